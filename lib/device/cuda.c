@@ -110,7 +110,7 @@ static void cuda_close(void *state)
     free(state);
 }
 
-uint32_t slc_cuda_blocks(const slc_stream *stream)
+uint32_t slc_cuda_blocks(const sluice_stream *stream)
 {
     const gpu *g = stream->device->state;
     return 8 * g->processors;
@@ -131,7 +131,7 @@ static sluice_status refuse_segment(const gpu *g, size_t bytes)
 static sluice_status cuda_segment_create(slc_device *device, size_t bytes, slc_segment *out)
 {
     const size_t page = 4096, rounded = bytes > SIZE_MAX - page ? 0 : (bytes + page - 1) / page * page;
-    slc_stream stream = {.device = device, .threads = 1};
+    sluice_stream stream = {.device = device, .threads = 1};
     void *base = NULL;
     if (bytes && !rounded) return slc_error(SLUICE_ERR_ARGUMENT, "segment of %zu bytes: too large", bytes);
     sluice_status status = make_current(device);
@@ -190,13 +190,13 @@ static void cuda_pinned_destroy(slc_device *device, void *base)
 
 /* ---- Streams ---- */
 
-cudaStream_t slc_cuda_stream(const slc_stream *stream)
+cudaStream_t slc_cuda_stream(const sluice_stream *stream)
 {
     (void)make_current(stream->device); /* if it fails, so does what comes next */
     return ((const gpu_stream *)stream->handle)->stream;
 }
 
-static sluice_status cuda_stream_create(slc_stream *stream)
+static sluice_status cuda_stream_create(sluice_stream *stream)
 {
     gpu_stream *s = calloc(1, sizeof *s);
     if (!s) return slc_error(SLUICE_ERR_MEMORY, "stream");
@@ -211,7 +211,7 @@ static sluice_status cuda_stream_create(slc_stream *stream)
     return SLUICE_OK;
 }
 
-static void cuda_stream_destroy(slc_stream *stream)
+static void cuda_stream_destroy(sluice_stream *stream)
 {
     gpu_stream *s = stream->handle;
     cudaStream_t handle = slc_cuda_stream(stream);
@@ -220,12 +220,12 @@ static void cuda_stream_destroy(slc_stream *stream)
     free(s);
 }
 
-static sluice_status cuda_stream_synchronize(slc_stream *stream)
+static sluice_status cuda_stream_synchronize(sluice_stream *stream)
 {
     return slc_cuda_status(cudaStreamSynchronize(slc_cuda_stream(stream)), "waiting for a stream");
 }
 
-sluice_status slc_cuda_launched(const slc_stream *stream, const char *kernel)
+sluice_status slc_cuda_launched(const sluice_stream *stream, const char *kernel)
 {
     const gpu *g = stream->device->state;
     cudaError_t error = cudaGetLastError();
@@ -234,7 +234,7 @@ sluice_status slc_cuda_launched(const slc_stream *stream, const char *kernel)
     return slc_error(SLUICE_ERR_SYSTEM, "device \"cuda\": kernel %s: %s", kernel, cudaGetErrorString(error));
 }
 
-static sluice_status cuda_copy(slc_stream *stream, void *dst, const void *src, size_t bytes)
+static sluice_status cuda_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     sluice_status status =
         slc_cuda_status(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, slc_cuda_stream(stream)), "a copy");
@@ -242,7 +242,7 @@ static sluice_status cuda_copy(slc_stream *stream, void *dst, const void *src, s
 }
 
 /* Moves by less than MOVE_BYTES go through memory aside, so that there are few copies however small the step is. */
-static sluice_status move_piece(slc_stream *stream, unsigned char *dst, const unsigned char *src, size_t bytes,
+static sluice_status move_piece(sluice_stream *stream, unsigned char *dst, const unsigned char *src, size_t bytes,
                                 bool aside)
 {
     gpu_stream *s = stream->handle;
@@ -256,7 +256,7 @@ static sluice_status move_piece(slc_stream *stream, unsigned char *dst, const un
 
 /* Copies pieces whose ends do not overlap, from the end to which the bytes go, so that none is overwritten before it is
  * read. */
-static sluice_status cuda_move(slc_stream *stream, void *dst, const void *src, size_t bytes)
+static sluice_status cuda_move(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     const uintptr_t to = (uintptr_t)dst, from = (uintptr_t)src;
     const size_t step = to < from ? from - to : to - from;
@@ -270,7 +270,7 @@ static sluice_status cuda_move(slc_stream *stream, void *dst, const void *src, s
     return status;
 }
 
-static sluice_status cuda_fill_zero(slc_stream *stream, void *dst, size_t bytes)
+static sluice_status cuda_fill_zero(sluice_stream *stream, void *dst, size_t bytes)
 {
     sluice_status status = slc_cuda_status(cudaMemsetAsync(dst, 0, bytes, slc_cuda_stream(stream)), "a fill");
     return status ? status : slc_cuda_launched(stream, "fill");
@@ -300,7 +300,7 @@ static void cuda_event_destroy(slc_event *event)
     free(e);
 }
 
-static sluice_status cuda_event_record(slc_stream *stream, slc_event *event)
+static sluice_status cuda_event_record(sluice_stream *stream, slc_event *event)
 {
     sluice_status status = event->handle ? SLUICE_OK : cuda_event_create(stream->device, event);
     if (status) return status;
@@ -319,7 +319,7 @@ static sluice_status cuda_event_synchronize(slc_event *event)
     return slc_cuda_status(cudaEventSynchronize(((const gpu_event *)event->handle)->event), "waiting for an event");
 }
 
-static sluice_status cuda_stream_wait_event(slc_stream *stream, const slc_event *event)
+static sluice_status cuda_stream_wait_event(sluice_stream *stream, const slc_event *event)
 {
     const gpu_event *e = event->handle;
     return slc_cuda_status(cudaStreamWaitEvent(slc_cuda_stream(stream), e->event, 0), "a stream's wait for an event");

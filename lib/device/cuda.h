@@ -17,14 +17,14 @@ extern "C" {
 #endif
 
 /* Makes the stream's GPU the current one of this thread, which launches need, and returns the runtime's stream. */
-cudaStream_t slc_cuda_stream(const slc_stream *stream);
+cudaStream_t slc_cuda_stream(const sluice_stream *stream);
 /* Says whether the launch before it was accepted, and with SLUICE_CUDA_CHECK whether the kernel did its work. Errors:
  * SYSTEM, named after the kernel. */
-sluice_status slc_cuda_launched(const slc_stream *stream, const char *kernel);
+sluice_status slc_cuda_launched(const sluice_stream *stream, const char *kernel);
 /* Turns what a call of the runtime returned into a status. Errors: MEMORY, SYSTEM. */
 sluice_status slc_cuda_status(cudaError_t error, const char *what);
 /* Blocks of 256 threads that keep every multiprocessor busy: what a kernel that strides over its elements starts. */
-uint32_t slc_cuda_blocks(const slc_stream *stream);
+uint32_t slc_cuda_blocks(const sluice_stream *stream);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,6 @@
 #include "lib/base/status.h"
 #include "lib/device/ops.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,37 +107,37 @@ void slc_pinned_destroy(slc_pinned *pinned)
     *pinned = (slc_pinned){0};
 }
 
-sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out)
+sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)
 {
-    *out = (slc_stream){.device = device, .threads = threads ? threads : 1};
+    *out = (sluice_stream){.device = device, .threads = threads ? threads : 1};
     return device->ops->stream_create(out);
 }
 
-void slc_stream_destroy(slc_stream *stream)
+void slc_stream_destroy(sluice_stream *stream)
 {
     if (!stream->device) return;
     stream->device->ops->stream_destroy(stream);
-    *stream = (slc_stream){0};
+    *stream = (sluice_stream){0};
 }
 
-sluice_status slc_stream_synchronize(slc_stream *stream)
+sluice_status slc_stream_synchronize(sluice_stream *stream)
 {
     return stream->device->ops->stream_synchronize(stream);
 }
 
-sluice_status slc_copy(slc_stream *stream, void *dst, const void *src, size_t bytes)
+sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     if (!bytes || dst == src) return SLUICE_OK;
     return stream->device->ops->copy(stream, dst, src, bytes);
 }
 
-sluice_status slc_move_bytes(slc_stream *stream, void *dst, const void *src, size_t bytes)
+sluice_status slc_move_bytes(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     if (!bytes || dst == src) return SLUICE_OK;
     return stream->device->ops->move(stream, dst, src, bytes);
 }
 
-sluice_status slc_fill_zero(slc_stream *stream, void *dst, size_t bytes)
+sluice_status slc_fill_zero(sluice_stream *stream, void *dst, size_t bytes)
 {
     if (!bytes) return SLUICE_OK;
     return stream->device->ops->fill_zero(stream, dst, bytes);
@@ -150,7 +149,7 @@ sluice_status slc_event_create(slc_device *device, slc_event *event)
     return device->ops->event_create(device, event);
 }
 
-sluice_status slc_event_record(slc_stream *stream, slc_event *event)
+sluice_status slc_event_record(sluice_stream *stream, slc_event *event)
 {
     return stream->device->ops->event_record(stream, event);
 }
@@ -176,7 +175,7 @@ sluice_status slc_event_synchronize(slc_event *event)
     return event->handle ? event_ops(event)->event_synchronize(event) : SLUICE_OK;
 }
 
-sluice_status slc_stream_wait_event(slc_stream *stream, const slc_event *event)
+sluice_status slc_stream_wait_event(sluice_stream *stream, const slc_event *event)
 {
     return event->handle ? stream->device->ops->stream_wait_event(stream, event) : SLUICE_OK;
 }
@@ -185,29 +184,4 @@ sluice_status slc_event_elapsed(const slc_event *begin, const slc_event *end, do
 {
     if (begin->handle && end->handle) return event_ops(begin)->event_elapsed(begin, end, seconds);
     return slc_error(SLUICE_ERR_UNSUPPORTED, "time between two events of the host, or that were never recorded");
-}
-
-size_t slc_dtype_size(slc_dtype dtype)
-{
-    switch (dtype) {
-    case SLC_FLOAT32: return 4;
-    case SLC_FLOAT64: return 8;
-    case SLC_BFLOAT16: return 2;
-    case SLC_INT64: return 8;
-    case SLC_UINT8: return 1;
-    }
-    assert(!"dtype");
-    return 0;
-}
-
-const char *slc_dtype_name(slc_dtype dtype)
-{
-    switch (dtype) {
-    case SLC_FLOAT32: return "float32";
-    case SLC_FLOAT64: return "float64";
-    case SLC_BFLOAT16: return "bfloat16";
-    case SLC_INT64: return "int64";
-    case SLC_UINT8: return "uint8";
-    }
-    return "unknown";
 }

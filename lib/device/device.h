@@ -14,10 +14,6 @@ extern "C" {
 #endif
 
 typedef enum { SLC_DEVICE_HOST, SLC_DEVICE_CUDA } slc_device_kind;
-typedef enum { SLC_FLOAT32, SLC_FLOAT64, SLC_BFLOAT16, SLC_INT64, SLC_UINT8 } slc_dtype;
-
-size_t slc_dtype_size(slc_dtype dtype);
-const char *slc_dtype_name(slc_dtype dtype); /* "float32" and so on; "unknown" for no dtype */
 
 typedef struct slc_device slc_device;
 
@@ -26,7 +22,7 @@ typedef struct {
     slc_device *device;
     uint32_t threads; /* threads that a host kernel may use; at least 1 */
     void *handle;     /* belongs to the device */
-} slc_stream;
+} sluice_stream;
 
 typedef struct {
     void *handle; /* NULL on the host: always complete */
@@ -80,25 +76,25 @@ sluice_status slc_pinned_create(slc_device *device, size_t bytes, slc_pinned *ou
 void slc_pinned_destroy(slc_pinned *pinned);
 
 /* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
-sluice_status slc_stream_create(slc_device *device, uint32_t threads, slc_stream *out);
-void slc_stream_destroy(slc_stream *stream);
-sluice_status slc_stream_synchronize(slc_stream *stream);
+sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
+void slc_stream_destroy(sluice_stream *stream);
+sluice_status slc_stream_synchronize(sluice_stream *stream);
 
 /* All run in stream order. Pointers may be of this device or of the host; where the device is a GPU, memory of the host
  * is pinned. The ends of a copy do not overlap, those of a move may. */
-sluice_status slc_copy(slc_stream *stream, void *dst, const void *src, size_t bytes);
-sluice_status slc_move_bytes(slc_stream *stream, void *dst, const void *src, size_t bytes);
-sluice_status slc_fill_zero(slc_stream *stream, void *dst, size_t bytes);
+sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+sluice_status slc_move_bytes(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+sluice_status slc_fill_zero(sluice_stream *stream, void *dst, size_t bytes);
 
 /* An event marks a point of a stream. An event that was never recorded (zeroed) counts as done. slc_event_create makes
  * what the device needs, so that recording does not; without it the first recording does. slc_event_destroy, which a
  * zeroed event does not need, frees it. */
 sluice_status slc_event_create(slc_device *device, slc_event *event);
 void slc_event_destroy(slc_event *event);
-sluice_status slc_event_record(slc_stream *stream, slc_event *event);
+sluice_status slc_event_record(sluice_stream *stream, slc_event *event);
 bool slc_event_done(const slc_event *event);
 sluice_status slc_event_synchronize(slc_event *event);
-sluice_status slc_stream_wait_event(slc_stream *stream, const slc_event *event);
+sluice_status slc_stream_wait_event(sluice_stream *stream, const slc_event *event);
 /* Gives the seconds that the device took from one event to the other, both done. Errors: UNSUPPORTED (on the host,
  * where a clock tells it), ORDER (an event that is not done). */
 sluice_status slc_event_elapsed(const slc_event *begin, const slc_event *end, double *seconds);

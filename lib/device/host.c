@@ -147,32 +147,32 @@ static void host_pinned_destroy(slc_device *device, void *base)
     free(base);
 }
 
-static sluice_status host_stream_nothing(slc_stream *stream)
+static sluice_status host_stream_nothing(sluice_stream *stream)
 {
     stream->handle = NULL;
     return SLUICE_OK;
 }
 
-static void host_stream_destroy(slc_stream *stream)
+static void host_stream_destroy(sluice_stream *stream)
 {
     (void)stream;
 }
 
-static sluice_status host_copy(slc_stream *stream, void *dst, const void *src, size_t bytes)
+static sluice_status host_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     (void)stream;
     memcpy(dst, src, bytes);
     return SLUICE_OK;
 }
 
-static sluice_status host_move(slc_stream *stream, void *dst, const void *src, size_t bytes)
+static sluice_status host_move(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     (void)stream;
     memmove(dst, src, bytes);
     return SLUICE_OK;
 }
 
-static sluice_status host_fill_zero(slc_stream *stream, void *dst, size_t bytes)
+static sluice_status host_fill_zero(sluice_stream *stream, void *dst, size_t bytes)
 {
     (void)stream;
     memset(dst, 0, bytes);
@@ -190,7 +190,7 @@ static void host_event_destroy(slc_event *event)
     (void)event;
 }
 
-static sluice_status host_event_record(slc_stream *stream, slc_event *event)
+static sluice_status host_event_record(sluice_stream *stream, slc_event *event)
 {
     (void)stream;
     event->handle = NULL;
@@ -209,7 +209,7 @@ static sluice_status host_event_synchronize(slc_event *event)
     return SLUICE_OK;
 }
 
-static sluice_status host_stream_wait_event(slc_stream *stream, const slc_event *event)
+static sluice_status host_stream_wait_event(sluice_stream *stream, const slc_event *event)
 {
     (void)stream;
     (void)event;

@@ -22,19 +22,19 @@ typedef struct {
     sluice_status (*pinned_create)(slc_device *device, size_t bytes, void **base);
     void (*pinned_destroy)(slc_device *device, void *base);
 
-    sluice_status (*stream_create)(slc_stream *stream); /* device and threads are filled in */
-    void (*stream_destroy)(slc_stream *stream);
-    sluice_status (*stream_synchronize)(slc_stream *stream);
-    sluice_status (*copy)(slc_stream *stream, void *dst, const void *src, size_t bytes);
-    sluice_status (*move)(slc_stream *stream, void *dst, const void *src, size_t bytes);
-    sluice_status (*fill_zero)(slc_stream *stream, void *dst, size_t bytes);
+    sluice_status (*stream_create)(sluice_stream *stream); /* device and threads are filled in */
+    void (*stream_destroy)(sluice_stream *stream);
+    sluice_status (*stream_synchronize)(sluice_stream *stream);
+    sluice_status (*copy)(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+    sluice_status (*move)(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+    sluice_status (*fill_zero)(sluice_stream *stream, void *dst, size_t bytes);
 
     sluice_status (*event_create)(slc_device *device, slc_event *event); /* its handle is NULL */
     void (*event_destroy)(slc_event *event);                             /* its handle is not */
-    sluice_status (*event_record)(slc_stream *stream, slc_event *event);
+    sluice_status (*event_record)(sluice_stream *stream, slc_event *event);
     bool (*event_done)(const slc_event *event);
     sluice_status (*event_synchronize)(slc_event *event);
-    sluice_status (*stream_wait_event)(slc_stream *stream, const slc_event *event);
+    sluice_status (*stream_wait_event)(sluice_stream *stream, const slc_event *event);
     sluice_status (*event_elapsed)(const slc_event *begin, const slc_event *end, double *seconds);
 } slc_device_ops;
 

@@ -44,7 +44,7 @@ static void copies_and_fills_are_in_order(void **state)
     enum { BYTES = 100000 };
     EACH_DEVICE(device)
     {
-        slc_stream stream;
+        sluice_stream stream;
         slc_segment segment;
         slc_pinned a, b;
         assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
@@ -76,7 +76,7 @@ static void moves_may_overlap(void **state)
     const size_t steps[] = {1, 4096, (1 << 20) + 64, 3 << 20};
     EACH_DEVICE(device)
     {
-        slc_stream stream;
+        sluice_stream stream;
         slc_segment segment;
         slc_pinned before, after;
         assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
@@ -106,7 +106,7 @@ static void events_order_streams(void **state)
     enum { ROUNDS = 20, BYTES = 1 << 16 };
     EACH_DEVICE(device)
     {
-        slc_stream streams[2];
+        sluice_stream streams[2];
         slc_event events[2] = {{0}};
         slc_segment segment;
         slc_pinned host;
@@ -145,7 +145,7 @@ static void events_of_a_gpu_tell_times(void **state)
     (void)state;
     EACH_DEVICE(device)
     {
-        slc_stream stream;
+        sluice_stream stream;
         slc_event begin, end;
         slc_segment segment;
         double seconds = -1;
@@ -172,7 +172,7 @@ static void segments_are_zeroed(void **state)
     (void)state;
     EACH_DEVICE(device)
     {
-        slc_stream stream;
+        sluice_stream stream;
         slc_segment segment;
         slc_pinned host;
         assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);

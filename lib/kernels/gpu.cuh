@@ -98,7 +98,7 @@ static inline void gpu_ask_shared(const void *kernel, size_t bytes)
 }
 
 /* Returns how many blocks a kernel starts whose threads stride over `items`, `each` of them at a time. */
-static inline uint32_t gpu_blocks(const slc_stream *stream, uint64_t items, uint64_t each)
+static inline uint32_t gpu_blocks(const sluice_stream *stream, uint64_t items, uint64_t each)
 {
     const uint64_t wanted = (items + each - 1) / each, most = slc_cuda_blocks(stream);
     return (uint32_t)(wanted < most ? (wanted ? wanted : 1) : most);
@@ -185,7 +185,7 @@ template <class F> static __global__ void __launch_bounds__(GPU_THREADS) gpu_eac
     for (uint64_t i = ((uint64_t)blockIdx.x * GPU_THREADS + threadIdx.x) * GPU_EACH; i < count; i += step)
         functor(i, count - i);
 }
-template <class F> static sluice_status gpu_launch_each(slc_stream *stream, const char *name, uint64_t count, F functor)
+template <class F> static sluice_status gpu_launch_each(sluice_stream *stream, const char *name, uint64_t count, F functor)
 {
     if (!count) return SLUICE_OK;
     GPU_START((gpu_each<F>), dim3(gpu_blocks(stream, count, GPU_THREADS * GPU_EACH)), dim3(GPU_THREADS), 0,

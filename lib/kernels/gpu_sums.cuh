@@ -50,7 +50,7 @@ static __global__ void __launch_bounds__(GPU_THREADS)
 }
 
 template <class T>
-static sluice_status gpu_launch_join(slc_stream *stream, const char *name, uint64_t columns, uint32_t parts,
+static sluice_status gpu_launch_join(sluice_stream *stream, const char *name, uint64_t columns, uint32_t parts,
                                      const float *sums, T *gradient, bool fresh)
 {
     const uint32_t blocks = (uint32_t)((columns + GPU_THREADS - 1) / GPU_THREADS);
@@ -61,7 +61,7 @@ static sluice_status gpu_launch_join(slc_stream *stream, const char *name, uint6
 
 /* Adds the sums to `gradient`, or stores them if `fresh`; `room` holds gpu_column_parts(rows) * columns floats. */
 template <class F>
-static sluice_status gpu_launch_column_sums(slc_stream *stream, const char *name, uint64_t rows, uint64_t columns,
+static sluice_status gpu_launch_column_sums(sluice_stream *stream, const char *name, uint64_t rows, uint64_t columns,
                                             F functor, float *room, sluice_dtype dtype, void *gradient, bool fresh)
 {
     if (!columns) return SLUICE_OK;

@@ -105,9 +105,9 @@ TEST_INLINE slc_device *test_device(void)
     return device;
 }
 
-TEST_INLINE slc_stream test_stream(uint32_t threads)
+TEST_INLINE sluice_stream test_stream(uint32_t threads)
 {
-    slc_stream stream;
+    sluice_stream stream;
     assert_int_equal(slc_stream_create(test_device(), threads, &stream), SLUICE_OK);
     return stream;
 }

@@ -58,7 +58,7 @@ static void failed_kernels_are_said(void **state)
 {
     (void)state;
     slc_device *device;
-    slc_stream stream;
+    sluice_stream stream;
     slc_segment segment;
     setenv("SLUICE_CUDA_CHECK", "on", 1);
     assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);

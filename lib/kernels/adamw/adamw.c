@@ -34,7 +34,7 @@ uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges)
     return elements;
 }
 
-sluice_status slc_adamw_many(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges)
 {
     slc_adamw_args args = {slc_adamw_factors_of(settings, settings->learning_rate), ranges, range_count};
@@ -46,7 +46,7 @@ sluice_status slc_adamw_many(slc_stream *stream, const slc_adamw_settings *setti
     return SLUICE_OK;
 }
 
-sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count,
+sluice_status slc_adamw(sluice_stream *stream, const slc_adamw_settings *settings, uint64_t count,
                         sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
                         float *exp_avg_sq, void *rounded)
 {

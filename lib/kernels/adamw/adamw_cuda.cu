@@ -54,7 +54,7 @@ static __global__ void __launch_bounds__(GPU_THREADS) update_ranges(adamw_batch 
         update8<float>(batch.factors, r, aligned, i);
 }
 
-sluice_status slc_adamw_cuda(slc_stream *stream, const slc_adamw_factors *factors, uint32_t range_count,
+sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_factors *factors, uint32_t range_count,
                              const slc_adamw_range *ranges)
 {
     for (uint32_t first = 0; first < range_count;) {

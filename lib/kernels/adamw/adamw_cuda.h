@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Updates the ranges with these factors. */
-sluice_status slc_adamw_cuda(slc_stream *stream, const slc_adamw_factors *factors, uint32_t range_count,
+sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_factors *factors, uint32_t range_count,
                              const slc_adamw_range *ranges);
 
 #ifdef __cplusplus

@@ -26,7 +26,7 @@ static void agrees_with_float64(void **state)
         float *first[3] = {0};
         TEST_EACH_WAY_OF(way, count)
         for (uint32_t threads = 1; threads <= 2; threads++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             float *w = test_uniform_floats(count, -1, 1, 1), *m = test_floats(count), *v = test_floats(count);
             memset(m, 0, count * sizeof *m);
             memset(v, 0, count * sizeof *v);
@@ -60,7 +60,7 @@ static void any_split_gives_equal_bits(void **state)
     float *g = test_uniform_floats(COUNT, -1, 1, 5), *first[3] = {0};
     TEST_EACH_WAY(way)
     for (uint64_t piece = 1; piece <= COUNT; piece = piece * 3 + 5) {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         float *w = test_uniform_floats(COUNT, -1, 1, 1), *m = test_uniform_floats(COUNT, -1, 1, 2),
               *v = test_uniform_floats(COUNT, 0, 1, 3);
         for (uint64_t at = 0; at < COUNT; at += piece) {
@@ -96,7 +96,7 @@ static void bf16_gradient_and_rounded_values(void **state)
         {
             float *first[3] = {0};
             for (int variant = 0; variant < 4; variant++) {
-                slc_stream stream = test_stream(1 + (uint32_t)variant % 3);
+                sluice_stream stream = test_stream(1 + (uint32_t)variant % 3);
                 float *w = test_uniform_floats(count, -1, 1, 1), *m = test_uniform_floats(count, -1, 1, 2),
                       *v = test_uniform_floats(count, 0, 1, 3);
                 bool bf16 = variant & 1, rounds = variant & 2;
@@ -129,7 +129,7 @@ static void many_ranges_are_as_one_each(void **state)
     float *g = test_uniform_floats(COUNT, -1, 1, 5), *first[3] = {0};
     TEST_EACH_WAY(way)
     for (uint32_t threads = 0; threads <= 4; threads++) { /* 0: one call for each range */
-        slc_stream stream = test_stream(threads ? threads : 1);
+        sluice_stream stream = test_stream(threads ? threads : 1);
         float *w = test_uniform_floats(COUNT, -1, 1, 1), *m = test_uniform_floats(COUNT, -1, 1, 2),
               *v = test_uniform_floats(COUNT, 0, 1, 3);
         slc_adamw_range ranges[RANGES];

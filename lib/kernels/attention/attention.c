@@ -72,14 +72,14 @@ static uint64_t part_floats(const slc_attention_shape *shape)
     return forward > backward ? forward : backward;
 }
 
-uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_attention_shape *shape)
+uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape)
 {
     if (SLC_ON_CUDA(stream)) return slc_attention_backward_cuda_bytes(shape);
     return slc_host_parts(stream, shape->batch * shape->heads, 1) * part_floats(shape) * sizeof(float);
 }
 
 /* Checks the shape and fills in its default strides. */
-static sluice_status resolve(const slc_stream *stream, const slc_attention_shape *shape, const char *what,
+static sluice_status resolve(const sluice_stream *stream, const slc_attention_shape *shape, const char *what,
                              slc_attention_shape *out)
 {
     const uint64_t all = shape->heads * shape->head_size;
@@ -106,8 +106,8 @@ static sluice_status resolve(const slc_stream *stream, const slc_attention_shape
                      (unsigned long long)shape->head_size, SLC_ATTENTION_CUDA_DEPTH);
 }
 
-sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
-                                    const void *v, void *out, float *logsumexp, void *workspace)
+sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
+                                    const void *k, const void *v, void *out, float *logsumexp, void *workspace)
 {
     slc_attention_forward_args args = {.q = q,
                                        .k = k,
@@ -124,7 +124,7 @@ sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shap
 }
 
 /* Adds up the parts' sums, in their order; the table has a column for each head. */
-static void drelative_join(const slc_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
+static void drelative_join(const sluice_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
                            void *drelative, bool fresh)
 {
     const slc_attention_shape *s = &args->shape;
@@ -146,10 +146,10 @@ static void drelative_join(const slc_stream *stream, const slc_attention_backwar
         }
 }
 
-sluice_status slc_attention_backward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
-                                     const void *v, const void *out, const float *logsumexp, const void *dout, void *dq,
-                                     void *dk, void *dv, sluice_dtype gradient, void *drelative, int fresh,
-                                     void *workspace)
+sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
+                                     const void *k, const void *v, const void *out, const float *logsumexp,
+                                     const void *dout, void *dq, void *dk, void *dv, sluice_dtype gradient,
+                                     void *drelative, int fresh, void *workspace)
 {
     slc_attention_backward_args args = {.q = q,
                                         .k = k,

@@ -296,7 +296,7 @@ static attention_arrays<T> arrays_of(const slc_attention_shape *s, const void *q
     return a;
 }
 
-template <class T> static sluice_status forward(slc_stream *stream, const slc_attention_forward_args *args)
+template <class T> static sluice_status forward(sluice_stream *stream, const slc_attention_forward_args *args)
 {
     const slc_attention_shape *s = &args->shape;
     attention_arrays<T> a = arrays_of<T>(s, args->q, args->k, args->v);
@@ -306,7 +306,7 @@ template <class T> static sluice_status forward(slc_stream *stream, const slc_at
     return slc_cuda_launched(stream, "attention_forward");
 }
 
-sluice_status slc_attention_forward_cuda(slc_stream *stream, const slc_attention_forward_args *args)
+sluice_status slc_attention_forward_cuda(sluice_stream *stream, const slc_attention_forward_args *args)
 {
     if (!args->shape.batch || !args->shape.tokens) return SLUICE_OK;
     return GPU_BY_TYPE(args->shape.dtype, forward, stream, args);
@@ -318,7 +318,7 @@ uint64_t slc_attention_backward_cuda_bytes(const slc_attention_shape *s)
 }
 
 template <class T>
-static sluice_status backward(slc_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
+static sluice_status backward(sluice_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
                               void *drelative, bool fresh)
 {
     const slc_attention_shape *s = &args->shape;
@@ -344,7 +344,7 @@ static sluice_status backward(slc_stream *stream, const slc_attention_backward_a
     return slc_cuda_launched(stream, "attention_backward (drelative)");
 }
 
-sluice_status slc_attention_backward_cuda(slc_stream *stream, const slc_attention_backward_args *args,
+sluice_status slc_attention_backward_cuda(sluice_stream *stream, const slc_attention_backward_args *args,
                                           sluice_dtype gradient, void *drelative, bool fresh)
 {
     if (!args->shape.batch || !args->shape.tokens) return SLUICE_OK;

@@ -11,9 +11,9 @@ extern "C" {
 enum { SLC_ATTENTION_CUDA_DEPTH = 128 };
 
 /* Forward needs no workspace. */
-sluice_status slc_attention_forward_cuda(slc_stream *stream, const slc_attention_forward_args *args);
+sluice_status slc_attention_forward_cuda(sluice_stream *stream, const slc_attention_forward_args *args);
 uint64_t slc_attention_backward_cuda_bytes(const slc_attention_shape *shape);
-sluice_status slc_attention_backward_cuda(slc_stream *stream, const slc_attention_backward_args *args,
+sluice_status slc_attention_backward_cuda(sluice_stream *stream, const slc_attention_backward_args *args,
                                           sluice_dtype gradient, void *drelative, bool fresh);
 
 #ifdef __cplusplus

@@ -149,7 +149,7 @@ static void answer_destroy(answer *a)
 /* Runs forward and backward, with a fresh fp32 gradient of the table. */
 static answer attention(const problem *p, uint32_t threads)
 {
-    slc_stream stream = test_stream(threads);
+    sluice_stream stream = test_stream(threads);
     answer a = answer_create(p);
     uint64_t floats = slc_attention_workspace_bytes(&stream, &p->shape) / sizeof(float);
     float *workspace = test_uniform_floats(floats + 1, NAN, NAN, 3); /* its content must not matter */
@@ -454,7 +454,7 @@ static void gradient_of_the_table_adds(void **state)
                                      .window_h = 4,
                                      .window_w = 3};
         problem p = problem_create(shape, 1);
-        slc_stream stream = test_stream(2);
+        sluice_stream stream = test_stream(2);
         answer a = attention(&p, 2);
         float *workspace = test_floats(slc_attention_workspace_bytes(&stream, &p.shape) / sizeof *workspace);
         float *before = test_uniform_floats(p.table, -1, 1, 11), *table = test_floats(p.table);
@@ -528,7 +528,7 @@ static void nan_stays_visible(void **state)
 static void bad_shapes_are_refused(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     const slc_attention_shape good = {.batch = 1, .tokens = 7, .heads = 2, .head_size = 4};
     const slc_dropout certain = {.probability = 1};
     slc_attention_shape bad[6] = {good, good, good, good, good, good};

@@ -16,7 +16,7 @@ typedef struct {
     slc_compress_shape shape;
     sluice_dtype gradient_dtype, momentum_dtype;
     uint64_t chunk, scales, stride;
-    slc_stream stream;
+    sluice_stream stream;
     slc_residue worker[MOST_RANKS], server[MOST_RANKS];
     void *gradient[MOST_RANKS], *momentum;
     char *packets[MOST_RANKS], *result;

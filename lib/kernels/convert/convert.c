@@ -8,7 +8,7 @@
 
 enum { GRAIN = 16384 };
 
-sluice_status slc_convert(slc_stream *stream, sluice_dtype from, const void *x, sluice_dtype to, void *y,
+sluice_status slc_convert(sluice_stream *stream, sluice_dtype from, const void *x, sluice_dtype to, void *y,
                           uint64_t count)
 {
     uint64_t bytes = count * sluice_dtype_bytes(to);

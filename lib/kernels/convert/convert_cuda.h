@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* As slc_convert, between two different types. */
-sluice_status slc_convert_cuda(slc_stream *stream, sluice_dtype from, const void *x, void *y, uint64_t count);
+sluice_status slc_convert_cuda(sluice_stream *stream, sluice_dtype from, const void *x, void *y, uint64_t count);
 
 #ifdef __cplusplus
 }

@@ -24,7 +24,7 @@ static void rounds_as_the_scalar_rule(void **state)
     float *x = all_numbers(&count);
     TEST_EACH_WAY(way)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         uint16_t *y = (uint16_t *)test_floats(count);
         assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_BF16, y, count), SLUICE_OK);
         for (uint64_t i = 0; i < count; i++)
@@ -45,7 +45,7 @@ static void widens_exactly(void **state)
     for (uint64_t i = 0; i < count; i++) x[i] = (uint16_t)i;
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(2);
+        sluice_stream stream = test_stream(2);
         uint32_t *y = (uint32_t *)test_floats(count);
         assert_int_equal(slc_convert(&stream, SLUICE_BF16, x, SLUICE_FP32, y, count), SLUICE_OK);
         for (uint64_t i = 0; i < count; i++) assert_int_equal(y[i], (uint32_t)i << 16);
@@ -68,7 +68,7 @@ static void tails_and_copies(void **state)
     for (int i = 0; i < 64; i++) x[i] = (float)i;
     TEST_EACH_WAY(way)
     for (uint64_t count = 0; count <= 64; count++) {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         for (int i = 0; i < 65; i++) y[i] = -1, half[i] = 0xdead;
         assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_BF16, half, count), SLUICE_OK);
         assert_int_equal(slc_convert(&stream, SLUICE_BF16, half, SLUICE_FP32, y, count), SLUICE_OK);

@@ -7,7 +7,7 @@
 #include "lib/kernels/cross_entropy/cross_entropy_cuda.h"
 #include "lib/kernels/host.h"
 
-sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                 sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
 {
     if (SLC_ON_CUDA(stream))

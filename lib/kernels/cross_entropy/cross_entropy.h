@@ -12,7 +12,7 @@
  * = -log softmax[target]. A target of -1 is ignored: loss 0, gradient 0.
  * Errors: ARGUMENT (any other target that is no class), and then nothing is changed. A GPU, which has the targets in
  * its memory, cannot say so: there the caller checks them, and a wrong one counts as -1. */
-sluice_status slc_cross_entropy(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                 sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses);
 
 #endif

@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(GPU_THREADS)
 }
 
 template <class G>
-static sluice_status launch(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits, const int32_t *targets,
+static sluice_status launch(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits, const int32_t *targets,
                             float scale, float *losses)
 {
     GPU_START(cross_entropy_rows<G>, dim3((uint32_t)rows), dim3(GPU_THREADS), sizeof(row_shared),
@@ -65,7 +65,7 @@ static sluice_status launch(slc_stream *stream, uint64_t rows, uint64_t classes,
     return slc_cuda_launched(stream, "cross_entropy");
 }
 
-sluice_status slc_cross_entropy_cuda(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                      sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
 {
     if (!rows) return SLUICE_OK;

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* As slc_cross_entropy; a target that is no class is the caller's mistake, and gives loss and gradient 0. */
-sluice_status slc_cross_entropy_cuda(slc_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                      sluice_dtype gradient, const int32_t *targets, float gradient_scale,
                                      float *losses);
 

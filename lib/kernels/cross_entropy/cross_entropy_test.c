@@ -32,7 +32,7 @@ static void check(sluice_dtype gradient, uint64_t rows, uint64_t classes, float 
 
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         float *x = test_copy(count, logits);
         assert_int_equal(slc_cross_entropy(&stream, rows, classes, x, gradient, targets, scale, losses), SLUICE_OK);
         for (uint64_t row = 0; row < rows; row++)
@@ -75,7 +75,7 @@ static void large_logits_and_nan(void **state)
     const float large[] = {1e30f, -1e30f, 0, 3}, with_nan[] = {0, NAN, 1, 2};
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         float *x = test_copy(4, large), *y = test_copy(4, with_nan), *loss = test_floats(1);
         int32_t *target = test_bytes(sizeof *target);
         *target = 0;
@@ -91,7 +91,7 @@ static void large_logits_and_nan(void **state)
 static void target_out_of_range(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float x[4] = {0}, loss;
     const int32_t bad[] = {4, -2, INT32_MAX};
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)

@@ -30,7 +30,7 @@ static void known_answers(void **state)
 
 static void check_masks(sluice_dtype dtype, slc_dropout rule, uint64_t count, uint32_t threads)
 {
-    slc_stream stream = test_stream(threads);
+    sluice_stream stream = test_stream(threads);
     void *x = test_uniform_typed(dtype, count, 1, 2, 3), *y = test_floats(count);
     float *wide = test_floats_of(dtype, count, x);
     assert_int_equal(slc_dropout_apply(&stream, &rule, dtype, count, x, y), SLUICE_OK);
@@ -63,7 +63,7 @@ static void splits_do_not_matter(void **state)
 {
     (void)state;
     const uint64_t count = 5000;
-    slc_stream stream = test_stream(2);
+    sluice_stream stream = test_stream(2);
     float *x = test_uniform_floats(count, 1, 2, 1), *whole = test_floats(count), *parts = test_floats(count);
     slc_dropout rule = {0.3f, 42, 77};
     assert_int_equal(slc_dropout_apply(&stream, &rule, SLUICE_FP32, count, x, whole), SLUICE_OK);
@@ -87,7 +87,7 @@ static void keeps_its_share(void **state)
     const uint64_t count = 1 << 20;
     const float probabilities[] = {0.1f, 0.5f, 0.9f};
     const uint64_t distances[] = {1, 4, 16, 32, 64, 768, 1024};
-    slc_stream stream = test_stream(2);
+    sluice_stream stream = test_stream(2);
     float *x = test_floats(count), *y = test_floats(count), *z = test_floats(count);
     for (uint64_t i = 0; i < count; i++) x[i] = 1;
     for (size_t p = 0; p < TEST_COUNT_OF(probabilities); p++) {
@@ -114,7 +114,7 @@ static void keeps_its_share(void **state)
 static void zero_is_the_identity_and_one_is_refused(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float x[3] = {1, NAN, -3}, y[3] = {0};
     assert_int_equal(slc_dropout_apply(&stream, &(slc_dropout){0, 1, 2}, SLUICE_FP32, 3, x, y), SLUICE_OK);
     assert_memory_equal(x, y, sizeof x);

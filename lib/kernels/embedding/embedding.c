@@ -9,7 +9,7 @@
 
 enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
-sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
+sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                     uint64_t channels, const int32_t *tokens, const int32_t *types,
                                     const slc_embedding_tables *tables, void *out)
 {
@@ -33,7 +33,7 @@ sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint
 }
 
 /* The workspace has two lists of rows, to sort from one into the other. */
-uint64_t slc_embedding_backward_workspace_bytes(const slc_stream *stream, uint64_t batch, uint64_t length,
+uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels)
 {
     (void)channels;
@@ -65,7 +65,7 @@ static const uint32_t *sort_rows(uint64_t rows, const int32_t *keys, uint32_t *a
     return a;
 }
 
-sluice_status slc_embedding_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
+sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
                                      uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
                                      const void *dout, const slc_embedding_gradients *gradients, void *workspace)
 {

@@ -23,17 +23,17 @@ typedef struct {
 /* tokens, types: batch x length, each not negative and below the number of rows of its table (the caller checks that);
  * the device reads them, and *padding too.
  * types NULL: type 0 everywhere. `dtype`: type of the tables and out. out overlaps no table. */
-sluice_status slc_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
+sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                     uint64_t channels, const int32_t *tokens, const int32_t *types,
                                     const slc_embedding_tables *tables, void *out);
 
-uint64_t slc_embedding_backward_workspace_bytes(const slc_stream *stream, uint64_t batch, uint64_t length,
+uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels);
 
 /* Adds to the rows of `gradients` (of type `gradient`): a row is read once, the rows of dout that belong to it are
  * added in fp32 in the order of their places (b, t), and the sum is rounded once. So the result is the same to the bit
  * for any thread count. workspace: 4-byte aligned. Errors: UNSUPPORTED (2^32 places or more). */
-sluice_status slc_embedding_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
+sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
                                      uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
                                      const void *dout, const slc_embedding_gradients *gradients, void *workspace);
 

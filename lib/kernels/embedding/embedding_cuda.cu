@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
 }
 
 template <class T>
-static sluice_status forward(slc_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
+static sluice_status forward(sluice_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
                              const int32_t *tokens, const int32_t *types, const slc_embedding_tables *tables, void *out)
 {
     const embedding_tables<T> t = {(const T *)tables->token, (const T *)tables->position, (const T *)tables->type};
@@ -49,7 +49,7 @@ static sluice_status forward(slc_stream *stream, uint64_t batch, uint64_t length
     return slc_cuda_launched(stream, "embedding_forward");
 }
 
-sluice_status slc_embedding_forward_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
+sluice_status slc_embedding_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                          uint64_t channels, const int32_t *tokens, const int32_t *types,
                                          const slc_embedding_tables *tables, void *out)
 {
@@ -116,7 +116,7 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
 }
 
 template <class T, class G>
-static sluice_status backward(slc_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
+static sluice_status backward(sluice_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
                               const int32_t *tokens, const int32_t *types, const void *dout,
                               const slc_embedding_gradients *gradients)
 {
@@ -142,7 +142,7 @@ static sluice_status backward(slc_stream *stream, uint64_t batch, uint64_t lengt
 }
 
 template <class T>
-static sluice_status backward_of(slc_stream *stream, sluice_dtype gradient, uint64_t batch, uint64_t length,
+static sluice_status backward_of(sluice_stream *stream, sluice_dtype gradient, uint64_t batch, uint64_t length,
                                  uint64_t channels, const int32_t *tokens, const int32_t *types, const void *dout,
                                  const slc_embedding_gradients *gradients)
 {
@@ -151,7 +151,7 @@ static sluice_status backward_of(slc_stream *stream, sluice_dtype gradient, uint
                : backward<T, float>(stream, batch, length, channels, tokens, types, dout, gradients);
 }
 
-sluice_status slc_embedding_backward_cuda(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
+sluice_status slc_embedding_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
                                           uint64_t length, uint64_t channels, const int32_t *tokens,
                                           const int32_t *types, const void *dout,
                                           const slc_embedding_gradients *gradients)

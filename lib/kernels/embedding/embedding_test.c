@@ -52,7 +52,7 @@ static void forward_is_rounded_once(const test_case *t, const inputs *in)
     float *first = NULL;
     TEST_EACH_WAY_OF(way, elements)
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *out = test_floats(elements);
         const slc_embedding_tables tables = {table[0], table[1], table[2]};
         assert_int_equal(
@@ -84,7 +84,7 @@ static void backward_agrees(const test_case *t, const inputs *in)
     float *first[TABLES] = {0};
     TEST_EACH_WAY_OF(way, elements)
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *got[TABLES] = {0};
         void *workspace = test_bytes(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
         for (int i = 0; i < TABLES; i++)
@@ -166,7 +166,7 @@ static void a_row_is_rounded_once(void **state)
     void *dout = test_typed(SLUICE_BF16, LENGTH * CHANNELS, ones);
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         uint64_t bytes = slc_embedding_backward_workspace_bytes(&stream, 1, LENGTH, CHANNELS);
         assert_int_equal(bytes, test_on_gpu ? 0 : 2 * LENGTH * sizeof(uint32_t));
         uint32_t *workspace = test_bytes(bytes);
@@ -185,7 +185,7 @@ static void a_row_is_rounded_once(void **state)
 static void no_rows_and_too_many(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float table = 1, out = 2;
     const slc_embedding_tables tables = {.token = &table};
     const slc_embedding_gradients gradients = {.token = &table};
@@ -216,7 +216,7 @@ static void large_results(void **state)
         const uint64_t bytes = CHANNELS * sluice_dtype_bytes(dtype);
         TEST_EACH_ISA(isa)
         for (uint32_t threads = 1; threads <= 2; threads++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             memset(out, 0xff, ROWS * bytes);
             assert_int_equal(slc_embedding_forward(&stream, dtype, 1, ROWS, CHANNELS, tokens, NULL, &tables, out),
                              SLUICE_OK);

@@ -8,7 +8,7 @@
 
 enum { GRAIN = 8192 };
 
-static sluice_status run(slc_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
+static sluice_status run(sluice_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
                          const void *x, const void *dy, void *out)
 {
     if (SLC_ON_CUDA(stream)) return slc_gelu_cuda(stream, function, dtype, count, x, dy, out);
@@ -25,27 +25,27 @@ static sluice_status run(slc_stream *stream, slc_gelu_function function, sluice_
     return SLUICE_OK;
 }
 
-sluice_status slc_gelu_forward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+sluice_status slc_gelu_forward(sluice_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
                                const void *x, void *y)
 {
     slc_gelu_function function = kind == SLC_GELU_ERF ? SLC_GELU_ERF_FORWARD : SLC_GELU_TANH_FORWARD;
     return run(stream, function, dtype, count, x, x, y);
 }
 
-sluice_status slc_gelu_backward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+sluice_status slc_gelu_backward(sluice_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
                                 const void *x, const void *dy, void *dx)
 {
     slc_gelu_function function = kind == SLC_GELU_ERF ? SLC_GELU_ERF_BACKWARD : SLC_GELU_TANH_BACKWARD;
     return run(stream, function, dtype, count, x, dy, dx);
 }
 
-sluice_status slc_tanh_forward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, void *y)
+sluice_status slc_tanh_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, void *y)
 {
     return run(stream, SLC_TANH_FORWARD, dtype, count, x, x, y);
 }
 
-sluice_status slc_tanh_backward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *y, const void *dy,
-                                void *dx)
+sluice_status slc_tanh_backward(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *y,
+                                const void *dy, void *dx)
 {
     return run(stream, SLC_TANH_BACKWARD, dtype, count, y, dy, dx);
 }

@@ -41,7 +41,7 @@ template <class T, slc_gelu_function FUNCTION> struct gelu_elements {
 };
 
 template <class T, slc_gelu_function FUNCTION>
-static sluice_status launch(slc_stream *stream, uint64_t count, const void *x, const void *dy, void *out)
+static sluice_status launch(sluice_stream *stream, uint64_t count, const void *x, const void *dy, void *out)
 {
     const gelu_elements<T, FUNCTION> elements = {(const T *)x, (const T *)dy, (T *)out,
                                                  gpu_aligned(x) && gpu_aligned(dy) && gpu_aligned(out)};
@@ -49,7 +49,7 @@ static sluice_status launch(slc_stream *stream, uint64_t count, const void *x, c
 }
 
 template <class T>
-static sluice_status launch_function(slc_stream *stream, slc_gelu_function function, uint64_t count, const void *x,
+static sluice_status launch_function(sluice_stream *stream, slc_gelu_function function, uint64_t count, const void *x,
                                      const void *dy, void *out)
 {
     switch (function) {
@@ -63,7 +63,7 @@ static sluice_status launch_function(slc_stream *stream, slc_gelu_function funct
     return launch<T, SLC_TANH_BACKWARD>(stream, count, x, dy, out);
 }
 
-sluice_status slc_gelu_cuda(slc_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
+sluice_status slc_gelu_cuda(sluice_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
                             const void *x, const void *dy, void *out)
 {
     return GPU_BY_TYPE(dtype, launch_function, stream, function, count, x, dy, out);

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* out = function(x, dy) for `count` elements; out may be x or dy. */
-sluice_status slc_gelu_cuda(slc_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
+sluice_status slc_gelu_cuda(sluice_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
                             const void *x, const void *dy, void *out);
 
 #ifdef __cplusplus

@@ -21,14 +21,14 @@ static void reference(int function, uint64_t count, const double *x, const doubl
     }
 }
 
-static void forward(slc_stream *stream, int function, sluice_dtype dtype, uint64_t count, const void *x, void *y)
+static void forward(sluice_stream *stream, int function, sluice_dtype dtype, uint64_t count, const void *x, void *y)
 {
     assert_int_equal(function == PLAIN_TANH ? slc_tanh_forward(stream, dtype, count, x, y)
                                             : slc_gelu_forward(stream, (slc_gelu_kind)function, dtype, count, x, y),
                      SLUICE_OK);
 }
 
-static void backward(slc_stream *stream, int function, sluice_dtype dtype, uint64_t count, const void *x,
+static void backward(sluice_stream *stream, int function, sluice_dtype dtype, uint64_t count, const void *x,
                      const void *dy, void *dx)
 {
     assert_int_equal(function == PLAIN_TANH
@@ -40,7 +40,7 @@ static void backward(slc_stream *stream, int function, sluice_dtype dtype, uint6
 static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads, float *first[2])
 {
     const uint64_t count = in.count;
-    slc_stream stream = test_stream(threads);
+    sluice_stream stream = test_stream(threads);
     void *x = test_uniform_typed(dtype, count, in.low, in.high, 1), *dy = test_uniform_typed(dtype, count, -1, 1, 2);
     void *y = test_floats(count), *dx = test_floats(count);
     double *x64 = test_widen_typed(dtype, count, x), *dy64 = test_widen_typed(dtype, count, dy),
@@ -96,7 +96,7 @@ static void extremes_saturate(void **state)
     float *x = test_floats(8), *dy = test_copy(8, ones), *y = test_floats(8), *dx = test_floats(8);
     for (int kind = SLC_GELU_TANH; kind <= SLC_GELU_ERF; kind++) TEST_EACH_WAY(way)
         {
-            slc_stream stream = test_stream(1);
+            sluice_stream stream = test_stream(1);
             memcpy(x, gelu_x, sizeof gelu_x);
             forward(&stream, kind, SLUICE_FP32, 8, x, y);
             backward(&stream, kind, SLUICE_FP32, 8, x, dy, dx);
@@ -109,7 +109,7 @@ static void extremes_saturate(void **state)
         }
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         memcpy(x, tanh_x, sizeof tanh_x);
         forward(&stream, PLAIN_TANH, SLUICE_FP32, 7, x, y);
         assert_true(y[0] == -1 && y[1] == -1 && signbit(y[2]) && y[2] == 0 && y[3] == 0 && y[4] == 1 && y[5] == 1);
@@ -126,7 +126,7 @@ static void large_as_small(void **state)
     const uint64_t count = (16 << 20) / 2 + 1000, from = 4096 * 3, piece = 1000;
     TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
     {
-        slc_stream stream = test_stream(2);
+        sluice_stream stream = test_stream(2);
         char *x = test_uniform_typed(dtype, count, -5, 5, 1), *y = (char *)test_floats(count),
              *alone = (char *)test_floats(piece);
         const size_t size = sluice_dtype_bytes(dtype), last = (count - piece) * size;

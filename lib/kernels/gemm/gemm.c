@@ -7,7 +7,7 @@
 #include "lib/kernels/gemm/gemm_tiles.h"
 #include "lib/kernels/host.h"
 
-static sluice_status check(const slc_stream *stream, const slc_gemm_shape *s)
+static sluice_status check(const sluice_stream *stream, const slc_gemm_shape *s)
 {
     const uint64_t most = INT32_MAX;
     if (!s->m || !s->n || !s->k || s->m > most || s->n > most || s->k > most)
@@ -28,7 +28,7 @@ static sluice_status check_operands(const slc_gemm_shape *s, const void *bias, c
     return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: bias and residual are given exactly when the shape has them");
 }
 
-sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
+sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
 {
     slc_gemm_route route;
     sluice_status status = check(stream, shape);
@@ -41,8 +41,8 @@ sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_
     return status;
 }
 
-sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
-                       const void *residual, void *c, void *workspace, uint64_t workspace_bytes)
+sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
+                       const void *bias, const void *residual, void *c, void *workspace, uint64_t workspace_bytes)
 {
     const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
     slc_gemm_route route;
@@ -64,7 +64,7 @@ sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const vo
 
 /* ---- Packing ---- */
 
-sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
+sluice_status slc_gemm_packed_bytes(const sluice_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes)
 {
     const slc_gemm_primitive *primitive = NULL;
     sluice_status status = check(stream, shape);
@@ -73,7 +73,7 @@ sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_sha
     return status;
 }
 
-sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed)
+sluice_status slc_gemm_pack(sluice_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed)
 {
     const slc_gemm_primitive *primitive = NULL;
     sluice_status status = check(stream, shape);

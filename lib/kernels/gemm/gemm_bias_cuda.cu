@@ -11,7 +11,7 @@ static __global__ void __launch_bounds__(GPU_THREADS)
         c[i / columns * stride + i % columns] += gpu_widen(bias[i % columns]);
 }
 
-sluice_status slc_gemm_add_bias_cuda(slc_stream *stream, uint64_t rows, uint64_t columns, const uint16_t *bias,
+sluice_status slc_gemm_add_bias_cuda(sluice_stream *stream, uint64_t rows, uint64_t columns, const uint16_t *bias,
                                      float *c, uint64_t stride)
 {
     GPU_START(add_bias, dim3(gpu_blocks(stream, rows * columns, GPU_THREADS)), dim3(GPU_THREADS), 0,

@@ -234,7 +234,7 @@ static sluice_status refuse(const slc_gemm_shape *s)
     return what ? slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: %s is not for a GPU", what) : SLUICE_OK;
 }
 
-sluice_status slc_gemm_cuda(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
+sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
                             const void *bias, const void *residual, void *c, void *workspace)
 {
     const bool joined = bias && shape->out == shape->dtype;

@@ -71,7 +71,7 @@ static void compare(const slc_gemm_shape *s, const array *c)
 }
 
 /* Returns slc_gemm's B for packed_b: a packed copy of b, which the caller frees. */
-static void *pack_of(slc_stream *stream, const slc_gemm_shape *s, const void *b)
+static void *pack_of(sluice_stream *stream, const slc_gemm_shape *s, const void *b)
 {
     uint64_t bytes = 0;
     assert_int_equal(slc_gemm_packed_bytes(stream, s, &bytes), SLUICE_OK);
@@ -86,7 +86,7 @@ static bool not_for_a_gpu(const slc_gemm_shape *s)
     return test_on_gpu && (s->packed_b || s->epilogue != SLC_EPILOGUE_NONE || (s->accumulate && s->residual));
 }
 
-static void check(slc_stream *stream, slc_gemm_shape s)
+static void check(sluice_stream *stream, slc_gemm_shape s)
 {
     if (not_for_a_gpu(&s)) return;
     uint64_t packed_bytes = 1;
@@ -140,7 +140,7 @@ static void all_combinations(void **state)
     const uint64_t size[] = {13, 37, 29};
     for (int gpu = 0; gpu < 2; gpu++) {
         if (gpu && !test_use_way(SLC_ISA_COUNT, 0)) break;
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         for (uint64_t i = 0; i < COMBINATIONS; i++) check(&stream, combination(i, size));
         slc_stream_destroy(&stream);
     }
@@ -152,7 +152,7 @@ static void draws(const uint64_t sizes[][3], size_t count, int each)
     uint64_t seed = 7;
     for (uint32_t threads = 1; threads <= 4; threads++) { /* 4: the GPU */
         if (threads == 4 && !test_use_way(SLC_ISA_COUNT, 0)) break;
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         for (size_t i = 0; i < count; i++)
             for (int draw = 0; draw < each; draw++)
                 check(&stream, combination(test_random(&seed) % COMBINATIONS, sizes[i]));
@@ -183,7 +183,7 @@ static void repeats_to_the_bit(void **state)
     (void)state;
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (unsigned bits = 0; bits < 4; bits++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             slc_gemm_shape s = {.transpose_a = bits & 1, .transpose_b = bits & 2, .m = 64, .n = 192, .k = 300};
             float *a = test_uniform_floats(s.m * s.k, -1, 1, 1), *b = test_uniform_floats(s.k * s.n, -1, 1, 2);
             float *c = test_floats(s.m * s.n), *first = NULL;
@@ -202,7 +202,7 @@ static void repeats_to_the_bit(void **state)
 /* cmocka's assertions may be used by the main thread only, so the others just count. */
 static void *many_shapes(void *failures)
 {
-    slc_stream stream = *(slc_stream *)failures;
+    sluice_stream stream = *(sluice_stream *)failures;
     for (uint64_t i = 0; i < 200; i++) {
         slc_gemm_shape s = {.transpose_b = true, .m = 4, .n = 16 + i % 40, .k = 8};
         float a[4 * 8], b[8 * 64], c[4 * 64], workspace[65536];
@@ -218,7 +218,7 @@ static void *many_shapes(void *failures)
 static void from_several_threads(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, many_shapes, &stream), 0);
     for (int i = 0; i < 4; i++) {
@@ -232,7 +232,7 @@ static void from_several_threads(void **state)
 static void wrong_arguments(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float x[64] = {0};
     uint64_t bytes;
     slc_gemm_shape none = {.m = 0, .n = 4, .k = 4}, overlap = {.m = 4, .n = 4, .k = 4, .lda = 3},

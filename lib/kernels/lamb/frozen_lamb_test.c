@@ -105,8 +105,8 @@ static slc_frozen_lamb_range piece_of(const slc_frozen_lamb_range *all, uint64_t
     return r;
 }
 
-static void step_in_pieces(parameter *p, slc_stream *stream, sluice_dtype dtype, const char *gradient, uint64_t piece,
-                           numbers *n)
+static void step_in_pieces(parameter *p, sluice_stream *stream, sluice_dtype dtype, const char *gradient,
+                           uint64_t piece, numbers *n)
 {
     const slc_frozen_lamb_sums sums = {n->move, n->update, &n->ratio};
     const uint64_t count = p->range.count, bytes = sluice_dtype_bytes(dtype);
@@ -130,7 +130,7 @@ static void check_gradients(uint64_t count, sluice_dtype dtype, int flags)
     TEST_EACH_ISA(isa)
     for (uint32_t i = 0; i < 3; i++) {
         parameter p = parameter_create(count, flags & 1, flags & 2, flags & 4, flags & 8);
-        slc_stream stream = test_stream(1 + i);
+        sluice_stream stream = test_stream(1 + i);
         numbers n = {0};
         double *m = test_doubles(count);
         for (uint64_t k = 0; k < count; k++) m[k] = 0.9 * p.momentum[k] + (1 - 0.9) * 0.7 * wide[k];
@@ -198,7 +198,7 @@ static void check_results(const results *r, uint64_t offset, uint64_t count, int
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         parameter p = parameter_create(count, flags & 1, flags & 2, flags & 4, flags & 8);
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         numbers n = {0};
         double *m = test_doubles(count);
         for (uint64_t k = 0; k < count; k++) m[k] = result_at(r, offset + k) / divisor;
@@ -240,7 +240,7 @@ static void packets_agree_with_float64(void **state)
 static void flat_arrays(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(2);
+    sluice_stream stream = test_stream(2);
     TEST_EACH_ISA(isa)
     for (size_t i = 0; i < TEST_COUNT_OF(counts); i++) {
         const uint64_t count = counts[i], first = count / 2 / 8 * 8;

@@ -85,7 +85,7 @@ static uint32_t cut(const model *m, uint64_t piece, slc_adamw_range *ranges, uin
 
 static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
 {
-    slc_stream stream = test_stream(threads);
+    sluice_stream stream = test_stream(threads);
     slc_adamw_settings settings = settings_at(step);
     slc_adamw_range ranges[MOST_RANGES];
     uint32_t parameter[MOST_RANGES];
@@ -177,7 +177,7 @@ static void measuring_changes_nothing(void **state)
           *b = test_uniform_floats(COUNT, 0, 1, 3), *g = test_uniform_floats(COUNT, -1, 1, 4);
     float *before[] = {test_copy(COUNT, w), test_copy(COUNT, a), test_copy(COUNT, b)}, *now[] = {w, a, b};
     g[77] = NAN;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     slc_adamw_settings settings = settings_at(2);
     const slc_adamw_range range = {.count = COUNT, .gradient = g, .value = w, .exp_avg = a, .exp_avg_sq = b};
     TEST_EACH_ISA(isa)

@@ -18,7 +18,7 @@ static bool streams(sluice_dtype dtype, uint64_t rows, uint64_t channels, const 
     return channels % 16 == 0 && slc_host_streams(out, rows * channels * sluice_dtype_bytes(dtype));
 }
 
-sluice_status slc_layer_norm_forward(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+sluice_status slc_layer_norm_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
                                      const void *x, const void *residual, void *sum, const void *gamma,
                                      const void *beta, float epsilon, void *y, float *mean, float *rstd)
 {
@@ -45,13 +45,13 @@ sluice_status slc_layer_norm_forward(slc_stream *stream, sluice_dtype dtype, uin
     return SLUICE_OK;
 }
 
-uint64_t slc_layer_norm_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t channels)
+uint64_t slc_layer_norm_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels)
 {
     if (SLC_ON_CUDA(stream)) return slc_layer_norm_backward_cuda_bytes(rows, channels);
     return (uint64_t)slc_host_parts(stream, rows, grain_rows(channels)) * 2 * channels * sizeof(float);
 }
 
-sluice_status slc_layer_norm_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+sluice_status slc_layer_norm_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                       uint64_t channels, const void *dy, const void *x, const void *gamma,
                                       const float *mean, const float *rstd, const void *dx_add, void *dx_out,
                                       void *dgamma, void *dbeta, int fresh, void *workspace)

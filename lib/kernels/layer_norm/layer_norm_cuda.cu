@@ -57,7 +57,7 @@ static uint32_t row_blocks(uint64_t rows)
 }
 
 template <class T>
-static sluice_status forward(slc_stream *stream, uint64_t rows, uint64_t channels, const void *x, const void *residual,
+static sluice_status forward(sluice_stream *stream, uint64_t rows, uint64_t channels, const void *x, const void *residual,
                              void *sum, const void *gamma, const void *beta, float epsilon, void *y, float *mean,
                              float *rstd)
 {
@@ -80,7 +80,7 @@ static sluice_status forward(slc_stream *stream, uint64_t rows, uint64_t channel
     return slc_cuda_launched(stream, "layer_norm_forward");
 }
 
-sluice_status slc_layer_norm_forward_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+sluice_status slc_layer_norm_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
                                           const void *x, const void *residual, void *sum, const void *gamma,
                                           const void *beta, float epsilon, void *y, float *mean, float *rstd)
 {
@@ -144,7 +144,7 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES) normalise_rows_backwa
 }
 
 template <class T>
-static sluice_status backward(slc_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t channels,
+static sluice_status backward(sluice_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t channels,
                               const void *dy, const void *x, const void *gamma, const float *mean, const float *rstd,
                               const void *add, void *dx, void *dgamma, void *dbeta, bool fresh, float *workspace)
 {
@@ -172,7 +172,7 @@ static sluice_status backward(slc_stream *stream, sluice_dtype gradient, uint64_
     return slc_cuda_launched(stream, "layer_norm_backward");
 }
 
-sluice_status slc_layer_norm_backward_cuda(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+sluice_status slc_layer_norm_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                            uint64_t channels, const void *dy, const void *x, const void *gamma,
                                            const float *mean, const float *rstd, const void *dx_add, void *dx_out,
                                            void *dgamma, void *dbeta, int fresh, float *workspace)

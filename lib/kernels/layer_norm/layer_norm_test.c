@@ -54,7 +54,7 @@ static void check_forward(const inputs *in, bool with_residual)
     float *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *x = test_copy_typed(in->dtype, in->count, in->x), *y = test_floats(in->count);
         float *mean = test_floats(in->rows), *rstd = test_floats(in->rows);
         /* sum in place of x */
@@ -95,7 +95,7 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
 
     TEST_EACH_WAY_OF(way, in->count)
     {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *dx = test_copy_typed(in->dtype, in->count, in->add),
              *dgamma = test_copy_typed(gradient, in->channels, dgamma0),
              *dbeta = test_copy_typed(gradient, in->channels, dbeta0);
@@ -145,7 +145,7 @@ static void large_as_small(void **state)
     TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
     {
         inputs in = inputs_create(dtype, rows, channels);
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         const size_t size = channels * sluice_dtype_bytes(dtype), offset = first * size;
         char *sum = (char *)test_floats(in.count), *y = (char *)test_floats(in.count),
              *dx = (char *)test_floats(in.count);

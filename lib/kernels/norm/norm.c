@@ -14,7 +14,7 @@ enum { GRAIN_ELEMENTS = 32768, DIGITS = SLC_NORM_BINS - 1 + 5 /* + 5: room for t
 enum { DIGITS_A_WORD = DIGITS / (SLC_NORM_WORDS - 1) };
 _Static_assert(DIGITS_A_WORD *(SLC_NORM_WORDS - 1) == DIGITS, "words hold all digits");
 
-sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
+sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
     if (SLC_ON_CUDA(stream)) return slc_norm_add_cuda(stream, dtype, count, x, bins);
     sluice_status status = slc_host_check(stream, "norm");
@@ -25,7 +25,7 @@ sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t coun
     return SLUICE_OK;
 }
 
-sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
+sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
 {
     if (SLC_ON_CUDA(stream)) return slc_all_finite_cuda(stream, dtype, count, x, finite);
     sluice_status status = slc_host_check(stream, "all_finite");

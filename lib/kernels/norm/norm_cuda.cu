@@ -48,7 +48,7 @@ static __global__ void __launch_bounds__(GPU_THREADS)
     if (threadIdx.x < SLC_NORM_BINS && s.bins[threadIdx.x]) atomicAdd(&bins[threadIdx.x], s.bins[threadIdx.x]);
 }
 
-template <class T> static sluice_status add(slc_stream *stream, uint64_t count, const void *x, int64_t *bins)
+template <class T> static sluice_status add(sluice_stream *stream, uint64_t count, const void *x, int64_t *bins)
 {
     GPU_START(bin_grains<T>, dim3(gpu_blocks(stream, count, GPU_THREADS * GRAIN)), dim3(GPU_THREADS),
               sizeof(norm_shared), slc_cuda_stream(stream), count, (const T *)x, gpu_aligned(x),
@@ -56,7 +56,7 @@ template <class T> static sluice_status add(slc_stream *stream, uint64_t count, 
     return slc_cuda_launched(stream, "norm");
 }
 
-sluice_status slc_norm_add_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
+sluice_status slc_norm_add_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
     return count ? GPU_BY_TYPE(dtype, add, stream, count, x, bins) : SLUICE_OK;
 }
@@ -74,13 +74,13 @@ template <class T> struct finite_elements {
     }
 };
 
-template <class T> static sluice_status look(slc_stream *stream, uint64_t count, const void *x, bool *finite)
+template <class T> static sluice_status look(sluice_stream *stream, uint64_t count, const void *x, bool *finite)
 {
     const finite_elements<T> elements = {(const T *)x, finite, gpu_aligned(x)};
     return gpu_launch_each(stream, "all_finite", count, elements);
 }
 
-sluice_status slc_all_finite_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
+sluice_status slc_all_finite_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
 {
     return GPU_BY_TYPE(dtype, look, stream, count, x, finite);
 }

@@ -9,8 +9,10 @@ extern "C" {
 #endif
 
 /* As slc_norm_add and slc_all_finite; the GPU writes bins and finite. */
-sluice_status slc_norm_add_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins);
-sluice_status slc_all_finite_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
+sluice_status slc_norm_add_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
+                                int64_t *bins);
+sluice_status slc_all_finite_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
+                                  bool *finite);
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,7 @@ static void bins_do_not_depend_on_order_or_partition(void **state)
         slc_norm_add_ref(COUNT, x, want);
         TEST_EACH_WAY(way)
         for (uint32_t threads = 1; threads <= 3; threads++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             int64_t *whole = new_bins(), *pieces = new_bins();
             assert_int_equal(slc_norm_add(&stream, SLUICE_FP32, COUNT, x, whole), SLUICE_OK);
             assert_memory_equal(whole, want, sizeof want);
@@ -61,7 +61,7 @@ static void tail_is_a_padded_grain(void **state)
     memset(x + 37, 0, (48 - 37) * sizeof *x);
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         int64_t *tail = new_bins(), *padded = new_bins();
         slc_norm_add(&stream, SLUICE_FP32, 37, x, tail);
         slc_norm_add(&stream, SLUICE_FP32, 48, x, padded);
@@ -76,7 +76,7 @@ static void result_agrees_with_long_double(void **state)
 {
     (void)state;
     const float scales[] = {1e-30f, 1e-15f, 1e-4f, 1, 1e8f, 1e19f, 1.6e38f};
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     for (size_t i = 0; i < TEST_COUNT_OF(scales); i++) {
         float *x = test_uniform_floats(COUNT, -scales[i], scales[i], i);
         int64_t bins[SLC_NORM_BINS] = {0};
@@ -91,7 +91,7 @@ static void result_agrees_with_long_double(void **state)
 static void result_is_rounded_once(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     uint64_t seed = 1;
     for (int i = 0; i < 2000; i++) { /* two grains of one element each, so that the sum has at most 64 bits */
         float x[32] = {0};
@@ -118,7 +118,7 @@ static void packed_bins_add_up(void **state)
 {
     (void)state;
     enum { RANKS = 5 };
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float *sets[] = {wild_floats(COUNT, 1), test_uniform_floats(COUNT, -1, 1, 2), test_floats(COUNT)};
     for (int i = 0; i < COUNT; i++) sets[2][i] = 0x1.fffffep127f;
     for (size_t k = 0; k < TEST_COUNT_OF(sets); k++) {
@@ -145,7 +145,7 @@ static void packed_bins_add_up(void **state)
 static void extremes(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float largest[16], smallest[16] = {0x1p-149f};
     for (int i = 0; i < 16; i++) largest[i] = 0x1.fffffep127f;
     TEST_EACH_ISA(isa)
@@ -166,7 +166,7 @@ static void non_finite_is_seen(void **state)
     float *x = test_uniform_floats(COUNT, -1, 1, 1);
     TEST_EACH_WAY(way)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         bool *finite = test_bytes(1);
         *finite = true;
         assert_int_equal(slc_all_finite(&stream, SLUICE_FP32, COUNT, x, finite), SLUICE_OK);
@@ -205,7 +205,7 @@ static void bf16_is_its_fp32(void **state)
         uint64_t at = 16 * (test_random(&seed) % (ALL / 16 - 64)), count = round % 2 ? TAIL : 16 * (1 + round);
         TEST_EACH_WAY(way)
         {
-            slc_stream stream = test_stream(1 + round % 3);
+            sluice_stream stream = test_stream(1 + round % 3);
             int64_t *got = new_bins(), want[SLC_NORM_BINS] = {0};
             bool *finite = test_bytes(1);
             *finite = true;
@@ -224,7 +224,7 @@ static void bf16_is_its_fp32(void **state)
         }
     }
     uint32_t bad = 0;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     for (uint32_t i = 0; i < ALL; i++) {
         bool finite = true;
         slc_all_finite(&stream, SLUICE_BF16, 1, x + i, &finite);

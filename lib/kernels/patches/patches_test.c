@@ -22,7 +22,7 @@ static void unfolds(void **state)
         slc_patches_unfold_ref(s, wide, want);
         TEST_EACH_ISA(isa)
         for (uint32_t threads = 1; threads <= 3; threads++) {
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             void *columns = test_floats(count);
             assert_int_equal(slc_patches_unfold(&stream, dtype, s, pixels, columns), SLUICE_OK);
             test_close_typed("columns", dtype, count, columns, want, 0, 0);
@@ -37,7 +37,7 @@ static void unfolds(void **state)
 static void sizes_must_divide(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     const slc_patch_shape bad[] = {{1, 1, 16, 17, 16}, {1, 1, 17, 16, 16}, {1, 1, 16, 16, 0}};
     float x[17 * 17] = {0}, out[17 * 17];
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
@@ -77,7 +77,7 @@ static void check_forward(const test_case *t, const uint8_t *masked)
     float *first = NULL;
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *out = test_floats(out_count);
         assert_int_equal(slc_patch_embedding_forward(&stream, t->dtype, t->batch, t->patches, t->channels, in[0], in[1],
                                                      masked ? in[2] : NULL, masked, t->positions ? in[3] : NULL, out),
@@ -112,7 +112,7 @@ static void check_backward(const test_case *t, const uint8_t *masked)
     float *first[GRADIENTS + 1] = {0};
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *dx = test_floats(dx_count), *got[GRADIENTS] = {0};
         for (int i = 0; i < GRADIENTS; i++)
             if (counts[i]) got[i] = test_copy_typed(t->gradient, counts[i], before[i]);
@@ -156,7 +156,7 @@ static void embedding_agrees_with_float64(void **state)
 static void mask_and_token_come_together(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float x[2] = {0}, cls[1] = {0}, out[3];
     uint8_t masked[2] = {0};
     assert_int_equal(slc_patch_embedding_forward(&stream, SLUICE_FP32, 1, 2, 1, x, cls, NULL, masked, NULL, out),
@@ -178,7 +178,7 @@ static void large_results(void **state)
     slc_patch_shape shape = {BATCH, 3, SIDE, SIDE, 16}, single = {1, 3, SIDE, SIDE, 16};
     float *x = test_uniform_floats(BATCH * image, -1, 1, 1), gradient[CHANNELS];
     unsigned char *out = (unsigned char *)test_floats(BATCH * image), *one = (unsigned char *)test_floats(image);
-    slc_stream stream = test_stream(2);
+    sluice_stream stream = test_stream(2);
     unsigned char *typed[] = {test_typed(SLUICE_FP32, BATCH * image, x), test_typed(SLUICE_BF16, BATCH * image, x)};
     TEST_EACH_DTYPE(dtype)
     TEST_EACH_ISA(isa)

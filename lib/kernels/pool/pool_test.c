@@ -37,7 +37,7 @@ static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64
     float *first[2] = {0}, *got_y = test_floats(some), *got_dx = test_floats(all);
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         assert_int_equal(slc_pool_forward(&stream, dtype, kind, batch, tokens, channels, typed_x, y), SLUICE_OK);
         assert_int_equal(slc_pool_backward(&stream, dtype, kind, batch, tokens, channels, typed_dy, dx), SLUICE_OK);
         widen(dtype, some, y, got_y);

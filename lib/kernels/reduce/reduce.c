@@ -9,7 +9,7 @@
 
 enum { GRAIN = 32768 };
 
-static sluice_status check(const slc_stream *stream, uint32_t source_count, uint32_t destination_count)
+static sluice_status check(const sluice_stream *stream, uint32_t source_count, uint32_t destination_count)
 {
     if (source_count == 0 || destination_count == 0)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: %u sources, %u destinations; at least one of each",
@@ -20,7 +20,7 @@ static sluice_status check(const slc_stream *stream, uint32_t source_count, uint
                      source_count, destination_count, SLC_REDUCE_CUDA_MOST);
 }
 
-sluice_status slc_reduce(slc_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
+sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
                          uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
                          void *const *destinations, uint32_t destination_count, bool stream_stores)
 {
@@ -45,8 +45,8 @@ sluice_status slc_reduce(slc_stream *stream, uint64_t count, sluice_dtype from, 
     return SLUICE_OK;
 }
 
-sluice_status slc_reduce_int64(slc_stream *stream, uint64_t count, const int64_t *const *sources, uint32_t source_count,
-                               int64_t *const *destinations, uint32_t destination_count)
+sluice_status slc_reduce_int64(sluice_stream *stream, uint64_t count, const int64_t *const *sources,
+                               uint32_t source_count, int64_t *const *destinations, uint32_t destination_count)
 {
     sluice_status status = check(stream, source_count, destination_count);
     if (status) return status;
@@ -60,7 +60,7 @@ sluice_status slc_reduce_int64(slc_stream *stream, uint64_t count, const int64_t
     return SLUICE_OK;
 }
 
-sluice_status slc_reduce_float64(slc_stream *stream, uint64_t count, const double *const *sources,
+sluice_status slc_reduce_float64(sluice_stream *stream, uint64_t count, const double *const *sources,
                                  uint32_t source_count, double *const *destinations, uint32_t destination_count)
 {
     sluice_status status = check(stream, source_count, destination_count);

@@ -24,7 +24,7 @@ template <class From, class To> struct reduce_elements {
 };
 
 template <class From, class To>
-static sluice_status launch(slc_stream *stream, uint64_t count, const void *const *sources, uint32_t source_count,
+static sluice_status launch(sluice_stream *stream, uint64_t count, const void *const *sources, uint32_t source_count,
                             float scale, bool accumulate, void *const *destinations, uint32_t destination_count)
 {
     reduce_elements<From, To> r = {source_count, destination_count, scale, accumulate, true, {}, {}};
@@ -40,7 +40,7 @@ static sluice_status launch(slc_stream *stream, uint64_t count, const void *cons
 }
 
 template <class From>
-static sluice_status launch_to(slc_stream *stream, uint64_t count, const void *const *sources, uint32_t source_count,
+static sluice_status launch_to(sluice_stream *stream, uint64_t count, const void *const *sources, uint32_t source_count,
                                float scale, bool accumulate, sluice_dtype to, void *const *destinations,
                                uint32_t destination_count)
 {
@@ -50,7 +50,7 @@ static sluice_status launch_to(slc_stream *stream, uint64_t count, const void *c
                                                    destinations, destination_count);
 }
 
-sluice_status slc_reduce_cuda(slc_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
+sluice_status slc_reduce_cuda(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
                               uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
                               void *const *destinations, uint32_t destination_count)
 {
@@ -75,7 +75,7 @@ template <class T> struct reduce_small {
 };
 
 template <class T>
-static sluice_status launch_small(slc_stream *stream, uint64_t count, const T *const *sources, uint32_t source_count,
+static sluice_status launch_small(sluice_stream *stream, uint64_t count, const T *const *sources, uint32_t source_count,
                                   T *const *destinations, uint32_t destination_count)
 {
     reduce_small<T> r = {source_count, destination_count, {}, {}};
@@ -84,13 +84,13 @@ static sluice_status launch_small(slc_stream *stream, uint64_t count, const T *c
     return gpu_launch_each(stream, "reduce", count, r);
 }
 
-sluice_status slc_reduce_int64_cuda(slc_stream *stream, uint64_t count, const int64_t *const *sources,
+sluice_status slc_reduce_int64_cuda(sluice_stream *stream, uint64_t count, const int64_t *const *sources,
                                     uint32_t source_count, int64_t *const *destinations, uint32_t destination_count)
 {
     return launch_small(stream, count, sources, source_count, destinations, destination_count);
 }
 
-sluice_status slc_reduce_float64_cuda(slc_stream *stream, uint64_t count, const double *const *sources,
+sluice_status slc_reduce_float64_cuda(sluice_stream *stream, uint64_t count, const double *const *sources,
                                       uint32_t source_count, double *const *destinations, uint32_t destination_count)
 {
     return launch_small(stream, count, sources, source_count, destinations, destination_count);

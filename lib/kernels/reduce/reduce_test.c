@@ -56,7 +56,7 @@ static void check(const reduction *r)
     }
     slc_reduce_ref(r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, want, r->destinations);
 
-    slc_stream stream = test_stream(r->threads);
+    sluice_stream stream = test_stream(r->threads);
     assert_int_equal(slc_reduce(&stream, r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, got,
                                 r->destinations, r->stream),
                      SLUICE_OK);
@@ -109,7 +109,7 @@ static void close_to_float64(void **state)
     for (uint32_t s = 0; s < MOST; s++) in[s] = sources[s] = numbers(SLUICE_BF16, COUNT, 2.0f, 300 + s);
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         void *to_wide = wide, *to_narrow = narrow;
         slc_reduce(&stream, COUNT, SLUICE_BF16, in, MOST, 0.25f, false, SLUICE_FP32, &to_wide, 1, false);
         slc_reduce(&stream, COUNT, SLUICE_BF16, in, MOST, 0.25f, false, SLUICE_BF16, &to_narrow, 1, false);
@@ -139,7 +139,7 @@ static void destinations_of_unequal_alignment(void **state)
     const void *sources[] = {a, b};
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(1);
+        sluice_stream stream = test_stream(1);
         void *destinations[] = {x + 1, y + 6};
         assert_int_equal(
             slc_reduce(&stream, COUNT, SLUICE_FP32, sources, 2, 0.5f, false, SLUICE_FP32, destinations, 2, true),
@@ -163,7 +163,7 @@ static void small_vectors(void **state)
     const double sums[] = {1, 0.1 + 0.2 + 0.3, 12};
     TEST_EACH_WAY(way)
     {
-        slc_stream stream = test_stream(2);
+        sluice_stream stream = test_stream(2);
         int64_t(*i)[3] = test_bytes(sizeof integers);
         double(*d)[3] = test_bytes(sizeof doubles), *out = test_bytes(sizeof sums);
         memcpy(i, integers, sizeof integers);
@@ -187,7 +187,7 @@ static void wrong_arguments(void **state)
     const void *source = &x;
     const sluice_dtype fp32 = SLUICE_FP32;
     void *to[] = {&y, &x};
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 0, 1, false, fp32, to, 1, false), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 1, 1, true, fp32, to, 2, false), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);

@@ -15,7 +15,7 @@ static const slc_dropout *unless_zero(const slc_dropout *dropout)
     return dropout && dropout->probability > 0 ? dropout : NULL;
 }
 
-sluice_status slc_residual_forward(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+sluice_status slc_residual_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
                                    const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
                                    const void *residual, void *out)
 {
@@ -43,23 +43,24 @@ sluice_status slc_residual_forward(slc_stream *stream, sluice_dtype dtype, uint6
     return SLUICE_OK;
 }
 
-sluice_status slc_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b, void *out)
+sluice_status slc_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b,
+                      void *out)
 {
     return slc_residual_forward(stream, dtype, 1, count, a, NULL, NULL, NULL, b, out);
 }
 
-sluice_status slc_dropout_apply(slc_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
+sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
                                 const void *x, void *y)
 {
     return slc_residual_forward(stream, dtype, 1, count, x, NULL, dropout, NULL, NULL, y);
 }
 
-uint64_t slc_residual_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t channels)
+uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels)
 {
     return SLC_ON_CUDA(stream) ? slc_column_sums_cuda_bytes(rows, channels) : channels * sizeof(float);
 }
 
-sluice_status slc_residual_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+sluice_status slc_residual_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                     uint64_t channels, const void *dout, const void *x, const void *bias,
                                     const slc_dropout *dropout, const void *scale, void *dx, void *dscale, int fresh,
                                     void *workspace)
@@ -87,12 +88,12 @@ sluice_status slc_residual_backward(slc_stream *stream, sluice_dtype dtype, slui
     return SLUICE_OK;
 }
 
-uint64_t slc_bias_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t columns)
+uint64_t slc_bias_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t columns)
 {
     return SLC_ON_CUDA(stream) ? slc_column_sums_cuda_bytes(rows, columns) : columns * sizeof(float);
 }
 
-sluice_status slc_bias_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+sluice_status slc_bias_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                 uint64_t columns, const void *dy, uint64_t stride, void *dbias, int fresh,
                                 void *workspace)
 {

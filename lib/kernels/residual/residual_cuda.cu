@@ -27,7 +27,7 @@ template <class T> struct residual_elements {
 };
 
 template <class T>
-static sluice_status forward(slc_stream *stream, uint64_t rows, uint64_t channels, const void *x, const void *bias,
+static sluice_status forward(sluice_stream *stream, uint64_t rows, uint64_t channels, const void *x, const void *bias,
                              const slc_dropout *dropout, const void *scale, const void *residual, void *out)
 {
     const residual_elements<T> elements = {channels,
@@ -41,7 +41,7 @@ static sluice_status forward(slc_stream *stream, uint64_t rows, uint64_t channel
     return gpu_launch_each(stream, "residual_forward", rows * channels, elements);
 }
 
-sluice_status slc_residual_forward_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+sluice_status slc_residual_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
                                         const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
                                         const void *residual, void *out)
 {
@@ -67,7 +67,7 @@ template <class T> struct residual_column {
 };
 
 template <class T>
-static sluice_status backward(slc_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t channels,
+static sluice_status backward(sluice_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t channels,
                               const void *dout, const void *x, const void *bias, const slc_dropout *dropout,
                               const void *scale, void *dx, void *dscale, bool fresh, float *workspace)
 {
@@ -77,7 +77,7 @@ static sluice_status backward(slc_stream *stream, sluice_dtype gradient, uint64_
                                   fresh);
 }
 
-sluice_status slc_residual_backward_cuda(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+sluice_status slc_residual_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                          uint64_t channels, const void *dout, const void *x, const void *bias,
                                          const slc_dropout *dropout, const void *scale, void *dx, void *dscale,
                                          bool fresh, float *workspace)
@@ -96,14 +96,14 @@ template <class T> struct plain_column {
 };
 
 template <class T>
-static sluice_status sum_bias(slc_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t columns,
+static sluice_status sum_bias(sluice_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t columns,
                               const void *dy, uint64_t stride, void *dbias, bool fresh, float *workspace)
 {
     const plain_column<T> column = {stride, (const T *)dy};
     return gpu_launch_column_sums(stream, "bias_backward", rows, columns, column, workspace, gradient, dbias, fresh);
 }
 
-sluice_status slc_bias_backward_cuda(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+sluice_status slc_bias_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                      uint64_t columns, const void *dy, uint64_t stride, void *dbias, bool fresh,
                                      float *workspace)
 {

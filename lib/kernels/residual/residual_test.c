@@ -12,7 +12,7 @@ static void adds(void **state)
         TEST_EACH_DTYPE(dtype) TEST_EACH_WAY_OF(way, counts[c]) for (uint32_t threads = 1; threads <= 2; threads++)
         {
             uint64_t n = counts[c];
-            slc_stream stream = test_stream(threads);
+            sluice_stream stream = test_stream(threads);
             void *a = test_uniform_typed(dtype, n, -1, 1, 1), *b = test_uniform_typed(dtype, n, -1, 1, 2),
                  *out = test_floats(n);
             float *a32 = test_floats_of(dtype, n, a), *b32 = test_floats_of(dtype, n, b);
@@ -74,7 +74,7 @@ static void check_forward(const inputs *in)
     float *first = NULL;
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *out = test_floats(in->count), *inside = test_copy_typed(in->dtype, in->count, in->x),
              *stay = test_copy_typed(in->dtype, in->count, in->residual);
         const void *bias = TERM(in, BIAS, in->bias), *scale = TERM(in, SCALE, in->scale);
@@ -111,7 +111,7 @@ static void check_backward(const inputs *in, sluice_dtype gradient, int fresh)
     float *first_dx = NULL, *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *dx = test_copy_typed(in->dtype, in->count, in->dout),
              *dscale = test_copy_typed(gradient, in->channels, before);
         uint64_t bytes = slc_residual_backward_workspace_bytes(&stream, in->rows, in->channels);
@@ -153,7 +153,7 @@ static void backward_sees_the_mask_of_forward(void **state)
 {
     (void)state;
     enum { ROWS = 13, CHANNELS = 100, COUNT = ROWS * CHANNELS };
-    slc_stream stream = test_stream(2);
+    sluice_stream stream = test_stream(2);
     float *ones = test_floats(COUNT), *scale = test_floats(CHANNELS), *out = test_floats(COUNT),
           *dx = test_floats(COUNT), *dscale = test_floats(CHANNELS), *workspace = test_floats(CHANNELS);
     for (int i = 0; i < COUNT; i++) ones[i] = 1;
@@ -182,7 +182,7 @@ static void large_as_small(void **state)
     TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
     {
         inputs in = inputs_create(dtype, rows, channels, TERMS - 1);
-        slc_stream stream = test_stream(2);
+        sluice_stream stream = test_stream(2);
         char *out = (char *)test_floats(in.count), *piece = (char *)test_floats(some * channels);
         const size_t offset = first * channels * sluice_dtype_bytes(dtype);
         slc_residual_forward(&stream, dtype, rows, channels, in.x, in.bias, &in.rule, in.scale, in.residual, out);
@@ -208,7 +208,7 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
     slc_bias_backward_ref(rows, columns, dy64, stride, want, fresh);
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         void *dbias = test_copy_typed(gradient, columns, before);
         uint64_t bytes = slc_bias_backward_workspace_bytes(&stream, rows, columns);
         void *workspace = test_uniform_floats(bytes / sizeof(float), 7, 8, 9);
@@ -237,7 +237,7 @@ static void sums_columns(void **state)
 static void overlapping_rows_are_refused(void **state)
 {
     (void)state;
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     float dy[8] = {0}, dbias[4], workspace[4];
     assert_int_equal(slc_bias_backward(&stream, SLUICE_FP32, SLUICE_FP32, 2, 4, dy, 3, dbias, 1, workspace),
                      SLUICE_ERR_ARGUMENT);

@@ -96,7 +96,7 @@ static double *unpack(const slc_compress_shape *shape, const char *packets)
 }
 
 /* Updates from packets in two pieces, the second one first. */
-static bool update(kind which, slc_stream *stream, const slc_compress_shape *shape, const char *packets,
+static bool update(kind which, sluice_stream *stream, const slc_compress_shape *shape, const char *packets,
                    sluice_dtype dtype, const void *gradient, const slc_zero_one_range *range)
 {
     bool finite = true;
@@ -160,7 +160,7 @@ static void check_case(kind which, sluice_dtype dtype, const update_case *c)
     double *wide = test_widen_typed(dtype, c->count, gradient);
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         tensor before = tensor_create(c->count), t = tensor_create(c->count);
         slc_zero_one_range range = range_of(c, &t);
         assert_true(update(which, &stream, &shape, packets, dtype, gradient, &range));
@@ -214,7 +214,7 @@ static void what_is_not_finite_changes_nothing(void **state)
     TEST_EACH_ISA(isa)
     for (size_t b = 0; b < TEST_COUNT_OF(bad); b++)
         for (kind which = GRADIENT; which < UPDATES; which++) {
-            slc_stream stream = test_stream(1);
+            sluice_stream stream = test_stream(1);
             tensor before = tensor_create(COUNT), t = tensor_create(COUNT), ideal = tensor_create(COUNT);
             float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 9);
             char *packets = packets_create(&shape);
@@ -269,7 +269,7 @@ static void check_moves(uint64_t count, uint32_t arrays)
                                                 .epsilon = epsilon}};
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        slc_stream stream = test_stream(threads);
+        sluice_stream stream = test_stream(threads);
         float scale[3] = {0}, *sum = test_floats(all);
         memset(sum, 0, all * sizeof *sum);
         assert_int_equal(
@@ -297,7 +297,7 @@ static void wrong_arguments(void **state)
     (void)state;
     const update_case c = {.count = 1000, .ranks = 2};
     slc_compress_shape shape = shape_of(&c);
-    slc_stream stream = test_stream(1);
+    sluice_stream stream = test_stream(1);
     tensor t = tensor_create(c.count);
     char *packets = packets_create(&shape);
     bool finite = true;
