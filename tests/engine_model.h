@@ -557,7 +557,7 @@ static inline void apply(model *w, uint64_t step, double rate, double factor)
 static inline int apply_lamb(model *w, uint64_t step, double rate)
 {
     slc_device *device;
-    sluice_stream stream;
+    slc_stream stream;
     sluice_config config;
     sluice_config_init(&config);
     const sluice_lamb *lamb = &config.lamb;

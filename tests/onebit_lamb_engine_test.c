@@ -50,7 +50,7 @@ static int run_recorded(int rank, int size, void *context)
 typedef struct {
     const record *all;
     uint32_t ranks, batches;
-    sluice_stream stream;
+    slc_stream stream;
     slc_compressed o;
     float *value[PARAMS_MAX], *state[PARAMS_MAX][STATES], *own[MOST_RANKS][PARAMS_MAX], *average[PARAMS_MAX];
     float *flat[MOST_RANKS];

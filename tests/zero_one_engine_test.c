@@ -154,7 +154,7 @@ static void describe(rank_unit *u, replica_set *s, const record *all, uint32_t p
                                 .results = s->exchange.results};
 }
 
-static void alone(const slc_compressed *o, sluice_stream *stream, const record *all, uint32_t ranks, replica_set *s,
+static void alone(const slc_compressed *o, slc_stream *stream, const record *all, uint32_t ranks, replica_set *s,
                   uint32_t p, uint64_t step, slc_step_mode how)
 {
     const bool averaged = how == SLC_STEP_AVERAGE || !all->onebit[step - 1][p];
@@ -181,7 +181,7 @@ static void check_record(const record *all, uint32_t ranks)
 {
     static const double *const none[SLUICE_OPTIMIZER_STATES_MAX];
     replica_set sets[PARAMS_MAX];
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     slc_compressed o;
     const trial *t = &all->trial;
     const slc_zero_one_adam_settings settings = {.adam = model_config(t).adamw,

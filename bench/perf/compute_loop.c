@@ -19,7 +19,7 @@ enum { LINE = 64 };
 static const slc_gemm_shape shape = {.transpose_b = true, .m = SIDE, .n = SIDE, .k = SIDE};
 
 struct slc_compute_loop {
-    sluice_stream stream;
+    slc_stream stream;
     float *a, *b, *c;
     void *workspace;
     uint64_t workspace_bytes;

@@ -110,7 +110,7 @@ void slc_perf_close(slc_perf *perf)
 static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
 {
     slc_op op = {.kind = perf->config.kind,
-                 .dtype = SLUICE_FP32,
+                 .dtype = SLC_FLOAT32,
                  .elements = elements,
                  .block_elements = perf->block_elements,
                  .block_count = count_blocks(perf, elements),

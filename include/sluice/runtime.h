@@ -420,7 +420,7 @@ SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_
 /* The strategy that a layer's own parameters got, after commit: "dp", ... */
 SLUICE_API const char *sluice_layer_strategy_name(const sluice_layer *layer);
 SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
-/* Where kernels of the binary should run (lib/device's sluice_stream); valid as long as the runtime. */
+/* Where kernels of the binary should run (lib/device's slc_stream); valid as long as the runtime. */
 SLUICE_API void *sluice_runtime_stream(const sluice_runtime *rt);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial

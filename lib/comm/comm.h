@@ -24,7 +24,6 @@
 #include "lib/device/device.h"
 #include "lib/kernels/compress/compress_group.h"
 
-#include <sluice/dtype.h>
 #include <sluice/status.h>
 #include <sluice/world.h>
 
@@ -62,8 +61,9 @@ typedef struct {
 typedef struct slc_op slc_op;
 struct slc_op {
     slc_op_kind kind;
-    sluice_dtype dtype; /* sums: fp32, bf16, for all-reduce int64 and fp64 too; any for gather and broadcast */
-    bool widen;         /* reduce_scatter of bfloat16: dst is float32, so the sum is not rounded again */
+    slc_dtype dtype; /* sums: SLC_FLOAT32, SLC_BFLOAT16, for all-reduce SLC_INT64 and SLC_FLOAT64 too; any for gather
+                        and broadcast */
+    bool widen;      /* reduce_scatter of bfloat16: dst is float32, so the sum is not rounded again */
     uint64_t elements, block_elements;
     uint64_t first_block, block_count; /* which base blocks this operation moves */
     const void *src;                   /* of the buffer's first block, whatever first_block is */
@@ -111,13 +111,13 @@ uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group 
  * as a reduction of one base block has). Table, rows (`most` of them) and lists may not overlap. Errors at submission:
  * ARGUMENT (a buffer outside of the arena, shapes that do not fit, too little scratch); at the start: FORMAT fails the
  * world (a list that is too long, not ascending, or names a row that is not there: says which). */
-slc_op slc_gather_rows_op(const slc_rows *rows, sluice_dtype dtype, uint64_t elements, uint64_t block_elements,
+slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
                           const void *src, slc_layout src_layout, void *dst);
 
 /* Adds rows of this rank's list to their owners' parts: to each element that any rank has, in its own part of dst, the
  * owner adds scale * (the fp32 sum over those ranks that have its row, in rank order), rounded once to the type of dst.
  * `dtype` of src; dst_dtype float32, or dtype. Other elements of dst are not touched. Costs and errors as above. */
-slc_op slc_reduce_rows_op(const slc_rows *rows, sluice_dtype dtype, sluice_dtype dst_dtype, uint64_t elements,
+slc_op slc_reduce_rows_op(const slc_rows *rows, slc_dtype dtype, slc_dtype dst_dtype, uint64_t elements,
                           uint64_t block_elements, const void *src, void *dst, slc_layout dst_layout, float scale);
 
 /* The communication of a world. One comm a world; owned by the world. */

@@ -1,8 +1,6 @@
 /* Segments of the host device must be zeroed, shared through their descriptor, and unable to shrink under a peer. */
 #include "lib/device/device.h"
 
-#include <sluice/dtype.h>
-
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -203,7 +201,7 @@ static void a_kept_segment_stays_mapped(void **state)
 static void streams_copy_in_order(void **state)
 {
     (void)state;
-    sluice_stream stream;
+    slc_stream stream;
     assert_int_equal(slc_stream_create(device, 0, &stream), SLUICE_OK);
     assert_int_equal(stream.threads, 1);
     char a[100], b[100];
@@ -224,12 +222,12 @@ static void streams_copy_in_order(void **state)
 static void dtypes_have_sizes_and_names(void **state)
 {
     (void)state;
-    assert_int_equal(sluice_dtype_bytes(SLUICE_FP32), 4);
-    assert_int_equal(sluice_dtype_bytes(SLUICE_FP64), 8);
-    assert_int_equal(sluice_dtype_bytes(SLUICE_BF16), 2);
-    assert_int_equal(sluice_dtype_bytes(SLUICE_INT64), 8);
-    assert_int_equal(sluice_dtype_bytes(SLUICE_UINT8), 1);
-    assert_string_equal(sluice_dtype_name(SLUICE_BF16), "bf16");
+    assert_int_equal(slc_dtype_size(SLC_FLOAT32), 4);
+    assert_int_equal(slc_dtype_size(SLC_FLOAT64), 8);
+    assert_int_equal(slc_dtype_size(SLC_BFLOAT16), 2);
+    assert_int_equal(slc_dtype_size(SLC_INT64), 8);
+    assert_int_equal(slc_dtype_size(SLC_UINT8), 1);
+    assert_string_equal(slc_dtype_name(SLC_BFLOAT16), "bfloat16");
 }
 
 int main(void)

@@ -105,6 +105,11 @@ static inline void *slc_element(const void *array, sluice_dtype dtype, uint64_t 
     return (unsigned char *)(uintptr_t)array + element * sluice_dtype_bytes(dtype);
 }
 
+static inline slc_dtype slc_comm_dtype(sluice_dtype dtype)
+{
+    return dtype == SLUICE_BF16 ? SLC_BFLOAT16 : SLC_FLOAT32;
+}
+
 /* The settings and results of one step; two, because a step's last operations run into the next, late ones as part of
  * its pass. */
 typedef struct {
@@ -200,7 +205,7 @@ struct sluice_runtime {
     int rank, size;
 
     slc_device *device;
-    sluice_stream compute, updates; /* of the caller; of the communication thread */
+    slc_stream compute, updates; /* of the caller; of the communication thread */
 
     sluice_layer **layers;
     sluice_param **params;

@@ -5,13 +5,13 @@
 #include "lib/base/status.h"
 #include "lib/kernels/lanes.h"
 
-sluice_status slc_host_check(const sluice_stream *stream, const char *kernel)
+sluice_status slc_host_check(const slc_stream *stream, const char *kernel)
 {
     if (slc_device_get_kind(stream->device) == SLC_DEVICE_HOST) return SLUICE_OK;
     return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel %s: only built for the host; use --device cpu", kernel);
 }
 
-uint32_t slc_host_parts(const sluice_stream *stream, uint64_t count, uint64_t grain)
+uint32_t slc_host_parts(const slc_stream *stream, uint64_t count, uint64_t grain)
 {
     if (stream->threads <= 1 || count <= grain) return 1;
     uint64_t most = grain ? count / grain : count;
@@ -25,7 +25,7 @@ static uint64_t border(uint64_t count, uint64_t unit, uint32_t part, uint32_t pa
     return at < count ? at : count;
 }
 
-void slc_host_run(const sluice_stream *stream, uint64_t count, uint64_t grain, uint64_t unit, slc_range_kernel *kernel,
+void slc_host_run(const slc_stream *stream, uint64_t count, uint64_t grain, uint64_t unit, slc_range_kernel *kernel,
                   const void *args)
 {
     uint32_t parts = slc_host_parts(stream, count, grain);

@@ -100,7 +100,7 @@ static sluice_status squash(slc_layer_run *slot)
 static sluice_status squash_backward(slc_layer_run *slot)
 {
     slc_layer_run_next(slot);
-    sluice_stream *stream = slot->m->stream;
+    slc_stream *stream = slot->m->stream;
     sluice_dtype dtype = slot->layer->dtype;
     void *x = slc_layer_run_tensor(slot, DENSE), *dy = slc_layer_run_tensor(slot, DANSWER);
     uint64_t count = (uint64_t)slot->m->batch * slot->m->config.channels;

@@ -74,7 +74,7 @@ struct sluice_model {
     uint32_t tokens;        /* rows in a sequence */
     uint64_t rows, targets; /* batch * tokens; targets of a micro-batch */
     uint64_t dropout_seed;
-    sluice_stream *stream; /* belongs to the runtime */
+    slc_stream *stream; /* belongs to the runtime */
 
     uint32_t layer_count; /* embed, blocks, head */
     slc_model_layer *layers;

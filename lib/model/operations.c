@@ -138,7 +138,7 @@ sluice_status slc_op_norm_backward(slc_layer_run *slot, slc_param_place weight, 
 {
     slc_layer_run_next(slot);
     sluice_dtype dtype = slot->layer->dtype;
-    sluice_stream *stream = slot->m->stream;
+    slc_stream *stream = slot->m->stream;
     uint64_t channels = slot->m->config.channels;
     const void *from = at(slot, dy, dtype), *normed = at(slot, x, dtype), *more = at(slot, add, dtype);
     void *to = at(slot, dx, dtype);

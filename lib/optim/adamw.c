@@ -9,7 +9,7 @@
 
 typedef struct {
     sluice_adamw settings;
-    sluice_stream *stream;
+    slc_stream *stream;
 } adamw;
 
 slc_adamw_settings slc_adam_settings_at(const sluice_adamw *s, const sluice_update *u)
@@ -57,7 +57,7 @@ sluice_status slc_adam_check(const char *name, const sluice_adamw *s)
     return SLUICE_OK;
 }
 
-sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stream, sluice_optimizer *out)
+sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out)
 {
     sluice_status status = slc_adam_check("AdamW", settings);
     if (status) return status;

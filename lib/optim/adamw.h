@@ -8,7 +8,7 @@
 
 /* Fills `out` (states exp_avg, exp_avg_sq). Updates run on `stream`, which must outlive it. The caller ends it with
  * slc_adamw_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
-sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stream, sluice_optimizer *out);
+sluice_status slc_adamw_create(const sluice_adamw *settings, slc_stream *stream, sluice_optimizer *out);
 void slc_adamw_destroy(sluice_optimizer *optimizer);
 
 #endif

@@ -45,7 +45,7 @@ static const sluice_adamw settings = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1
 static void twenty_steps_agree_with_float64(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     sluice_optimizer optimizer;
     assert_int_equal(slc_adamw_create(&settings, &stream, &optimizer), SLUICE_OK);
     assert_string_equal(optimizer.name, "adamw");
@@ -70,7 +70,7 @@ static void twenty_steps_agree_with_float64(void **state)
 static void ranges_change_no_bit(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     sluice_optimizer optimizer;
     assert_int_equal(slc_adamw_create(&settings, &stream, &optimizer), SLUICE_OK);
     check_ranges_change_no_bit(&optimizer, train);
@@ -81,7 +81,7 @@ static void ranges_change_no_bit(void **state)
 static void refuses_settings_outside_their_range(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     const sluice_adamw bad[] = {
         {.beta1 = 1, .beta2 = 0.9, .epsilon = 1e-8},
         {.beta1 = -0.1, .beta2 = 0.9, .epsilon = 1e-8},

@@ -10,7 +10,7 @@
 typedef struct {
     sluice_adamw adam;
     double norm_min, norm_max;
-    sluice_stream *stream;
+    slc_stream *stream;
 } lamb;
 
 static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
@@ -44,7 +44,7 @@ sluice_status slc_lamb_check(const char *name, const sluice_lamb *s)
     return SLUICE_OK;
 }
 
-sluice_status slc_lamb_create(const sluice_lamb *settings, sluice_stream *stream, sluice_optimizer *out)
+sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out)
 {
     const sluice_lamb *s = settings;
     const sluice_adamw adam = {s->beta1, s->beta2, s->epsilon, s->weight_decay};

@@ -8,7 +8,7 @@
 
 /* Fills `out` (states exp_avg, exp_avg_sq; norms of the values and of the update). Updates run on `stream`, which must
  * outlive it. The caller ends it with slc_lamb_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
-sluice_status slc_lamb_create(const sluice_lamb *settings, sluice_stream *stream, sluice_optimizer *out);
+sluice_status slc_lamb_create(const sluice_lamb *settings, slc_stream *stream, sluice_optimizer *out);
 void slc_lamb_destroy(sluice_optimizer *optimizer);
 
 #endif

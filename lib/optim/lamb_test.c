@@ -59,7 +59,7 @@ static void train_in_float64(double *w, double *m, double *v, bool no_decay)
 static void twenty_steps_agree_with_float64(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     sluice_optimizer optimizer;
     assert_int_equal(slc_lamb_create(&settings, &stream, &optimizer), SLUICE_OK);
     assert_string_equal(optimizer.name, "lamb");
@@ -86,7 +86,7 @@ static void twenty_steps_agree_with_float64(void **state)
 static void ranges_change_no_bit(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     sluice_optimizer optimizer;
     assert_int_equal(slc_lamb_create(&settings, &stream, &optimizer), SLUICE_OK);
     check_ranges_change_no_bit(&optimizer, train);
@@ -97,7 +97,7 @@ static void ranges_change_no_bit(void **state)
 static void refuses_settings_outside_their_range(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     const sluice_lamb bad[] = {
         {.beta1 = 1, .beta2 = 0.9, .epsilon = 1e-6, .norm_max = 1},
         {.beta1 = 0.9, .beta2 = NAN, .epsilon = 1e-6, .norm_max = 1},

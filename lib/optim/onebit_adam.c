@@ -15,7 +15,7 @@ typedef struct {
     slc_onebit_adam_settings settings;
     slc_freeze freeze;
     uint32_t parameter_count;
-    sluice_stream *stream;
+    slc_stream *stream;
 } onebit_adam;
 
 static slc_adamw_settings settings_at(const onebit_adam *o, const sluice_update *u)
@@ -147,8 +147,7 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
     return SLUICE_OK;
 }
 
-sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, sluice_stream *stream,
-                                     slc_compressed *out)
+sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, slc_stream *stream, slc_compressed *out)
 {
     const slc_freeze_settings freeze = {settings->freeze_step, settings->freeze_change, settings->adam.beta2,
                                         settings->compat};

@@ -26,7 +26,6 @@ typedef struct {
 
 /* Fills `out`; everything runs on `stream`, which must outlive it. The caller ends it with out->destroy(out->context).
  * Errors: ARGUMENT, MEMORY. */
-sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, sluice_stream *stream,
-                                     slc_compressed *out);
+sluice_status slc_onebit_adam_create(const slc_onebit_adam_settings *settings, slc_stream *stream, slc_compressed *out);
 
 #endif

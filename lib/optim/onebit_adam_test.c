@@ -201,7 +201,7 @@ static void warm_up_is_adamw_to_the_bit(void **state)
 
 static uint64_t first_frozen_step(const slc_onebit_adam_settings *settings, double growth)
 {
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     slc_compressed o;
     assert_int_equal(slc_onebit_adam_create(settings, &stream, &o), SLUICE_OK);
     const slc_compressed_parameter parameters[2] = {{.count = 3}, {.count = 4}};
@@ -273,7 +273,7 @@ static void infinities_are_skipped(void **state)
 static void refuses_what_cannot_be(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     slc_compressed onebit;
     slc_onebit_adam_settings s = {.adam = adam};
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);

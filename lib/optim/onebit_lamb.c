@@ -31,7 +31,7 @@ typedef struct {
     slc_freeze freeze;
     parameter *parameters;
     uint32_t count;
-    sluice_stream *stream;
+    slc_stream *stream;
 } onebit_lamb;
 
 static slc_frozen_lamb_settings settings_at(const onebit_lamb *o, const sluice_update *u)
@@ -419,8 +419,7 @@ static const slc_compressed functions = {
     .destroy = destroy,
 };
 
-sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, sluice_stream *stream,
-                                     slc_compressed *out)
+sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, slc_stream *stream, slc_compressed *out)
 {
     const slc_onebit_lamb_settings *s = settings;
     const sluice_adamw adam = {s->lamb.beta1, s->lamb.beta2, s->lamb.epsilon, s->lamb.weight_decay};

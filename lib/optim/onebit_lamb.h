@@ -41,7 +41,6 @@ typedef struct {
 } slc_onebit_lamb_settings;
 
 /* Does as slc_onebit_adam_create. */
-sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, sluice_stream *stream,
-                                     slc_compressed *out);
+sluice_status slc_onebit_lamb_create(const slc_onebit_lamb_settings *settings, slc_stream *stream, slc_compressed *out);
 
 #endif

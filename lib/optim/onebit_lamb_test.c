@@ -441,7 +441,7 @@ static void checkpoints_keep_every_number(void **state)
 static void refuses_what_cannot_be(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     slc_compressed lamb;
     slc_onebit_lamb_settings bad[9];
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) bad[i] = settings_of(i == 8, false, 0);

@@ -102,7 +102,7 @@ TEST_INLINE void test_exchange_fini(test_exchange *e)
 }
 
 /* Runs between compress and apply: makes the servers' results from everybody's packets. */
-TEST_INLINE void test_exchange_run(test_exchange *e, sluice_stream *stream)
+TEST_INLINE void test_exchange_run(test_exchange *e, slc_stream *stream)
 {
     for (uint32_t i = 0; i < e->group.count; i++) {
         const slc_compress_shape *shape = &e->group.shapes[i];
@@ -135,7 +135,7 @@ typedef struct {
     const void *settings; /* settings of the optimizer */
     bool fuses;
     double rate;
-    sluice_stream stream;
+    slc_stream stream;
     slc_compressed onebit;
     float *value[TEST_TENSORS], *state[TEST_TENSORS][TEST_STATES];
     uint16_t *rounded[TEST_TENSORS]; /* for odd ones only */

@@ -40,7 +40,7 @@ typedef struct {
     counters now;
     step_plan plans[2]; /* by the step's parity */
     uint32_t ranks;
-    sluice_stream *stream;
+    slc_stream *stream;
 } zero_one;
 
 static const step_plan *plan_of(const zero_one *o, uint64_t step)
@@ -339,7 +339,7 @@ static sluice_status check(const slc_zero_one_adam_settings *s)
     return SLUICE_OK;
 }
 
-sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *settings, sluice_stream *stream,
+sluice_status slc_zero_one_adam_create(const slc_zero_one_adam_settings *settings, slc_stream *stream,
                                        slc_compressed *out)
 {
     sluice_status status = check(settings);

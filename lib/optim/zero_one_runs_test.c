@@ -234,7 +234,7 @@ static void nothing_comes_of_nothing(void **state)
 static void refuses_what_cannot_be(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
+    slc_stream stream = test_stream(1);
     slc_compressed out;
     const slc_zero_one_adam_settings good = {.adam = {0.9, 0.999, 1e-8, 0}, 5, 2, 2, 2, false, false};
     slc_zero_one_adam_settings bad[] = {good, good, good, good, good};

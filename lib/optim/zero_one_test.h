@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
     mode mode;
-    sluice_stream stream;
+    slc_stream stream;
     slc_compressed optimizer;
     test_exchange exchange;
     slc_compress_shape shapes[TENSORS];

@@ -35,13 +35,13 @@ static void *numbers(sluice_dtype dtype, uint64_t count)
 }
 
 typedef struct {
-    sluice_stream stream;
+    slc_stream stream;
     slc_attention_shape shape;
     void *qkv, *out, *dout, *dqkv, *table, *dtable, *workspace;
     float *logsumexp;
 } problem;
 
-static problem problem_create(sluice_stream stream, slc_attention_shape shape, uint64_t window)
+static problem problem_create(slc_stream stream, slc_attention_shape shape, uint64_t window)
 {
     const uint64_t all = shape.heads * shape.head_size, rows = shape.batch * shape.tokens;
     const uint64_t table = window ? ((2 * window - 1) * (2 * window - 1) + 3) * shape.heads : 0;
@@ -95,7 +95,7 @@ static double fastest_s(problem *p, sluice_status run(problem *), int repeats)
 int main(void)
 {
     slc_device *device;
-    sluice_stream stream;
+    slc_stream stream;
     if (slc_device_open("cpu", &device) || slc_stream_create(device, 1, &stream)) return 1;
     char dtype[8];
     unsigned long long batch, tokens, heads, size, window;

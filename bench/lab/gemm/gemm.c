@@ -59,13 +59,13 @@ static error_t parse(int key, char *text, struct argp_state *state)
 enum { OURS, BARE, WITH_PACKING, WAYS };
 
 typedef struct {
-    sluice_stream *stream;
+    slc_stream *stream;
     slc_gemm_shape shape, packed_shape;
     void *a, *b, *c, *packed, *workspace;
     uint64_t workspace_bytes, packed_bytes;
 } product;
 
-static double now(const sluice_stream *stream)
+static double now(const slc_stream *stream)
 {
     struct timespec t;
     clock_gettime(stream->threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
@@ -156,7 +156,7 @@ static sluice_status measure(product *p, const char *name, const gemm_options *o
 
 /* ---- The products ---- */
 
-static sluice_status measure_shape(sluice_stream *stream, const slc_gemm_shape *shape, const char *name,
+static sluice_status measure_shape(slc_stream *stream, const slc_gemm_shape *shape, const char *name,
                                    const gemm_options *o)
 {
     product p = {.stream = stream, .shape = *shape};
@@ -166,7 +166,7 @@ static sluice_status measure_shape(sluice_stream *stream, const slc_gemm_shape *
     return status;
 }
 
-static sluice_status measure_layer(sluice_stream *stream, const gemm_options *o, sluice_dtype dtype, uint64_t inputs,
+static sluice_status measure_layer(slc_stream *stream, const gemm_options *o, sluice_dtype dtype, uint64_t inputs,
                                    uint64_t outputs, bool conv1d)
 {
     const slc_gemm_shape y = {dtype, dtype, .transpose_b = !conv1d, .m = o->rows, .n = outputs, .k = inputs};
@@ -180,7 +180,7 @@ static sluice_status measure_layer(sluice_stream *stream, const gemm_options *o,
 }
 
 /* Logits are fp32. Their gradient replaces them, as bf16 at the start of each row. */
-static sluice_status measure_head(sluice_stream *stream, const gemm_options *o, sluice_dtype dtype)
+static sluice_status measure_head(slc_stream *stream, const gemm_options *o, sluice_dtype dtype)
 {
     const uint64_t rows = o->rows < HEAD_ROWS ? o->rows : HEAD_ROWS, apart = dtype == SLUICE_BF16 ? 2 * VOCABULARY : 0;
     const slc_gemm_shape y = {dtype, SLUICE_FP32, .transpose_b = true, .m = rows, .n = VOCABULARY, .k = CHANNELS};
@@ -193,7 +193,7 @@ static sluice_status measure_head(sluice_stream *stream, const gemm_options *o, 
     return status;
 }
 
-static sluice_status measure_all(sluice_stream *stream, const gemm_options *o)
+static sluice_status measure_all(slc_stream *stream, const gemm_options *o)
 {
     static const uint64_t layers[][2] = {
         {CHANNELS, 3 * CHANNELS}, {CHANNELS, CHANNELS}, {CHANNELS, 4 * CHANNELS}, {4 * CHANNELS, CHANNELS}};
@@ -213,7 +213,7 @@ static int run(int argc, char **argv)
     gemm_options options = {.rows = 256, .rounds = 9, .threads = 1};
     const struct argp parser = {option_rows, parse, NULL, doc, NULL, NULL, NULL};
     slc_device *device = NULL;
-    sluice_stream stream;
+    slc_stream stream;
     argp_parse(&parser, argc, argv, 0, NULL, &options);
     sluice_status status = slc_device_open("cpu", &device);
     if (!status) status = slc_stream_create(device, options.threads, &stream);

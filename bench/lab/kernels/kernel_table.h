@@ -14,7 +14,7 @@
 enum { SLC_KERNEL_ARRAYS = 5, SLC_KERNEL_VECTORS = 4 };
 
 typedef struct {
-    sluice_stream stream;
+    slc_stream stream;
     sluice_dtype dtype;
     uint64_t rows, channels, count; /* count = rows * channels */
     /* Each has room for count fp32 and is page aligned; it holds count numbers of `dtype` in -1..1. */

@@ -185,7 +185,7 @@ static void fill_agreement(const slc_bare *bare, slc_op *op)
     op->call = nothing;
     if (bare->kind != SLC_BARE_SAME) return;
     op->kind = SLC_ALL_REDUCE;
-    op->dtype = SLUICE_INT64;
+    op->dtype = SLC_INT64;
     op->elements = op->block_elements = slc_agreement_words(bare->job);
     op->block_count = 1;
     op->src = op->dst = bare->agreement;
@@ -195,7 +195,7 @@ static void fill_agreement(const slc_bare *bare, slc_op *op)
 
 static slc_op make_operation(const slc_bare *bare, const slc_item *item)
 {
-    slc_op op = {.dtype = SLUICE_FP32, .scale = 1, .what = "bare operation"};
+    slc_op op = {.dtype = SLC_FLOAT32, .scale = 1, .what = "bare operation"};
     if (item->kind == SLC_ITEM_AGREE) {
         fill_agreement(bare, &op);
         return op;

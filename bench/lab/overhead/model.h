@@ -31,7 +31,7 @@ void slc_overhead_backward(slc_overhead_model *model, uint32_t layer, const floa
 typedef struct {
     sluice_optimizer optimizer, adamw;
     slc_device *device;
-    sluice_stream stream;
+    slc_stream stream;
     uint64_t update_ns;
 } slc_overhead_optimizer;
 

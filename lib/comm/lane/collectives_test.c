@@ -27,7 +27,7 @@ typedef struct {
     slc_comm *comm;
     slc_device *device;
     slc_segment segment;
-    sluice_stream stream;
+    slc_stream stream;
     char *arenas[RANKS_MAX]; /* of all ranks, in the oracle */
     exchange exchanges[EXCHANGES];
     char *lists;        /* LISTS places for those of all ranks */

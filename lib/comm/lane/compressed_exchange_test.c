@@ -54,7 +54,7 @@ typedef struct {
     slc_comm *comm;
     slc_device *device;
     slc_segment segment;
-    sluice_stream stream;
+    slc_stream stream;
 } rig;
 
 static void rig_open(rig *all, const test_case *test, int rank, uint64_t bytes)

@@ -94,7 +94,7 @@ static inline void exchange_destroy(exchange *x)
 }
 
 /* Both passes of one tensor on all ranks. */
-static inline void simulate_tensor(exchange *x, sluice_stream *stream, uint32_t i, uint64_t seed)
+static inline void simulate_tensor(exchange *x, slc_stream *stream, uint32_t i, uint64_t seed)
 {
     const slc_compress_shape *shape = &x->group.shapes[i];
     const uint64_t stride = x->group.stride, offset = x->group.offsets[i];
@@ -123,7 +123,7 @@ static inline void simulate_tensor(exchange *x, sluice_stream *stream, uint32_t 
 }
 
 /* The next exchange, up to the packets of this rank. */
-static inline void exchange_prepare(exchange *x, sluice_stream *stream, int rank, uint64_t seed)
+static inline void exchange_prepare(exchange *x, slc_stream *stream, int rank, uint64_t seed)
 {
     for (uint32_t i = 0; i < x->group.count; i++) simulate_tensor(x, stream, i, seed + 7919 * (uint64_t)x->exchanges);
     memcpy(x->packets, x->simulated[rank], x->bytes);

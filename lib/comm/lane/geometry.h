@@ -7,9 +7,14 @@
 #include <sluice/dtype.h>
 
 /* The type of what an operation writes. */
-static inline sluice_dtype slc_op_result(const slc_op *op)
+static inline slc_dtype slc_op_result(const slc_op *op)
 {
-    return op->widen ? SLUICE_FP32 : op->dtype;
+    return op->widen ? SLC_FLOAT32 : op->dtype;
+}
+
+static inline sluice_dtype slc_float_type(slc_dtype dtype)
+{
+    return dtype == SLC_BFLOAT16 ? SLUICE_BF16 : SLUICE_FP32;
 }
 
 /* Length of block `block`; the last may be shorter. */

@@ -73,10 +73,10 @@ static bool overlap(slc_byte_range a, slc_byte_range b)
     return a.low < b.high && b.low < a.high;
 }
 
-static slc_byte_range buffer_span(const slc_op *op, const void *buffer, sluice_dtype dtype, slc_layout layout, int size)
+static slc_byte_range buffer_span(const slc_op *op, const void *buffer, slc_dtype dtype, slc_layout layout, int size)
 {
     if (!buffer || op->kind == SLC_BARRIER) return (slc_byte_range){0};
-    uint64_t bytes = sluice_dtype_bytes(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
+    uint64_t bytes = slc_dtype_size(dtype), share = layout == SLC_SHARD ? (uint64_t)size : 1;
     const char *low = (const char *)buffer + op->first_block * op->block_elements / share * bytes;
     return (slc_byte_range){low, low + slc_op_length(op) / share * bytes};
 }
@@ -213,7 +213,7 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
     const slc_op *op = &run->op;
     const uint64_t peers = (uint64_t)comm->neighbours->count;
     if (slc_moves_rows(op)) return run->direct_sent;
-    uint64_t bytes = slc_op_length(op) * sluice_dtype_bytes(op->dtype), part = bytes / (uint64_t)comm->size;
+    uint64_t bytes = slc_op_length(op) * slc_dtype_size(op->dtype), part = bytes / (uint64_t)comm->size;
     switch (op->kind) {
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_GATHER: return part * peers;
@@ -235,7 +235,7 @@ static void charge(slc_comm *comm, slc_active_op *run)
     const bool two_phases = rows || run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
     if (run->op.kind == SLC_BROADCAST)
         received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
-                       ? slc_op_length(&run->op) * sluice_dtype_bytes(run->op.dtype)
+                       ? slc_op_length(&run->op) * slc_dtype_size(run->op.dtype)
                        : 0;
     run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
 }

@@ -88,7 +88,7 @@ struct slc_comm {
     uint64_t step_ns;               /* when the last step was made */
     slc_active_op runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
-    sluice_stream stream; /* device NULL: nothing attached */
+    slc_stream stream;    /* device NULL: nothing attached */
     slc_segment *segment; /* attached; NULL: none */
     const char *base;     /* of the attached segment */
     uint64_t bytes;

@@ -171,7 +171,7 @@ static void post_send(slc_comm *comm, slc_active_op *run, uint64_t block, messag
 
 static size_t part_bytes(const slc_comm *comm, const slc_active_op *run, uint64_t block)
 {
-    return slc_part_length(&run->op, block, comm->size) * sluice_dtype_bytes(run->op.dtype);
+    return slc_part_length(&run->op, block, comm->size) * slc_dtype_size(run->op.dtype);
 }
 
 static char *part_at(const slc_comm *comm, const slc_active_op *run, const void *buffer, slc_layout layout,
@@ -179,12 +179,12 @@ static char *part_at(const slc_comm *comm, const slc_active_op *run, const void 
 {
     /* The caller's promise makes both buffers of a message writable or not; here only addresses are computed. */
     return (char *)(uintptr_t)buffer +
-           slc_part_begin(&run->op, layout, block, rank, comm->size) * sluice_dtype_bytes(run->op.dtype);
+           slc_part_begin(&run->op, layout, block, rank, comm->size) * slc_dtype_size(run->op.dtype);
 }
 
 static char *block_at(const slc_active_op *run, uint64_t block)
 {
-    return (char *)run->op.dst + block * run->op.block_elements * sluice_dtype_bytes(run->op.dtype);
+    return (char *)run->op.dst + block * run->op.block_elements * slc_dtype_size(run->op.dtype);
 }
 
 static bool is_sum(const slc_op *op)
@@ -263,7 +263,7 @@ static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int
     } else if (op->kind == SLC_BROADCAST && peer == op->root) {
         state->results++;
         post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, block_at(run, block),
-                     slc_block_length(op, block) * sluice_dtype_bytes(op->dtype));
+                     slc_block_length(op, block) * slc_dtype_size(op->dtype));
     }
 }
 
@@ -297,7 +297,7 @@ static void send_to(slc_comm *comm, slc_active_op *run, uint64_t block, int peer
         post_send(comm, run, block, PHASE_RESULT, peer, &comm->tokens[comm->size + peer], sizeof *comm->tokens);
     else if (op->kind == SLC_BROADCAST && comm->rank == op->root)
         post_send(comm, run, block, PHASE_RESULT, peer, block_at(run, block),
-                  slc_block_length(op, block) * sluice_dtype_bytes(op->dtype));
+                  slc_block_length(op, block) * slc_dtype_size(op->dtype));
 }
 
 static bool post_sends(slc_comm *comm, slc_active_op *run)

@@ -29,7 +29,7 @@ static inline void random_rows_draw(random_op *made, uint64_t *chance, uint64_t 
 {
     slc_op *op = &made->op;
     slc_rows *rows = &made->rows;
-    const uint64_t fitting = room / sluice_dtype_bytes(op->dtype), limits[] = {5, 100, 1000, op->elements};
+    const uint64_t fitting = room / slc_dtype_size(op->dtype), limits[] = {5, 100, 1000, op->elements};
     uint64_t limit = limits[pick(chance, 4)];
     rows->row_elements = 1 + pick(chance, limit < op->elements ? limit : op->elements);
     rows->row_count = 1 + pick(chance, op->elements / rows->row_elements);
@@ -45,9 +45,9 @@ static inline void random_rows_draw(random_op *made, uint64_t *chance, uint64_t 
         *op = slc_gather_rows_op(NULL, op->dtype, op->elements, op->block_elements, NULL, shard ? SLC_SHARD : SLC_WHOLE,
                                  NULL);
     else {
-        const bool widen = op->dtype == SLUICE_BF16 && pick(chance, 2);
+        const bool widen = op->dtype == SLC_BFLOAT16 && pick(chance, 2);
         if (widen) made->dst_at = begin + 2 * room;
-        *op = slc_reduce_rows_op(NULL, op->dtype, widen ? SLUICE_FP32 : op->dtype, op->elements, op->block_elements,
+        *op = slc_reduce_rows_op(NULL, op->dtype, widen ? SLC_FLOAT32 : op->dtype, op->elements, op->block_elements,
                                  NULL, NULL, shard ? SLC_SHARD : SLC_WHOLE, op->scale);
     }
 }
@@ -61,15 +61,15 @@ static inline random_op random_op_draw(uint64_t *chance, int size, int place, ui
                                         SLC_BARRIER,        SLC_GATHER_ROWS, SLC_REDUCE_SCATTER, SLC_ALL_GATHER,
                                         SLC_ALL_REDUCE,     SLC_REDUCE_ROWS};
     op->kind = kinds[pick(chance, 10)];
-    op->dtype = SLUICE_FP32;
+    op->dtype = SLC_FLOAT32;
     uint64_t dtype = pick(chance, 6);
-    if (op->kind == SLC_ALL_REDUCE && dtype == 0) op->dtype = SLUICE_INT64;
-    if (op->kind == SLC_ALL_REDUCE && dtype == 1) op->dtype = SLUICE_FP64;
-    if (op->kind != SLC_BROADCAST && dtype > 3) op->dtype = SLUICE_BF16;
-    bool narrow = op->dtype == SLUICE_BF16;
+    if (op->kind == SLC_ALL_REDUCE && dtype == 0) op->dtype = SLC_INT64;
+    if (op->kind == SLC_ALL_REDUCE && dtype == 1) op->dtype = SLC_FLOAT64;
+    if (op->kind != SLC_BROADCAST && dtype > 3) op->dtype = SLC_BFLOAT16;
+    bool narrow = op->dtype == SLC_BFLOAT16;
     op->block_elements = grain * (1 + pick(chance, pick(chance, 2) ? 8 : 120));
-    uint64_t begin = (uint64_t)(op->dtype == SLUICE_INT64 ? INTEGERS : narrow ? NARROW : place) * place_bytes;
-    uint64_t room = place_bytes / (narrow ? 4 : 2), most = (room - 4096) / sluice_dtype_bytes(op->dtype);
+    uint64_t begin = (uint64_t)(op->dtype == SLC_INT64 ? INTEGERS : narrow ? NARROW : place) * place_bytes;
+    uint64_t room = place_bytes / (narrow ? 4 : 2), most = (room - 4096) / slc_dtype_size(op->dtype);
     op->elements = grain * (1 + pick(chance, most / grain / (1 + pick(chance, 20))));
     if (pick(chance, 4) == 0) op->block_elements = grain * (1 + pick(chance, op->elements / grain)); /* long ones too */
     uint64_t blocks = (op->elements + op->block_elements - 1) / op->block_elements;
@@ -113,7 +113,7 @@ static inline void sum_element(const random_op *made, char **arenas, int size, i
 {
     const slc_op *op = &made->op;
     char *to = arenas[owner] + made->dst_at;
-    if (op->dtype == SLUICE_FP32) {
+    if (op->dtype == SLC_FLOAT32) {
         float sum = 0;
         for (int rank = 0; rank < size; rank++) {
             float value = ((const float *)(void *)(arenas[rank] + made->src_at))[read];
@@ -121,7 +121,7 @@ static inline void sum_element(const random_op *made, char **arenas, int size, i
         }
         float *place = (float *)(void *)to + write;
         *place = op->accumulate ? *place + op->scale * sum : op->scale * sum;
-    } else if (op->dtype == SLUICE_BF16) {
+    } else if (op->dtype == SLC_BFLOAT16) {
         float sum = 0;
         for (int rank = 0; rank < size; rank++) {
             float value = sluice_bf16_to_float(((const uint16_t *)(void *)(arenas[rank] + made->src_at))[read]);
@@ -134,7 +134,7 @@ static inline void sum_element(const random_op *made, char **arenas, int size, i
             *wide = value;
         else
             *narrow = sluice_bf16_from_float(value);
-    } else if (op->dtype == SLUICE_INT64) {
+    } else if (op->dtype == SLC_INT64) {
         int64_t sum = 0;
         for (int rank = 0; rank < size; rank++) sum += ((const int64_t *)(void *)(arenas[rank] + made->src_at))[read];
         ((int64_t *)(void *)to)[write] = sum;
@@ -148,7 +148,7 @@ static inline void sum_element(const random_op *made, char **arenas, int size, i
 static inline void random_op_block(const random_op *made, char **arenas, int size, uint64_t block)
 {
     const slc_op *op = &made->op;
-    uint64_t bytes = sluice_dtype_bytes(op->dtype), length = part_length(op, block, size);
+    uint64_t bytes = slc_dtype_size(op->dtype), length = part_length(op, block, size);
     for (int owner = 0; owner < size; owner++) {
         uint64_t whole = part_at(op, SLC_WHOLE, block, owner, size);
         uint64_t from = part_at(op, op->src_layout, block, owner, size);
@@ -175,7 +175,7 @@ static inline uint64_t random_op_bytes(const slc_op *op, int rank, int size)
 {
     uint64_t length = 0;
     for (uint64_t b = op->first_block; b < op->first_block + op->block_count; b++) length += part_length(op, b, size);
-    uint64_t one = length * sluice_dtype_bytes(op->dtype) * (uint64_t)(size - 1);
+    uint64_t one = length * slc_dtype_size(op->dtype) * (uint64_t)(size - 1);
     switch (op->kind) {
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_GATHER: return one;

@@ -20,8 +20,8 @@ slc_spans slc_row_op_spans(const slc_comm *comm, const slc_op *op)
     const uint64_t table = op->elements / (layout == SLC_SHARD ? (uint64_t)comm->size : 1);
     const uint64_t compact = rows->most * rows->row_elements;
     return (slc_spans){
-        .read = span_of(op->src, (slc_gathers(op) ? table : compact) * sluice_dtype_bytes(op->dtype)),
-        .write = {span_of(op->dst, (slc_gathers(op) ? compact : table) * sluice_dtype_bytes(slc_op_result(op))),
+        .read = span_of(op->src, (slc_gathers(op) ? table : compact) * slc_dtype_size(op->dtype)),
+        .write = {span_of(op->dst, (slc_gathers(op) ? compact : table) * slc_dtype_size(slc_op_result(op))),
                   span_of(rows->lists, (uint64_t)comm->size * slc_row_list_bytes(rows->most))}};
 }
 
@@ -64,8 +64,8 @@ static bool meet(slc_byte_range a, slc_byte_range b)
 
 sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op)
 {
-    if (!slc_gathers(op) && op->dtype != SLUICE_FP32 && op->dtype != SLUICE_BF16)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), sluice_dtype_name(op->dtype));
+    if (!slc_gathers(op) && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), slc_dtype_name(op->dtype));
     sluice_status status = check_shape(comm, op);
     if (status) return status;
     const slc_spans spans = slc_row_op_spans(comm, op);
@@ -112,7 +112,7 @@ static void find_direct_bytes(const slc_comm *comm, slc_active_op *run)
         held += slc_row_op_elements(comm, op, comm->rank, neighbours->list[i], 0, op->elements);
     }
     const uint64_t lists = (uint64_t)neighbours->count * slc_row_list_bytes(op->rows->most);
-    const uint64_t bytes = sluice_dtype_bytes(op->dtype);
+    const uint64_t bytes = slc_dtype_size(op->dtype);
     run->direct_sent = lists + (slc_gathers(op) ? owned : held) * bytes;
     run->direct_received = lists + (slc_gathers(op) ? held : owned) * bytes;
 }
@@ -145,7 +145,7 @@ bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *run)
 
 /* ---- Making them ---- */
 
-static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, sluice_dtype dtype, uint64_t elements,
+static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, slc_dtype dtype, uint64_t elements,
                          uint64_t block_elements, const void *src, void *dst)
 {
     return (slc_op){.kind = kind,
@@ -158,7 +158,7 @@ static slc_op op_on_rows(slc_op_kind kind, const slc_rows *rows, sluice_dtype dt
                     .rows = rows};
 }
 
-slc_op slc_gather_rows_op(const slc_rows *rows, sluice_dtype dtype, uint64_t elements, uint64_t block_elements,
+slc_op slc_gather_rows_op(const slc_rows *rows, slc_dtype dtype, uint64_t elements, uint64_t block_elements,
                           const void *src, slc_layout src_layout, void *dst)
 {
     slc_op op = op_on_rows(SLC_GATHER_ROWS, rows, dtype, elements, block_elements, src, dst);
@@ -166,10 +166,10 @@ slc_op slc_gather_rows_op(const slc_rows *rows, sluice_dtype dtype, uint64_t ele
     return op;
 }
 
-slc_op slc_reduce_rows_op(const slc_rows *rows, sluice_dtype dtype, sluice_dtype dst_dtype, uint64_t elements,
+slc_op slc_reduce_rows_op(const slc_rows *rows, slc_dtype dtype, slc_dtype dst_dtype, uint64_t elements,
                           uint64_t block_elements, const void *src, void *dst, slc_layout dst_layout, float scale)
 {
-    assert(dst_dtype == dtype || dst_dtype == SLUICE_FP32);
+    assert(dst_dtype == dtype || dst_dtype == SLC_FLOAT32);
     slc_op op = op_on_rows(SLC_REDUCE_ROWS, rows, dtype, elements, block_elements, src, dst);
     op.widen = dst_dtype != dtype;
     op.dst_layout = dst_layout;

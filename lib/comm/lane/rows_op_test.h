@@ -58,7 +58,7 @@ static inline void rows_add_element(const slc_op *op, int count, const float *va
 {
     float sum = 0;
     for (int i = 0; i < count; i++) sum = i ? sum + values[i] : values[i];
-    if (op->dtype == SLUICE_BF16 && !op->widen) {
+    if (op->dtype == SLC_BFLOAT16 && !op->widen) {
         uint16_t *narrow = (uint16_t *)dst + at;
         *narrow = sluice_bf16_from_float(sluice_bf16_to_float(*narrow) + op->scale * sum);
     } else
@@ -68,7 +68,7 @@ static inline void rows_add_element(const slc_op *op, int count, const float *va
 /* src[r] and dst[r]: rank r's buffers. */
 static inline void rows_op_apply(const slc_op *op, const rows_lists *lists, char *const *src, char *const *dst)
 {
-    const uint64_t columns = op->rows->row_elements, bytes = sluice_dtype_bytes(op->dtype);
+    const uint64_t columns = op->rows->row_elements, bytes = slc_dtype_size(op->dtype);
     uint32_t next[RANKS_MAX] = {0};
     for (uint64_t e = 0; e < op->rows->row_count * columns; e++) {
         const uint64_t row = e / columns, column = e % columns;
@@ -81,7 +81,7 @@ static inline void rows_op_apply(const slc_op *op, const rows_lists *lists, char
             const uint64_t place = next[rank] * columns + column;
             if (op->kind == SLC_GATHER_ROWS)
                 memcpy(dst[rank] + place * bytes, src[owner] + at * bytes, bytes);
-            else if (op->dtype == SLUICE_BF16)
+            else if (op->dtype == SLC_BFLOAT16)
                 values[count++] = sluice_bf16_to_float(((const uint16_t *)(void *)src[rank])[place]);
             else
                 values[count++] = ((const float *)(void *)src[rank])[place];
@@ -104,7 +104,7 @@ static inline uint64_t rows_op_bytes(const slc_op *op, const rows_lists *lists, 
             elements += own == (op->kind == SLC_GATHER_ROWS);
         }
     }
-    return others * slc_row_list_bytes(op->rows->most) + elements * sluice_dtype_bytes(op->dtype);
+    return others * slc_row_list_bytes(op->rows->most) + elements * slc_dtype_size(op->dtype);
 }
 
 #endif

@@ -56,28 +56,28 @@ static float value_of(uint64_t seed, int rank, uint64_t index)
     return value;
 }
 
-static float rounded(sluice_dtype dtype, float value)
+static float rounded(slc_dtype dtype, float value)
 {
-    return dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(value)) : value;
+    return dtype == SLC_BFLOAT16 ? sluice_bf16_to_float(sluice_bf16_from_float(value)) : value;
 }
 
-static void put(void *to, sluice_dtype dtype, uint64_t at, float value)
+static void put(void *to, slc_dtype dtype, uint64_t at, float value)
 {
-    if (dtype == SLUICE_BF16)
+    if (dtype == SLC_BFLOAT16)
         ((uint16_t *)to)[at] = sluice_bf16_from_float(value);
     else
         ((float *)to)[at] = value;
 }
 
-static bool is_at(const void *from, sluice_dtype dtype, uint64_t at, float value)
+static bool is_at(const void *from, slc_dtype dtype, uint64_t at, float value)
 {
     uint8_t wanted[4] = {0};
     put(wanted, dtype, 0, value);
-    return !memcmp((const char *)from + at * sluice_dtype_bytes(dtype), wanted, sluice_dtype_bytes(dtype));
+    return !memcmp((const char *)from + at * slc_dtype_size(dtype), wanted, slc_dtype_size(dtype));
 }
 
 /* This rank's part of a table; all else is not a number. */
-static void fill_table(const rig *all, const slc_op *op, slc_layout layout, sluice_dtype dtype, uint64_t seed)
+static void fill_table(const rig *all, const slc_op *op, slc_layout layout, slc_dtype dtype, uint64_t seed)
 {
     memset(all->table, 0xff, PLACE);
     for (uint64_t e = 0, at; e < op->elements; e++)
@@ -103,7 +103,7 @@ static void check_gather(const rig *all, slc_op op, uint64_t seed, const rows_li
     run(all, &op);
     for (uint64_t i = 0; i < own->count * columns; i++)
         CHECK(is_at(all->compact, op.dtype, i, value_of(seed, -1, own->rows[i / columns] * columns + i % columns)));
-    for (uint64_t i = own->count * columns * sluice_dtype_bytes(op.dtype); i < PLACE; i++)
+    for (uint64_t i = own->count * columns * slc_dtype_size(op.dtype); i < PLACE; i++)
         CHECK(all->compact[i] == (char)0xff);
 }
 
@@ -130,7 +130,7 @@ static bool sum_of(const slc_op *op, uint64_t seed, const rows_lists *lists, uin
 
 static void check_reduce(const rig *all, slc_op op, uint64_t seed, const rows_lists *lists)
 {
-    const sluice_dtype to = op.widen ? SLUICE_FP32 : op.dtype;
+    const slc_dtype to = op.widen ? SLC_FLOAT32 : op.dtype;
     fill_table(all, &op, op.dst_layout, to, seed);
     for (uint64_t i = 0; i < op.rows->most * op.rows->row_elements; i++)
         put(all->compact, op.dtype, i, value_of(seed, all->rank, i));
@@ -144,17 +144,17 @@ static void check_reduce(const rig *all, slc_op op, uint64_t seed, const rows_li
         CHECK(is_at(all->table, to, at, any ? before + op.scale * sum : before));
         owned++;
     }
-    for (uint64_t i = 0; i < PLACE / sluice_dtype_bytes(to); i++) /* nothing beside the own part was touched */
-        owned += !memcmp(all->table + i * sluice_dtype_bytes(to), "\xff\xff\xff\xff", sluice_dtype_bytes(to));
-    CHECK(owned == PLACE / sluice_dtype_bytes(to));
+    for (uint64_t i = 0; i < PLACE / slc_dtype_size(to); i++) /* nothing beside the own part was touched */
+        owned += !memcmp(all->table + i * slc_dtype_size(to), "\xff\xff\xff\xff", slc_dtype_size(to));
+    CHECK(owned == PLACE / slc_dtype_size(to));
 }
 
 static void check_both(const rig *all, const slc_rows *rows, uint64_t elements, uint64_t block, uint64_t seed)
 {
     rows_lists lists = rows_lists_create(seed, rows, all->size);
     memcpy(own_list(all, rows), lists.of[all->rank], slc_row_list_bytes(rows->most));
-    const sluice_dtype types[][2] = {
-        {SLUICE_FP32, SLUICE_FP32}, {SLUICE_BF16, SLUICE_BF16}, {SLUICE_BF16, SLUICE_FP32}};
+    const slc_dtype types[][2] = {
+        {SLC_FLOAT32, SLC_FLOAT32}, {SLC_BFLOAT16, SLC_BFLOAT16}, {SLC_BFLOAT16, SLC_FLOAT32}};
     for (int t = 0; t < 3; t++) {
         const slc_layout layout = (seed + (uint64_t)t) % 2 ? SLC_SHARD : SLC_WHOLE;
         check_gather(all, slc_gather_rows_op(rows, types[t][0], elements, block, all->table, layout, all->compact),
@@ -240,7 +240,7 @@ static int refusals(int rank, void *argument)
     rig all = {0};
     rig_open(&all, test, rank);
     const slc_rows good = {.row_elements = 48, .row_count = 20, .most = 10, .lists = all.lists};
-    const slc_op op = slc_gather_rows_op(&good, SLUICE_FP32, 960, 96, all.table, SLC_WHOLE, all.compact);
+    const slc_op op = slc_gather_rows_op(&good, SLC_FLOAT32, 960, 96, all.table, SLC_WHOLE, all.compact);
     refuse(&all, op, SLUICE_ERR_ORDER, "attach memory first");
     attach(&all, 96);
     slc_rows rows = good;
@@ -260,14 +260,14 @@ static int refusals(int rank, void *argument)
     refuse(&all, wrong, SLUICE_ERR_ARGUMENT, "not in the attached arena");
     rows = good, rows.lists = all.compact + 64;
     refuse(&all, wrong, SLUICE_ERR_ARGUMENT, "overlap");
-    refuse(&all, slc_gather_rows_op(&good, SLUICE_FP32, 960, 96, all.table, SLC_WHOLE, all.table + 64),
+    refuse(&all, slc_gather_rows_op(&good, SLC_FLOAT32, 960, 96, all.table, SLC_WHOLE, all.table + 64),
            SLUICE_ERR_ARGUMENT, "overlap");
-    refuse(&all, slc_gather_rows_op(&good, SLUICE_FP32, 960, 0, all.table, SLC_WHOLE, all.compact), SLUICE_ERR_ARGUMENT,
+    refuse(&all, slc_gather_rows_op(&good, SLC_FLOAT32, 960, 0, all.table, SLC_WHOLE, all.compact), SLUICE_ERR_ARGUMENT,
            "in blocks of 0");
-    refuse(&all, slc_reduce_rows_op(&good, SLUICE_INT64, SLUICE_INT64, 960, 96, all.compact, all.table, SLC_WHOLE, 1),
+    refuse(&all, slc_reduce_rows_op(&good, SLC_INT64, SLC_INT64, 960, 96, all.compact, all.table, SLC_WHOLE, 1),
            SLUICE_ERR_UNSUPPORTED, "sums of int64");
     if (test->path == MESSAGES)
-        refuse(&all, slc_gather_rows_op(&good, SLUICE_FP32, 960, 192, all.table, SLC_WHOLE, all.compact),
+        refuse(&all, slc_gather_rows_op(&good, SLC_FLOAT32, 960, 192, all.table, SLC_WHOLE, all.compact),
                SLUICE_ERR_ARGUMENT, "of scratch");
     CHECK(!sluice_world_barrier(all.world)); /* none of it harmed the world */
     rig_close(&all);
@@ -301,7 +301,7 @@ static int malformed(int rank, void *argument)
                            "wrong rows: rank 1's list names row 20 of 20, at place 2",
                            "wrong rows: rank 1's list is not ascending: row 2 behind row 2, at place 2"};
     slc_op ops[] = {{.kind = SLC_BARRIER}, /* so that nobody fails before all have submitted */
-                    slc_reduce_rows_op(&rows, SLUICE_FP32, SLUICE_FP32, 960, 96, all.compact, all.table, SLC_SHARD, 1)};
+                    slc_reduce_rows_op(&rows, SLC_FLOAT32, SLC_FLOAT32, 960, 96, all.compact, all.table, SLC_SHARD, 1)};
     ops[1].what = "wrong rows";
     ops[1].wait[0] = slc_comm_completed(all.comm), ops[1].wait_value[0] = 1;
     uint32_t index;

@@ -71,7 +71,7 @@ static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint
 {
     uint64_t end = *open ? op->elements : highest(cuts, comm->size), low = highest(from, comm->size);
     for (int owner = 0; owner < comm->size; owner++) {
-        comm->row_room[owner] = most_bytes(comm) / sluice_dtype_bytes(op->dtype);
+        comm->row_room[owner] = most_bytes(comm) / slc_dtype_size(op->dtype);
         low = slc_least(low, from[owner]);
     }
     slc_row_walk walk = slc_row_walk_begin(op, slc_row_op_list_of(op, holder), comm->size, low, end);
@@ -120,27 +120,27 @@ uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *run, uin
 {
     const bool gather = slc_gathers(&run->op);
     return chunk_elements(comm, run, chunk, gather ? comm->rank : peer, gather ? peer : comm->rank) *
-           sluice_dtype_bytes(run->op.dtype);
+           slc_dtype_size(run->op.dtype);
 }
 
 /* ---- Moving ---- */
 
 /* A piece among the rows of a list. */
-static char *row_place(const slc_op *op, const void *buffer, sluice_dtype dtype, const slc_row_list *list,
+static char *row_place(const slc_op *op, const void *buffer, slc_dtype dtype, const slc_row_list *list,
                        const slc_piece *piece)
 {
     const uint64_t columns = op->rows->row_elements, row = list->rows[piece->index] * columns;
-    return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * sluice_dtype_bytes(dtype);
+    return (char *)(uintptr_t)buffer + (piece->index * columns + piece->at - row) * slc_dtype_size(dtype);
 }
 
 /* A piece in the table or its owner's part of it. */
-static char *table_place(const slc_comm *comm, const slc_op *op, const void *buffer, slc_layout layout,
-                         sluice_dtype dtype, const slc_piece *piece)
+static char *table_place(const slc_comm *comm, const slc_op *op, const void *buffer, slc_layout layout, slc_dtype dtype,
+                         const slc_piece *piece)
 {
     const uint64_t block = piece->at / op->block_elements;
     const uint64_t inside = piece->at - slc_part_begin(op, SLC_WHOLE, block, piece->owner, comm->size);
     const uint64_t at = slc_part_begin(op, layout, block, piece->owner, comm->size) + inside;
-    return (char *)(uintptr_t)buffer + at * sluice_dtype_bytes(dtype);
+    return (char *)(uintptr_t)buffer + at * slc_dtype_size(dtype);
 }
 
 static void fail(slc_comm *comm, const slc_active_op *run, sluice_status status)
@@ -163,7 +163,7 @@ const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, 
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
         const char *src = slc_gathers(op) ? table_place(comm, op, op->src, op->src_layout, op->dtype, &piece)
                                           : row_place(op, op->src, op->dtype, list, &piece);
-        const uint64_t length = piece.length * sluice_dtype_bytes(op->dtype);
+        const uint64_t length = piece.length * slc_dtype_size(op->dtype);
         status = slc_copy(&comm->stream, packed + *bytes, src, length);
         *bytes += length;
     }
@@ -181,7 +181,7 @@ static sluice_status unpack(slc_comm *comm, slc_active_op *run, int owner)
     slc_piece piece;
     sluice_status status = SLUICE_OK;
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
-        const uint64_t length = piece.length * sluice_dtype_bytes(op->dtype);
+        const uint64_t length = piece.length * slc_dtype_size(op->dtype);
         status = slc_copy(&comm->stream, row_place(op, op->dst, op->dtype, list, &piece), packed, length);
         packed += length;
     }
@@ -195,7 +195,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
     slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, run->offset, op->elements);
     slc_piece piece;
-    uint64_t left = comm->chunk_bytes / sluice_dtype_bytes(op->dtype);
+    uint64_t left = comm->chunk_bytes / slc_dtype_size(op->dtype);
     sluice_status status = SLUICE_OK;
     while (left && !status && slc_row_walk_next(&walk, &piece)) {
         const bool own = piece.owner == comm->rank;
@@ -204,7 +204,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
         const char *src = table_place(comm, op, op->src, op->src_layout, op->dtype, &piece);
         if (!own) src = slc_at_neighbour(comm, piece.owner, src);
         status = slc_copy(&comm->stream, row_place(op, op->dst, op->dtype, list, &piece), src,
-                          piece.length * sluice_dtype_bytes(op->dtype));
+                          piece.length * slc_dtype_size(op->dtype));
         left -= piece.length;
         run->offset = piece.at + piece.length;
     }
@@ -218,7 +218,7 @@ static const void *source_of(slc_comm *comm, const slc_active_op *run, int holde
     const struct slc_row_cursor *cursor = &comm->row_cursors[holder];
     const bool own = holder == comm->rank;
     if (!own && !slc_is_neighbour(comm->neighbours, holder))
-        return slc_scratch_part(comm, run, run->block, holder) + cursor->taken * sluice_dtype_bytes(op->dtype);
+        return slc_scratch_part(comm, run, run->block, holder) + cursor->taken * slc_dtype_size(op->dtype);
     const char *src = row_place(op, op->src, op->dtype, slc_row_op_list_of(op, holder), &cursor->piece);
     return own ? src : slc_at_neighbour(comm, holder, src);
 }
@@ -235,8 +235,8 @@ static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const s
         cursor->taken += first->length;
     }
     comm->destinations[0] = table_place(comm, op, op->dst, op->dst_layout, slc_op_result(op), first);
-    return slc_reduce(&comm->stream, first->length, op->dtype, comm->sources, count, op->scale, true, slc_op_result(op),
-                      comm->destinations, 1, false);
+    return slc_reduce(&comm->stream, first->length, slc_float_type(op->dtype), comm->sources, count, op->scale, true,
+                      slc_float_type(slc_op_result(op)), comm->destinations, 1, false);
 }
 
 /* The piece that is next in the table, of those that ranks' lists are at; NULL: none is left. */
@@ -300,7 +300,7 @@ static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
 static sluice_status reduce_some(slc_comm *comm, slc_active_op *run)
 {
     if (!comm->message_peer_count)
-        return add_some(comm, run, run->op.elements, comm->chunk_bytes / sluice_dtype_bytes(run->op.dtype));
+        return add_some(comm, run, run->op.elements, comm->chunk_bytes / slc_dtype_size(run->op.dtype));
     sluice_status status = add_some(comm, run, cuts_of(comm, run, run->block)[comm->rank], UINT64_MAX);
     end_chunk(comm, run);
     return status;

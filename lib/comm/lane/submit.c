@@ -37,7 +37,7 @@ static sluice_status check_exchange(const slc_comm *comm, const slc_op *op)
 {
     const slc_compress_group *group = op->group;
     const char *src = op->src, *dst = op->dst;
-    if (!group || !op->servers || group->shapes[0].ranks != (uint32_t)comm->size || op->dtype != SLUICE_UINT8 ||
+    if (!group || !op->servers || group->shapes[0].ranks != (uint32_t)comm->size || op->dtype != SLC_UINT8 ||
         op->block_count != 1 || op->elements != group->shapes[0].ranks * group->stride)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: packets of %u ranks; make it with slc_exchange_op, for %d ranks",
                          name_of(op), group ? group->shapes[0].ranks : 0, comm->size);
@@ -49,11 +49,11 @@ static sluice_status check_exchange(const slc_comm *comm, const slc_op *op)
 static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
 {
     bool sum = op->kind == SLC_REDUCE_SCATTER || op->kind == SLC_ALL_REDUCE;
-    bool small = op->kind == SLC_ALL_REDUCE && (op->dtype == SLUICE_INT64 || op->dtype == SLUICE_FP64);
-    if (sum && op->dtype != SLUICE_FP32 && op->dtype != SLUICE_BF16 && !small)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), sluice_dtype_name(op->dtype));
+    bool small = op->kind == SLC_ALL_REDUCE && (op->dtype == SLC_INT64 || op->dtype == SLC_FLOAT64);
+    if (sum && op->dtype != SLC_FLOAT32 && op->dtype != SLC_BFLOAT16 && !small)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: sums of %s", name_of(op), slc_dtype_name(op->dtype));
     if (slc_moves_rows(op)) return slc_row_op_check(comm, op);
-    if (op->widen && (op->kind != SLC_REDUCE_SCATTER || op->dtype != SLUICE_BF16 || op->src == op->dst))
+    if (op->widen && (op->kind != SLC_REDUCE_SCATTER || op->dtype != SLC_BFLOAT16 || op->src == op->dst))
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: only a reduce-scatter of bfloat16 into another buffer can widen",
                          name_of(op));
     if (op->kind == SLC_COMPRESSED_EXCHANGE) return check_exchange(comm, op);
@@ -72,7 +72,7 @@ static sluice_status check_kind(const slc_comm *comm, const slc_op *op)
 static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
 {
     uint64_t longest = op->block_elements < op->elements ? op->block_elements : op->elements;
-    uint64_t needed = slc_comm_scratch_bytes(comm, longest * sluice_dtype_bytes(op->dtype));
+    uint64_t needed = slc_comm_scratch_bytes(comm, longest * slc_dtype_size(op->dtype));
     if (needed <= comm->scratch_bytes) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", name_of(op),
                      (unsigned long long)needed, (unsigned long long)comm->scratch_bytes);
@@ -89,8 +89,8 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
     if (status) return status;
     if (slc_moves_rows(op)) return check_scratch(comm, op);
 
-    uint64_t size = (uint64_t)comm->size, written = op->elements * sluice_dtype_bytes(slc_op_result(op));
-    uint64_t read = op->elements * sluice_dtype_bytes(op->dtype);
+    uint64_t size = (uint64_t)comm->size, written = op->elements * slc_dtype_size(slc_op_result(op));
+    uint64_t read = op->elements * slc_dtype_size(op->dtype);
     if (op->kind == SLC_COMPRESSED_EXCHANGE) written = slc_comm_exchange_bytes(comm, op->group);
     if (op->src_layout == SLC_SHARD) read /= size;
     if (op->dst_layout == SLC_SHARD) written /= size;
@@ -113,7 +113,7 @@ slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, voi
 {
     uint64_t bytes = group->shapes[0].ranks * group->stride;
     return (slc_op){.kind = SLC_COMPRESSED_EXCHANGE,
-                    .dtype = SLUICE_UINT8,
+                    .dtype = SLC_UINT8,
                     .elements = bytes,
                     .block_elements = bytes,
                     .block_count = 1,

@@ -81,17 +81,17 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
     const void *const *from = comm->sources;
     void *const *to = comm->destinations;
     switch (op->dtype) {
-    case SLUICE_FP32:
-    case SLUICE_BF16:
-        return slc_reduce(&comm->stream, count, op->dtype, from, sources, op->scale, op->accumulate, slc_op_result(op),
-                          to, destination_count, false);
-    case SLUICE_INT64:
+    case SLC_FLOAT32:
+    case SLC_BFLOAT16:
+        return slc_reduce(&comm->stream, count, slc_float_type(op->dtype), from, sources, op->scale, op->accumulate,
+                          slc_float_type(slc_op_result(op)), to, destination_count, false);
+    case SLC_INT64:
         return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
                                 destination_count);
-    case SLUICE_FP64:
+    case SLC_FLOAT64:
         return slc_reduce_float64(&comm->stream, count, (const double *const *)from, sources, (double *const *)to,
                                   destination_count);
-    default: return slc_error(SLUICE_ERR_UNSUPPORTED, "sums of %s", sluice_dtype_name(op->dtype));
+    default: return slc_error(SLUICE_ERR_UNSUPPORTED, "sums of %s", slc_dtype_name(op->dtype));
     }
 }
 
@@ -99,7 +99,7 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
 static void find_sources(slc_comm *comm, const slc_active_op *run, uint64_t block, uint64_t offset)
 {
     const slc_op *op = &run->op;
-    uint64_t bytes = sluice_dtype_bytes(op->dtype);
+    uint64_t bytes = slc_dtype_size(op->dtype);
     uint64_t begin = slc_part_begin(op, SLC_WHOLE, block, comm->rank, comm->size) + offset;
     const char *own = (const char *)op->src + begin * bytes;
     for (int rank = 0; rank < comm->size; rank++) {
@@ -116,7 +116,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_active_op *run, uint
 {
     const slc_op *op = &run->op;
     uint64_t begin = slc_part_begin(op, op->dst_layout, block, comm->rank, comm->size) + offset;
-    char *own = (char *)op->dst + begin * sluice_dtype_bytes(slc_op_result(op));
+    char *own = (char *)op->dst + begin * slc_dtype_size(slc_op_result(op));
     uint32_t count = 0;
     comm->destinations[count++] = own;
     if (op->kind != SLC_ALL_REDUCE) return count;
@@ -128,7 +128,7 @@ static uint32_t find_destinations(slc_comm *comm, const slc_active_op *run, uint
 /* The sum of one, in place, times one. */
 static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
 {
-    bool scaled = (op->dtype == SLUICE_FP32 || op->dtype == SLUICE_BF16) && op->scale != 1.0f;
+    bool scaled = (op->dtype == SLC_FLOAT32 || op->dtype == SLC_BFLOAT16) && op->scale != 1.0f;
     return comm->size == 1 && op->src == op->dst && op->src_layout == op->dst_layout && !scaled && !op->accumulate;
 }
 
@@ -140,7 +140,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     }
     if (!run->offset && !slc_messages_arrived(comm, run, run->block)) return false;
     uint64_t part = slc_part_length(&run->op, run->block, comm->size);
-    uint64_t chunk = comm->chunk_bytes / sluice_dtype_bytes(run->op.dtype);
+    uint64_t chunk = comm->chunk_bytes / slc_dtype_size(run->op.dtype);
     uint64_t count = part - run->offset < chunk ? part - run->offset : chunk;
     find_sources(comm, run, run->block, run->offset);
     uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
@@ -160,7 +160,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
 /* Copies one chunk of `length` elements at `begin` (of src and dst). True when the last one was copied. */
 static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
 {
-    uint64_t bytes = sluice_dtype_bytes(run->op.dtype), chunk = comm->chunk_bytes / bytes;
+    uint64_t bytes = slc_dtype_size(run->op.dtype), chunk = comm->chunk_bytes / bytes;
     uint64_t count = length - run->offset < chunk ? length - run->offset : chunk;
     sluice_status status =
         src == dst ? SLUICE_OK
@@ -176,7 +176,7 @@ static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char
 static void gather_step(slc_comm *comm, slc_active_op *run)
 {
     const slc_op *op = &run->op;
-    uint64_t bytes = sluice_dtype_bytes(op->dtype);
+    uint64_t bytes = slc_dtype_size(op->dtype);
     int rank = (comm->rank + run->step) % comm->size;
     bool own = run->step == 0;
     if (own || slc_is_neighbour(comm->neighbours, rank)) {
@@ -277,7 +277,7 @@ static void broadcast_step(slc_comm *comm, slc_active_op *run)
         run->work_done = true;
         return;
     }
-    char *own = (char *)op->dst + run->block * op->block_elements * sluice_dtype_bytes(op->dtype);
+    char *own = (char *)op->dst + run->block * op->block_elements * slc_dtype_size(op->dtype);
     if (!copy_chunk(comm, run, slc_at_neighbour(comm, op->root, own), own, slc_block_length(op, run->block))) return;
     run->work_done = ++run->block == run->end_block;
 }

@@ -114,7 +114,7 @@ static int fail_with_messages(int rank, void *argument)
         kill(getpid(), SIGKILL);
     }
     slc_op op = {.kind = SLC_ALL_REDUCE,
-                 .dtype = SLUICE_FP32,
+                 .dtype = SLC_FLOAT32,
                  .elements = ELEMENTS,
                  .block_elements = 4096,
                  .block_count = ELEMENTS / 4096,

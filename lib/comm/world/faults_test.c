@@ -89,7 +89,7 @@ static slc_op endless_op(const rig *all)
 {
     char *base = all->segment.base;
     if (all->carries == ROW_SUMS) {
-        slc_op op = slc_reduce_rows_op(&all->rows, SLUICE_FP32, SLUICE_FP32, 480 * ROWS, 4800, base, base + ELEMENTS,
+        slc_op op = slc_reduce_rows_op(&all->rows, SLC_FLOAT32, SLC_FLOAT32, 480 * ROWS, 4800, base, base + ELEMENTS,
                                        SLC_WHOLE, 0.5f);
         op.what = "endless rows";
         return op;
@@ -101,7 +101,7 @@ static slc_op endless_op(const rig *all)
     }
     uint64_t elements = ELEMENTS / 480 * 480; /* for any world of up to five ranks */
     return (slc_op){.kind = SLC_ALL_REDUCE,
-                    .dtype = SLUICE_FP32,
+                    .dtype = SLC_FLOAT32,
                     .elements = elements,
                     .block_elements = 4800,
                     .block_count = (elements + 4799) / 4800,

@@ -57,7 +57,7 @@ static void rig_close(rig *all)
 static slc_op sum_op(const rig *all)
 {
     return (slc_op){.kind = SLC_ALL_REDUCE,
-                    .dtype = SLUICE_FP32,
+                    .dtype = SLC_FLOAT32,
                     .elements = ELEMENTS,
                     .block_elements = 4800,
                     .block_count = ELEMENTS / 4800,

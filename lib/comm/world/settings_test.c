@@ -88,7 +88,7 @@ static void sum_many(rig *all, const test_case *test, int rank)
 {
     slc_comm *comm = slc_world_comm(all->world);
     const slc_op op = {.kind = SLC_ALL_REDUCE,
-                       .dtype = SLUICE_FP32,
+                       .dtype = SLC_FLOAT32,
                        .elements = ELEMENTS,
                        .block_elements = BLOCK,
                        .block_count = BLOCKS,

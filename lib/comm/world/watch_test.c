@@ -209,7 +209,7 @@ static int go_unevenly(int rank, void *argument)
     CHECK(!slc_device_open("cpu", &device) && !slc_segment_create(device, ELEMENTS * 16, &segment));
     CHECK(!slc_comm_attach(comm, &segment, (char *)segment.base + ELEMENTS * 4, ELEMENTS * 12));
     const slc_op sum = {.kind = SLC_ALL_REDUCE,
-                        .dtype = SLUICE_FP32,
+                        .dtype = SLC_FLOAT32,
                         .elements = ELEMENTS,
                         .block_elements = ELEMENTS / 10,
                         .block_count = 10,

@@ -106,7 +106,7 @@ static int submission_body(int rank, void *argument)
     CHECK(!sluice_world_create(&config, &world));
     slc_comm *comm = slc_world_comm(world);
     slc_op op = {.kind = SLC_ALL_REDUCE,
-                 .dtype = SLUICE_FP32,
+                 .dtype = SLC_FLOAT32,
                  .elements = 64,
                  .block_elements = 32,
                  .block_count = 2,

@@ -96,7 +96,7 @@ static slc_op operation(const lab *l, train_kind kind, uint64_t bytes, uint32_t 
     void *buffer = l->link + index % places * bytes;
     uint64_t elements = bytes / sluice_dtype_bytes(l->dtype), block = l->rt->job.units[0].block_elements;
     slc_op op = {.kind = reduction ? SLC_REDUCE_SCATTER : SLC_ALL_GATHER,
-                 .dtype = l->dtype,
+                 .dtype = slc_comm_dtype(l->dtype),
                  .elements = elements,
                  .block_elements = block,
                  .block_count = (elements + block - 1) / block,

@@ -34,7 +34,7 @@ typedef struct slc_measure {
     /* Made-up parameters that a single rank updates while its compute is timed. */
     float *pieces;
     uint64_t piece_bytes, piece_count, piece;
-    sluice_stream *piece_stream;
+    slc_stream *piece_stream;
 
     bool link_known;
     slc_link link;
@@ -73,7 +73,7 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* The passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64, of
  * which nothing is left; too little leaves s_per_element as it is. A few milliseconds. */
-sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
+sluice_status slc_measure_passes(slc_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
                                  double s_per_element[SLC_MEASURE_PASSES]);
 
 /* Both; the link once in a runtime's life. */

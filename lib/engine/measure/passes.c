@@ -12,7 +12,7 @@ enum { LARGEST = 1 << 20, SMALLEST = 1 << 12, REPETITIONS = 5 };
 
 /* A tensor and all that its exchange needs. */
 typedef struct {
-    sluice_stream *stream;
+    slc_stream *stream;
     slc_compress_shape shape;
     float *gradient, *momentum, *value, *exp_avg_sq;
     slc_residue worker, server;
@@ -93,7 +93,7 @@ static sluice_status apply(const bench *b)
                               &finite);
 }
 
-sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
+sluice_status slc_measure_passes(slc_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
                                  double s_per_element[SLC_MEASURE_PASSES])
 {
     sluice_status (*const passes[SLC_MEASURE_PASSES])(const bench *) = {compress, apply, average};

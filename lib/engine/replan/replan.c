@@ -114,7 +114,7 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
         const slc_unit *unit = &rt->job.units[transition->gathers[g].unit];
         void *buffer = rt->base + transition->gathers[g].offset;
         slc_op op = {.kind = SLC_ALL_GATHER,
-                     .dtype = transition->gathers[g].dtype,
+                     .dtype = slc_comm_dtype(transition->gathers[g].dtype),
                      .elements = unit->elements,
                      .block_elements = unit->block_elements,
                      .block_count = slc_unit_blocks(unit),

@@ -132,9 +132,9 @@ slc_op slc_look_up_gather(const sluice_runtime *rt, const slc_item *item)
     uint32_t partner = rt->job.units[item->unit].partner;
     const slc_unit *split = &rt->job.units[partner];
     const slc_unit_state *values = &rt->units[partner];
-    return slc_gather_rows_op(&unit->look_up->table, values->dtype, split->elements, split->block_elements,
-                              values->shard ? values->shard : values->value, values->shard ? SLC_SHARD : SLC_WHOLE,
-                              unit->gathered[item->index]);
+    return slc_gather_rows_op(&unit->look_up->table, slc_comm_dtype(values->dtype), split->elements,
+                              split->block_elements, values->shard ? values->shard : values->value,
+                              values->shard ? SLC_SHARD : SLC_WHOLE, unit->gathered[item->index]);
 }
 
 slc_op slc_look_up_reduce(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
@@ -143,8 +143,8 @@ slc_op slc_look_up_reduce(const sluice_runtime *rt, const slc_item *item, const 
     uint32_t partner = rt->job.units[item->unit].partner;
     const slc_unit *split = &rt->job.units[partner];
     const slc_unit_state *sums = &rt->units[partner];
-    return slc_reduce_rows_op(&unit->look_up->sum, unit->gradient_dtype, sums->reduced_dtype, split->elements,
-                              split->block_elements, sum_of(rt, item->unit),
-                              sums->reduced ? sums->reduced : sums->gradient, sums->reduced ? SLC_SHARD : SLC_WHOLE,
-                              step->scale);
+    return slc_reduce_rows_op(&unit->look_up->sum, slc_comm_dtype(unit->gradient_dtype),
+                              slc_comm_dtype(sums->reduced_dtype), split->elements, split->block_elements,
+                              sum_of(rt, item->unit), sums->reduced ? sums->reduced : sums->gradient,
+                              sums->reduced ? SLC_SHARD : SLC_WHOLE, step->scale);
 }

@@ -116,7 +116,7 @@ static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, arra
     uint64_t start = block * unit->block_elements;
     uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
     slc_op op = {.kind = SLC_ALL_GATHER,
-                 .dtype = source.dtype,
+                 .dtype = slc_comm_dtype(source.dtype),
                  .elements = length,
                  .block_elements = length,
                  .block_count = 1,

@@ -150,7 +150,7 @@ static sluice_status on_end(void *argument)
 static void fill_agreement(sluice_runtime *rt, slc_op *op)
 {
     op->kind = SLC_ALL_REDUCE;
-    op->dtype = SLUICE_INT64;
+    op->dtype = SLC_INT64;
     op->elements = op->block_elements = slc_agreement_words(&rt->job);
     op->block_count = 1;
     op->src = op->dst = rt->agreement;
@@ -161,7 +161,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
 {
     const slc_unit_state *unit = &rt->units[item->unit];
     op->kind = item->kind == SLC_ITEM_ALL_REDUCE ? SLC_ALL_REDUCE : SLC_REDUCE_SCATTER;
-    op->dtype = unit->gradient_dtype;
+    op->dtype = slc_comm_dtype(unit->gradient_dtype);
     op->widen = unit->reduced_dtype != unit->gradient_dtype;
     op->src = unit->gradient;
     op->dst = unit->reduced ? unit->reduced : unit->gradient;
@@ -204,7 +204,7 @@ static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *
     const slc_unit_state *unit = &rt->units[item->unit];
     bool sum = item->kind == SLC_ITEM_GATHER_GRADIENT;
     op->kind = SLC_ALL_GATHER;
-    op->dtype = sum ? unit->reduced_dtype : unit->dtype;
+    op->dtype = slc_comm_dtype(sum ? unit->reduced_dtype : unit->dtype);
     if (item->kind == SLC_ITEM_GATHER_VALUE || (sum && unit->whole_sum)) {
         op->src = op->dst = sum ? unit->reduced : unit->value;
         return;

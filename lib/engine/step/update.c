@@ -125,7 +125,7 @@ sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_
 
 /* For an optimizer that knows fp32 alone: gradients are widened before it and new values rounded behind it, piece by
  * piece while they are in the cache. */
-static sluice_status update_in_fp32(const sluice_optimizer *optimizer, sluice_stream *stream, const sluice_update *all)
+static sluice_status update_in_fp32(const sluice_optimizer *optimizer, slc_stream *stream, const sluice_update *all)
 {
     enum { PIECE = 1024 };
     _Alignas(64) float wide[PIECE];
@@ -150,7 +150,7 @@ static sluice_status update_in_fp32(const sluice_optimizer *optimizer, sluice_st
     return status;
 }
 
-static sluice_status run_update(const sluice_runtime *rt, sluice_stream *stream, const sluice_update *update)
+static sluice_status run_update(const sluice_runtime *rt, slc_stream *stream, const sluice_update *update)
 {
     const sluice_optimizer *optimizer = &rt->optimizer;
     bool plain = update->gradient_dtype == SLUICE_FP32 && !update->rounded;
@@ -158,7 +158,7 @@ static sluice_status run_update(const sluice_runtime *rt, sluice_stream *stream,
                                                : update_in_fp32(optimizer, stream, update);
 }
 
-static sluice_status update_range(const sluice_runtime *rt, sluice_stream *stream, uint32_t unit,
+static sluice_status update_range(const sluice_runtime *rt, slc_stream *stream, uint32_t unit,
                                   const sluice_param *param, const slc_part *range, const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
@@ -189,7 +189,7 @@ static slc_part share_of(const slc_part *range, uint64_t *at, uint64_t first, ui
 }
 
 /* Updates places [first, last); *places: how many there are. */
-static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stream, const slc_item *item,
+static sluice_status update_places(const sluice_runtime *rt, slc_stream *stream, const slc_item *item,
                                    const slc_step_state *step, uint64_t first, uint64_t last, uint64_t *places)
 {
     const slc_unit_state *state = &rt->units[item->unit];
@@ -233,7 +233,7 @@ static void update_share(const void *args, uint32_t part, uint64_t first, uint64
     uint64_t places;
     int none = SLUICE_OK;
     (void)part;
-    sluice_stream stream; /* a thread's own */
+    slc_stream stream; /* a thread's own */
     sluice_status status = slc_stream_create(all->rt->device, 1, &stream);
     if (!status) status = update_places(all->rt, &stream, all->item, all->step, first, last, &places);
     slc_stream_destroy(&stream);

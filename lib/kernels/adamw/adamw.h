@@ -28,11 +28,11 @@ typedef struct {
 
 /* Updates many ranges in one pass, cut between threads as if they were one range, so that small parameters cost no more
  * than large ones. Ranges do not overlap. */
-sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+sluice_status slc_adamw_many(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges);
 
 /* Updates one range, with decay. */
-sluice_status slc_adamw(sluice_stream *stream, const slc_adamw_settings *settings, uint64_t count,
+sluice_status slc_adamw(slc_stream *stream, const slc_adamw_settings *settings, uint64_t count,
                         sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
                         float *exp_avg_sq, void *rounded);
 

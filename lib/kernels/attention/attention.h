@@ -41,18 +41,18 @@ typedef struct {
 } slc_attention_shape;
 
 /* Enough for forward and for backward. */
-uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape);
+uint64_t slc_attention_workspace_bytes(const slc_stream *stream, const slc_attention_shape *shape);
 
 /* logsumexp, [batch][heads][tokens], is kept for backward; it is +inf for a query that sees no key. workspace is
  * 64-byte aligned; nothing is kept there. out may not overlap q, k, v. Errors: ARGUMENT (shape, probability),
  * UNSUPPORTED (device). */
-sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                    const void *k, const void *v, void *out, float *logsumexp, void *workspace);
+sluice_status slc_attention_forward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
+                                    const void *v, void *out, float *logsumexp, void *workspace);
 /* Stores dq, dk and dv (in the shape's dtype; they may not overlap what is read). Adds to drelative, or stores it if
  * `fresh`; it is laid out like `relative` but has type `gradient`; NULL: not wanted. Errors: as forward's. */
-sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                     const void *k, const void *v, const void *out, const float *logsumexp,
-                                     const void *dout, void *dq, void *dk, void *dv, sluice_dtype gradient,
-                                     void *drelative, int fresh, void *workspace);
+sluice_status slc_attention_backward(slc_stream *stream, const slc_attention_shape *shape, const void *q, const void *k,
+                                     const void *v, const void *out, const float *logsumexp, const void *dout, void *dq,
+                                     void *dk, void *dv, sluice_dtype gradient, void *drelative, int fresh,
+                                     void *workspace);
 
 #endif

@@ -75,22 +75,21 @@ static slc_compress_out out_of(const slc_compress_shape *shape, const slc_residu
                               .bins = bins};
 }
 
-static void run_items(sluice_stream *stream, const slc_compress_shape *shape, uint64_t items, slc_range_kernel *kernel,
+static void run_items(slc_stream *stream, const slc_compress_shape *shape, uint64_t items, slc_range_kernel *kernel,
                       const void *args)
 {
     slc_host_run(stream, items, in_pieces(GRAIN, item_elements(shape)), 1, kernel, args);
 }
 
 /* Checks the shape and the stream. */
-static sluice_status begin(const sluice_stream *stream, const slc_compress_shape *shape, const char *kernel)
+static sluice_status begin(const slc_stream *stream, const slc_compress_shape *shape, const char *kernel)
 {
     sluice_status status = slc_compress_check(shape);
     return status ? status : slc_host_check(stream, kernel);
 }
 
-sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shape *shape,
-                                  const slc_compress_input *input, const slc_residue *worker, void *packets,
-                                  uint64_t stride)
+sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
+                                  const slc_residue *worker, void *packets, uint64_t stride)
 {
     sluice_status status = begin(stream, shape, "compress");
     if (status || !shape->count) return status;
@@ -107,7 +106,7 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
     return SLUICE_OK;
 }
 
-sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shape *shape, const void *const *packets,
+sluice_status slc_compress_server(slc_stream *stream, const slc_compress_shape *shape, const void *const *packets,
                                   uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
                                   void *packet)
 {
@@ -132,7 +131,7 @@ void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue 
     memcpy(packet, server->scale, slc_compress_scales(shape) * sizeof(float));
 }
 
-sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
+sluice_status slc_compress_fold(slc_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue)
 {
     sluice_status status = begin(stream, shape, "compress_fold");
@@ -163,7 +162,7 @@ slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, co
                                   .packets = packets};
 }
 
-sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
+sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
                                  uint64_t count, const slc_frozen_range *range, bool *finite)
 {
@@ -183,7 +182,7 @@ sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings
     return SLUICE_OK;
 }
 
-sluice_status slc_frozen_update(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
+sluice_status slc_frozen_update(slc_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range)
 {
     sluice_status status = slc_host_check(stream, "frozen_update");

@@ -72,15 +72,14 @@ typedef struct {
 
 /* Runs pass 1. Writes the packets of all chunks; packet k, at packets + k * stride, is for rank k. In fp32 it moves
  * 16.1 bytes for each element (gradient, momentum and b read, b written), and 4 more for each array of the moves. */
-sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shape *shape,
-                                  const slc_compress_input *input, const slc_residue *worker, void *packets,
-                                  uint64_t stride);
+sluice_status slc_compress_worker(slc_stream *stream, const slc_compress_shape *shape, const slc_compress_input *input,
+                                  const slc_residue *worker, void *packets, uint64_t stride);
 
 /* Runs the server's step in pieces, in any order: elements first..first+count-1 of its chunk, with `first` a multiple
  * of 64 (of scale_elements if that is not 0), and `count` too unless the piece ends the chunk. packets[r] is the packet
  * from rank r for this chunk. Writes the result's bits into `packet`. bins: SLC_NORM_BINS, zeroed before the first
  * piece. */
-sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shape *shape, const void *const *packets,
+sluice_status slc_compress_server(slc_stream *stream, const slc_compress_shape *shape, const void *const *packets,
                                   uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
                                   void *packet);
 /* Writes the result's scales into `packet`; to be called after the last piece. Host memory. */
@@ -89,7 +88,7 @@ void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue 
 
 /* Replaces the sums by plain errors and the scales by 0. chunks: the number of ranks for a worker's residue, 1 for a
  * server's. */
-sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
+sluice_status slc_compress_fold(slc_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue);
 
 /* Adam's update with a variance that stays as it is:
@@ -112,13 +111,13 @@ typedef struct {
  * gathered them, `stride` bytes apart.
  * *finite becomes false if a scale is not finite, and is left alone otherwise. In fp32 it moves 16.1 bytes for each
  * element. */
-sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
+sluice_status slc_compress_apply(slc_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
                                  uint64_t count, const slc_frozen_range *range, bool *finite);
 
 /* Does the same update without compression, on any range of elements, from the averaged gradient: m = beta1 m +
  * (1 - beta1) (gradient_factor * gradient). */
-sluice_status slc_frozen_update(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
+sluice_status slc_frozen_update(slc_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range);
 
 #endif

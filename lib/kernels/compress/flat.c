@@ -7,7 +7,7 @@
 
 enum { GRAIN = 16384 };
 
-sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_compress_input *input, float *out)
+sluice_status slc_flat_write(slc_stream *stream, uint64_t count, const slc_compress_input *input, float *out)
 {
     sluice_status status = slc_host_check(stream, "flat_write");
     if (status) return status;
@@ -16,8 +16,8 @@ sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_co
     return SLUICE_OK;
 }
 
-sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_shape *shape, const void *results,
-                            uint64_t stride, uint64_t first, uint64_t count, float *out)
+sluice_status slc_flat_read(slc_stream *stream, const slc_compress_shape *shape, const void *results, uint64_t stride,
+                            uint64_t first, uint64_t count, float *out)
 {
     sluice_status status = slc_host_check(stream, "flat_read");
     if (!status) status = slc_compress_check(shape);

@@ -6,7 +6,7 @@
 
 /* y[i] = x[i] for `count` elements, rounded as by sluice_bf16_from_float if `to` is the smaller type. y does not
  * overlap x, except that it may be x if from == to. */
-sluice_status slc_convert(sluice_stream *stream, sluice_dtype from, const void *x, sluice_dtype to, void *y,
+sluice_status slc_convert(slc_stream *stream, sluice_dtype from, const void *x, sluice_dtype to, void *y,
                           uint64_t count);
 
 #endif

@@ -9,16 +9,16 @@ typedef enum {
     SLC_GELU_ERF,  /* y = x/2 (1 + erf(x / sqrt 2)): gelu of BERT, ViT and BEiT */
 } slc_gelu_kind;
 
-sluice_status slc_gelu_forward(sluice_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+sluice_status slc_gelu_forward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
                                const void *x, void *y); /* y may be x */
 /* dx = dy * gelu'(x); dx may be dy. */
-sluice_status slc_gelu_backward(sluice_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
+sluice_status slc_gelu_backward(slc_stream *stream, slc_gelu_kind kind, sluice_dtype dtype, uint64_t count,
                                 const void *x, const void *dy, void *dx);
 
-sluice_status slc_tanh_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
+sluice_status slc_tanh_forward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
                                void *y); /* y may be x */
 /* dx = dy (1 - y^2), with y from forward; dx may be dy. */
-sluice_status slc_tanh_backward(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *y,
-                                const void *dy, void *dx);
+sluice_status slc_tanh_backward(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *y, const void *dy,
+                                void *dx);
 
 #endif

@@ -30,19 +30,19 @@ typedef struct {
 
 /* Gives the bytes of workspace, 64-byte aligned, that this shape needs with the stream's thread count. Makes the
  * primitive that slc_gemm then uses. */
-sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
+sluice_status slc_gemm_workspace_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 
 /* Computes the product. `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (not
  * the host, no primitive for this processor), MEMORY, SYSTEM. */
-sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
-                       const void *bias, const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
+sluice_status slc_gemm(slc_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b, const void *bias,
+                       const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
 
 /* Gives the size of B in the layout that the library likes best, made once and used by many calls: slc_gemm of the same
  * shape with packed_b set takes it instead of B. It is valid for this shape, m included, and this thread count. 0
  * bytes: nothing is gained, and packed_b may not be set. `shape->packed_b` is ignored. */
-sluice_status slc_gemm_packed_bytes(const sluice_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
+sluice_status slc_gemm_packed_bytes(const slc_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 /* Writes B in that layout; `packed` is 64-byte aligned. */
-sluice_status slc_gemm_pack(sluice_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed);
+sluice_status slc_gemm_pack(slc_stream *stream, const slc_gemm_shape *shape, const void *b, void *packed);
 
 /* Tells how products of this type run here. name: oneDNN's name of its code. widened: they run as fp32. allocates:
  * without AVX-512, oneDNN packs into memory of its own during a call, at most SLC_GEMM_OWN_BYTES for each thread; with

@@ -408,7 +408,7 @@ sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *p, const slc_gemm
     return status ? failed(status, &p->key.product.shape, "run") : SLUICE_OK;
 }
 
-sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *p, const sluice_stream *stream, const void *b,
+sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *p, const slc_stream *stream, const void *b,
                                       void *packed)
 {
     const slc_gemm_shape *s = &p->key.product.shape;

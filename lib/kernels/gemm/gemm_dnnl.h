@@ -35,7 +35,7 @@ sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *primitive, const 
 /* These three are for primitives with packed_b. */
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *primitive);
 bool slc_gemm_primitive_packs_alike(const slc_gemm_primitive *a, const slc_gemm_primitive *b);
-sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const sluice_stream *stream, const void *b,
+sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const slc_stream *stream, const void *b,
                                       void *packed);
 
 #endif

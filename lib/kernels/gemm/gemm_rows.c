@@ -33,7 +33,7 @@ static void copy_rows(const void *args, uint32_t part, uint64_t first, uint64_t 
     }
 }
 
-void slc_gemm_rows_copy(const sluice_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from,
+void slc_gemm_rows_copy(const slc_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from,
                         sluice_dtype dtype, void *to)
 {
     const copy_args args = {.from = from, .dtype = dtype, .rows = rows, .columns = columns, .to = to};
@@ -57,7 +57,7 @@ static void panel_rows(const void *args, uint32_t part, uint64_t first, uint64_t
     }
 }
 
-void slc_gemm_rows_panels(const sluice_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to)
+void slc_gemm_rows_panels(const slc_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to)
 {
     const uint64_t padded = (rows + SLC_GEMM_PANEL_UNIT - 1) / SLC_GEMM_PANEL_UNIT * SLC_GEMM_PANEL_UNIT;
     const copy_args args = {.from = from, .rows = padded, .columns = columns, .to = to};
@@ -108,7 +108,7 @@ static void finish_rows(const void *args, uint32_t part, uint64_t first, uint64_
             finish_fp32(x, row);
 }
 
-void slc_gemm_rows_finish(const sluice_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
+void slc_gemm_rows_finish(const slc_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
                           const void *residual, bool accumulate, sluice_dtype dtype, void *c, uint64_t stride)
 {
     const finish_args args = {.tile = tile,

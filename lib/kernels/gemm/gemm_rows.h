@@ -15,16 +15,16 @@ typedef struct {
 } slc_gemm_rows;
 
 /* Fills to[rows][columns], dense, in the type of `from` or widened to fp32. */
-void slc_gemm_rows_copy(const sluice_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from,
+void slc_gemm_rows_copy(const slc_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from,
                         sluice_dtype dtype, void *to);
 
 enum { SLC_GEMM_PANEL = 64, SLC_GEMM_PANEL_UNIT = 16 };
 /* Fills to[columns / PANEL][rows][PANEL] in fp32; rows are padded with 0 to a multiple of UNIT, columns to one of
  * PANEL. */
-void slc_gemm_rows_panels(const sluice_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to);
+void slc_gemm_rows_panels(const slc_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to);
 
 /* c = tile (+ residual) (+ c); residual is NULL or has c's type and stride. */
-void slc_gemm_rows_finish(const sluice_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
+void slc_gemm_rows_finish(const slc_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
                           const void *residual, bool accumulate, sluice_dtype dtype, void *c, uint64_t stride);
 
 #endif

@@ -18,7 +18,7 @@ enum {
     PROBE = 64  /* size of a product that shows what oneDNN has */
 };
 
-static uint32_t threads_of(const sluice_stream *stream)
+static uint32_t threads_of(const slc_stream *stream)
 {
 #if defined(_OPENMP)
     return stream->threads ? stream->threads : 1;
@@ -219,7 +219,7 @@ static uint64_t place(uint64_t *end, bool wanted, uint64_t bytes)
     return at;
 }
 
-sluice_status slc_gemm_route_find(const sluice_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *r)
+sluice_status slc_gemm_route_find(const slc_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *r)
 {
     needs need = {0, 0};
     memset(r, 0, sizeof *r);
@@ -254,7 +254,7 @@ static sluice_status take_first(const slc_gemm_route *r, const tile *t, void *co
     return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: oneDNN wants a different packing for each tile");
 }
 
-sluice_status slc_gemm_route_packing(const sluice_stream *stream, const slc_gemm_shape *shape,
+sluice_status slc_gemm_route_packing(const slc_stream *stream, const slc_gemm_shape *shape,
                                      const slc_gemm_primitive **out)
 {
     slc_gemm_shape packed = *shape;

@@ -8,7 +8,7 @@
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
 typedef struct {
-    const sluice_stream *stream;
+    const slc_stream *stream;
     slc_gemm_shape shape; /* with the true row distances, never 0 */
     uint32_t threads;
     bool widen, copy_a, pack_b, copy_c;
@@ -18,11 +18,11 @@ typedef struct {
 } slc_gemm_route;
 
 /* Chooses the route and makes all primitives that running it needs. Errors: UNSUPPORTED, MEMORY, SYSTEM. */
-sluice_status slc_gemm_route_find(const sluice_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *route);
+sluice_status slc_gemm_route_find(const slc_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *route);
 sluice_status slc_gemm_route_run(const slc_gemm_route *route, const slc_gemm_operands *operands, void *workspace);
 
 /* Gives the primitive that packs B for this shape; NULL if nothing is gained. */
-sluice_status slc_gemm_route_packing(const sluice_stream *stream, const slc_gemm_shape *shape,
+sluice_status slc_gemm_route_packing(const slc_stream *stream, const slc_gemm_shape *shape,
                                      const slc_gemm_primitive **out);
 
 #endif

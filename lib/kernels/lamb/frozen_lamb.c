@@ -17,14 +17,14 @@ static slc_frozen_lamb_args args_of(const slc_frozen_lamb_settings *s, const slc
     return args;
 }
 
-static sluice_status run(sluice_stream *stream, slc_range_kernel *kernel, const slc_frozen_lamb_args *args)
+static sluice_status run(slc_stream *stream, slc_range_kernel *kernel, const slc_frozen_lamb_args *args)
 {
     sluice_status status = slc_host_check(stream, "frozen_lamb");
     if (!status) slc_host_run(stream, args->range.count, GRAIN, SLC_FROZEN_LAMB_UNIT, kernel, args);
     return status;
 }
 
-sluice_status slc_frozen_lamb_measure(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_measure(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                       sluice_dtype gradient_dtype, const void *gradient,
                                       const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums)
 {
@@ -33,7 +33,7 @@ sluice_status slc_frozen_lamb_measure(sluice_stream *stream, const slc_frozen_la
     return run(stream, SLC_ISA_PICK(slc_frozen_lamb_measure_range), &args);
 }
 
-sluice_status slc_frozen_lamb_update(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_update(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                      sluice_dtype gradient_dtype, const void *gradient,
                                      const slc_frozen_lamb_range *range, double coefficient)
 {
@@ -43,7 +43,7 @@ sluice_status slc_frozen_lamb_update(sluice_stream *stream, const slc_frozen_lam
     return run(stream, SLC_ISA_PICK(slc_frozen_lamb_update_range), &args);
 }
 
-sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_receive(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                       const slc_compress_shape *shape, const void *results, uint64_t stride,
                                       uint64_t offset, double divisor, const slc_frozen_lamb_range *range,
                                       const slc_frozen_lamb_sums *sums)
@@ -56,7 +56,7 @@ sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_la
     return run(stream, SLC_ISA_PICK(slc_frozen_lamb_receive_range), &args);
 }
 
-sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_move(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                    const slc_frozen_lamb_range *range, double coefficient)
 {
     slc_frozen_lamb_args args = args_of(settings, range);

@@ -35,20 +35,20 @@ typedef struct {
 } slc_frozen_lamb_sums;
 
 /* These two form m = b1 m_last + (1-b1) (gradient_factor gradient). */
-sluice_status slc_frozen_lamb_measure(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_measure(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                       sluice_dtype gradient_dtype, const void *gradient,
                                       const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
-sluice_status slc_frozen_lamb_update(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_update(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                      sluice_dtype gradient_dtype, const void *gradient,
                                      const slc_frozen_lamb_range *range, double coefficient);
 
 /* m is the result of an exchange of `shape`, divided by `divisor`; `receive` stores it, and `move` reads it. The range
  * is a whole tensor, which begins at element `offset` of the exchanged array. Every scale must be finite. */
-sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_receive(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                       const slc_compress_shape *shape, const void *results, uint64_t stride,
                                       uint64_t offset, double divisor, const slc_frozen_lamb_range *range,
                                       const slc_frozen_lamb_sums *sums);
-sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
+sluice_status slc_frozen_lamb_move(slc_stream *stream, const slc_frozen_lamb_settings *settings,
                                    const slc_frozen_lamb_range *range, double coefficient);
 
 #endif

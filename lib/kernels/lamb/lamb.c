@@ -7,13 +7,13 @@
 
 enum { GRAIN = 16384 };
 
-static sluice_status run(sluice_stream *stream, slc_range_kernel *kernel, const slc_lamb_args *args)
+static sluice_status run(slc_stream *stream, slc_range_kernel *kernel, const slc_lamb_args *args)
 {
     slc_host_run(stream, slc_adamw_elements(args->range_count, args->ranges), GRAIN, SLC_ADAMW_UNIT, kernel, args);
     return SLUICE_OK;
 }
 
-sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+sluice_status slc_lamb_measure(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                                const slc_adamw_range *ranges, const slc_lamb_bins *bins)
 {
     sluice_status status = slc_host_check(stream, "lamb_measure");
@@ -29,7 +29,7 @@ double slc_lamb_trust(double value_norm, double update_norm, double lowest, doub
     return value_norm > 0 && update_norm > 0 ? value / update_norm : 1;
 }
 
-sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+sluice_status slc_lamb_apply(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges, const double *trust)
 {
     sluice_status status = slc_host_check(stream, "lamb_apply");

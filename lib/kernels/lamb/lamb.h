@@ -20,7 +20,7 @@ typedef struct {
 /* Adds ||w||^2 and ||u||^2 of range i to bins[i]; ranges of one parameter share theirs. A range begins at a multiple of
  * 16 elements of its parameter and ends at one, or where the parameter ends; then neither the split nor the order of
  * ranges changes a bit of the sums. `rounded` and learning_rate are ignored. */
-sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+sluice_status slc_lamb_measure(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                                const slc_adamw_range *ranges, const slc_lamb_bins *bins);
 
 /* Returns ||w|| / ||u||, or 1 if one of them is 0. ||w|| is first clamped to lowest..highest (phi in the paper; 0 and
@@ -28,7 +28,7 @@ sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *
 double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest);
 
 /* Updates moments, values and `rounded` of range i with trust[i]. */
-sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+sluice_status slc_lamb_apply(slc_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges, const double *trust);
 
 #endif

@@ -8,15 +8,15 @@
 /* x: input. If `residual` is not NULL, sum = x + residual is stored in `sum` (which may be x or residual itself), and y
  * is the normalised `sum` as stored: normalising `sum` again gives the same bits. With residual NULL, `sum` is unused.
  * mean, rstd: one fp32 for each row, kept for backward. y may be x or residual, but not sum. */
-sluice_status slc_layer_norm_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
+sluice_status slc_layer_norm_forward(slc_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
                                      const void *x, const void *residual, void *sum, const void *gamma,
                                      const void *beta, float epsilon, void *y, float *mean, float *rstd);
 
 /* x: the array that forward normalised. dx_out = d(loss)/dx, plus dx_add if that is not NULL: the gradient that arrives
  * along the residual path (it may be dx_out itself); dx_out may be dy. dgamma, dbeta: added to, or stored if fresh !=
  * 0. workspace: slc_layer_norm_backward_workspace_bytes. */
-uint64_t slc_layer_norm_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels);
-sluice_status slc_layer_norm_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
+uint64_t slc_layer_norm_backward_workspace_bytes(const slc_stream *stream, uint64_t rows, uint64_t channels);
+sluice_status slc_layer_norm_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                       uint64_t channels, const void *dy, const void *x, const void *gamma,
                                       const float *mean, const float *rstd, const void *dx_add, void *dx_out,
                                       void *dgamma, void *dbeta, int fresh, void *workspace);

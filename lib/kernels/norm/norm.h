@@ -15,7 +15,7 @@
 enum { SLC_NORM_BINS = 48, SLC_NORM_WORDS = 14 };
 
 /* Adds `count` elements to bins: a multiple of 16, or the end of an array, whose last grain is completed with zeros. */
-sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins);
+sluice_status slc_norm_add(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins);
 
 /* Pack bins into fewer int64. Words of up to 2^14 ranks may be added; unpacked, they hold the sum of the bins. Host
  * memory. */
@@ -27,6 +27,6 @@ void slc_norm_unpack(const int64_t *words, int64_t *bins);
 double slc_norm_result(const int64_t *bins);
 
 /* Sets *finite to false if any element is NaN or infinite; else leaves it alone. */
-sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
+sluice_status slc_all_finite(slc_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
 
 #endif

@@ -13,7 +13,7 @@ static bool streams(sluice_dtype dtype, const void *out, uint64_t elements, uint
     return row % 16 == 0 && slc_host_streams(out, elements * sluice_dtype_bytes(dtype));
 }
 
-sluice_status slc_patches_unfold(sluice_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
+sluice_status slc_patches_unfold(slc_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
                                  const float *pixels, void *columns)
 {
     sluice_status status = slc_host_check(stream, "patches_unfold");
@@ -43,7 +43,7 @@ static sluice_status check_mask(const char *kernel, const uint8_t *masked, const
                      kernel);
 }
 
-sluice_status slc_patch_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t patches,
+sluice_status slc_patch_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t patches,
                                           uint64_t channels, const void *x, const void *cls, const void *mask_token,
                                           const uint8_t *masked, const void *position, void *out)
 {
@@ -65,7 +65,7 @@ sluice_status slc_patch_embedding_forward(sluice_stream *stream, sluice_dtype dt
     return SLUICE_OK;
 }
 
-sluice_status slc_patch_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
+sluice_status slc_patch_embedding_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
                                            uint64_t batch, uint64_t patches, uint64_t channels, const void *dout,
                                            const uint8_t *masked, void *dx, void *dcls, void *dmask_token,
                                            void *dposition, int fresh)

@@ -16,14 +16,14 @@ typedef struct {
  * [batch][patches][image_channels * patch * patch], in the order of a convolution's weight
  * [out][image_channels][patch][patch], so that a convolution whose stride is its kernel's size is one GEMM. Errors:
  * ARGUMENT (height or width is no multiple of patch). */
-sluice_status slc_patches_unfold(sluice_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
+sluice_status slc_patches_unfold(slc_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
                                  const float *pixels, void *columns);
 
 /* out [batch][1 + patches][channels]: row 0 is cls + position[0], row 1 + i is x[b][i] + position[1 + i], with
  * mask_token in place of x if masked[b][i] is not 0 (BEiT's bool_masked_pos). position [1 + patches][channels] may be
  * NULL; masked and mask_token are either both NULL or neither. x: [batch][patches][channels]. All but masked have type
  * `dtype`. */
-sluice_status slc_patch_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t patches,
+sluice_status slc_patch_embedding_forward(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t patches,
                                           uint64_t channels, const void *x, const void *cls, const void *mask_token,
                                           const uint8_t *masked, const void *position, void *out);
 
@@ -31,7 +31,7 @@ sluice_status slc_patch_embedding_forward(sluice_stream *stream, sluice_dtype dt
  * together with masked) and dposition (NULL: not wanted) have type `gradient`: they are sums over the batch
  * (dmask_token: over the masked places, place by place), added, or stored if `fresh` is not 0. They are summed in fp32
  * and rounded once, the same to the bit for any thread count. */
-sluice_status slc_patch_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
+sluice_status slc_patch_embedding_backward(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
                                            uint64_t batch, uint64_t patches, uint64_t channels, const void *dout,
                                            const uint8_t *masked, void *dx, void *dcls, void *dmask_token,
                                            void *dposition, int fresh);

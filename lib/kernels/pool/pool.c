@@ -6,7 +6,7 @@
 
 enum { GRAIN_ELEMENTS = 16384 };
 
-sluice_status slc_pool_forward(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
+sluice_status slc_pool_forward(slc_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                uint64_t tokens, uint64_t channels, const void *x, void *y)
 {
     sluice_status status = slc_host_check(stream, "pool_forward");
@@ -18,7 +18,7 @@ sluice_status slc_pool_forward(sluice_stream *stream, sluice_dtype dtype, slc_po
     return SLUICE_OK;
 }
 
-sluice_status slc_pool_backward(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
+sluice_status slc_pool_backward(slc_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                 uint64_t tokens, uint64_t channels, const void *dy, void *dx)
 {
     sluice_status status = slc_host_check(stream, "pool_backward");

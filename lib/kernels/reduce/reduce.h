@@ -14,15 +14,15 @@
  * destination). destinations: `destination_count` pointers to elements of type `to`, each of which gets the result
  * (all-reduce by push). stream_stores: fp32 sums of fp32 bypass the cache (for large results that nobody reads soon).
  * Errors: ARGUMENT (no source or destination, accumulate with several destinations). */
-sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
+sluice_status slc_reduce(slc_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
                          uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
                          void *const *destinations, uint32_t destination_count, bool stream_stores);
 
 /* Sum small vectors of int64 or float64 likewise (norm bins, losses), on the caller's thread; a source may be a
  * destination. */
-sluice_status slc_reduce_int64(sluice_stream *stream, uint64_t count, const int64_t *const *sources,
-                               uint32_t source_count, int64_t *const *destinations, uint32_t destination_count);
-sluice_status slc_reduce_float64(sluice_stream *stream, uint64_t count, const double *const *sources,
+sluice_status slc_reduce_int64(slc_stream *stream, uint64_t count, const int64_t *const *sources, uint32_t source_count,
+                               int64_t *const *destinations, uint32_t destination_count);
+sluice_status slc_reduce_float64(slc_stream *stream, uint64_t count, const double *const *sources,
                                  uint32_t source_count, double *const *destinations, uint32_t destination_count);
 
 #endif

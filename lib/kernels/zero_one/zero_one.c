@@ -7,7 +7,7 @@
 
 enum { GRAIN = 16384 };
 
-static sluice_status check(const sluice_stream *stream, const slc_compress_shape *shape, uint64_t first, uint64_t count,
+static sluice_status check(const slc_stream *stream, const slc_compress_shape *shape, uint64_t first, uint64_t count,
                            const slc_zero_one_range *range)
 {
     sluice_status status = slc_compress_check(shape);
@@ -26,7 +26,7 @@ static slc_adamw_factors factors_of(const slc_adamw_settings *settings, const sl
     return factors;
 }
 
-sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_settings *settings,
+sluice_status slc_zero_one_gradient(slc_stream *stream, const slc_adamw_settings *settings,
                                     const slc_compress_shape *shape, const void *packets, uint64_t stride,
                                     uint64_t first, uint64_t count, const slc_zero_one_range *range, bool *finite)
 {
@@ -41,7 +41,7 @@ sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_setti
     return SLUICE_OK;
 }
 
-sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_settings *settings, double momentum_factor,
+sluice_status slc_zero_one_exchanged(slc_stream *stream, const slc_adamw_settings *settings, double momentum_factor,
                                      double value_factor, const slc_compress_shape *shape, const void *packets,
                                      uint64_t stride, uint64_t first, uint64_t count, const slc_zero_one_range *range,
                                      bool *finite)
@@ -59,7 +59,7 @@ sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_sett
     return SLUICE_OK;
 }
 
-sluice_status slc_zero_one_local(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
+sluice_status slc_zero_one_local(slc_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                  const void *gradient, const slc_zero_one_range *range, bool *finite)
 {
     sluice_status status = slc_host_check(stream, "zero_one");

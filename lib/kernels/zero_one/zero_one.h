@@ -32,20 +32,20 @@ typedef struct {
 /* Updates elements first..first+count-1 of the tensor; packets, stride and *finite are as in slc_compress_apply:
  * elements under a scale that is not finite stay untouched. range: the whole tensor. It moves 20.1 bytes for each fp32
  * element. */
-sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_settings *settings,
+sluice_status slc_zero_one_gradient(slc_stream *stream, const slc_adamw_settings *settings,
                                     const slc_compress_shape *shape, const void *packets, uint64_t stride,
                                     uint64_t first, uint64_t count, const slc_zero_one_range *range, bool *finite);
 
 /* Updates any range of elements. An element that would become infinite or NaN stays untouched, and *finite becomes
  * false. In one pass it moves 32 bytes for each fp32 element (in the interval's first step 28, and 4 more with
  * `kept`). */
-sluice_status slc_zero_one_local(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
+sluice_status slc_zero_one_local(slc_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                  const void *gradient, const slc_zero_one_range *range, bool *finite);
 
 /* Takes pieces as slc_zero_one_gradient does. Of settings it reads only epsilon and bias_correction2. value_factor
  * counts as 1 for a tensor with no_decay. It moves 16.1 bytes for each fp32 element, 20.1 without `kept` (in the
  * interval's first step 16.1). */
-sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_settings *settings, double momentum_factor,
+sluice_status slc_zero_one_exchanged(slc_stream *stream, const slc_adamw_settings *settings, double momentum_factor,
                                      double value_factor, const slc_compress_shape *shape, const void *packets,
                                      uint64_t stride, uint64_t first, uint64_t count, const slc_zero_one_range *range,
                                      bool *finite);
