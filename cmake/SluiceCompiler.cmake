@@ -10,12 +10,15 @@ endif()
 
 # Equal bits on every instruction set: no contraction, explicit fma only. The two other flags change no
 # result; they allow sqrt and comparisons to be vectorised.
-add_compile_options(-ffp-contract=off -fno-math-errno -fno-trapping-math)
-add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
-                    -Wvla -Wundef -Wwrite-strings)
+set(host $<COMPILE_LANGUAGE:C,CXX>) # nvcc takes other options: lib/kernels/CMakeLists.txt
+add_compile_options($<${host}:-ffp-contract=off> $<${host}:-fno-math-errno> $<${host}:-fno-trapping-math>)
+foreach(warning all extra shadow pointer-arith vla undef write-strings)
+    add_compile_options($<${host}:-W${warning}>)
+endforeach()
+add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 add_compile_definitions(_GNU_SOURCE)
 if(SLUICE_WERROR)
-    add_compile_options(-Werror)
+    add_compile_options($<${host}:-Werror>)
 endif()
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g -DSLUICE_DEBUG=1")

@@ -33,7 +33,7 @@ function(slc_objects target property link)
     add_library(${target} OBJECT ${ARGN})
     target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
-    target_link_libraries(${target} PUBLIC Threads::Threads m ${link})
+    target_link_libraries(${target} PUBLIC Threads::Threads m sluice_cuda ${link})
     set_property(GLOBAL APPEND PROPERTY ${property} ${target})
 endfunction()
 

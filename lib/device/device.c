@@ -8,13 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const slc_device_ops *const kinds[] = {&slc_host_ops};
+static const slc_device_ops *const kinds[] = {
+    &slc_host_ops,
+#if SLUICE_CUDA
+    &slc_cuda_ops,
+#endif
+};
+
+static const slc_device_ops *find_ops(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    return NULL;
+}
 
 sluice_status slc_device_open(const char *name, slc_device **out)
 {
-    const slc_device_ops *ops = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i]->name, name)) ops = kinds[i];
+    const slc_device_ops *ops = find_ops(name);
     if (!ops) return slc_error(SLUICE_ERR_UNSUPPORTED, "device \"%s\" is not in this build; use \"cpu\"", name);
 
     slc_device *device = calloc(1, sizeof *device);
@@ -39,6 +49,12 @@ void slc_device_close(slc_device *device)
 slc_device_kind slc_device_get_kind(const slc_device *device)
 {
     return device->ops->kind;
+}
+
+const char *slc_device_describe(const char *name)
+{
+    const slc_device_ops *ops = find_ops(name);
+    return ops ? ops->runs_on : NULL;
 }
 
 sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out)
@@ -77,6 +93,20 @@ void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
                                               bytes < segment->bytes - offset ? bytes : segment->bytes - offset);
 }
 
+sluice_status slc_pinned_create(slc_device *device, size_t bytes, slc_pinned *out)
+{
+    *out = (slc_pinned){.bytes = bytes, .device = device};
+    sluice_status status = device->ops->pinned_create(device, bytes, &out->base);
+    if (status) *out = (slc_pinned){0};
+    return status;
+}
+
+void slc_pinned_destroy(slc_pinned *pinned)
+{
+    if (pinned->device) pinned->device->ops->pinned_destroy(pinned->device, pinned->base);
+    *pinned = (slc_pinned){0};
+}
+
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)
 {
     *out = (sluice_stream){.device = device, .threads = threads ? threads : 1};
@@ -101,10 +131,22 @@ sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t
     return stream->device->ops->copy(stream, dst, src, bytes);
 }
 
+sluice_status slc_move_bytes(sluice_stream *stream, void *dst, const void *src, size_t bytes)
+{
+    if (!bytes || dst == src) return SLUICE_OK;
+    return stream->device->ops->move(stream, dst, src, bytes);
+}
+
 sluice_status slc_fill_zero(sluice_stream *stream, void *dst, size_t bytes)
 {
     if (!bytes) return SLUICE_OK;
     return stream->device->ops->fill_zero(stream, dst, bytes);
+}
+
+sluice_status slc_event_create(slc_device *device, slc_event *event)
+{
+    event->handle = NULL;
+    return device->ops->event_create(device, event);
 }
 
 sluice_status slc_event_record(sluice_stream *stream, slc_event *event)
@@ -115,6 +157,12 @@ sluice_status slc_event_record(sluice_stream *stream, slc_event *event)
 static const slc_device_ops *event_ops(const slc_event *event)
 {
     return ((const slc_event_header *)event->handle)->device->ops;
+}
+
+void slc_event_destroy(slc_event *event)
+{
+    if (event->handle) event_ops(event)->event_destroy(event);
+    event->handle = NULL;
 }
 
 bool slc_event_done(const slc_event *event)
@@ -130,4 +178,10 @@ sluice_status slc_event_synchronize(slc_event *event)
 sluice_status slc_stream_wait_event(sluice_stream *stream, const slc_event *event)
 {
     return event->handle ? stream->device->ops->stream_wait_event(stream, event) : SLUICE_OK;
+}
+
+sluice_status slc_event_elapsed(const slc_event *begin, const slc_event *end, double *seconds)
+{
+    if (begin->handle && end->handle) return event_ops(begin)->event_elapsed(begin, end, seconds);
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "time between two events of the host, or that were never recorded");
 }

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum { SLC_DEVICE_HOST, SLC_DEVICE_CUDA } slc_device_kind;
 
 typedef struct slc_device slc_device;
@@ -26,6 +30,13 @@ typedef struct {
     void *handle; /* NULL on the host: always complete */
 } slc_event;
 
+/* Memory of the host that the device reads and writes in place, and that copies to and from the device may use. */
+typedef struct {
+    void *base; /* aligned to 64 bytes; what it holds at first is undefined */
+    size_t bytes;
+    slc_device *device;
+} slc_pinned;
+
 /* A piece of device memory that other processes of this host can map. A process that is forked from this one has no
  * part in it: it reads what it created, but what it writes is its own, and it may not touch what it mapped. */
 typedef struct {
@@ -36,11 +47,14 @@ typedef struct {
     slc_device *device;
 } slc_segment;
 
-/* Opens "cpu", or "cuda" in a build that has it. The caller closes it. Errors: UNSUPPORTED (not in this build),
- * MEMORY. */
+/* Opens "cpu", or "cuda" in a build that has it. The caller closes it. Errors: UNSUPPORTED (not in this build, no GPU,
+ * or one that is too old), MEMORY. */
 sluice_status slc_device_open(const char *name, slc_device **out);
 void slc_device_close(slc_device *device);
 slc_device_kind slc_device_get_kind(const slc_device *device);
+/* Whether this build has the kind of device with this name, and what runs it: "cpu", "cuda", or "cuda (emulated)"; NULL
+ * if the build lacks it. */
+const char *slc_device_describe(const char *name);
 
 /* Creates a segment of at least `bytes`; slc_segment_destroy ends it. Errors: ARGUMENT (too large), MEMORY, SYSTEM. */
 sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out);
@@ -58,19 +72,36 @@ sluice_status slc_segment_populate_range(slc_segment *segment, size_t offset, si
  * again, and then hold zeros, for peers too. */
 void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);
 
+/* Errors: MEMORY. slc_pinned_destroy waits for work of the device, clears the struct, and does nothing to a zeroed
+ * one. */
+sluice_status slc_pinned_create(slc_device *device, size_t bytes, slc_pinned *out);
+void slc_pinned_destroy(slc_pinned *pinned);
+
 /* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
 void slc_stream_destroy(sluice_stream *stream);
 sluice_status slc_stream_synchronize(sluice_stream *stream);
 
-/* Both run in stream order; pointers may be of this device or of the host. */
+/* All run in stream order. Pointers may be of this device or of the host; where the device is a GPU, memory of the host
+ * is pinned. The ends of a copy do not overlap, those of a move may. */
 sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+sluice_status slc_move_bytes(sluice_stream *stream, void *dst, const void *src, size_t bytes);
 sluice_status slc_fill_zero(sluice_stream *stream, void *dst, size_t bytes);
 
-/* An event marks a point of a stream. An event that was never recorded (zeroed) counts as done. */
+/* An event marks a point of a stream. An event that was never recorded (zeroed) counts as done. slc_event_create makes
+ * what the device needs, so that recording does not; without it the first recording does. slc_event_destroy, which a
+ * zeroed event does not need, frees it. */
+sluice_status slc_event_create(slc_device *device, slc_event *event);
+void slc_event_destroy(slc_event *event);
 sluice_status slc_event_record(sluice_stream *stream, slc_event *event);
 bool slc_event_done(const slc_event *event);
 sluice_status slc_event_synchronize(slc_event *event);
 sluice_status slc_stream_wait_event(sluice_stream *stream, const slc_event *event);
+/* Gives the seconds that the device took from one event to the other, both done. Errors: UNSUPPORTED (on the host,
+ * where a clock tells it), ORDER (an event that is not done). */
+sluice_status slc_event_elapsed(const slc_event *begin, const slc_event *end, double *seconds);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -132,6 +133,20 @@ static void host_segment_discard(slc_segment *segment, size_t offset, size_t byt
         fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 
+static sluice_status host_pinned_create(slc_device *device, size_t bytes, void **base)
+{
+    const size_t alignment = 64;
+    (void)device;
+    *base = bytes > SIZE_MAX - alignment ? NULL : aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+    return *base ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "pinned memory of %zu bytes", bytes);
+}
+
+static void host_pinned_destroy(slc_device *device, void *base)
+{
+    (void)device;
+    free(base);
+}
+
 static sluice_status host_stream_nothing(sluice_stream *stream)
 {
     stream->handle = NULL;
@@ -150,11 +165,29 @@ static sluice_status host_copy(sluice_stream *stream, void *dst, const void *src
     return SLUICE_OK;
 }
 
+static sluice_status host_move(sluice_stream *stream, void *dst, const void *src, size_t bytes)
+{
+    (void)stream;
+    memmove(dst, src, bytes);
+    return SLUICE_OK;
+}
+
 static sluice_status host_fill_zero(sluice_stream *stream, void *dst, size_t bytes)
 {
     (void)stream;
     memset(dst, 0, bytes);
     return SLUICE_OK;
+}
+
+static sluice_status host_event_create(slc_device *device, slc_event *event)
+{
+    (void)device, (void)event;
+    return SLUICE_OK;
+}
+
+static void host_event_destroy(slc_event *event)
+{
+    (void)event;
 }
 
 static sluice_status host_event_record(sluice_stream *stream, slc_event *event)
@@ -183,9 +216,16 @@ static sluice_status host_stream_wait_event(sluice_stream *stream, const slc_eve
     return SLUICE_OK;
 }
 
+static sluice_status host_event_elapsed(const slc_event *begin, const slc_event *end, double *seconds)
+{
+    (void)begin, (void)end, (void)seconds;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "events of the host have no times");
+}
+
 const slc_device_ops slc_host_ops = {
     .kind = SLC_DEVICE_HOST,
     .name = "cpu",
+    .runs_on = "cpu",
     .open = host_open,
     .close = host_close,
     .segment_create = host_segment_create,
@@ -193,13 +233,19 @@ const slc_device_ops slc_host_ops = {
     .segment_destroy = host_segment_destroy,
     .segment_populate = host_segment_populate,
     .segment_discard = host_segment_discard,
+    .pinned_create = host_pinned_create,
+    .pinned_destroy = host_pinned_destroy,
     .stream_create = host_stream_nothing,
     .stream_destroy = host_stream_destroy,
     .stream_synchronize = host_stream_nothing,
     .copy = host_copy,
+    .move = host_move,
     .fill_zero = host_fill_zero,
+    .event_create = host_event_create,
+    .event_destroy = host_event_destroy,
     .event_record = host_event_record,
     .event_done = host_event_done,
     .event_synchronize = host_event_synchronize,
     .stream_wait_event = host_stream_wait_event,
+    .event_elapsed = host_event_elapsed,
 };

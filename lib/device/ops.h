@@ -8,7 +8,8 @@
 /* The functions have the contracts of the public ones of the same name in device.h; none may be NULL. */
 typedef struct {
     slc_device_kind kind;
-    const char *name; /* the name that slc_device_open takes */
+    const char *name;    /* the name that slc_device_open takes */
+    const char *runs_on; /* result of slc_device_describe */
     sluice_status (*open)(void **state);
     void (*close)(void *state);
 
@@ -18,16 +19,23 @@ typedef struct {
     sluice_status (*segment_populate)(slc_segment *segment, size_t offset, size_t bytes); /* not empty, and inside it */
     void (*segment_discard)(slc_segment *segment, size_t offset, size_t bytes);
 
+    sluice_status (*pinned_create)(slc_device *device, size_t bytes, void **base);
+    void (*pinned_destroy)(slc_device *device, void *base);
+
     sluice_status (*stream_create)(sluice_stream *stream); /* device and threads are filled in */
     void (*stream_destroy)(sluice_stream *stream);
     sluice_status (*stream_synchronize)(sluice_stream *stream);
     sluice_status (*copy)(sluice_stream *stream, void *dst, const void *src, size_t bytes);
+    sluice_status (*move)(sluice_stream *stream, void *dst, const void *src, size_t bytes);
     sluice_status (*fill_zero)(sluice_stream *stream, void *dst, size_t bytes);
 
+    sluice_status (*event_create)(slc_device *device, slc_event *event); /* its handle is NULL */
+    void (*event_destroy)(slc_event *event);                             /* its handle is not */
     sluice_status (*event_record)(sluice_stream *stream, slc_event *event);
     bool (*event_done)(const slc_event *event);
     sluice_status (*event_synchronize)(slc_event *event);
     sluice_status (*stream_wait_event)(sluice_stream *stream, const slc_event *event);
+    sluice_status (*event_elapsed)(const slc_event *begin, const slc_event *end, double *seconds);
 } slc_device_ops;
 
 struct slc_device {
@@ -41,5 +49,8 @@ typedef struct {
 } slc_event_header;
 
 extern const slc_device_ops slc_host_ops;
+#if SLUICE_CUDA
+extern const slc_device_ops slc_cuda_ops;
+#endif
 
 #endif

@@ -1,4 +1,5 @@
-/* Shared by the kernel tests: numbers from a seed, streams, every instruction set, and the distance to float64. */
+/* Shared by the kernel tests: numbers from a seed, streams, every way in which kernels run (each instruction set of the
+ * host, and a GPU or an emulated one), and the distance to float64. */
 #ifndef SLC_KERNEL_TEST_H
 #define SLC_KERNEL_TEST_H
 
@@ -27,7 +28,18 @@
     for (slc_isa isa = test_first_isa(); isa < SLC_ISA_COUNT; isa++)                                                   \
         if (test_use_isa(isa))
 
+/* Runs it for those, and on the GPU where there is one: test_stream gives a stream of its device then. What kernels
+ * read and write must come from test_floats and its like, which a GPU reads in place. Each kernel has ended when its
+ * call returns. The statement sees the same `way` once for each. */
+#define TEST_EACH_WAY(way) TEST_EACH_WAY_OF(way, 0)
+/* Leaves the GPU out where it is emulated and cannot afford so many elements. */
+#define TEST_EACH_WAY_OF(way, elements)                                                                                \
+    for (int way = (int)test_first_isa(); way <= SLC_ISA_COUNT || test_back_to_host(); way++)                          \
+        if (test_use_way(way, elements))
+
 #define TEST_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool test_on_gpu; /* whether the way in use is the GPU */
 
 /* tests/house/tally.py reads the line. */
 TEST_INLINE slc_isa test_first_isa(void)
@@ -45,14 +57,50 @@ TEST_INLINE slc_isa test_first_isa(void)
 
 TEST_INLINE bool test_use_isa(slc_isa isa)
 {
+    test_on_gpu = false;
     if (!slc_isa_available(isa)) return false;
     assert_int_equal(slc_isa_force(isa), SLUICE_OK);
     return true;
 }
 
+/* Returns the GPU, opened by the first call so that each kernel is waited for; NULL if this build or machine has none.
+ */
+TEST_INLINE slc_device *test_gpu(void)
+{
+    static slc_device *device;
+    static bool tried;
+    if (tried || !slc_device_describe("cuda")) return device;
+    tried = true;
+    setenv("SLUICE_CUDA_CHECK", "on", 1);
+    if (slc_device_open("cuda", &device))
+        print_message("kernels on %s: not run: %s\n", slc_device_describe("cuda"), sluice_last_error());
+    else
+        print_message("kernels on %s: run\n", slc_device_describe("cuda"));
+    return device;
+}
+
+TEST_INLINE bool test_use_way(int way, uint64_t elements)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    const uint64_t affordable = 8000;
+#else
+    const uint64_t affordable = 40000;
+#endif
+    test_on_gpu = way == SLC_ISA_COUNT && test_gpu() &&
+                  (elements <= affordable || !strstr(slc_device_describe("cuda"), "emulated"));
+    return way == SLC_ISA_COUNT ? test_on_gpu : test_use_isa((slc_isa)way);
+}
+
+TEST_INLINE bool test_back_to_host(void)
+{
+    test_on_gpu = false;
+    return false;
+}
+
 TEST_INLINE slc_device *test_device(void)
 {
     static slc_device *device;
+    if (test_on_gpu) return test_gpu();
     if (!device) assert_int_equal(slc_device_open("cpu", &device), SLUICE_OK);
     return device;
 }
@@ -78,12 +126,48 @@ TEST_INLINE float test_uniform(uint64_t *state, float low, float high)
     return low + (high - low) * ((float)(test_random(state) >> 40) * 0x1p-24f);
 }
 
-/* Returns a 64-byte aligned array of at least one element; the caller frees it. */
+/* Memory that a GPU reads in place is kept in a list, so that test_release knows it. */
+typedef struct test_block {
+    slc_pinned memory;
+    struct test_block *next;
+} test_block;
+
+static test_block *test_blocks;
+
+/* Returns 64-byte aligned memory of at least one byte, which test_release frees. */
+TEST_INLINE void *test_bytes(size_t bytes)
+{
+    if (!test_gpu()) {
+        void *plain = aligned_alloc(64, (bytes + 64) / 64 * 64);
+        assert_non_null(plain);
+        return plain;
+    }
+    test_block *block = malloc(sizeof *block);
+    assert_non_null(block);
+    assert_int_equal(slc_pinned_create(test_gpu(), bytes, &block->memory), SLUICE_OK);
+    block->next = test_blocks;
+    test_blocks = block;
+    return block->memory.base;
+}
+
+/* Frees what test_bytes and its like gave, or malloc. */
+TEST_INLINE void test_release(void *memory)
+{
+    for (test_block **at = &test_blocks; *at; at = &(*at)->next) {
+        test_block *block = *at;
+        if (block->memory.base != memory) continue;
+        *at = block->next;
+        slc_pinned_destroy(&block->memory);
+        free(block);
+        return;
+    }
+    free(memory);
+}
+
+/* Returns a 64-byte aligned array of at least one element; the caller frees it with test_release. */
 TEST_INLINE float *test_floats(uint64_t count)
 {
-    float *x = aligned_alloc(64, (count * sizeof *x + 64) / 64 * 64);
-    assert_non_null(x);
-    return x;
+    return test_bytes(count * sizeof(float));
 }
 
 TEST_INLINE float *test_uniform_floats(uint64_t count, float low, float high, uint64_t seed)
@@ -133,6 +217,15 @@ TEST_INLINE void test_close(const char *what, uint64_t count, const float *got, 
     if (!(distance <= bar)) fail_msg("%s: nRMSE %g is above %g", what, distance, bar);
 }
 
+TEST_INLINE const char *test_way_name(void)
+{
+    return test_on_gpu ? slc_device_describe("cuda") : slc_isa_name(slc_isa_level());
+}
+
+/* Sums of a GPU are in another order than the host's, so that each of the two has its own first bits. */
+enum { TEST_KINDS = 2 };
+#define TEST_FIRST(first) (&(first)[test_on_gpu])
+
 /* Fails unless the bits are those of `first`, which the first call (for the first instruction set) fills. */
 TEST_INLINE void test_same_bits(const char *what, uint64_t count, const float *got, float **first)
 {
@@ -140,7 +233,7 @@ TEST_INLINE void test_same_bits(const char *what, uint64_t count, const float *g
     for (uint64_t i = 0; i < count; i++)
         if (memcmp(got + i, *first + i, sizeof *got))
             fail_msg("%s: element %llu of %llu is %.9g on %s, %.9g before", what, (unsigned long long)i,
-                     (unsigned long long)count, (double)got[i], slc_isa_name(slc_isa_level()), (double)(*first)[i]);
+                     (unsigned long long)count, (double)got[i], test_way_name(), (double)(*first)[i]);
 }
 
 /* ---- Arrays of either type ---- */
@@ -153,11 +246,11 @@ TEST_INLINE void *test_typed(sluice_dtype dtype, uint64_t count, const float *fr
     float *x = test_copy(count, from);
     uint16_t *narrow = (uint16_t *)test_floats(count);
     if (dtype == SLUICE_FP32) {
-        free(narrow);
+        test_release(narrow);
         return x;
     }
     for (uint64_t i = 0; i < count; i++) narrow[i] = sluice_bf16_from_float(x[i]);
-    free(x);
+    test_release(x);
     return narrow;
 }
 
@@ -165,7 +258,7 @@ TEST_INLINE void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float l
 {
     float *x = test_uniform_floats(count, low, high, seed);
     void *typed = test_typed(dtype, count, x);
-    free(x);
+    test_release(x);
     return typed;
 }
 
@@ -188,7 +281,7 @@ TEST_INLINE double *test_widen_typed(sluice_dtype dtype, uint64_t count, const v
 {
     float *x = test_floats_of(dtype, count, from);
     double *wide = test_widen(count, x);
-    free(x);
+    test_release(x);
     return wide;
 }
 
@@ -201,7 +294,7 @@ TEST_INLINE void test_close_typed(const char *what, sluice_dtype dtype, uint64_t
     for (uint64_t i = 0; i < count; i++) ideal[i] = sluice_bf16_to_float(sluice_bf16_from_float((float)want[i]));
     if (bf16_bar > 0) bf16_bar = fmax(bf16_bar, 1.02 * test_nrmse(count, ideal, want));
     test_close(what, count, x, want, dtype == SLUICE_BF16 ? bf16_bar : fp32_bar);
-    free(x), free(ideal);
+    test_release(x), test_release(ideal);
 }
 
 /* Does as test_same_bits. */
@@ -210,7 +303,7 @@ TEST_INLINE void test_same_bits_typed(const char *what, sluice_dtype dtype, uint
 {
     float *x = test_floats_of(dtype, count, got);
     test_same_bits(what, count, x, first);
-    free(x);
+    test_release(x);
 }
 
 #endif

@@ -1,7 +1,9 @@
 /* Works out the factors in double, once, and hands the ranges to the fast loop. */
 #include "lib/kernels/adamw/adamw.h"
 
+#include "lib/device/cuda.h"
 #include "lib/kernels/adamw/adamw_cpu.h"
+#include "lib/kernels/adamw/adamw_cuda.h"
 #include "lib/kernels/host.h"
 
 #include <math.h>
@@ -35,9 +37,10 @@ uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges)
 sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges)
 {
+    slc_adamw_args args = {slc_adamw_factors_of(settings, settings->learning_rate), ranges, range_count};
+    if (SLC_ON_CUDA(stream)) return slc_adamw_cuda(stream, &args.factors, range_count, ranges);
     sluice_status status = slc_host_check(stream, "adamw");
     if (status) return status;
-    slc_adamw_args args = {slc_adamw_factors_of(settings, settings->learning_rate), ranges, range_count};
     slc_host_run(stream, slc_adamw_elements(range_count, ranges), GRAIN, SLC_ADAMW_UNIT, SLC_ISA_PICK(slc_adamw_ranges),
                  &args);
     return SLUICE_OK;

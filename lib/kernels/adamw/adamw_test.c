@@ -24,7 +24,7 @@ static void agrees_with_float64(void **state)
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++) {
         uint64_t count = counts[c];
         float *first[3] = {0};
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY_OF(way, count)
         for (uint32_t threads = 1; threads <= 2; threads++) {
             sluice_stream stream = test_stream(threads);
             float *w = test_uniform_floats(count, -1, 1, 1), *m = test_floats(count), *v = test_floats(count);
@@ -37,7 +37,7 @@ static void agrees_with_float64(void **state)
                 slc_adamw_settings settings = settings_at(step);
                 assert_int_equal(slc_adamw(&stream, &settings, count, SLUICE_FP32, g, w, m, v, NULL), SLUICE_OK);
                 slc_adamw_ref(&settings, count, g64, w64, m64, v64);
-                free(g), free(g64);
+                test_release(g), test_release(g64);
             }
             test_close("value", count, w, w64, 1e-6);
             test_close("exp_avg", count, m, m64, 1e-6);
@@ -45,10 +45,10 @@ static void agrees_with_float64(void **state)
             test_same_bits("value", count, w, &first[0]);
             test_same_bits("exp_avg", count, m, &first[1]);
             test_same_bits("exp_avg_sq", count, v, &first[2]);
-            free(w), free(m), free(v), free(w64), free(m64), free(v64);
+            test_release(w), test_release(m), test_release(v), test_release(w64), test_release(m64), test_release(v64);
             slc_stream_destroy(&stream);
         }
-        for (int i = 0; i < 3; i++) free(first[i]);
+        for (int i = 0; i < 3; i++) test_release(first[i]);
     }
 }
 
@@ -57,10 +57,10 @@ static void any_split_gives_equal_bits(void **state)
     (void)state;
     enum { COUNT = 1111 };
     slc_adamw_settings settings = settings_at(3);
-    sluice_stream stream = test_stream(1);
     float *g = test_uniform_floats(COUNT, -1, 1, 5), *first[3] = {0};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint64_t piece = 1; piece <= COUNT; piece = piece * 3 + 5) {
+        sluice_stream stream = test_stream(1);
         float *w = test_uniform_floats(COUNT, -1, 1, 1), *m = test_uniform_floats(COUNT, -1, 1, 2),
               *v = test_uniform_floats(COUNT, 0, 1, 3);
         for (uint64_t at = 0; at < COUNT; at += piece) {
@@ -71,11 +71,11 @@ static void any_split_gives_equal_bits(void **state)
         test_same_bits("value", COUNT, w, &first[0]);
         test_same_bits("exp_avg", COUNT, m, &first[1]);
         test_same_bits("exp_avg_sq", COUNT, v, &first[2]);
-        free(w), free(m), free(v);
+        test_release(w), test_release(m), test_release(v);
+        slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < 3; i++) free(first[i]);
-    free(g);
-    slc_stream_destroy(&stream);
+    for (int i = 0; i < 3; i++) test_release(first[i]);
+    test_release(g);
 }
 
 /* A bf16 gradient must count as its fp32 value; the rounded copy must be of the new value; neither may change a bit of
@@ -88,11 +88,11 @@ static void bf16_gradient_and_rounded_values(void **state)
     slc_adamw_settings settings = settings_at(2);
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++) {
         uint64_t count = counts[c];
-        uint16_t *narrow = calloc(count, sizeof *narrow), *rounded = calloc(count + SLACK, sizeof *rounded);
+        uint16_t *narrow = test_bytes(count * sizeof *narrow), *rounded = test_bytes((count + SLACK) * sizeof *rounded);
         float *drawn = test_uniform_floats(count, -1, 1, 5), *wide = test_floats(count);
         for (uint64_t i = 0; i < count; i++) narrow[i] = sluice_bf16_from_float(drawn[i]);
         for (uint64_t i = 0; i < count; i++) wide[i] = sluice_bf16_to_float(narrow[i]);
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY_OF(way, count)
         {
             float *first[3] = {0};
             for (int variant = 0; variant < 4; variant++) {
@@ -109,12 +109,12 @@ static void bf16_gradient_and_rounded_values(void **state)
                 test_same_bits("exp_avg_sq", count, v, &first[2]);
                 for (uint64_t i = 0; i < count + SLACK; i++)
                     assert_int_equal(rounded[i], rounds && i < count ? sluice_bf16_from_float(w[i]) : 0x5555);
-                free(w), free(m), free(v);
+                test_release(w), test_release(m), test_release(v);
                 slc_stream_destroy(&stream);
             }
-            for (int i = 0; i < 3; i++) free(first[i]);
+            for (int i = 0; i < 3; i++) test_release(first[i]);
         }
-        free(narrow), free(rounded), free(drawn), free(wide);
+        test_release(narrow), test_release(rounded), test_release(drawn), test_release(wide);
     }
 }
 
@@ -127,7 +127,7 @@ static void many_ranges_are_as_one_each(void **state)
     slc_adamw_settings settings = settings_at(3), no_decay = settings;
     no_decay.weight_decay = 0;
     float *g = test_uniform_floats(COUNT, -1, 1, 5), *first[3] = {0};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint32_t threads = 0; threads <= 4; threads++) { /* 0: one call for each range */
         sluice_stream stream = test_stream(threads ? threads : 1);
         float *w = test_uniform_floats(COUNT, -1, 1, 1), *m = test_uniform_floats(COUNT, -1, 1, 2),
@@ -151,11 +151,11 @@ static void many_ranges_are_as_one_each(void **state)
         test_same_bits("value", COUNT, w, &first[0]);
         test_same_bits("exp_avg", COUNT, m, &first[1]);
         test_same_bits("exp_avg_sq", COUNT, v, &first[2]);
-        free(w), free(m), free(v);
+        test_release(w), test_release(m), test_release(v);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < 3; i++) free(first[i]);
-    free(g);
+    for (int i = 0; i < 3; i++) test_release(first[i]);
+    test_release(g);
 }
 
 int main(void)

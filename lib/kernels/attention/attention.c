@@ -2,7 +2,9 @@
 #include "lib/kernels/attention/attention.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
 #include "lib/kernels/attention/attention_cpu.h"
+#include "lib/kernels/attention/attention_cuda.h"
 #include "lib/kernels/host.h"
 
 enum { LANE_COUNT = 16, GROUP_ROWS = 8 };
@@ -72,6 +74,7 @@ static uint64_t part_floats(const slc_attention_shape *shape)
 
 uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape)
 {
+    if (SLC_ON_CUDA(stream)) return slc_attention_backward_cuda_bytes(shape);
     return slc_host_parts(stream, shape->batch * shape->heads, 1) * part_floats(shape) * sizeof(float);
 }
 
@@ -97,7 +100,10 @@ static sluice_status resolve(const sluice_stream *stream, const slc_attention_sh
                          (unsigned long long)shape->tokens, (unsigned long long)shape->window_h,
                          (unsigned long long)shape->window_w, (unsigned long long)(shape->window_h * shape->window_w));
     sluice_status status = slc_dropout_check(shape->dropout, what);
-    return status ? status : slc_host_check(stream, what);
+    if (status || !SLC_ON_CUDA(stream)) return status ? status : slc_host_check(stream, what);
+    if (shape->head_size <= SLC_ATTENTION_CUDA_DEPTH) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel %s: heads of %llu; at most %d on a GPU", what,
+                     (unsigned long long)shape->head_size, SLC_ATTENTION_CUDA_DEPTH);
 }
 
 sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
@@ -112,6 +118,7 @@ sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_s
                                        .workspace_floats = part_floats(shape)};
     sluice_status status = resolve(stream, shape, "attention_forward", &args.shape);
     if (status) return status;
+    if (SLC_ON_CUDA(stream)) return slc_attention_forward_cuda(stream, &args);
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
     return SLUICE_OK;
 }
@@ -161,6 +168,7 @@ sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_
     if (drelative && !shape->relative)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel attention_backward: a gradient of a relative-position bias that "
                                               "the shape does not have");
+    if (SLC_ON_CUDA(stream)) return slc_attention_backward_cuda(stream, &args, gradient, drelative, fresh != 0);
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_backward_range), &args);
     if (drelative) drelative_join(stream, &args, gradient, drelative, fresh);
     return SLUICE_OK;

@@ -95,13 +95,13 @@ static void problem_solve(problem *p)
     slc_attention_backward_ref(&p->shape, p->in[Q], p->in[K], p->in[V], p->in[RELATIVE], p->want[OUT],
                                p->want[LOGSUMEXP], p->in[DOUT], p->want[DQ], p->want[DK], p->want[DV],
                                p->want[DRELATIVE]);
-    free(weights);
+    test_release(weights);
 }
 
 static void problem_destroy(problem *p)
 {
-    for (int i = 0; i < INPUTS; i++) free(p->in[i]), free(p->given[i]);
-    for (int i = 0; i < OUTPUTS; i++) free(p->want[i]);
+    for (int i = 0; i < INPUTS; i++) test_release(p->in[i]), test_release(p->given[i]);
+    for (int i = 0; i < OUTPUTS; i++) test_release(p->want[i]);
 }
 
 /* The results of a kernel. */
@@ -143,7 +143,7 @@ static void answer_read(answer *a, const problem *p)
 
 static void answer_destroy(answer *a)
 {
-    for (int i = 0; i < OUTPUTS; i++) free(a->given[i]), free(a->got[i]);
+    for (int i = 0; i < OUTPUTS; i++) test_release(a->given[i]), test_release(a->got[i]);
 }
 
 /* Runs forward and backward, with a fresh fp32 gradient of the table. */
@@ -164,7 +164,7 @@ static answer attention(const problem *p, uint32_t threads)
                      SLUICE_OK);
     assert_true(workspace[floats] == 42);
     answer_read(&a, p);
-    free(workspace);
+    test_release(workspace);
     slc_stream_destroy(&stream);
     return a;
 }
@@ -217,11 +217,25 @@ static void check_bits(const problem *p, const answer *a, const answer *first, b
         for (uint64_t j = 0; j < count_of(p, i); j++)
             if (memcmp(&a->got[i][j], &first->got[i][j], sizeof(double)))
                 fail_msg("%s: element %llu is %.9g on %s, %.9g before", names[i], (unsigned long long)j, a->got[i][j],
-                         slc_isa_name(slc_isa_level()), first->got[i][j]);
+                         test_way_name(), first->got[i][j]);
+}
+
+/* A GPU's sums have an order of their own: its bits must be close, and repeat. */
+static void check_on_gpu(const problem *p)
+{
+    const uint64_t work = p->all * p->shape.tokens / 400;
+    if (test_use_way(SLC_ISA_COUNT, work)) {
+        answer a = attention(p, 1), again = attention(p, 1);
+        check_bars(p, &a);
+        check_bits(p, &again, &a, true);
+        answer_destroy(&a), answer_destroy(&again);
+    }
+    test_back_to_host();
 }
 
 static void check_problem(problem *p, uint32_t most_threads)
 {
+    check_on_gpu(p);
     for (uint32_t threads = 1; threads <= most_threads; threads++) {
         static answer first, alone;
         bool any = false;
@@ -317,11 +331,11 @@ static void problem_solve_naively(problem *p)
     for (int i = 0; i < DRELATIVE; i++) {
         double *got = test_widen(p->all, out[i]);
         if (i != LOGSUMEXP) p->naive[i] = nrmse(p->all, got, p->want[i], 0);
-        free(got);
+        test_release(got);
     }
-    for (int i = Q; i <= DOUT; i++) free(in[i]);
-    for (int i = 0; i < OUTPUTS; i++) free(out[i]);
-    free(weights), free(slopes);
+    for (int i = Q; i <= DOUT; i++) test_release(in[i]);
+    for (int i = 0; i < OUTPUTS; i++) test_release(out[i]);
+    test_release(weights), test_release(slopes);
 }
 
 /* ---- The tests ---- */
@@ -373,8 +387,7 @@ enum { CAUSAL = 1, MASK = 2, BIAS = 4, RELATIVE_BIAS = 8, STRIDES = 16, BF16 = 3
 static uint8_t *random_mask(uint64_t batch, uint64_t tokens)
 {
     uint64_t seed = 5;
-    uint8_t *mask = malloc(batch * tokens);
-    assert_non_null(mask);
+    uint8_t *mask = test_bytes(batch * tokens);
     for (uint64_t b = 0; b < batch; b++)
         for (uint64_t j = 0; j < tokens; j++)
             mask[b * tokens + j] = b % 3 == 1 ? 0 : b % 3 == 2 ? j == 1 : test_random(&seed) % 3 > 0;
@@ -411,7 +424,7 @@ static void check_options(int options, uint64_t batch, uint64_t h, uint64_t w, u
     if (options & STRIDES) shape.bias_head = tokens * tokens, shape.bias_batch = heads * shape.bias_head;
     if (options & RELATIVE_BIAS) shape.relative = mask, shape.window_h = h, shape.window_w = w;
     check_shape(shape, 1, threads);
-    free(mask), free(bias);
+    test_release(mask), test_release(bias);
 }
 
 static void every_combination_of_options(void **state)
@@ -457,7 +470,7 @@ static void gradient_of_the_table_adds(void **state)
                 assert_true(get(gradient, table, i) == (double)rounded(gradient, sum));
             }
         }
-        free(workspace), free(before), free(table);
+        test_release(workspace), test_release(before), test_release(table);
         answer_destroy(&a), problem_destroy(&p);
         slc_stream_destroy(&stream);
     }
@@ -477,7 +490,7 @@ static void large_scores(void **state)
                                      .causal = variant % 2};
         problem p = problem_create(shape, 10);
         problem_solve(&p);
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY(way)
         {
             answer a = attention(&p, 1);
             assert_true(nrmse(p.all, a.got[OUT], p.want[OUT], 0) <= (shape.dtype == SLUICE_BF16 ? 2.5e-3 : 1e-4));
@@ -496,7 +509,7 @@ static void nan_stays_visible(void **state)
     (void)state;
     const uint64_t tokens = 150, size = 16, marked = 37;
     slc_attention_shape shape = {.batch = 1, .tokens = tokens, .heads = 1, .head_size = size, .causal = true};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (int which = Q; which <= V; which++) {
         problem p = problem_create(shape, 1);
         put(shape.dtype, p.given[which], marked * size + 3, NAN);

@@ -68,7 +68,7 @@ static void residues_lie_apart(void **state)
         slc_compress_group_residues(&group, NULL, server, NULL, servers);
         check_places(&group, ranks, worker, worker_bytes, workers);
         check_places(&group, 1, server, server_bytes, servers);
-        free(worker), free(server);
+        test_release(worker), test_release(server);
         slc_compress_group_fini(&group);
     }
 }
@@ -104,7 +104,7 @@ static void check_tensor(const slc_compress_group *group, uint32_t i, char *pack
         SLUICE_OK);
     assert_memory_equal(together.value, alone.value, shape->count * sizeof(float));
     assert_memory_equal(momentum, e.momentum, shape->count * sizeof(float));
-    free(momentum), free_gradients(&e);
+    test_release(momentum), free_gradients(&e);
     parameter_destroy(&alone), parameter_destroy(&together);
     exchange_destroy(&e);
 }
@@ -119,7 +119,7 @@ static void tensors_are_as_if_alone(void **state)
         char *worker = zeroed(slc_compress_group_worker_bytes(&group)), *packets = zeroed(ranks * group.stride);
         slc_compress_group_residues(&group, worker, NULL, workers, NULL);
         for (uint32_t i = TENSORS; i-- > 0;) check_tensor(&group, i, packets, &workers[i]);
-        free(worker), free(packets);
+        test_release(worker), test_release(packets);
         slc_compress_group_fini(&group);
     }
 }

@@ -43,7 +43,7 @@ static void folded_errors_go_on_to_the_same_bits(void **state)
                     assert_int_equal(slc_compress_fold(&e.stream, &e.shape, 1, &e.server[r]), SLUICE_OK);
                     test_close("error", RANKS * e.chunk, e.worker[r].sum, error, 1e-6);
                     for (uint64_t i = 0; i < e.scales; i++) assert_true(e.server[r].scale[i] == 0);
-                    free(error);
+                    test_release(error);
                 }
             }
             draw_gradients(&e, 9);
@@ -53,7 +53,7 @@ static void folded_errors_go_on_to_the_same_bits(void **state)
             check_same_bits(&e, &p, &first);
             exchange_destroy(&e);
         }
-        free(first);
+        test_release(first);
         parameter_destroy(&p);
     }
 }
@@ -123,7 +123,7 @@ static void what_is_not_finite_is_skipped(void **state)
         apply_and_check(&e, &p, true);
         assert_true(all_finite(COUNT, p.value) && all_finite(RANKS * e.chunk, e.worker[1].sum));
         free_gradients(&e);
-        free(value), free(momentum);
+        test_release(value), test_release(momentum);
         parameter_destroy(&p);
         exchange_destroy(&e);
     }
@@ -150,12 +150,12 @@ static void frozen_update_agrees_with_float64(void **state)
             assert_int_equal(slc_frozen_update(&e.stream, &settings, gradient, e.gradient[0], &range), SLUICE_OK);
             check_update(&e, &p, e.momentum, before, m64, true, 1e-6);
             check_same_bits(&e, &p, &first);
-            free(before), free(m64), free(g64);
+            test_release(before), test_release(m64), test_release(g64);
             free_gradients(&e);
             parameter_destroy(&p);
             exchange_destroy(&e);
         }
-        free(first);
+        test_release(first);
     }
 }
 

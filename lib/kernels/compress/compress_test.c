@@ -32,7 +32,7 @@ static void check_case(const exchange_case *c)
     TEST_EACH_ISA(isa)
     for (uint32_t threads = 1; threads <= most_threads; threads++)
         check_steps(c, 3, threads, isa % 2 ? 1000 : UINT64_C(1) << 40, &first);
-    free(first);
+    test_release(first);
 }
 
 static void agrees_with_float64(void **state)
@@ -60,7 +60,7 @@ static void drawn_lengths(void **state)
             float *first = NULL;
             check_steps(&(exchange_case){ranks, count, scale_elements, types % 2, types / 2 % 2}, steps, 2, 4000,
                         &first);
-            free(first);
+            test_release(first);
         }
 }
 
@@ -71,7 +71,7 @@ static void million_elements(void **state)
     for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks += 3) {
         float *first = NULL;
         check_steps(&(exchange_case){ranks, 1000000 - momentum * 17, 0, momentum, momentum}, 2, 1, 32768, &first);
-        free(first);
+        test_release(first);
     }
 }
 

@@ -37,7 +37,7 @@ TEST_INLINE slc_residue residue_create(uint64_t sums, uint64_t scales)
 
 TEST_INLINE void residue_destroy(slc_residue *residue)
 {
-    free(residue->sum), free(residue->scale);
+    test_release(residue->sum), test_release(residue->scale);
 }
 
 TEST_INLINE exchange exchange_create(uint32_t ranks, uint64_t count, uint64_t scale_elements, uint32_t threads,
@@ -63,8 +63,8 @@ TEST_INLINE exchange exchange_create(uint32_t ranks, uint64_t count, uint64_t sc
 TEST_INLINE void exchange_destroy(exchange *e)
 {
     for (uint32_t r = 0; r < e->shape.ranks; r++)
-        residue_destroy(&e->worker[r]), residue_destroy(&e->server[r]), free(e->packets[r] - SHIFT);
-    free(e->result - SHIFT), free(e->momentum);
+        residue_destroy(&e->worker[r]), residue_destroy(&e->server[r]), test_release(e->packets[r] - SHIFT);
+    test_release(e->result - SHIFT), test_release(e->momentum);
     slc_stream_destroy(&e->stream);
 }
 
@@ -76,7 +76,7 @@ TEST_INLINE void draw_gradients(exchange *e, uint64_t seed)
 
 TEST_INLINE void free_gradients(exchange *e)
 {
-    for (uint32_t r = 0; r < e->shape.ranks; r++) free(e->gradient[r]);
+    for (uint32_t r = 0; r < e->shape.ranks; r++) test_release(e->gradient[r]);
 }
 
 TEST_INLINE void compress(exchange *e, uint32_t rank)
@@ -175,7 +175,8 @@ TEST_INLINE void compress_and_check(exchange *e, uint32_t rank)
         check_signs(e, "worker", packet, sum + k * e->chunk, size + k * e->chunk, e->worker[rank].sum + k * e->chunk);
         if (count) assert_memory_equal(packet, e->worker[rank].scale + k * e->scales, e->scales * sizeof(float));
     }
-    free(error), free(sum), free(x), free(size), free(scale), free(g), free(m);
+    test_release(error), test_release(sum), test_release(x), test_release(size), test_release(scale), test_release(g),
+        test_release(m);
 }
 
 TEST_INLINE void serve_and_check(exchange *e, uint32_t chunk, uint64_t piece)
@@ -194,15 +195,15 @@ TEST_INLINE void serve_and_check(exchange *e, uint32_t chunk, uint64_t piece)
         float *scale_of = test_floats(e->scales);
         memcpy(scale_of, packet, e->scales * sizeof *scale_of);
         signs[r] = sign, scales[r] = test_widen(e->scales, scale_of);
-        free(scale_of);
+        test_release(scale_of);
     }
     slc_compress_server_ref(&e->shape, signs, scales, error, sum, scale);
     serve(e, chunk, piece);
     check_scales("server", e->chunk ? e->scales : 0, e->server[chunk].scale, scale);
     check_signs(e, "server", e->result + chunk * e->stride, sum, size, e->server[chunk].sum);
     for (uint32_t r = 0; r < e->shape.ranks; r++)
-        free((double *)(uintptr_t)signs[r]), free((double *)(uintptr_t)scales[r]);
-    free(error), free(sum), free(size), free(scale);
+        test_release((double *)(uintptr_t)signs[r]), test_release((double *)(uintptr_t)scales[r]);
+    test_release(error), test_release(sum), test_release(size), test_release(scale);
 }
 
 /* Frozen variance (0 at every seventh element), values, and the values' copies in bf16. */
@@ -221,7 +222,7 @@ TEST_INLINE parameter parameter_create(uint64_t count)
 
 TEST_INLINE void parameter_destroy(parameter *p)
 {
-    free(p->value), free(p->variance), free(p->rounded);
+    test_release(p->value), test_release(p->variance), test_release(p->rounded);
 }
 
 static const slc_adamw_settings settings = {.learning_rate = 3e-3,
@@ -259,7 +260,7 @@ TEST_INLINE void check_update(const exchange *e, const parameter *p, const void 
         assert_true(fabs((double)p->value[i] - want) <= 1e-6 * (fabs(old) + fabs(want)));
         assert_int_equal(p->rounded[i], sluice_bf16_from_float(p->value[i]));
     }
-    free(got);
+    test_release(got);
 }
 
 /* Updates in two pieces, the second one first. */
@@ -280,7 +281,7 @@ TEST_INLINE void apply_and_check(exchange *e, parameter *p, bool mask)
                          SLUICE_OK);
     assert_true(finite);
     check_update(e, p, e->momentum, before, m64, mask, 0);
-    free(before), free(m64);
+    test_release(before), test_release(m64);
 }
 
 /* Lays all that a step leaves in one row of floats and compares it. */
@@ -298,7 +299,7 @@ TEST_INLINE void check_same_bits(const exchange *e, const parameter *p, float **
     memcpy(at, p->value, count * sizeof *at), at += count;
     memcpy(at, e->momentum, count * sluice_dtype_bytes(e->momentum_dtype)), at += count;
     test_same_bits("exchange", (uint64_t)(at - row), row, first);
-    free(row);
+    test_release(row);
 }
 
 #endif

@@ -22,7 +22,7 @@ static void rounds_as_the_scalar_rule(void **state)
     (void)state;
     uint64_t count;
     float *x = all_numbers(&count);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         uint16_t *y = (uint16_t *)test_floats(count);
@@ -30,20 +30,20 @@ static void rounds_as_the_scalar_rule(void **state)
         for (uint64_t i = 0; i < count; i++)
             if (y[i] != sluice_bf16_from_float(x[i]))
                 fail_msg("%a became %x, not %x, on %s", (double)x[i], y[i], sluice_bf16_from_float(x[i]),
-                         slc_isa_name(isa));
-        free(y);
+                         test_way_name());
+        test_release(y);
         slc_stream_destroy(&stream);
     }
-    free(x);
+    test_release(x);
 }
 
 static void widens_exactly(void **state)
 {
     (void)state;
     const uint64_t count = 0x10000;
-    uint16_t *x = malloc(count * sizeof *x), *back = malloc(count * sizeof *back);
+    uint16_t *x = test_bytes(count * sizeof *x), *back = test_bytes(count * sizeof *back);
     for (uint64_t i = 0; i < count; i++) x[i] = (uint16_t)i;
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     {
         sluice_stream stream = test_stream(2);
         uint32_t *y = (uint32_t *)test_floats(count);
@@ -54,21 +54,21 @@ static void widens_exactly(void **state)
             bool signalling = (i & 0x7fff) > 0x7f80 && !(i & 0x40);
             assert_int_equal(back[i], signalling ? i | 0x40 : i);
         }
-        free(y);
+        test_release(y);
         slc_stream_destroy(&stream);
     }
-    free(x), free(back);
+    test_release(x), test_release(back);
 }
 
 static void tails_and_copies(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
-    float x[64], y[65];
-    uint16_t half[65];
+    float *x = test_floats(64), *y = test_floats(65);
+    uint16_t *half = test_bytes(65 * sizeof *half);
     for (int i = 0; i < 64; i++) x[i] = (float)i;
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint64_t count = 0; count <= 64; count++) {
+        sluice_stream stream = test_stream(1);
         for (int i = 0; i < 65; i++) y[i] = -1, half[i] = 0xdead;
         assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_BF16, half, count), SLUICE_OK);
         assert_int_equal(slc_convert(&stream, SLUICE_BF16, half, SLUICE_FP32, y, count), SLUICE_OK);
@@ -77,8 +77,9 @@ static void tails_and_copies(void **state)
         assert_int_equal(slc_convert(&stream, SLUICE_FP32, x, SLUICE_FP32, y, count), SLUICE_OK);
         assert_int_equal(slc_convert(&stream, SLUICE_BF16, half, SLUICE_BF16, half, count), SLUICE_OK);
         assert_memory_equal(x, y, count * sizeof *x);
+        slc_stream_destroy(&stream);
     }
-    slc_stream_destroy(&stream);
+    test_release(x), test_release(y), test_release(half);
 }
 
 int main(void)

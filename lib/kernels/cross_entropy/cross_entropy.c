@@ -2,12 +2,16 @@
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
 #include "lib/kernels/cross_entropy/cross_entropy_cpu.h"
+#include "lib/kernels/cross_entropy/cross_entropy_cuda.h"
 #include "lib/kernels/host.h"
 
 sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
                                 sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
 {
+    if (SLC_ON_CUDA(stream))
+        return slc_cross_entropy_cuda(stream, rows, classes, logits, gradient, targets, gradient_scale, losses);
     sluice_status status = slc_host_check(stream, "cross_entropy");
     if (status) return status;
     for (uint64_t row = 0; row < rows; row++)

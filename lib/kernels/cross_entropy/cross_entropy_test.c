@@ -6,7 +6,7 @@
 static int32_t *draw_targets(uint64_t rows, uint64_t classes)
 {
     uint64_t seed = 5;
-    int32_t *targets = malloc(rows * sizeof *targets);
+    int32_t *targets = test_bytes(rows * sizeof *targets);
     assert_non_null(targets);
     for (uint64_t i = 0; i < rows; i++) targets[i] = i % 5 == 3 ? -1 : (int32_t)(test_random(&seed) % classes);
     return targets;
@@ -25,30 +25,33 @@ static void check(sluice_dtype gradient, uint64_t rows, uint64_t classes, float 
 {
     uint64_t count = rows * classes;
     int32_t *targets = draw_targets(rows, classes);
-    float *logits = test_uniform_floats(count, -range, range, 1), *losses = test_floats(rows), *first[2] = {0};
+    float *logits = test_uniform_floats(count, -range, range, 1), *losses = test_floats(rows),
+          *first[2][TEST_KINDS] = {{0}};
     double *logits64 = test_widen(count, logits), *losses64 = test_doubles(rows);
     slc_cross_entropy_ref(rows, classes, logits64, targets, (double)scale, losses64);
 
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         float *x = test_copy(count, logits);
         assert_int_equal(slc_cross_entropy(&stream, rows, classes, x, gradient, targets, scale, losses), SLUICE_OK);
         for (uint64_t row = 0; row < rows; row++)
             assert_true(fabs((double)losses[row] - losses64[row]) <= 1e-6 * fabs(losses64[row]) + 1e-7);
-        test_same_bits("losses", rows, losses, &first[0]);
+        test_same_bits("losses", rows, losses, TEST_FIRST(first[0]));
         if (scale == 0.0f) {
             assert_memory_equal(x, logits, count * sizeof *x);
         } else {
             void *got = gather_rows(rows, classes, gradient, x);
             test_close_typed("dlogits", gradient, count, got, logits64, 1e-6, 2e-3);
-            test_same_bits_typed("dlogits", gradient, count, got, &first[1]);
-            free(got);
+            test_same_bits_typed("dlogits", gradient, count, got, TEST_FIRST(first[1]));
+            test_release(got);
         }
-        free(x);
+        test_release(x);
         slc_stream_destroy(&stream);
     }
-    free(targets), free(logits), free(losses), free(first[0]), free(first[1]), free(logits64), free(losses64);
+    test_release(targets), test_release(logits), test_release(losses), test_release(first[0][0]),
+        test_release(first[0][1]), test_release(first[1][0]), test_release(first[1][1]), test_release(logits64),
+        test_release(losses64);
 }
 
 static void agrees_with_float64(void **state)
@@ -69,17 +72,20 @@ static void agrees_with_float64(void **state)
 static void large_logits_and_nan(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
-    TEST_EACH_ISA(isa)
+    const float large[] = {1e30f, -1e30f, 0, 3}, with_nan[] = {0, NAN, 1, 2};
+    TEST_EACH_WAY(way)
     {
-        float x[] = {1e30f, -1e30f, 0, 3}, y[] = {0, NAN, 1, 2}, loss;
-        int32_t target = 0;
-        assert_int_equal(slc_cross_entropy(&stream, 1, 4, x, SLUICE_FP32, &target, 1, &loss), SLUICE_OK);
-        assert_true(loss == 0.0f && x[0] == 0.0f && x[1] == 0.0f && x[2] == 0.0f && x[3] == 0.0f);
-        assert_int_equal(slc_cross_entropy(&stream, 1, 4, y, SLUICE_FP32, &target, 1, &loss), SLUICE_OK);
-        assert_true(isnan(loss));
+        sluice_stream stream = test_stream(1);
+        float *x = test_copy(4, large), *y = test_copy(4, with_nan), *loss = test_floats(1);
+        int32_t *target = test_bytes(sizeof *target);
+        *target = 0;
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, x, SLUICE_FP32, target, 1, loss), SLUICE_OK);
+        assert_true(*loss == 0.0f && x[0] == 0.0f && x[1] == 0.0f && x[2] == 0.0f && x[3] == 0.0f);
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, y, SLUICE_FP32, target, 1, loss), SLUICE_OK);
+        assert_true(isnan(*loss));
+        test_release(x), test_release(y), test_release(loss), test_release(target);
+        slc_stream_destroy(&stream);
     }
-    slc_stream_destroy(&stream);
 }
 
 static void target_out_of_range(void **state)

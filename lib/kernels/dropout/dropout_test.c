@@ -39,7 +39,7 @@ static void check_masks(sluice_dtype dtype, slc_dropout rule, uint64_t count, ui
     assert_memory_equal(y, want, count * sluice_dtype_bytes(dtype));
     assert_int_equal(slc_dropout_apply(&stream, &rule, dtype, count, x, x), SLUICE_OK);
     assert_memory_equal(x, want, count * sluice_dtype_bytes(dtype));
-    free(x), free(y), free(wide), free(want);
+    test_release(x), test_release(y), test_release(wide), test_release(want);
     slc_stream_destroy(&stream);
 }
 
@@ -51,7 +51,7 @@ static void masks_are_the_references(void **state)
     const float probabilities[] = {1e-9f, 0.1f, 0.5f, 65535.0f / 65536};
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
         for (size_t f = 0; f < TEST_COUNT_OF(firsts); f++)
-            for (size_t p = 0; p < TEST_COUNT_OF(probabilities); p++) TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
+            for (size_t p = 0; p < TEST_COUNT_OF(probabilities); p++) TEST_EACH_DTYPE(dtype) TEST_EACH_WAY(way)
                 {
                     const slc_dropout rule = {probabilities[p], 0x123456789abcdef0u + f, firsts[f]};
                     check_masks(dtype, rule, counts[c], 1 + (uint32_t)(c + f) % 3);
@@ -75,7 +75,7 @@ static void splits_do_not_matter(void **state)
         assert_int_equal(slc_dropout_apply(&stream, &piece, SLUICE_FP32, some, x + at, parts + at), SLUICE_OK);
     }
     assert_memory_equal(whole, parts, count * sizeof *whole);
-    free(x), free(whole), free(parts);
+    test_release(x), test_release(whole), test_release(parts);
     slc_stream_destroy(&stream);
 }
 
@@ -107,7 +107,7 @@ static void keeps_its_share(void **state)
             assert_true(fabs((double)both - n * pair) < spread);
         }
     }
-    free(x), free(y), free(z);
+    test_release(x), test_release(y), test_release(z);
     slc_stream_destroy(&stream);
 }
 

@@ -2,7 +2,9 @@
 #include "lib/kernels/embedding/embedding.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
 #include "lib/kernels/embedding/embedding_cpu.h"
+#include "lib/kernels/embedding/embedding_cuda.h"
 #include "lib/kernels/host.h"
 
 enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
@@ -11,8 +13,11 @@ sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, u
                                     uint64_t channels, const int32_t *tokens, const int32_t *types,
                                     const slc_embedding_tables *tables, void *out)
 {
+    if (!batch || !length || !channels) return SLUICE_OK;
+    if (SLC_ON_CUDA(stream))
+        return slc_embedding_forward_cuda(stream, dtype, batch, length, channels, tokens, types, tables, out);
     sluice_status status = slc_host_check(stream, "embedding_forward");
-    if (status || !channels) return status;
+    if (status) return status;
     slc_embedding_forward_args args = {
         .dtype = dtype,
         .length = length,
@@ -31,8 +36,8 @@ sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, u
 uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels)
 {
-    (void)stream, (void)channels;
-    return 2 * batch * length * sizeof(uint32_t);
+    (void)channels;
+    return SLC_ON_CUDA(stream) ? 0 : 2 * batch * length * sizeof(uint32_t);
 }
 
 /* Returns the rows sorted by key, those of equal keys in order: a radix sort, lowest digit first. The list is a or
@@ -64,12 +69,16 @@ sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, 
                                      uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
                                      const void *dout, const slc_embedding_gradients *gradients, void *workspace)
 {
-    sluice_status status = slc_host_check(stream, "embedding_backward");
     uint64_t rows = batch * length;
-    if (status || !rows || !channels) return status;
+    if (!rows || !channels) return SLUICE_OK;
     if (rows > UINT32_MAX)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel embedding_backward: %llu places; at most 2^32 - 1",
                          (unsigned long long)rows);
+    if (SLC_ON_CUDA(stream))
+        return slc_embedding_backward_cuda(stream, dtype, gradient, batch, length, channels, tokens, types, dout,
+                                           gradients);
+    sluice_status status = slc_host_check(stream, "embedding_backward");
+    if (status) return status;
     uint32_t *lists[2] = {workspace, (uint32_t *)workspace + rows};
     slc_embedding_backward_args args = {
         .dtype = dtype, .gradient = gradient, .batch = batch, .length = length, .channels = channels, .dout = dout};

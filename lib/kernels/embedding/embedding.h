@@ -20,7 +20,8 @@ typedef struct {
     const int32_t *padding;
 } slc_embedding_gradients;
 
-/* tokens, types: batch x length, each not negative and below the number of rows of its table (the caller checks that).
+/* tokens, types: batch x length, each not negative and below the number of rows of its table (the caller checks that);
+ * the device reads them, and *padding too.
  * types NULL: type 0 everywhere. `dtype`: type of the tables and out. out overlaps no table. */
 sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                     uint64_t channels, const int32_t *tokens, const int32_t *types,

@@ -23,8 +23,8 @@ static inputs make_inputs(const test_case *t)
     inputs in = {.rows = rows, .counts = {t->vocabulary * t->channels}};
     if (t->position) in.counts[1] = t->length * t->channels;
     if (t->type) in.counts[2] = TYPES * t->channels;
-    in.tokens = malloc(rows * sizeof *in.tokens);
-    in.types = malloc(rows * sizeof *in.types);
+    in.tokens = test_bytes(rows * sizeof *in.tokens);
+    in.types = test_bytes(rows * sizeof *in.types);
     assert_non_null(in.tokens);
     assert_non_null(in.types);
     for (uint64_t i = 0; i < rows; i++) {
@@ -50,7 +50,7 @@ static void forward_is_rounded_once(const test_case *t, const inputs *in)
     slc_embedding_forward_ref(t->batch, t->length, t->channels, in->tokens, types,
                               &(slc_embedding_ref_tables){wide[0], wide[1], wide[2], NULL}, want);
     float *first = NULL;
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, elements)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *out = test_floats(elements);
@@ -60,11 +60,11 @@ static void forward_is_rounded_once(const test_case *t, const inputs *in)
             SLUICE_OK);
         test_close_typed("out", t->dtype, elements, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", t->dtype, elements, out, &first);
-        free(out);
+        test_release(out);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < TABLES; i++) free(table[i]), free(wide[i]);
-    free(want), free(first);
+    for (int i = 0; i < TABLES; i++) test_release(table[i]), test_release(wide[i]);
+    test_release(want), test_release(first);
 }
 
 static void backward_agrees(const test_case *t, const inputs *in)
@@ -82,11 +82,11 @@ static void backward_agrees(const test_case *t, const inputs *in)
     slc_embedding_backward_ref(t->batch, t->length, t->channels, in->tokens, types, dout64,
                                &(slc_embedding_ref_tables){want[0], want[1], want[2], padding});
     float *first[TABLES] = {0};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, elements)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *got[TABLES] = {0};
-        void *workspace = malloc(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
+        void *workspace = test_bytes(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
         for (int i = 0; i < TABLES; i++)
             if (before[i]) got[i] = test_copy_typed(t->gradient, in->counts[i], before[i]);
         const slc_embedding_gradients gradients = {got[0], got[1], got[2], padding};
@@ -97,13 +97,13 @@ static void backward_agrees(const test_case *t, const inputs *in)
             if (!got[i]) continue;
             test_close_typed(names[i], t->gradient, in->counts[i], got[i], want[i], 1e-5, 3e-3);
             test_same_bits_typed(names[i], t->gradient, in->counts[i], got[i], &first[i]);
-            free(got[i]);
+            test_release(got[i]);
         }
-        free(workspace);
+        test_release(workspace);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < TABLES; i++) free(before[i]), free(want[i]), free(first[i]);
-    free(dout), free(dout64);
+    for (int i = 0; i < TABLES; i++) test_release(before[i]), test_release(want[i]), test_release(first[i]);
+    test_release(dout), test_release(dout64);
 }
 
 static void check(const test_case *t)
@@ -111,7 +111,7 @@ static void check(const test_case *t)
     inputs in = make_inputs(t);
     forward_is_rounded_once(t, &in);
     backward_agrees(t, &in);
-    free(in.tokens), free(in.types);
+    test_release(in.tokens), test_release(in.types);
 }
 
 static void agrees_with_float64(void **state)
@@ -158,26 +158,28 @@ static void a_row_is_rounded_once(void **state)
 {
     (void)state;
     enum { LENGTH = 300, CHANNELS = 20 };
-    int32_t tokens[LENGTH] = {0};
+    int32_t *tokens = test_bytes(LENGTH * sizeof *tokens);
     float ones[LENGTH * CHANNELS], start[CHANNELS];
+    memset(tokens, 0, LENGTH * sizeof *tokens);
     for (int i = 0; i < LENGTH * CHANNELS; i++) ones[i] = 1;
     for (int i = 0; i < CHANNELS; i++) start[i] = 256;
-    sluice_stream stream = test_stream(1);
     void *dout = test_typed(SLUICE_BF16, LENGTH * CHANNELS, ones);
-    uint32_t workspace[2 * LENGTH];
-    assert_int_equal(slc_embedding_backward_workspace_bytes(&stream, 1, LENGTH, CHANNELS), sizeof workspace);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     {
+        sluice_stream stream = test_stream(1);
+        uint64_t bytes = slc_embedding_backward_workspace_bytes(&stream, 1, LENGTH, CHANNELS);
+        assert_int_equal(bytes, test_on_gpu ? 0 : 2 * LENGTH * sizeof(uint32_t));
+        uint32_t *workspace = test_bytes(bytes);
         uint16_t *table = test_typed(SLUICE_BF16, CHANNELS, start);
         const slc_embedding_gradients gradients = {.token = table};
         assert_int_equal(slc_embedding_backward(&stream, SLUICE_BF16, SLUICE_BF16, 1, LENGTH, CHANNELS, tokens, NULL,
                                                 dout, &gradients, workspace),
                          SLUICE_OK);
         for (int i = 0; i < CHANNELS; i++) assert_true(sluice_bf16_to_float(table[i]) == 556);
-        free(table);
+        test_release(table), test_release(workspace);
+        slc_stream_destroy(&stream);
     }
-    free(dout);
-    slc_stream_destroy(&stream);
+    test_release(dout), test_release(tokens);
 }
 
 static void no_rows_and_too_many(void **state)
@@ -224,7 +226,7 @@ static void large_results(void **state)
             }
             slc_stream_destroy(&stream);
         }
-        free(table), free(out), free(row);
+        test_release(table), test_release(out), test_release(row);
     }
 }
 

@@ -1,7 +1,9 @@
 /* Picks the instruction set and cuts the elements between threads. */
 #include "lib/kernels/gelu/gelu.h"
 
+#include "lib/device/cuda.h"
 #include "lib/kernels/gelu/gelu_cpu.h"
+#include "lib/kernels/gelu/gelu_cuda.h"
 #include "lib/kernels/host.h"
 
 enum { GRAIN = 8192 };
@@ -9,6 +11,7 @@ enum { GRAIN = 8192 };
 static sluice_status run(sluice_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
                          const void *x, const void *dy, void *out)
 {
+    if (SLC_ON_CUDA(stream)) return slc_gelu_cuda(stream, function, dtype, count, x, dy, out);
     sluice_status status = slc_host_check(stream, "gelu");
     if (status) return status;
     bool in_place = out == x || out == dy;

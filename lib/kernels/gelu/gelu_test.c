@@ -52,7 +52,7 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
     if (function == PLAIN_TANH) {
         double *rounded = test_widen_typed(dtype, count, y);
         slc_tanh_backward_ref(count, rounded, dy64, dx64);
-        free(rounded);
+        test_release(rounded);
     }
     backward(&stream, function, dtype, count, read, dy, dx);
     test_close_typed("y", dtype, count, y, y64, 1e-6, 2e-3);
@@ -64,7 +64,8 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
     forward(&stream, function, dtype, count, x, x);
     test_same_bits_typed("y in place", dtype, count, x, &first[0]);
     test_same_bits_typed("dx in place", dtype, count, dy, &first[1]);
-    free(x), free(dy), free(y), free(dx), free(x64), free(dy64), free(y64), free(dx64);
+    test_release(x), test_release(dy), test_release(y), test_release(dx), test_release(x64), test_release(dy64),
+        test_release(y64), test_release(dx64);
     slc_stream_destroy(&stream);
 }
 
@@ -81,19 +82,22 @@ static void agrees_with_float64(void **state)
             if (function == SLC_GELU_TANH && in.high < -6) continue; /* the exponent is a polynomial of large terms */
             if (function == PLAIN_TANH && in.high < -1) continue;    /* 1 - y^2 of a y that was rounded to 1 */
             float *first[2] = {0};
-            TEST_EACH_ISA(isa)
+            TEST_EACH_WAY_OF(way, in.count)
             for (uint32_t threads = 1; threads <= 2; threads++) check(function, dtype, in, threads, first);
-            free(first[0]), free(first[1]);
+            test_release(first[0]), test_release(first[1]);
         }
 }
 
 static void extremes_saturate(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(1);
-    for (int kind = SLC_GELU_TANH; kind <= SLC_GELU_ERF; kind++) TEST_EACH_ISA(isa)
+    const float gelu_x[] = {-1e30f, -1000, -100, 0, 100, 1000, 1e18f, NAN}, ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const float tanh_x[] = {-INFINITY, -50, -0.0f, 0, 50, INFINITY, NAN};
+    float *x = test_floats(8), *dy = test_copy(8, ones), *y = test_floats(8), *dx = test_floats(8);
+    for (int kind = SLC_GELU_TANH; kind <= SLC_GELU_ERF; kind++) TEST_EACH_WAY(way)
         {
-            float x[] = {-1e30f, -1000, -100, 0, 100, 1000, 1e18f, NAN}, dy[] = {1, 1, 1, 1, 1, 1, 1, 1}, y[8], dx[8];
+            sluice_stream stream = test_stream(1);
+            memcpy(x, gelu_x, sizeof gelu_x);
             forward(&stream, kind, SLUICE_FP32, 8, x, y);
             backward(&stream, kind, SLUICE_FP32, 8, x, dy, dx);
             for (int i = 0; i < 4; i++) assert_true(y[i] == 0.0f);
@@ -101,15 +105,18 @@ static void extremes_saturate(void **state)
             for (int i = 1; i < 3; i++) assert_true(dx[i] == 0.0f);
             assert_true(dx[3] == 0.5f && dx[4] == 1.0f && dx[5] == 1.0f);
             assert_true(isnan(y[7]) && isnan(dx[7]));
+            slc_stream_destroy(&stream);
         }
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     {
-        float x[] = {-INFINITY, -50, -0.0f, 0, 50, INFINITY, NAN}, y[7];
+        sluice_stream stream = test_stream(1);
+        memcpy(x, tanh_x, sizeof tanh_x);
         forward(&stream, PLAIN_TANH, SLUICE_FP32, 7, x, y);
         assert_true(y[0] == -1 && y[1] == -1 && signbit(y[2]) && y[2] == 0 && y[3] == 0 && y[4] == 1 && y[5] == 1);
         assert_true(isnan(y[6]));
+        slc_stream_destroy(&stream);
     }
-    slc_stream_destroy(&stream);
+    test_release(x), test_release(dy), test_release(y), test_release(dx);
 }
 
 /* Results above 16 MiB are stored past the cache; a piece of them must have the bits that it has alone. */
@@ -128,7 +135,7 @@ static void large_as_small(void **state)
         assert_memory_equal(alone, y + from * size, piece * size);
         forward(&stream, SLC_GELU_TANH, dtype, piece, x + last, alone);
         assert_memory_equal(alone, y + last, piece * size);
-        free(x), free(y), free(alone);
+        test_release(x), test_release(y), test_release(alone);
         slc_stream_destroy(&stream);
     }
 }

@@ -2,6 +2,8 @@
 #include "lib/kernels/gemm/gemm.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
+#include "lib/kernels/gemm/gemm_cuda.h"
 #include "lib/kernels/gemm/gemm_tiles.h"
 #include "lib/kernels/host.h"
 
@@ -17,7 +19,7 @@ static sluice_status check(const sluice_stream *stream, const slc_gemm_shape *s)
     if (s->out != SLUICE_FP32 && s->out != s->dtype)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: %s out of %s; give fp32 or %s", sluice_dtype_name(s->out),
                          sluice_dtype_name(s->dtype), sluice_dtype_name(s->dtype));
-    return slc_host_check(stream, "gemm");
+    return SLC_ON_CUDA(stream) ? SLUICE_OK : slc_host_check(stream, "gemm");
 }
 
 static sluice_status check_operands(const slc_gemm_shape *s, const void *bias, const void *residual)
@@ -30,6 +32,10 @@ sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_ge
 {
     slc_gemm_route route;
     sluice_status status = check(stream, shape);
+    if (!status && SLC_ON_CUDA(stream)) {
+        *bytes = slc_gemm_cuda_bytes();
+        return SLUICE_OK;
+    }
     if (!status) status = slc_gemm_route_find(stream, shape, &route);
     if (!status) *bytes = route.bytes;
     return status;
@@ -42,6 +48,12 @@ sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const
     slc_gemm_route route;
     sluice_status status = check(stream, shape);
     if (!status) status = check_operands(shape, bias, residual);
+    if (!status && SLC_ON_CUDA(stream)) {
+        if (workspace_bytes >= slc_gemm_cuda_bytes())
+            return slc_gemm_cuda(stream, shape, a, b, bias, residual, c, workspace);
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: workspace of %llu bytes, %llu are needed",
+                         (unsigned long long)workspace_bytes, (unsigned long long)slc_gemm_cuda_bytes());
+    }
     if (!status) status = slc_gemm_route_find(stream, shape, &route);
     if (status) return status;
     if (workspace_bytes < route.bytes)

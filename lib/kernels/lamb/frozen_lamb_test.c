@@ -48,9 +48,11 @@ static parameter parameter_create(uint64_t count, bool mask, bool counts_masked,
 
 static void parameter_destroy(parameter *p)
 {
-    free(p->range.value), free(p->range.momentum), free(p->range.fresh), free(p->range.rounded);
-    free((float *)p->range.exp_avg_sq);
-    free(p->value), free(p->momentum), free(p->exp_avg_sq), free(p->fresh), free(p->update);
+    test_release(p->range.value), test_release(p->range.momentum), test_release(p->range.fresh),
+        test_release(p->range.rounded);
+    test_release((float *)p->range.exp_avg_sq);
+    test_release(p->value), test_release(p->momentum), test_release(p->exp_avg_sq), test_release(p->fresh),
+        test_release(p->update);
 }
 
 static void work_out(parameter *p, const double *received)
@@ -137,12 +139,12 @@ static void check_gradients(uint64_t count, sluice_dtype dtype, int flags)
         check_numbers(&n, p.numbers);
         check_arrays(&p);
         keep_bits(&p, &n, first, &first_numbers);
-        free(m);
+        test_release(m);
         slc_stream_destroy(&stream);
         parameter_destroy(&p);
     }
-    for (int i = 0; i < 3; i++) free(first[i]);
-    free(gradient), free(wide);
+    for (int i = 0; i < 3; i++) test_release(first[i]);
+    test_release(gradient), test_release(wide);
 }
 
 static void gradients_agree_with_float64(void **state)
@@ -209,11 +211,11 @@ static void check_results(const results *r, uint64_t offset, uint64_t count, int
         assert_int_equal(slc_frozen_lamb_move(&stream, &settings, &p.range, coefficient), SLUICE_OK);
         check_arrays(&p);
         keep_bits(&p, &n, first, &first_numbers);
-        free(m);
+        test_release(m);
         slc_stream_destroy(&stream);
         parameter_destroy(&p);
     }
-    for (int i = 0; i < 3; i++) free(first[i]);
+    for (int i = 0; i < 3; i++) test_release(first[i]);
 }
 
 static void packets_agree_with_float64(void **state)
@@ -229,7 +231,7 @@ static void packets_agree_with_float64(void **state)
                     if (counts[i] > 1000 && (r + o + block / 64) % 3) continue; /* long ones serve to test threads */
                     results made = results_create(offsets[o] + counts[i] + 5, ranks[r], block, 100 * i + o);
                     check_results(&made, offsets[o], counts[i], flags++ % 16);
-                    free(made.packets);
+                    test_release(made.packets);
                 }
 }
 
@@ -267,9 +269,9 @@ static void flat_arrays(void **state)
             assert_int_equal(slc_flat_write(&stream, count, &input, out + 3), SLUICE_OK);
             test_close("flat", count, out + 3, want, 1e-7);
             assert_true(out[count + 3] == 42);
-            free(g), free(m), free(want), free(last);
+            test_release(g), test_release(m), test_release(want), test_release(last);
         }
-        free(out), free(r.packets);
+        test_release(out), test_release(r.packets);
     }
     slc_stream_destroy(&stream);
 }

@@ -50,8 +50,9 @@ static model *model_create(sluice_dtype gradient_dtype, bool rounds)
 static void model_destroy(model *m)
 {
     for (int p = 0; p < PARAMETERS; p++)
-        free(m->value[p]), free(m->exp_avg[p]), free(m->exp_avg_sq[p]), free(m->rounded[p]);
-    free(m);
+        test_release(m->value[p]), test_release(m->exp_avg[p]), test_release(m->exp_avg_sq[p]),
+            test_release(m->rounded[p]);
+    test_release(m);
 }
 
 static void draw_gradients(void **gradient, sluice_dtype dtype, int step)
@@ -98,7 +99,7 @@ static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
     for (uint32_t i = 0; i < count; i++)
         trust[i] = slc_lamb_trust(slc_norm_result(bins[i].value), slc_norm_result(bins[i].update), 0, INFINITY);
     assert_int_equal(slc_lamb_apply(&stream, &settings, count, ranges, trust), SLUICE_OK);
-    for (int p = 0; p < PARAMETERS; p++) free(m->gradient[p]);
+    for (int p = 0; p < PARAMETERS; p++) test_release(m->gradient[p]);
     slc_stream_destroy(&stream);
 }
 
@@ -126,14 +127,14 @@ static void agrees_with_float64(void **state)
                     double got = slc_norm_result(m->bins[p][i]);
                     assert_true(fabs(got - norms[i]) <= 1e-6 * norms[i]);
                 }
-                free(wide), free(gradient[p]);
+                test_release(wide), test_release(gradient[p]);
             }
         }
         for (int p = 0; p < PARAMETERS; p++) {
             test_close("value", counts[p], m->value[p], w[p], 1e-6);
             test_close("exp_avg", counts[p], m->exp_avg[p], a[p], 1e-6);
             test_close("exp_avg_sq", counts[p], m->exp_avg_sq[p], b[p], 1e-6);
-            free(w[p]), free(a[p]), free(b[p]);
+            test_release(w[p]), test_release(a[p]), test_release(b[p]);
         }
         model_destroy(m);
     }
@@ -164,7 +165,7 @@ static void any_cut_gives_equal_bits(void **state)
             model_destroy(m);
         }
         for (int p = 0; p < PARAMETERS; p++)
-            for (int i = 0; i < 3; i++) free(first[p][i]);
+            for (int i = 0; i < 3; i++) test_release(first[p][i]);
     }
 }
 
@@ -188,8 +189,8 @@ static void measuring_changes_nothing(void **state)
         assert_true(isinf(slc_norm_result(updates)));
         for (int i = 0; i < 3; i++) assert_memory_equal(now[i], before[i], COUNT * sizeof(float));
     }
-    for (int i = 0; i < 3; i++) free(now[i]), free(before[i]);
-    free(g);
+    for (int i = 0; i < 3; i++) test_release(now[i]), test_release(before[i]);
+    test_release(g);
     slc_stream_destroy(&stream);
 }
 

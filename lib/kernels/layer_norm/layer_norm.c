@@ -1,8 +1,10 @@
 /* Rows are cut between threads; the threads' column sums are joined in their order. */
 #include "lib/kernels/layer_norm/layer_norm.h"
 
+#include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/layer_norm/layer_norm_cpu.h"
+#include "lib/kernels/layer_norm/layer_norm_cuda.h"
 
 enum { GRAIN_ELEMENTS = 8192 };
 
@@ -20,6 +22,9 @@ sluice_status slc_layer_norm_forward(sluice_stream *stream, sluice_dtype dtype, 
                                      const void *x, const void *residual, void *sum, const void *gamma,
                                      const void *beta, float epsilon, void *y, float *mean, float *rstd)
 {
+    if (SLC_ON_CUDA(stream))
+        return slc_layer_norm_forward_cuda(stream, dtype, rows, channels, x, residual, sum, gamma, beta, epsilon, y,
+                                           mean, rstd);
     sluice_status status = slc_host_check(stream, "layer_norm_forward");
     if (status) return status;
     const slc_layer_norm_forward_args args = {.dtype = dtype,
@@ -42,6 +47,7 @@ sluice_status slc_layer_norm_forward(sluice_stream *stream, sluice_dtype dtype, 
 
 uint64_t slc_layer_norm_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels)
 {
+    if (SLC_ON_CUDA(stream)) return slc_layer_norm_backward_cuda_bytes(rows, channels);
     return (uint64_t)slc_host_parts(stream, rows, grain_rows(channels)) * 2 * channels * sizeof(float);
 }
 
@@ -50,6 +56,9 @@ sluice_status slc_layer_norm_backward(sluice_stream *stream, sluice_dtype dtype,
                                       const float *mean, const float *rstd, const void *dx_add, void *dx_out,
                                       void *dgamma, void *dbeta, int fresh, void *workspace)
 {
+    if (SLC_ON_CUDA(stream))
+        return slc_layer_norm_backward_cuda(stream, dtype, gradient, rows, channels, dy, x, gamma, mean, rstd, dx_add,
+                                            dx_out, dgamma, dbeta, fresh, workspace);
     sluice_status status = slc_host_check(stream, "layer_norm_backward");
     if (status) return status;
     const slc_layer_norm_backward_args args = {.dtype = dtype,

@@ -28,8 +28,10 @@ static inputs inputs_create(sluice_dtype dtype, uint64_t rows, uint64_t channels
 
 static void inputs_destroy(inputs *in)
 {
-    free(in->x), free(in->residual), free(in->gamma), free(in->beta), free(in->dy), free(in->add);
-    free(in->x64), free(in->residual64), free(in->gamma64), free(in->beta64), free(in->dy64), free(in->add64);
+    test_release(in->x), test_release(in->residual), test_release(in->gamma), test_release(in->beta),
+        test_release(in->dy), test_release(in->add);
+    test_release(in->x64), test_release(in->residual64), test_release(in->gamma64), test_release(in->beta64),
+        test_release(in->dy64), test_release(in->add64);
 }
 
 /* Returns the array that the kernel normalises: the sum, rounded to the type. */
@@ -38,7 +40,7 @@ static void *rounded_sum(const inputs *in)
     float *x = test_floats_of(in->dtype, in->count, in->x), *r = test_floats_of(in->dtype, in->count, in->residual);
     for (uint64_t i = 0; i < in->count; i++) x[i] += r[i];
     void *sum = test_typed(in->dtype, in->count, x);
-    free(x), free(r);
+    test_release(x), test_release(r);
     return sum;
 }
 
@@ -49,8 +51,8 @@ static void check_forward(const inputs *in, bool with_residual)
     double *sum64 = test_widen_typed(in->dtype, in->count, sum);
     slc_layer_norm_forward_ref(in->rows, in->channels, sum64, NULL, NULL, in->gamma64, in->beta64, (double)epsilon, y64,
                                mean64, rstd64);
-    float *first = NULL;
-    TEST_EACH_ISA(isa)
+    float *first[TEST_KINDS] = {0};
+    TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *x = test_copy_typed(in->dtype, in->count, in->x), *y = test_floats(in->count);
@@ -64,16 +66,17 @@ static void check_forward(const inputs *in, bool with_residual)
         test_close("rstd", in->rows, rstd, rstd64, 1e-6);
         for (uint64_t r = 0; r < in->rows; r++) assert_true(fabs((double)mean[r] - mean64[r]) < 1e-6);
         if (with_residual) assert_memory_equal(x, sum, in->count * sluice_dtype_bytes(in->dtype));
-        test_same_bits_typed("y", in->dtype, in->count, y, &first);
+        test_same_bits_typed("y", in->dtype, in->count, y, TEST_FIRST(first));
         /* once more, from the sum */
         assert_int_equal(slc_layer_norm_forward(&stream, in->dtype, in->rows, in->channels, sum, NULL, NULL, in->gamma,
                                                 in->beta, epsilon, y, mean, rstd),
                          SLUICE_OK);
-        test_same_bits_typed("y from the sum", in->dtype, in->count, y, &first);
-        free(x), free(y), free(mean), free(rstd);
+        test_same_bits_typed("y from the sum", in->dtype, in->count, y, TEST_FIRST(first));
+        test_release(x), test_release(y), test_release(mean), test_release(rstd);
         slc_stream_destroy(&stream);
     }
-    free(first), free(sum), free(sum64), free(y64), free(mean64), free(rstd64);
+    test_release(first[0]), test_release(first[1]), test_release(sum), test_release(sum64), test_release(y64),
+        test_release(mean64), test_release(rstd64);
 }
 
 static void check_backward(const inputs *in, sluice_dtype gradient, bool with_add, int fresh, uint32_t threads)
@@ -87,10 +90,10 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
                                y64, mean64, rstd64);
     slc_layer_norm_backward_ref(in->rows, in->channels, in->dy64, in->x64, in->gamma64, mean64, rstd64,
                                 with_add ? in->add64 : NULL, dx64, dgamma64, dbeta64, fresh);
-    float *mean = test_floats(in->rows), *rstd = test_floats(in->rows), *first[3] = {0};
+    float *mean = test_floats(in->rows), *rstd = test_floats(in->rows), *first[3][TEST_KINDS] = {{0}};
     for (uint64_t r = 0; r < in->rows; r++) mean[r] = (float)mean64[r], rstd[r] = (float)rstd64[r];
 
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, in->count)
     {
         sluice_stream stream = test_stream(threads);
         void *dx = test_copy_typed(in->dtype, in->count, in->add),
@@ -105,15 +108,16 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
         if (in->channels > 1) test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
         test_close_typed("dgamma", gradient, in->channels, dgamma, dgamma64, 1e-5, 3e-3);
         test_close_typed("dbeta", gradient, in->channels, dbeta, dbeta64, 1e-5, 3e-3);
-        test_same_bits_typed("dx", in->dtype, in->count, dx, &first[0]);
-        test_same_bits_typed("dgamma", gradient, in->channels, dgamma, &first[1]);
-        test_same_bits_typed("dbeta", gradient, in->channels, dbeta, &first[2]);
-        free(dx), free(dgamma), free(dbeta), free(workspace);
+        test_same_bits_typed("dx", in->dtype, in->count, dx, TEST_FIRST(first[0]));
+        test_same_bits_typed("dgamma", gradient, in->channels, dgamma, TEST_FIRST(first[1]));
+        test_same_bits_typed("dbeta", gradient, in->channels, dbeta, TEST_FIRST(first[2]));
+        test_release(dx), test_release(dgamma), test_release(dbeta), test_release(workspace);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < 3; i++) free(first[i]);
-    free(mean), free(rstd), free(y64), free(mean64), free(rstd64), free(dx64), free(dgamma64), free(dbeta64);
-    free(dgamma0), free(dbeta0);
+    for (int i = 0; i < 3; i++) test_release(first[i][0]), test_release(first[i][1]);
+    test_release(mean), test_release(rstd), test_release(y64), test_release(mean64), test_release(rstd64),
+        test_release(dx64), test_release(dgamma64), test_release(dbeta64);
+    test_release(dgamma0), test_release(dbeta0);
 }
 
 static void agrees_with_float64(void **state)
@@ -160,8 +164,8 @@ static void large_as_small(void **state)
         slc_layer_norm_backward(&stream, dtype, SLUICE_FP32, some, channels, (char *)in.dy + offset, sum_piece,
                                 in.gamma, mean, rstd, (char *)in.add + offset, y_piece, dgamma, dbeta, 1, workspace);
         assert_memory_equal(dx + offset, y_piece, some * size);
-        free(sum), free(y), free(dx), free(sum_piece), free(y_piece);
-        free(mean), free(rstd), free(dgamma), free(dbeta), free(workspace);
+        test_release(sum), test_release(y), test_release(dx), test_release(sum_piece), test_release(y_piece);
+        test_release(mean), test_release(rstd), test_release(dgamma), test_release(dbeta), test_release(workspace);
         inputs_destroy(&in);
         slc_stream_destroy(&stream);
     }

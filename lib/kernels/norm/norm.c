@@ -2,9 +2,11 @@
  * 128 bits with a sticky bit gives the correctly rounded result. */
 #include "lib/kernels/norm/norm.h"
 
+#include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/norm/norm_bins.h"
 #include "lib/kernels/norm/norm_cpu.h"
+#include "lib/kernels/norm/norm_cuda.h"
 
 #include <math.h>
 
@@ -14,6 +16,7 @@ _Static_assert(DIGITS_A_WORD *(SLC_NORM_WORDS - 1) == DIGITS, "words hold all di
 
 sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
+    if (SLC_ON_CUDA(stream)) return slc_norm_add_cuda(stream, dtype, count, x, bins);
     sluice_status status = slc_host_check(stream, "norm");
     if (status) return status;
     slc_norm_args args = {.dtype = dtype, .x = x, .count = count, .bins = bins};
@@ -24,6 +27,7 @@ sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t c
 
 sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
 {
+    if (SLC_ON_CUDA(stream)) return slc_all_finite_cuda(stream, dtype, count, x, finite);
     sluice_status status = slc_host_check(stream, "all_finite");
     if (status) return status;
     slc_finite_args args = {.dtype = dtype, .x = x, .finite = finite};

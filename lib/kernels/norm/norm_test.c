@@ -17,6 +17,13 @@ static float *wild_floats(uint64_t count, uint64_t seed)
     return x;
 }
 
+static int64_t *new_bins(void)
+{
+    int64_t *bins = test_bytes(SLC_NORM_BINS * sizeof *bins);
+    memset(bins, 0, SLC_NORM_BINS * sizeof *bins);
+    return bins;
+}
+
 static void bins_do_not_depend_on_order_or_partition(void **state)
 {
     (void)state;
@@ -26,10 +33,10 @@ static void bins_do_not_depend_on_order_or_partition(void **state)
         const float *x = sets[k];
         int64_t want[SLC_NORM_BINS] = {0};
         slc_norm_add_ref(COUNT, x, want);
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY(way)
         for (uint32_t threads = 1; threads <= 3; threads++) {
             sluice_stream stream = test_stream(threads);
-            int64_t whole[SLC_NORM_BINS] = {0}, pieces[SLC_NORM_BINS] = {0};
+            int64_t *whole = new_bins(), *pieces = new_bins();
             assert_int_equal(slc_norm_add(&stream, SLUICE_FP32, COUNT, x, whole), SLUICE_OK);
             assert_memory_equal(whole, want, sizeof want);
 
@@ -40,9 +47,10 @@ static void bins_do_not_depend_on_order_or_partition(void **state)
                 assert_int_equal(slc_norm_add(&stream, SLUICE_FP32, n, x + end, pieces), SLUICE_OK);
             }
             assert_memory_equal(pieces, want, sizeof want);
+            test_release(whole), test_release(pieces);
             slc_stream_destroy(&stream);
         }
-        free(sets[k]);
+        test_release(sets[k]);
     }
 }
 
@@ -51,16 +59,17 @@ static void tail_is_a_padded_grain(void **state)
     (void)state;
     float *x = test_uniform_floats(64, -1, 1, 1);
     memset(x + 37, 0, (48 - 37) * sizeof *x);
-    sluice_stream stream = test_stream(1);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     {
-        int64_t tail[SLC_NORM_BINS] = {0}, padded[SLC_NORM_BINS] = {0};
+        sluice_stream stream = test_stream(1);
+        int64_t *tail = new_bins(), *padded = new_bins();
         slc_norm_add(&stream, SLUICE_FP32, 37, x, tail);
         slc_norm_add(&stream, SLUICE_FP32, 48, x, padded);
-        assert_memory_equal(tail, padded, sizeof tail);
+        assert_memory_equal(tail, padded, SLC_NORM_BINS * sizeof *tail);
+        test_release(tail), test_release(padded);
+        slc_stream_destroy(&stream);
     }
-    free(x);
-    slc_stream_destroy(&stream);
+    test_release(x);
 }
 
 static void result_agrees_with_long_double(void **state)
@@ -74,7 +83,7 @@ static void result_agrees_with_long_double(void **state)
         slc_norm_add(&stream, SLUICE_FP32, COUNT, x, bins);
         double want = (double)sqrtl(slc_norm_sum_ref(COUNT, x)), got = slc_norm_result(bins);
         if (!(fabs(got - want) <= 1e-15 * want)) fail_msg("scale %g: %.17g, not %.17g", (double)scales[i], got, want);
-        free(x);
+        test_release(x);
     }
     slc_stream_destroy(&stream);
 }
@@ -128,7 +137,7 @@ static void packed_bins_add_up(void **state)
         slc_norm_unpack(sum, unpacked);
         assert_true(slc_norm_result(unpacked) == slc_norm_result(whole));
         assert_true(isinf(slc_norm_result(whole)) == (k == 1));
-        free(sets[k]);
+        test_release(sets[k]);
     }
     slc_stream_destroy(&stream);
 }
@@ -155,28 +164,31 @@ static void non_finite_is_seen(void **state)
     (void)state;
     const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     float *x = test_uniform_floats(COUNT, -1, 1, 1);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
-        bool finite = true;
-        assert_int_equal(slc_all_finite(&stream, SLUICE_FP32, COUNT, x, &finite), SLUICE_OK);
-        assert_true(finite);
+        bool *finite = test_bytes(1);
+        *finite = true;
+        assert_int_equal(slc_all_finite(&stream, SLUICE_FP32, COUNT, x, finite), SLUICE_OK);
+        assert_true(*finite);
         for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
             for (uint64_t at = 0; at < COUNT; at += 12007) {
                 float kept = x[at];
-                int64_t bins[SLC_NORM_BINS] = {0};
+                int64_t *bins = new_bins();
                 x[at] = bad[i];
-                finite = true;
-                slc_all_finite(&stream, SLUICE_FP32, COUNT, x, &finite);
+                *finite = true;
+                slc_all_finite(&stream, SLUICE_FP32, COUNT, x, finite);
                 slc_norm_add(&stream, SLUICE_FP32, COUNT, x, bins);
-                assert_false(finite);
+                assert_false(*finite);
                 assert_int_equal(bins[SLC_NORM_BINS - 1], 1);
                 assert_true(isinf(slc_norm_result(bins)));
                 x[at] = kept;
+                test_release(bins);
             }
+        test_release(finite);
         slc_stream_destroy(&stream);
     }
-    free(x);
+    test_release(x);
 }
 
 /* All of the 2^16 bf16 numbers, from any grain on, must give what the fp32 of the same value gives. */
@@ -184,28 +196,30 @@ static void bf16_is_its_fp32(void **state)
 {
     (void)state;
     enum { ALL = 1 << 16, TAIL = 16 * 37 + 5 };
-    static uint16_t x[ALL];
-    static float wide[ALL];
+    uint16_t *x = test_bytes(ALL * sizeof *x);
+    float *wide = test_floats(ALL);
     uint64_t seed = 3;
     for (uint32_t i = 0; i < ALL; i++) x[i] = (uint16_t)(i * 40503u); /* an odd factor: each number once, well mixed */
     for (uint32_t i = 0; i < ALL; i++) wide[i] = sluice_bf16_to_float(x[i]);
     for (uint32_t round = 0; round < 40; round++) {
         uint64_t at = 16 * (test_random(&seed) % (ALL / 16 - 64)), count = round % 2 ? TAIL : 16 * (1 + round);
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY(way)
         {
             sluice_stream stream = test_stream(1 + round % 3);
-            int64_t got[SLC_NORM_BINS] = {0}, want[SLC_NORM_BINS] = {0};
-            bool finite = true;
+            int64_t *got = new_bins(), want[SLC_NORM_BINS] = {0};
+            bool *finite = test_bytes(1);
+            *finite = true;
             slc_norm_add_ref(count, wide + at, want);
             assert_int_equal(slc_norm_add(&stream, SLUICE_BF16, count, x + at, got), SLUICE_OK);
             assert_memory_equal(got, want, sizeof want);
-            assert_int_equal(slc_all_finite(&stream, SLUICE_BF16, count, x + at, &finite), SLUICE_OK);
-            assert_int_equal(finite, slc_all_finite_ref(count, wide + at));
+            assert_int_equal(slc_all_finite(&stream, SLUICE_BF16, count, x + at, finite), SLUICE_OK);
+            assert_int_equal(*finite, slc_all_finite_ref(count, wide + at));
             for (uint64_t i = at; round == 0 && i < at + 64; i++) { /* one by one */
-                finite = true;
-                assert_int_equal(slc_all_finite(&stream, SLUICE_BF16, 1, x + i, &finite), SLUICE_OK);
-                assert_int_equal(finite, isfinite(wide[i]) != 0);
+                *finite = true;
+                assert_int_equal(slc_all_finite(&stream, SLUICE_BF16, 1, x + i, finite), SLUICE_OK);
+                assert_int_equal(*finite, isfinite(wide[i]) != 0);
             }
+            test_release(got), test_release(finite);
             slc_stream_destroy(&stream);
         }
     }
@@ -218,6 +232,7 @@ static void bf16_is_its_fp32(void **state)
         bad += !finite;
     }
     assert_int_equal(bad, 256); /* exponents of all ones: 128 numbers of either sign */
+    test_release(x), test_release(wide);
     slc_stream_destroy(&stream);
 }
 

@@ -27,10 +27,10 @@ static void unfolds(void **state)
             assert_int_equal(slc_patches_unfold(&stream, dtype, s, pixels, columns), SLUICE_OK);
             test_close_typed("columns", dtype, count, columns, want, 0, 0);
             test_same_bits_typed("columns", dtype, count, columns, &first);
-            free(columns);
+            test_release(columns);
             slc_stream_destroy(&stream);
         }
-        free(pixels), free(first), free(rounded), free(wide), free(want);
+        test_release(pixels), test_release(first), test_release(rounded), test_release(wide), test_release(want);
     }
 }
 
@@ -58,7 +58,7 @@ static uint8_t *draw_mask(const test_case *t)
     assert_non_null(masked);
     for (uint64_t i = 0; i < count; i++) masked[i] = test_random(&seed) % 5 < 2 ? (uint8_t)(1 + i % 3) : 0;
     if (t->masks) return masked;
-    free(masked);
+    test_release(masked);
     return NULL;
 }
 
@@ -84,11 +84,11 @@ static void check_forward(const test_case *t, const uint8_t *masked)
                          SLUICE_OK);
         test_close_typed("out", t->dtype, out_count, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", t->dtype, out_count, out, &first);
-        free(out);
+        test_release(out);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < 4; i++) free(in[i]), free(wide[i]);
-    free(want), free(first);
+    for (int i = 0; i < 4; i++) test_release(in[i]), test_release(wide[i]);
+    test_release(want), test_release(first);
 }
 
 enum { DCLS, DMASK, DPOSITION, GRADIENTS };
@@ -126,13 +126,13 @@ static void check_backward(const test_case *t, const uint8_t *masked)
             if (!counts[i]) continue;
             test_close_typed(names[i], t->gradient, counts[i], got[i], want[i], 1e-5, 3e-3);
             test_same_bits_typed(names[i], t->gradient, counts[i], got[i], &first[i]);
-            free(got[i]);
+            test_release(got[i]);
         }
-        free(dx);
+        test_release(dx);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < GRADIENTS; i++) free(before[i]), free(want[i]), free(first[i]);
-    free(dout), free(dout64), free(dx64), free(first[GRADIENTS]);
+    for (int i = 0; i < GRADIENTS; i++) test_release(before[i]), test_release(want[i]), test_release(first[i]);
+    test_release(dout), test_release(dout64), test_release(dx64), test_release(first[GRADIENTS]);
 }
 
 static void embedding_agrees_with_float64(void **state)
@@ -149,7 +149,7 @@ static void embedding_agrees_with_float64(void **state)
                 uint8_t *masked = draw_mask(&t);
                 if (gradient == SLUICE_FP32) check_forward(&t, masked);
                 check_backward(&t, masked);
-                free(masked);
+                test_release(masked);
             }
 }
 
@@ -202,7 +202,7 @@ static void large_results(void **state)
             assert_memory_equal(out + b * shorter * bytes, in + (b * image + CHANNELS) * bytes, shorter * bytes);
     }
     slc_stream_destroy(&stream);
-    free(x), free(out), free(one), free(typed[0]), free(typed[1]);
+    test_release(x), test_release(out), test_release(one), test_release(typed[0]), test_release(typed[1]);
 }
 
 int main(void)

@@ -48,8 +48,10 @@ static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64
         test_same_bits("dx", all, got_dx, &first[1]);
         slc_stream_destroy(&stream);
     }
-    free(x), free(dy), free(typed_x), free(typed_dy), free(y), free(dx), free(got_y), free(got_dx);
-    free(x64), free(dy64), free(y64), free(dx64), free(first[0]), free(first[1]);
+    test_release(x), test_release(dy), test_release(typed_x), test_release(typed_dy), test_release(y), test_release(dx),
+        test_release(got_y), test_release(got_dx);
+    test_release(x64), test_release(dy64), test_release(y64), test_release(dx64), test_release(first[0]),
+        test_release(first[1]);
 }
 
 static void agrees_with_float64(void **state)

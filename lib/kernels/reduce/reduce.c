@@ -2,8 +2,10 @@
 #include "lib/kernels/reduce/reduce.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/reduce/reduce_cpu.h"
+#include "lib/kernels/reduce/reduce_cuda.h"
 
 enum { GRAIN = 32768 };
 
@@ -12,7 +14,10 @@ static sluice_status check(const sluice_stream *stream, uint32_t source_count, u
     if (source_count == 0 || destination_count == 0)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: %u sources, %u destinations; at least one of each",
                          source_count, destination_count);
-    return slc_host_check(stream, "reduce");
+    if (!SLC_ON_CUDA(stream)) return slc_host_check(stream, "reduce");
+    if (source_count <= SLC_REDUCE_CUDA_MOST && destination_count <= SLC_REDUCE_CUDA_MOST) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel reduce: %u sources, %u destinations; at most %d on a GPU",
+                     source_count, destination_count, SLC_REDUCE_CUDA_MOST);
 }
 
 sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
@@ -24,6 +29,9 @@ sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype fro
     if (accumulate && destination_count != 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel reduce: accumulates into one destination, not %u",
                          destination_count);
+    if (SLC_ON_CUDA(stream))
+        return slc_reduce_cuda(stream, count, from, sources, source_count, scale, accumulate, to, destinations,
+                               destination_count);
     slc_reduce_args args = {.from = from,
                             .to = to,
                             .sources = sources,
@@ -42,6 +50,8 @@ sluice_status slc_reduce_int64(sluice_stream *stream, uint64_t count, const int6
 {
     sluice_status status = check(stream, source_count, destination_count);
     if (status) return status;
+    if (SLC_ON_CUDA(stream))
+        return slc_reduce_int64_cuda(stream, count, sources, source_count, destinations, destination_count);
     for (uint64_t i = 0; i < count; i++) {
         int64_t sum = sources[0][i];
         for (uint32_t s = 1; s < source_count; s++) sum += sources[s][i];
@@ -55,6 +65,8 @@ sluice_status slc_reduce_float64(sluice_stream *stream, uint64_t count, const do
 {
     sluice_status status = check(stream, source_count, destination_count);
     if (status) return status;
+    if (SLC_ON_CUDA(stream))
+        return slc_reduce_float64_cuda(stream, count, sources, source_count, destinations, destination_count);
     for (uint64_t i = 0; i < count; i++) {
         double sum = sources[0][i];
         for (uint32_t s = 1; s < source_count; s++) sum += sources[s][i];

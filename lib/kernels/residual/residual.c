@@ -3,8 +3,10 @@
 #include "lib/kernels/residual/residual.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/residual/residual_cpu.h"
+#include "lib/kernels/residual/residual_cuda.h"
 
 enum { GRAIN = 8192, COLUMN_GRAIN = 128 };
 
@@ -17,12 +19,15 @@ sluice_status slc_residual_forward(sluice_stream *stream, sluice_dtype dtype, ui
                                    const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
                                    const void *residual, void *out)
 {
-    sluice_status status = slc_host_check(stream, "residual_forward");
-    if (!status) status = slc_dropout_check(dropout, "residual_forward");
+    sluice_status status = slc_dropout_check(dropout, "residual_forward");
     if (status) return status;
     const uint64_t count = rows * channels, bytes = count * sluice_dtype_bytes(dtype);
     dropout = unless_zero(dropout);
     if (!bias && !dropout && !scale && !residual) return x == out ? SLUICE_OK : slc_copy(stream, out, x, bytes);
+    if (SLC_ON_CUDA(stream))
+        return slc_residual_forward_cuda(stream, dtype, rows, channels, x, bias, dropout, scale, residual, out);
+    status = slc_host_check(stream, "residual_forward");
+    if (status) return status;
 
     bool in_place = out == x || out == residual, whole_rows = channels % 16 == 0 || rows == 1;
     const slc_residual_forward_args args = {.dtype = dtype,
@@ -52,8 +57,7 @@ sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropou
 
 uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels)
 {
-    (void)stream, (void)rows;
-    return channels * sizeof(float);
+    return SLC_ON_CUDA(stream) ? slc_column_sums_cuda_bytes(rows, channels) : channels * sizeof(float);
 }
 
 sluice_status slc_residual_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
@@ -62,8 +66,12 @@ sluice_status slc_residual_backward(sluice_stream *stream, sluice_dtype dtype, s
                                     void *workspace)
 {
     if (!scale) return slc_residual_forward(stream, dtype, rows, channels, dout, NULL, dropout, NULL, NULL, dx);
-    sluice_status status = slc_host_check(stream, "residual_backward");
-    if (!status) status = slc_dropout_check(dropout, "residual_backward");
+    sluice_status status = slc_dropout_check(dropout, "residual_backward");
+    if (status) return status;
+    if (SLC_ON_CUDA(stream))
+        return slc_residual_backward_cuda(stream, dtype, gradient, rows, channels, dout, x, bias, dropout, scale, dx,
+                                          dscale, fresh, workspace);
+    status = slc_host_check(stream, "residual_backward");
     if (status) return status;
     const slc_residual_backward_args args = {.dtype = dtype,
                                              .rows = rows,
@@ -82,19 +90,21 @@ sluice_status slc_residual_backward(sluice_stream *stream, sluice_dtype dtype, s
 
 uint64_t slc_bias_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t columns)
 {
-    (void)stream, (void)rows;
-    return columns * sizeof(float);
+    return SLC_ON_CUDA(stream) ? slc_column_sums_cuda_bytes(rows, columns) : columns * sizeof(float);
 }
 
 sluice_status slc_bias_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
                                 uint64_t columns, const void *dy, uint64_t stride, void *dbias, int fresh,
                                 void *workspace)
 {
-    sluice_status status = slc_host_check(stream, "bias_backward");
-    if (status) return status;
     if (stride && stride < columns)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel bias_backward: rows of %llu columns lie %llu elements apart",
                          (unsigned long long)columns, (unsigned long long)stride);
+    if (SLC_ON_CUDA(stream))
+        return slc_bias_backward_cuda(stream, dtype, gradient, rows, columns, dy, stride ? stride : columns, dbias,
+                                      fresh, workspace);
+    sluice_status status = slc_host_check(stream, "bias_backward");
+    if (status) return status;
     const slc_bias_args args = {
         .dtype = dtype, .rows = rows, .stride = stride ? stride : columns, .dy = dy, .sums = workspace};
     slc_host_run(stream, columns, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_bias_range), &args);

@@ -9,7 +9,7 @@ static void adds(void **state)
     (void)state;
     const uint64_t counts[] = {1, 8, 15, 16, 17, 64, 197, 512, 70001};
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
-        TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa) for (uint32_t threads = 1; threads <= 2; threads++)
+        TEST_EACH_DTYPE(dtype) TEST_EACH_WAY_OF(way, counts[c]) for (uint32_t threads = 1; threads <= 2; threads++)
         {
             uint64_t n = counts[c];
             sluice_stream stream = test_stream(threads);
@@ -22,7 +22,8 @@ static void adds(void **state)
             assert_memory_equal(out, want, n * sluice_dtype_bytes(dtype));
             assert_int_equal(slc_add(&stream, dtype, n, a, b, b), SLUICE_OK);
             assert_memory_equal(b, out, n * sluice_dtype_bytes(dtype));
-            free(a), free(b), free(out), free(a32), free(b32), free(want);
+            test_release(a), test_release(b), test_release(out), test_release(a32), test_release(b32),
+                test_release(want);
             slc_stream_destroy(&stream);
         }
 }
@@ -56,8 +57,10 @@ static inputs inputs_create(sluice_dtype dtype, uint64_t rows, uint64_t channels
 
 static void inputs_destroy(inputs *in)
 {
-    free(in->x), free(in->bias), free(in->scale), free(in->residual), free(in->dout);
-    free(in->x64), free(in->bias64), free(in->scale64), free(in->residual64), free(in->dout64);
+    test_release(in->x), test_release(in->bias), test_release(in->scale), test_release(in->residual),
+        test_release(in->dout);
+    test_release(in->x64), test_release(in->bias64), test_release(in->scale64), test_release(in->residual64),
+        test_release(in->dout64);
 }
 
 #define TERM(in, bit, what) ((in)->terms & (bit) ? (what) : NULL)
@@ -69,7 +72,7 @@ static void check_forward(const inputs *in)
     slc_residual_forward_ref(in->rows, in->channels, in->x64, TERM(in, BIAS, in->bias64), rule,
                              TERM(in, SCALE, in->scale64), TERM(in, RESIDUAL, in->residual64), want);
     float *first = NULL;
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *out = test_floats(in->count), *inside = test_copy_typed(in->dtype, in->count, in->x),
@@ -91,10 +94,10 @@ static void check_forward(const inputs *in)
                 SLUICE_OK);
             test_same_bits_typed("out in place of residual", in->dtype, in->count, stay, &first);
         }
-        free(out), free(inside), free(stay);
+        test_release(out), test_release(inside), test_release(stay);
         slc_stream_destroy(&stream);
     }
-    free(want), free(first);
+    test_release(want), test_release(first);
 }
 
 static void check_backward(const inputs *in, sluice_dtype gradient, int fresh)
@@ -105,8 +108,8 @@ static void check_backward(const inputs *in, sluice_dtype gradient, int fresh)
     const slc_dropout *rule = TERM(in, DROPOUT, &in->rule);
     slc_residual_backward_ref(in->rows, in->channels, in->dout64, in->x64, TERM(in, BIAS, in->bias64), rule,
                               TERM(in, SCALE, in->scale64), dx64, dscale64, fresh);
-    float *first[2] = {0};
-    TEST_EACH_ISA(isa)
+    float *first_dx = NULL, *first[TEST_KINDS] = {0};
+    TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *dx = test_copy_typed(in->dtype, in->count, in->dout),
@@ -119,12 +122,13 @@ static void check_backward(const inputs *in, sluice_dtype gradient, int fresh)
                          SLUICE_OK);
         test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
         test_close_typed("dscale", gradient, in->channels, dscale, dscale64, 1e-5, 3e-3);
-        test_same_bits_typed("dx", in->dtype, in->count, dx, &first[0]);
-        test_same_bits_typed("dscale", gradient, in->channels, dscale, &first[1]);
-        free(dx), free(dscale), free(workspace);
+        test_same_bits_typed("dx", in->dtype, in->count, dx, &first_dx);
+        test_same_bits_typed("dscale", gradient, in->channels, dscale, TEST_FIRST(first));
+        test_release(dx), test_release(dscale), test_release(workspace);
         slc_stream_destroy(&stream);
     }
-    free(dx64), free(dscale64), free(before), free(first[0]), free(first[1]);
+    test_release(dx64), test_release(dscale64), test_release(before), test_release(first_dx), test_release(first[0]),
+        test_release(first[1]);
 }
 
 static void joins_the_stream(void **state)
@@ -165,7 +169,8 @@ static void backward_sees_the_mask_of_forward(void **state)
         kept += out[i] > 0;
     }
     assert_in_range(kept, COUNT / 3, COUNT * 2 / 3);
-    free(ones), free(scale), free(out), free(dx), free(dscale), free(workspace);
+    test_release(ones), test_release(scale), test_release(out), test_release(dx), test_release(dscale),
+        test_release(workspace);
     slc_stream_destroy(&stream);
 }
 
@@ -185,7 +190,7 @@ static void large_as_small(void **state)
         slc_residual_forward(&stream, dtype, some, channels, (char *)in.x + offset, in.bias, &in.rule, in.scale,
                              (char *)in.residual + offset, piece);
         assert_memory_equal(out + offset, piece, some * channels * sluice_dtype_bytes(dtype));
-        free(out), free(piece);
+        test_release(out), test_release(piece);
         inputs_destroy(&in);
         slc_stream_destroy(&stream);
     }
@@ -199,9 +204,9 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
     const uint64_t count = rows * (stride ? stride : columns);
     void *dy = test_uniform_typed(dtype, count, -1, 1, 1), *before = test_uniform_typed(gradient, columns, -1, 1, 2);
     double *dy64 = test_widen_typed(dtype, count, dy), *want = test_widen_typed(gradient, columns, before);
-    float *first = NULL;
+    float *first[TEST_KINDS] = {0};
     slc_bias_backward_ref(rows, columns, dy64, stride, want, fresh);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *dbias = test_copy_typed(gradient, columns, before);
@@ -210,11 +215,12 @@ static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t ro
         assert_int_equal(
             slc_bias_backward(&stream, dtype, gradient, rows, columns, dy, stride, dbias, fresh, workspace), SLUICE_OK);
         test_close_typed("dbias", gradient, columns, dbias, want, 1e-5, 3e-3);
-        test_same_bits_typed("dbias", gradient, columns, dbias, &first);
-        free(dbias), free(workspace);
+        test_same_bits_typed("dbias", gradient, columns, dbias, TEST_FIRST(first));
+        test_release(dbias), test_release(workspace);
         slc_stream_destroy(&stream);
     }
-    free(dy), free(before), free(dy64), free(want), free(first);
+    test_release(dy), test_release(before), test_release(dy64), test_release(want), test_release(first[0]),
+        test_release(first[1]);
 }
 
 static void sums_columns(void **state)

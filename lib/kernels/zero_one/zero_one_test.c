@@ -40,7 +40,8 @@ static tensor tensor_create(uint64_t count)
 
 static void tensor_destroy(tensor *t)
 {
-    free(t->value), free(t->exp_avg), free(t->exp_avg_sq), free(t->accumulator), free(t->kept), free(t->rounded);
+    test_release(t->value), test_release(t->exp_avg), test_release(t->exp_avg_sq), test_release(t->accumulator),
+        test_release(t->kept), test_release(t->rounded);
 }
 
 static slc_zero_one_range range_of(const update_case *c, const tensor *t)
@@ -145,8 +146,8 @@ static void check_against_float64(kind which, const update_case *c, const tensor
     assert_memory_equal(after->exp_avg_sq, before->exp_avg_sq, c->count * sizeof(float));
     for (uint64_t i = 0; i < c->count; i++)
         assert_int_equal(after->rounded[i], c->rounds ? sluice_bf16_from_float(after->value[i]) : 0x5555);
-    free(plain.value), free(plain.exp_avg), free(plain.accumulator), free(plain.kept);
-    free((double *)(uintptr_t)plain.exp_avg_sq);
+    test_release(plain.value), test_release(plain.exp_avg), test_release(plain.accumulator), test_release(plain.kept);
+    test_release((double *)(uintptr_t)plain.exp_avg_sq);
 }
 
 static void check_case(kind which, sluice_dtype dtype, const update_case *c)
@@ -171,8 +172,8 @@ static void check_case(kind which, sluice_dtype dtype, const update_case *c)
         tensor_destroy(&before), tensor_destroy(&t);
         slc_stream_destroy(&stream);
     }
-    for (int i = 0; i < 4; i++) free(first[i]);
-    free(packets), free(exchanged), free(gradient), free(wide);
+    for (int i = 0; i < 4; i++) test_release(first[i]);
+    test_release(packets), test_release(exchanged), test_release(gradient), test_release(wide);
 }
 
 static void agrees_with_float64(void **state)
@@ -232,7 +233,7 @@ static void what_is_not_finite_changes_nothing(void **state)
                 assert_true(t.accumulator[i] == want->accumulator[i] && t.kept[i] == want->kept[i]);
             }
             tensor_destroy(&before), tensor_destroy(&t), tensor_destroy(&ideal);
-            free(gradient), free(packets);
+            test_release(gradient), test_release(packets);
             slc_stream_destroy(&stream);
         }
 }
@@ -276,10 +277,10 @@ static void check_moves(uint64_t count, uint32_t arrays)
             SLUICE_OK);
         check_array("b", all, sum, x);
         test_same_bits("b", all, sum, &first);
-        free(sum);
+        test_release(sum);
         slc_stream_destroy(&stream);
     }
-    free(first), free(gradient), free(packets), free(x);
+    test_release(first), test_release(gradient), test_release(packets), test_release(x);
     tensor_destroy(&t);
 }
 
@@ -319,7 +320,7 @@ static void wrong_arguments(void **state)
         slc_zero_one_gradient(&stream, &settings, &shape, packets, stride_of(&shape), 0, 0, &range, &finite),
         SLUICE_OK);
     assert_int_equal(slc_zero_one_local(&stream, &settings, SLUICE_FP32, packets, &range, &finite), SLUICE_OK);
-    free(packets);
+    test_release(packets);
     tensor_destroy(&t);
     slc_stream_destroy(&stream);
 }

@@ -1,0 +1,73 @@
+/* A block takes a row in three passes: maximum, sum of exponentials, gradient. A bf16 gradient replaces the first half
+ * of the row of logits: each piece of it is stored after all threads have read the logits there, which barriers ensure.
+ */
+#include "lib/kernels/cross_entropy/cross_entropy_cuda.h"
+
+#include "lib/kernels/gpu_math.cuh"
+
+enum { WARPS = GPU_THREADS / GPU_LANES };
+
+struct row_shared {
+    float of_warp[WARPS];
+};
+
+/* Joins a value of each thread of the block, warp by warp; every thread gets the result. */
+template <bool LARGEST> static __device__ float block_join(row_shared &s, float x)
+{
+    x = LARGEST ? gpu_warp_largest(x) : gpu_warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % GPU_LANES == 0) s.of_warp[threadIdx.x / GPU_LANES] = x;
+    __syncthreads();
+    x = s.of_warp[0];
+    for (int w = 1; w < WARPS; w++) x = LARGEST ? fmaxf(x, s.of_warp[w]) : x + s.of_warp[w];
+    return x;
+}
+
+template <class G>
+static __global__ void __launch_bounds__(GPU_THREADS)
+    cross_entropy_rows(uint64_t classes, float *logits, const int32_t *targets, float scale, float *losses)
+{
+    SLC_SHARED(row_shared, s);
+    const uint64_t row = blockIdx.x;
+    float *x = logits + row * classes;
+    G *out = (G *)x;
+    const int32_t target = targets[row];
+    if (target < 0 || (uint64_t)target >= classes) {
+        if (!threadIdx.x) losses[row] = 0;
+        for (uint64_t c = threadIdx.x; scale != 0 && c < classes; c += GPU_THREADS) out[c] = gpu_round<G>(0.0f);
+        return;
+    }
+    const float hit = x[target];
+    float largest = -INFINITY, sum = 0;
+    for (uint64_t c = threadIdx.x; c < classes; c += GPU_THREADS) largest = fmaxf(largest, x[c]);
+    largest = block_join<true>(s, largest);
+    for (uint64_t c = threadIdx.x; c < classes; c += GPU_THREADS) sum += gpu_exp(x[c] - largest);
+    sum = block_join<false>(s, sum);
+    if (!threadIdx.x) losses[row] = (float)(log((double)sum) + ((double)largest - (double)hit));
+    if (scale == 0) return;
+
+    const double share = (double)gpu_exp(hit - largest) / (double)sum;
+    const float factor = (float)((double)scale / (double)sum), at_target = (float)((share - 1.0) * (double)scale);
+    for (uint64_t base = 0; base < classes; base += GPU_THREADS) {
+        const uint64_t c = base + threadIdx.x;
+        float value = c < classes ? gpu_exp(x[c] - largest) * factor : 0.0f;
+        __syncthreads();
+        if (c < classes) out[c] = gpu_round<G>(c == (uint64_t)target ? at_target : value);
+    }
+}
+
+template <class G>
+static sluice_status launch(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+                            const int32_t *targets, float scale, float *losses)
+{
+    GPU_START(cross_entropy_rows<G>, dim3((uint32_t)rows), dim3(GPU_THREADS), sizeof(row_shared),
+              slc_cuda_stream(stream), classes, logits, targets, scale, losses);
+    return slc_cuda_launched(stream, "cross_entropy");
+}
+
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+                                     sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
+{
+    if (!rows) return SLUICE_OK;
+    return GPU_BY_TYPE(gradient, launch, stream, rows, classes, logits, targets, gradient_scale, losses);
+}

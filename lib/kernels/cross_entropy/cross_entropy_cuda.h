@@ -1,0 +1,19 @@
+/* Cross-entropy on the GPU. */
+#ifndef SLC_KERNEL_CROSS_ENTROPY_CUDA_H
+#define SLC_KERNEL_CROSS_ENTROPY_CUDA_H
+
+#include "lib/kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As slc_cross_entropy; a target that is no class is the caller's mistake, and gives loss and gradient 0. */
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+                                     sluice_dtype gradient, const int32_t *targets, float gradient_scale,
+                                     float *losses);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

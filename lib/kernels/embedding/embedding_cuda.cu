@@ -1,0 +1,160 @@
+/* Forward takes eight channels a thread. Backward gives a warp to each place and 256 channels: the warp of the first
+ * place with a token adds up all places with that token, in their order, so that no two warps write the same row and
+ * the sums are the host's to the bit. Looking for the others costs a comparison for each pair of places. */
+#include "lib/kernels/embedding/embedding_cuda.h"
+
+#include "lib/kernels/gpu.cuh"
+
+enum { WARPS = 8, CHANNELS = GPU_LANES * GPU_EACH };
+
+template <class T> struct embedding_tables {
+    const T *token, *position, *type; /* position and type may be NULL */
+};
+
+template <class T>
+static __global__ void __launch_bounds__(WARPS *GPU_LANES)
+    add_rows(uint64_t places, uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
+             embedding_tables<T> tables, T *out, bool aligned)
+{
+    const uint64_t place = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
+    if (place >= places) return;
+    const T *token = tables.token + (uint64_t)tokens[place] * channels;
+    const T *position = tables.position ? tables.position + place % length * channels : NULL;
+    const T *type = tables.type ? tables.type + (types ? (uint64_t)types[place] : 0) * channels : NULL;
+    for (uint64_t c = threadIdx.x % GPU_LANES * GPU_EACH; c < channels; c += CHANNELS) {
+        float sum[GPU_EACH], v[GPU_EACH];
+        gpu_load8(token + c, aligned, channels - c, 0.0f, sum);
+        if (position) {
+            gpu_load8(position + c, aligned, channels - c, 0.0f, v);
+            for (int e = 0; e < GPU_EACH; e++) sum[e] += v[e];
+        }
+        if (type) {
+            gpu_load8(type + c, aligned, channels - c, 0.0f, v);
+            for (int e = 0; e < GPU_EACH; e++) sum[e] += v[e];
+        }
+        gpu_store8(out + place * channels + c, aligned, channels - c, sum);
+    }
+}
+
+template <class T>
+static sluice_status forward(sluice_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
+                             const int32_t *tokens, const int32_t *types, const slc_embedding_tables *tables, void *out)
+{
+    const embedding_tables<T> t = {(const T *)tables->token, (const T *)tables->position, (const T *)tables->type};
+    const bool aligned = channels % GPU_EACH == 0 && gpu_aligned(t.token) && gpu_aligned(t.position) &&
+                         gpu_aligned(t.type) && gpu_aligned(out);
+    const uint64_t places = batch * length;
+    GPU_START(add_rows<T>, dim3((uint32_t)((places + WARPS - 1) / WARPS)), dim3(WARPS * GPU_LANES), 0,
+              slc_cuda_stream(stream), places, length, channels, tokens, types, t, (T *)out, aligned);
+    return slc_cuda_launched(stream, "embedding_forward");
+}
+
+sluice_status slc_embedding_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
+                                         uint64_t channels, const int32_t *tokens, const int32_t *types,
+                                         const slc_embedding_tables *tables, void *out)
+{
+    return GPU_BY_TYPE(dtype, forward, stream, batch, length, channels, tokens, types, tables, out);
+}
+
+/* Adds to channels c..c+7 of a row of the gradient, beginning with place `first`, those of all later places for which
+ * `same` says that they belong to it. */
+template <class T, class G, class Same>
+static __device__ void add_places(const T *dout, uint64_t first, uint64_t step, uint64_t places, uint64_t channels,
+                                  uint64_t c, G *row, Same same)
+{
+    float sum[GPU_EACH], v[GPU_EACH];
+    gpu_load8(row + c, false, channels - c, 0.0f, sum);
+    for (uint64_t place = first; place < places; place += step) {
+        if (!same(place)) continue;
+        gpu_load8(dout + place * channels + c, false, channels - c, 0.0f, v);
+        for (int e = 0; e < GPU_EACH; e++) sum[e] += v[e];
+    }
+    gpu_store8(row + c, false, channels - c, sum);
+}
+
+struct same_key {
+    const int32_t *keys;
+    int32_t key;
+    __device__ bool operator()(uint64_t place) const
+    {
+        return keys[place] == key;
+    }
+};
+struct every_place {
+    __device__ bool operator()(uint64_t) const
+    {
+        return true;
+    }
+};
+
+template <class T, class G>
+static __global__ void __launch_bounds__(WARPS *GPU_LANES)
+    add_by_key(uint64_t places, uint64_t channels, const int32_t *keys, const int32_t *padding, const T *dout, G *table)
+{
+    const uint64_t place = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
+    const uint32_t lane = threadIdx.x % GPU_LANES;
+    if (place >= places) return;
+    const int32_t key = keys[place];
+    if (padding && key == *padding) return;
+    bool earlier = false;
+    for (uint64_t other = lane; other < place; other += GPU_LANES) earlier = earlier || keys[other] == key;
+    if (__any_sync(0xffffffffu, earlier)) return;
+    const uint64_t c = (uint64_t)blockIdx.y * CHANNELS + lane * GPU_EACH;
+    if (c < channels)
+        add_places(dout, place, 1, places, channels, c, table + (uint64_t)key * channels, same_key{keys, key});
+}
+
+/* Row r of the table gets places r, r + rows, ... */
+template <class T, class G>
+static __global__ void __launch_bounds__(WARPS *GPU_LANES)
+    add_by_row(uint64_t rows, uint64_t places, uint64_t channels, const T *dout, G *table)
+{
+    const uint64_t row = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
+    const uint64_t c = (uint64_t)blockIdx.y * CHANNELS + threadIdx.x % GPU_LANES * GPU_EACH;
+    if (row < rows && c < channels)
+        add_places(dout, row, rows, places, channels, c, table + row * channels, every_place{});
+}
+
+template <class T, class G>
+static sluice_status backward(sluice_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
+                              const int32_t *tokens, const int32_t *types, const void *dout,
+                              const slc_embedding_gradients *gradients)
+{
+    const uint64_t places = batch * length;
+    const uint32_t groups = (uint32_t)((channels + CHANNELS - 1) / CHANNELS);
+    const dim3 by_place((uint32_t)((places + WARPS - 1) / WARPS), groups),
+        by_position((uint32_t)((length + WARPS - 1) / WARPS), groups), threads(WARPS * GPU_LANES);
+    const T *from = (const T *)dout;
+    cudaStream_t s = slc_cuda_stream(stream);
+    if (gradients->token)
+        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, tokens, gradients->padding, from,
+                  (G *)gradients->token);
+    if (gradients->position)
+        GPU_START((add_by_row<T, G>), by_position, threads, 0, s, length, places, channels, from,
+                  (G *)gradients->position);
+    if (gradients->type && types)
+        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, types, (const int32_t *)NULL, from,
+                  (G *)gradients->type);
+    else if (gradients->type)
+        GPU_START((add_by_row<T, G>), dim3(1, groups), threads, 0, s, (uint64_t)1, places, channels, from,
+                  (G *)gradients->type);
+    return slc_cuda_launched(stream, "embedding_backward");
+}
+
+template <class T>
+static sluice_status backward_of(sluice_stream *stream, sluice_dtype gradient, uint64_t batch, uint64_t length,
+                                 uint64_t channels, const int32_t *tokens, const int32_t *types, const void *dout,
+                                 const slc_embedding_gradients *gradients)
+{
+    return gradient == SLUICE_BF16
+               ? backward<T, gpu_bf16>(stream, batch, length, channels, tokens, types, dout, gradients)
+               : backward<T, float>(stream, batch, length, channels, tokens, types, dout, gradients);
+}
+
+sluice_status slc_embedding_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
+                                          uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
+                                          const int32_t *types, const void *dout,
+                                          const slc_embedding_gradients *gradients)
+{
+    return GPU_BY_TYPE(dtype, backward_of, stream, gradient, batch, length, channels, tokens, types, dout, gradients);
+}

@@ -1,0 +1,257 @@
+/* cublasLt knows matrices by columns: a product of ours by rows, C = A B, is C' = B' A' there, so the operands change
+ * places and nothing is transposed. */
+#include "lib/kernels/gemm/gemm_cuda.h"
+
+#include "lib/base/status.h"
+#include "lib/device/cuda.h"
+#include "lib/device/settings.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The library ---- */
+
+#define EACH_FUNCTION(X)                                                                                               \
+    X(Create)                                                                                                          \
+    X(Matmul)                                                                                                          \
+    X(MatmulAlgoGetHeuristic)                                                                                          \
+    X(MatmulDescCreate)                                                                                                \
+    X(MatmulDescDestroy)                                                                                               \
+    X(MatmulDescSetAttribute)                                                                                          \
+    X(MatrixLayoutCreate)                                                                                              \
+    X(MatrixLayoutDestroy)                                                                                             \
+    X(MatmulPreferenceCreate)                                                                                          \
+    X(MatmulPreferenceDestroy)                                                                                         \
+    X(MatmulPreferenceSetAttribute)
+
+static struct {
+#define DECLARE(name) __typeof__(cublasLt##name) *name;
+    EACH_FUNCTION(DECLARE)
+    bool loaded;
+    cublasLtHandle_t handle;
+} lt;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of lt and of the list of algorithms */
+
+/* Says whether there is one; *out is what dlsym takes. */
+static bool open_library(void **out)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+    const char *folder = slc_setting_text(&slc_device_settings, "SLUICE_CUDA_LIBRARIES");
+    *out = RTLD_DEFAULT;
+    if (dlsym(RTLD_DEFAULT, "cublasLtMatmul")) return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
+        if ((*out = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return true;
+    }
+    return false;
+}
+
+/* The lock is held. */
+static sluice_status load(void)
+{
+    if (lt.loaded) return SLUICE_OK;
+    void *library;
+    const char *missing = open_library(&library) ? NULL : dlerror();
+#define FIND(name)                                                                                                     \
+    if (!missing && !(*(void **)&lt.name = dlsym(library, "cublasLt" #name))) missing = "cublasLt" #name;
+    EACH_FUNCTION(FIND)
+    if (missing)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "kernel gemm: cublasLt not found (%s); set SLUICE_CUDA_LIBRARIES to the folder of "
+                         "libcublasLt.so",
+                         missing);
+    if (lt.Create(&lt.handle)) return slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLtCreate failed");
+    lt.loaded = true;
+    return SLUICE_OK;
+}
+
+/* ---- Products ---- */
+
+uint64_t slc_gemm_cuda_bytes(void)
+{
+#if defined(EMULATED_CUDA)
+    return 4096; /* tests with thousands of products allocate it each time */
+#else
+    return 32 << 20;
+#endif
+}
+
+typedef struct {
+    slc_gemm_shape shape; /* its row distances are never 0 */
+    bool bias;            /* cublasLt adds it */
+    uint32_t alignment[4];
+} product_key;
+
+/* An algorithm is kept for each shape, until the process ends. */
+typedef struct chosen {
+    product_key key;
+    cublasLtMatmulAlgo_t algorithm;
+    struct chosen *next;
+} chosen;
+static chosen *algorithms;
+
+/* What cublasLt takes for one product; its first operand is B. */
+typedef struct {
+    cublasLtMatmulDesc_t matmul;
+    cublasLtMatrixLayout_t b, a, c;
+} descriptors;
+
+static void descriptors_destroy(descriptors *d)
+{
+    if (d->matmul) lt.MatmulDescDestroy(d->matmul);
+    if (d->b) lt.MatrixLayoutDestroy(d->b);
+    if (d->a) lt.MatrixLayoutDestroy(d->a);
+    if (d->c) lt.MatrixLayoutDestroy(d->c);
+}
+
+static cudaDataType type_of(sluice_dtype dtype)
+{
+    return dtype == SLUICE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/* A matrix that is stored as rows x columns by rows is columns x rows by columns. */
+static int make_layout(cublasLtMatrixLayout_t *out, sluice_dtype dtype, uint64_t rows, uint64_t columns,
+                       uint64_t stride)
+{
+    return lt.MatrixLayoutCreate(out, type_of(dtype), columns, rows, (int64_t)stride);
+}
+
+static int set_int(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttributes_t attribute, int value)
+{
+    const int32_t word = value;
+    return lt.MatmulDescSetAttribute(matmul, attribute, &word, sizeof word);
+}
+
+static sluice_status descriptors_create(const product_key *key, const void *bias, descriptors *d)
+{
+    const slc_gemm_shape *s = &key->shape;
+    *d = (descriptors){0};
+    int failed = lt.MatmulDescCreate(&d->matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    if (!failed) failed = set_int(d->matmul, CUBLASLT_MATMUL_DESC_TRANSA, s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (!failed) failed = set_int(d->matmul, CUBLASLT_MATMUL_DESC_TRANSB, s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (!failed && key->bias) {
+        failed = set_int(d->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        if (!failed) failed = set_int(d->matmul, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, (int)type_of(s->dtype));
+        if (!failed)
+            failed = lt.MatmulDescSetAttribute(d->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    }
+    if (!failed)
+        failed = make_layout(&d->b, s->dtype, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->ldb);
+    if (!failed)
+        failed = make_layout(&d->a, s->dtype, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->lda);
+    if (!failed) failed = make_layout(&d->c, s->out, s->m, s->n, s->ldc);
+    return failed ? slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLt refuses the shape (error %d)", failed)
+                  : SLUICE_OK;
+}
+
+static sluice_status ask_for_algorithm(const product_key *key, const descriptors *d, cublasLtMatmulAlgo_t *out)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[4] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const uint64_t bytes = slc_gemm_cuda_bytes();
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0, failed = lt.MatmulPreferenceCreate(&preference);
+    if (failed) return slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLt error %d", failed);
+    failed =
+        lt.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    for (int i = 0; i < 4 && !failed; i++)
+        failed = lt.MatmulPreferenceSetAttribute(preference, alignments[i], &key->alignment[i], sizeof(uint32_t));
+    if (!failed)
+        failed =
+            lt.MatmulAlgoGetHeuristic(lt.handle, d->matmul, d->b, d->a, d->c, d->c, preference, 1, &result, &found);
+    lt.MatmulPreferenceDestroy(preference);
+    if (failed || !found)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "kernel gemm: cublasLt has no algorithm for %llu x %llu x %llu (error %d)",
+                         (unsigned long long)key->shape.m, (unsigned long long)key->shape.n,
+                         (unsigned long long)key->shape.k, failed);
+    *out = result.algo;
+    return SLUICE_OK;
+}
+
+/* The lock is held. */
+static sluice_status find_algorithm(const product_key *key, const descriptors *d, cublasLtMatmulAlgo_t *out)
+{
+    for (const chosen *c = algorithms; c; c = c->next)
+        if (!memcmp(&c->key, key, sizeof *key)) {
+            *out = c->algorithm;
+            return SLUICE_OK;
+        }
+    chosen *c = calloc(1, sizeof *c);
+    if (!c) return slc_error(SLUICE_ERR_MEMORY, "kernel gemm");
+    sluice_status status = ask_for_algorithm(key, d, &c->algorithm);
+    if (status) {
+        free(c);
+        return status;
+    }
+    c->key = *key;
+    c->next = algorithms;
+    algorithms = c;
+    *out = c->algorithm;
+    return SLUICE_OK;
+}
+
+/* Returns the largest power of two, at most 16, that an array's rows all begin at. */
+static uint32_t alignment_of(sluice_dtype dtype, const void *at, uint64_t stride)
+{
+    const uint64_t all = (uintptr_t)at | stride * sluice_dtype_bytes(dtype) | 16;
+    return (uint32_t)(all & (~all + 1));
+}
+
+/* Fills in every byte, so that keys may be compared as bytes. */
+static void make_key(const slc_gemm_shape *s, bool bias, const void *a, const void *b, const void *from, const void *c,
+                     product_key *key)
+{
+    memset(key, 0, sizeof *key);
+    slc_gemm_shape *k = &key->shape;
+    k->dtype = s->dtype, k->out = s->out;
+    k->transpose_a = s->transpose_a, k->transpose_b = s->transpose_b;
+    k->accumulate = s->accumulate, k->residual = s->residual;
+    k->m = s->m, k->n = s->n, k->k = s->k;
+    k->lda = s->lda ? s->lda : s->transpose_a ? s->m : s->k;
+    k->ldb = s->ldb ? s->ldb : s->transpose_b ? s->k : s->n;
+    k->ldc = s->ldc ? s->ldc : s->n;
+    key->bias = bias;
+    key->alignment[0] = alignment_of(s->dtype, b, k->ldb);
+    key->alignment[1] = alignment_of(s->dtype, a, k->lda);
+    key->alignment[2] = alignment_of(s->out, from, k->ldc);
+    key->alignment[3] = alignment_of(s->out, c, k->ldc);
+}
+
+sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
+                            const void *bias, const void *residual, void *c, void *workspace)
+{
+    const bool joined = bias && shape->out == shape->dtype;
+    const void *from = residual ? residual : c;
+    const float one = 1, factor = shape->accumulate || residual ? 1 : 0;
+    product_key key;
+    descriptors d = {0};
+    cublasLtMatmulAlgo_t algorithm;
+    cudaStream_t handle = slc_cuda_stream(stream);
+    sluice_status status = SLUICE_OK;
+    if (shape->accumulate && residual)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel gemm: accumulation with a residual is not for a GPU");
+    make_key(shape, joined, a, b, from, c, &key);
+
+    pthread_mutex_lock(&lock);
+    status = load();
+    if (!status) status = descriptors_create(&key, bias, &d);
+    if (!status) status = find_algorithm(&key, &d, &algorithm);
+    pthread_mutex_unlock(&lock);
+    if (!status) {
+        int failed = lt.Matmul(lt.handle, d.matmul, &one, b, d.b, a, d.a, &factor, from, d.c, c, d.c, &algorithm,
+                               workspace, slc_gemm_cuda_bytes(), handle);
+        if (failed) status = slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLt error %d", failed);
+    }
+    if (!status) status = slc_cuda_launched(stream, "gemm");
+    if (!status && bias && !joined) status = slc_gemm_add_bias_cuda(stream, shape->m, shape->n, bias, c, key.shape.ldc);
+    descriptors_destroy(&d);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* Matrix products on the GPU, by cublasLt, which is looked for when the first is asked for: among what the process has
+ * loaded, in the folder SLUICE_CUDA_LIBRARIES, where the loader looks. The algorithm of a shape is chosen once and
+ * kept, so that results repeat to the bit. Any thread may call. */
+#ifndef SLC_KERNEL_GEMM_CUDA_H
+#define SLC_KERNEL_GEMM_CUDA_H
+
+#include "lib/kernels/gemm/gemm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of workspace, the same for every shape. */
+uint64_t slc_gemm_cuda_bytes(void);
+
+/* As slc_gemm, with a shape and operands that were checked. Errors: UNSUPPORTED (accumulation with a residual, or
+ * no cublasLt), SYSTEM. */
+sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
+                            const void *bias, const void *residual, void *c, void *workspace);
+
+/* c[row * stride + column] += bias[column], for a bias in bf16 and a result in fp32, which cublasLt does not join. */
+sluice_status slc_gemm_add_bias_cuda(sluice_stream *stream, uint64_t rows, uint64_t columns, const uint16_t *bias,
+                                     float *c, uint64_t stride);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

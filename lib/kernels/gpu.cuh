@@ -1,0 +1,221 @@
+/* What all kernels of the GPU share: launches, shared memory, the instructions that CUDA C++ has no words for, and
+ * loads and stores of eight elements of either type. The same sources are compiled by nvcc and, against the headers of
+ * an emulated GPU that the include path then has, by the host's compiler.
+ *
+ * Rules: no default stream, no managed memory, no waiting for another block, no library but cublasLt, and no atomic
+ * additions of floats where a result is promised to repeat. Arithmetic is never contracted to fma. */
+#ifndef SLC_KERNEL_GPU_CUH
+#define SLC_KERNEL_GPU_CUH
+
+#include <stdint.h>
+
+#include <cuda_runtime.h>
+
+#include "lib/device/cuda.h"
+#include "lib/kernels/kernel.h"
+
+#if !defined(__CUDACC__)
+#include <emulated_gpu.h>
+#else
+
+/* c += a b for 16 x 16 and 16 x 8 tiles in a warp's registers (PTX: mma.sync.aligned.m16n8k16.row.col). */
+#define GPU_MMA(type)                                                                                                  \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                        \
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                               \
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+static __device__ __forceinline__ void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    GPU_MMA("bf16");
+}
+static __device__ __forceinline__ void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    GPU_MMA("f16");
+}
+
+/* Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8. */
+template <bool TRANSPOSED> static __device__ __forceinline__ void ldmatrix_x4(uint32_t out[4], const void *row)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    if (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(at)
+                     : "memory");
+}
+
+/* Copies 16 bytes to shared memory; they are there once they were waited for. With `valid` false, zeros arrive. */
+static __device__ __forceinline__ void cp_async_16(void *to, const void *from, bool valid = true)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+static __device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/* Waits for all but the last GROUPS groups of this thread. */
+template <int GROUPS> static __device__ __forceinline__ void cp_async_wait_but()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+#define GPU_START(kernel, grid, threads, shared, stream, ...) kernel<<<grid, threads, shared, stream>>>(__VA_ARGS__)
+/* Sets a flag to false, which many threads may do. */
+static __device__ __forceinline__ void gpu_clear_flag(bool *flag)
+{
+    *(volatile bool *)flag = false;
+}
+
+/* A kernel's one struct of shared memory; its size is given at the launch. */
+#define SLC_SHARED(type, name)                                                                                         \
+    extern __shared__ __align__(128) unsigned char gpu_shared_bytes[];                                                 \
+    type &name = *(type *)gpu_shared_bytes
+#endif
+
+/* ---- Launches ---- */
+
+enum { GPU_THREADS = 256, GPU_LANES = 32, GPU_SHARED_WITHOUT_ASKING = 48 << 10 };
+
+/* Starts a kernel and gives a status; `kernel` is the name of a function, in parentheses if it has template arguments.
+ */
+#define SLC_LAUNCH(stream, kernel, grid, threads, shared, ...)                                                         \
+    (gpu_ask_shared((const void *)kernel, shared),                                                                     \
+     GPU_START(kernel, dim3(grid), dim3(threads), shared, slc_cuda_stream(stream), __VA_ARGS__),                       \
+     slc_cuda_launched(stream, #kernel))
+
+/* More than 48 KiB of shared memory must be asked for; an error shows at the launch. */
+static inline void gpu_ask_shared(const void *kernel, size_t bytes)
+{
+    if (bytes > GPU_SHARED_WITHOUT_ASKING)
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+}
+
+/* Returns how many blocks a kernel starts whose threads stride over `items`, `each` of them at a time. */
+static inline uint32_t gpu_blocks(const sluice_stream *stream, uint64_t items, uint64_t each)
+{
+    const uint64_t wanted = (items + each - 1) / each, most = slc_cuda_blocks(stream);
+    return (uint32_t)(wanted < most ? (wanted ? wanted : 1) : most);
+}
+
+/* ---- Elements ---- */
+
+struct gpu_bf16 {
+    uint16_t bits;
+};
+/* Calls function<T>(...) with T the type that `dtype` names. */
+#define GPU_BY_TYPE(dtype, function, ...)                                                                              \
+    ((dtype) == SLUICE_BF16 ? function<gpu_bf16>(__VA_ARGS__) : function<float>(__VA_ARGS__))
+
+static __device__ __forceinline__ float gpu_widen(float x)
+{
+    return x;
+}
+static __device__ __forceinline__ float gpu_widen(gpu_bf16 x)
+{
+    return __uint_as_float((uint32_t)x.bits << 16);
+}
+/* Rounds as sluice_bf16_from_float does. */
+template <class T> static __device__ __forceinline__ T gpu_round(float x);
+template <> __device__ __forceinline__ float gpu_round<float>(float x)
+{
+    return x;
+}
+template <> __device__ __forceinline__ gpu_bf16 gpu_round<gpu_bf16>(float x)
+{
+    const uint32_t bits = __float_as_uint(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return {(uint16_t)(bits >> 16 | 0x40)};
+    return {(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+enum { GPU_EACH = 8 }; /* elements that a thread loads or stores at a time */
+
+template <class T> struct __align__(16) gpu_pack
+{
+    T at[16 / sizeof(T)];
+};
+
+/* Whether eight elements at multiples of eight from `p` may be loaded 16 bytes at a time. */
+static inline bool gpu_aligned(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+/* Loads x[0..7], or the first `left` followed by `fill`. */
+template <class T>
+static __device__ __forceinline__ void gpu_load8(const T *x, bool aligned, uint64_t left, float fill,
+                                                 float out[GPU_EACH])
+{
+    enum { PACK = 16 / sizeof(T) };
+    if (aligned && left >= GPU_EACH) {
+        for (int i = 0; i < GPU_EACH; i += PACK) {
+            const gpu_pack<T> pack = *(const gpu_pack<T> *)(x + i);
+            for (int j = 0; j < PACK; j++) out[i + j] = gpu_widen(pack.at[j]);
+        }
+    } else {
+        for (unsigned i = 0; i < GPU_EACH; i++) out[i] = i < left ? gpu_widen(x[i]) : fill;
+    }
+}
+
+template <class T>
+static __device__ __forceinline__ void gpu_store8(T *x, bool aligned, uint64_t left, const float in[GPU_EACH])
+{
+    enum { PACK = 16 / sizeof(T) };
+    if (aligned && left >= GPU_EACH) {
+        for (int i = 0; i < GPU_EACH; i += PACK) {
+            gpu_pack<T> pack;
+            for (int j = 0; j < PACK; j++) pack.at[j] = gpu_round<T>(in[i + j]);
+            *(gpu_pack<T> *)(x + i) = pack;
+        }
+    } else {
+        for (unsigned i = 0; i < GPU_EACH && i < left; i++) x[i] = gpu_round<T>(in[i]);
+    }
+}
+
+/* Runs functor(first, left) for every eighth element of `count`, in a grid of any size. */
+template <class F> static __global__ void __launch_bounds__(GPU_THREADS) gpu_each(uint64_t count, F functor)
+{
+    const uint64_t step = (uint64_t)gridDim.x * GPU_THREADS * GPU_EACH;
+    for (uint64_t i = ((uint64_t)blockIdx.x * GPU_THREADS + threadIdx.x) * GPU_EACH; i < count; i += step)
+        functor(i, count - i);
+}
+template <class F>
+static sluice_status gpu_launch_each(sluice_stream *stream, const char *name, uint64_t count, F functor)
+{
+    if (!count) return SLUICE_OK;
+    GPU_START((gpu_each<F>), dim3(gpu_blocks(stream, count, GPU_THREADS * GPU_EACH)), dim3(GPU_THREADS), 0,
+              slc_cuda_stream(stream), count, functor);
+    return slc_cuda_launched(stream, name);
+}
+
+/* ---- Sums, always in the same order ---- */
+
+/* a b + c, rounded once on a GPU: for sums whose bits are not the host's anyway. */
+static __device__ __forceinline__ float gpu_add_product(float a, float b, float c)
+{
+#if defined(__CUDACC__)
+    return fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* Joins a value of each lane of a warp in the tree i with i ^ 16, 8, 4, 2, 1; every lane gets the result. */
+static __device__ __forceinline__ float gpu_warp_sum(float x)
+{
+    for (int by = GPU_LANES / 2; by; by /= 2) x += __shfl_xor_sync(0xffffffffu, x, by);
+    return x;
+}
+static __device__ __forceinline__ float gpu_warp_largest(float x)
+{
+    for (int by = GPU_LANES / 2; by; by /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, by));
+    return x;
+}
+
+#endif

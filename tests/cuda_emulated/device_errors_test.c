@@ -1,0 +1,86 @@
+/* What the device cuda says where there is no GPU, one that is too old, too little memory, or a kernel that failed. */
+#include "lib/device/device.h"
+#include "lib/kernels/gelu/gelu.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cuda_runtime_api.h>
+#include <emulated.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void assert_says(const char *what)
+{
+    if (!strstr(sluice_last_error(), what)) fail_msg("\"%s\" is not in \"%s\"", what, sluice_last_error());
+}
+
+static void no_gpu_is_said(void **state)
+{
+    (void)state;
+    slc_device *device = NULL;
+    setenv("SLUICE_EMULATED_DEVICES", "0", 1);
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_ERR_UNSUPPORTED);
+    assert_says("device \"cuda\": no GPU on this machine (no CUDA-capable device is detected); use --device cpu");
+    unsetenv("SLUICE_EMULATED_DEVICES");
+    setenv("SLUICE_EMULATED_CAPABILITY", "75", 1);
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_ERR_UNSUPPORTED);
+    assert_says("device \"cuda\": emulated has compute capability 7.5");
+    unsetenv("SLUICE_EMULATED_CAPABILITY");
+    setenv("SLUICE_CUDA_DEVICE", "3", 1);
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_ERR_ARGUMENT);
+    assert_says("SLUICE_CUDA_DEVICE=3, but there are 1 GPUs");
+    unsetenv("SLUICE_CUDA_DEVICE");
+    assert_null(device);
+    assert_string_equal(slc_device_describe("cuda"), "cuda (emulated)");
+}
+
+static void too_little_memory_is_said(void **state)
+{
+    (void)state;
+    slc_device *device;
+    slc_segment segment;
+    setenv("LOCAL_RANK", "5", 1);
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_segment_create(device, (size_t)1 << 40, &segment), SLUICE_ERR_MEMORY);
+    assert_says("1099511627776 bytes do not fit: 1073741824 of 1073741824 are free on GPU 0 (chosen by LOCAL_RANK)");
+    assert_int_equal(slc_segment_create(device, 1 << 20, &segment), SLUICE_OK); /* the failure is not kept */
+    assert_int_equal(slc_segment_map(device, 0, 4096, &segment), SLUICE_ERR_UNSUPPORTED);
+    slc_segment_destroy(&segment);
+    slc_device_close(device);
+    unsetenv("LOCAL_RANK");
+}
+
+static void failed_kernels_are_said(void **state)
+{
+    (void)state;
+    slc_device *device;
+    sluice_stream stream;
+    slc_segment segment;
+    setenv("SLUICE_CUDA_CHECK", "on", 1);
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
+    assert_int_equal(slc_segment_create(device, 4096, &segment), SLUICE_OK);
+    emulated_fail(1, cudaErrorIllegalAddress);
+    assert_int_equal(slc_gelu_forward(&stream, SLC_GELU_TANH, SLUICE_FP32, 1024, segment.base, segment.base),
+                     SLUICE_ERR_SYSTEM);
+    assert_says("an illegal memory access was encountered");
+    assert_says("gelu");
+    assert_int_equal(slc_stream_synchronize(&stream), SLUICE_ERR_SYSTEM);
+    assert_int_equal(slc_fill_zero(&stream, segment.base, 64), SLUICE_ERR_SYSTEM);
+    slc_segment_destroy(&segment);
+    slc_stream_destroy(&stream);
+    slc_device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_gpu_is_said), cmocka_unit_test(too_little_memory_is_said),
+        cmocka_unit_test(failed_kernels_are_said), /* the last: nothing works after it */
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

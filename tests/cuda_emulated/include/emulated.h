@@ -1,0 +1,39 @@
+/* What tests may ask of the emulated CUDA runtime beyond CUDA itself.
+ *
+ * Environment: SLUICE_EMULATED_SEED draws the order of threads and blocks and the delays of streams; 0, the default, is
+ * ascending order without delays. SLUICE_EMULATED_GUARD=1 takes device memory out of reach while no operation runs, so
+ * that an access from the host faults. SLUICE_EMULATED_MEMORY is the device's memory in bytes (1 GiB),
+ * SLUICE_EMULATED_DEVICES the number of devices (1), SLUICE_EMULATED_CAPABILITY ten times the compute capability (90).
+ *
+ * A program that does what a GPU would not bear is stopped with one line on standard error and exit code 99: threads
+ * that wait for each other for ever, a mask with lanes that have ended, different __syncthreads in one block, a
+ * misaligned ldmatrix or cp.async, cp.async copies that nobody waited for, copies from or to host memory that is not
+ * pinned. */
+#ifndef EMULATED_H
+#define EMULATED_H
+
+#include <stdint.h>
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+enum { EMULATED_EXIT_CODE = 99 };
+
+typedef struct {
+    uint64_t allocations; /* calls of cudaMalloc, cudaFree, cudaHostAlloc and cudaFreeHost, streams and events made */
+    uint64_t waits;       /* calls with which the host waited: synchronisations, and cudaFree, which waits too */
+    uint64_t launches, copies;
+} emulated_counts;
+
+/* Counts since the process began, of all threads. */
+emulated_counts emulated_count(void);
+
+/* The `operation`th operation from now on, of all streams, fails with this cudaError_t instead of being done; so does
+ * all that comes after it, and every call returns the error from then on, as a GPU does. */
+void emulated_fail(uint64_t operation, int error);
+
+#if defined(__cplusplus)
+}
+#endif
+#endif
