@@ -2,8 +2,10 @@
 #include "lib/kernels/patches/patches.h"
 
 #include "lib/base/status.h"
+#include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/patches/patches_cpu.h"
+#include "lib/kernels/patches/patches_cuda.h"
 
 enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64 };
 
@@ -16,8 +18,6 @@ static bool streams(sluice_dtype dtype, const void *out, uint64_t elements, uint
 sluice_status slc_patches_unfold(sluice_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
                                  const float *pixels, void *columns)
 {
-    sluice_status status = slc_host_check(stream, "patches_unfold");
-    if (status) return status;
     const slc_patch_shape *s = shape;
     if (!s->patch || s->height % s->patch || s->width % s->patch)
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -25,6 +25,9 @@ sluice_status slc_patches_unfold(sluice_stream *stream, sluice_dtype dtype, cons
                          "of %llu x %llu",
                          (unsigned long long)s->height, (unsigned long long)s->width, (unsigned long long)s->patch,
                          (unsigned long long)s->patch);
+    if (SLC_ON_CUDA(stream)) return slc_patches_unfold_cuda(stream, dtype, shape, pixels, columns);
+    sluice_status status = slc_host_check(stream, "patches_unfold");
+    if (status) return status;
     uint64_t strip = s->image_channels * s->patch * s->width, elements = s->batch * (s->height / s->patch) * strip;
     slc_patches_unfold_args args = {.dtype = dtype,
                                     .shape = *s,
@@ -47,9 +50,13 @@ sluice_status slc_patch_embedding_forward(sluice_stream *stream, sluice_dtype dt
                                           uint64_t channels, const void *x, const void *cls, const void *mask_token,
                                           const uint8_t *masked, const void *position, void *out)
 {
-    sluice_status status = slc_host_check(stream, "patch_embedding_forward");
-    if (!status) status = check_mask("patch_embedding_forward", masked, mask_token);
+    sluice_status status = check_mask("patch_embedding_forward", masked, mask_token);
     if (status || !channels) return status;
+    if (SLC_ON_CUDA(stream))
+        return slc_patch_embedding_forward_cuda(stream, dtype, batch, patches, channels, x, cls, mask_token, masked,
+                                                position, out);
+    status = slc_host_check(stream, "patch_embedding_forward");
+    if (status) return status;
     slc_patch_embedding_forward_args args = {.dtype = dtype,
                                              .patches = patches,
                                              .channels = channels,
@@ -70,8 +77,12 @@ sluice_status slc_patch_embedding_backward(sluice_stream *stream, sluice_dtype d
                                            const uint8_t *masked, void *dx, void *dcls, void *dmask_token,
                                            void *dposition, int fresh)
 {
-    sluice_status status = slc_host_check(stream, "patch_embedding_backward");
-    if (!status) status = check_mask("patch_embedding_backward", masked, dmask_token);
+    sluice_status status = check_mask("patch_embedding_backward", masked, dmask_token);
+    if (status) return status;
+    if (SLC_ON_CUDA(stream))
+        return slc_patch_embedding_backward_cuda(stream, dtype, gradient, batch, patches, channels, dout, masked, dx,
+                                                 dcls, dmask_token, dposition, fresh);
+    status = slc_host_check(stream, "patch_embedding_backward");
     if (status) return status;
     slc_patch_embedding_backward_args args = {.dtype = dtype,
                                               .gradient = gradient,

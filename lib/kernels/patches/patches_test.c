@@ -20,7 +20,7 @@ static void unfolds(void **state)
             rounded[k] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(pixels[k])) : pixels[k];
         double *wide = test_widen(count, rounded), *want = test_doubles(count);
         slc_patches_unfold_ref(s, wide, want);
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY_OF(way, count)
         for (uint32_t threads = 1; threads <= 3; threads++) {
             sluice_stream stream = test_stream(threads);
             void *columns = test_floats(count);
@@ -54,8 +54,7 @@ typedef struct {
 static uint8_t *draw_mask(const test_case *t)
 {
     uint64_t seed = 3, count = t->batch * t->patches;
-    uint8_t *masked = malloc(count + 1);
-    assert_non_null(masked);
+    uint8_t *masked = test_bytes(count + 1);
     for (uint64_t i = 0; i < count; i++) masked[i] = test_random(&seed) % 5 < 2 ? (uint8_t)(1 + i % 3) : 0;
     if (t->masks) return masked;
     test_release(masked);
@@ -75,7 +74,7 @@ static void check_forward(const test_case *t, const uint8_t *masked)
     slc_patch_embedding_forward_ref(t->batch, t->patches, t->channels, wide[0], wide[1], wide[2], masked,
                                     t->positions ? wide[3] : NULL, want);
     float *first = NULL;
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, out_count)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *out = test_floats(out_count);
@@ -110,7 +109,7 @@ static void check_backward(const test_case *t, const uint8_t *masked)
     slc_patch_embedding_backward_ref(t->batch, t->patches, t->channels, dout64, masked, dx64, want[DCLS], want[DMASK],
                                      want[DPOSITION]);
     float *first[GRADIENTS + 1] = {0};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, dout_count)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *dx = test_floats(dx_count), *got[GRADIENTS] = {0};

@@ -1,14 +1,17 @@
 /* Forward is cut between threads by sequences, backward by rows. */
 #include "lib/kernels/pool/pool.h"
 
+#include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/pool/pool_cpu.h"
+#include "lib/kernels/pool/pool_cuda.h"
 
 enum { GRAIN_ELEMENTS = 16384 };
 
 sluice_status slc_pool_forward(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                uint64_t tokens, uint64_t channels, const void *x, void *y)
 {
+    if (SLC_ON_CUDA(stream)) return slc_pool_forward_cuda(stream, dtype, kind, batch, tokens, channels, x, y);
     sluice_status status = slc_host_check(stream, "pool_forward");
     if (status || !channels) return status;
     const slc_pool_args args = {
@@ -21,6 +24,7 @@ sluice_status slc_pool_forward(sluice_stream *stream, sluice_dtype dtype, slc_po
 sluice_status slc_pool_backward(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                 uint64_t tokens, uint64_t channels, const void *dy, void *dx)
 {
+    if (SLC_ON_CUDA(stream)) return slc_pool_backward_cuda(stream, dtype, kind, batch, tokens, channels, dy, dx);
     sluice_status status = slc_host_check(stream, "pool_backward");
     if (status || !channels) return status;
     const slc_pool_args args = {

@@ -35,7 +35,7 @@ static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64
     /* with few elements half a unit of the last place, with many its root mean square */
     double bar = dtype == SLUICE_FP32 ? 1e-6 : some < 64 ? 4e-3 : 2e-3;
     float *first[2] = {0}, *got_y = test_floats(some), *got_dx = test_floats(all);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, all)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         assert_int_equal(slc_pool_forward(&stream, dtype, kind, batch, tokens, channels, typed_x, y), SLUICE_OK);

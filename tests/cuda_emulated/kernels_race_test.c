@@ -1,0 +1,166 @@
+/* Every kernel of the GPU once with small sizes, as a training step would call them: work is queued without waiting, so
+ * that the thread sanitizer sees what orders it, and twice on two streams with an event between them, so that results
+ * must be equal to the bit. */
+#include "lib/device/device.h"
+#include "lib/kernels/adamw/adamw.h"
+#include "lib/kernels/attention/attention.h"
+#include "lib/kernels/convert/convert.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/embedding/embedding.h"
+#include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/layer_norm/layer_norm.h"
+#include "lib/kernels/norm/norm.h"
+#include "lib/kernels/patches/patches.h"
+#include "lib/kernels/pool/pool.h"
+#include "lib/kernels/reduce/reduce.h"
+#include "lib/kernels/residual/residual.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <emulated.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ok(call) assert_int_equal(call, SLUICE_OK)
+
+enum {
+    BATCH = 2,
+    TOKENS = 37,
+    HEADS = 2,
+    CHANNELS = 40,
+    ROWS = BATCH * TOKENS,
+    COUNT = ROWS * CHANNELS,
+    CLASSES = 300
+};
+enum { ARRAYS = 24, ARRAY_BYTES = ROWS * CLASSES * 4, WORKSPACE = 1 << 20 };
+
+typedef struct {
+    slc_device *device;
+    slc_segment memory; /* ARRAYS arrays, then the workspace */
+    slc_pinned host;
+} setting;
+
+static void *array(const setting *s, int number)
+{
+    return (char *)s->memory.base + (size_t)number * ARRAY_BYTES;
+}
+
+/* Fills every array with numbers between -1 and 1 of the type, and the first with tokens. */
+static void fill(setting *s, slc_stream *stream, sluice_dtype dtype)
+{
+    float *host = s->host.base;
+    uint32_t state = 1;
+    for (size_t i = 0; i < s->host.bytes / sizeof *host; i++) {
+        state = state * 1664525u + 1013904223u;
+        host[i] = (float)(int32_t)state * 0x1p-31f;
+    }
+    for (size_t i = 0; dtype == SLUICE_BF16 && i < s->host.bytes / sizeof *host; i++)
+        ((uint16_t *)host)[i] = sluice_bf16_from_float(host[i]);
+    for (int i = 0; i < ROWS; i++) ((int32_t *)host)[i] = i * 7 % 11;
+    ok(slc_copy(stream, s->memory.base, host, s->host.bytes));
+}
+
+static void queue_forward(setting *s, slc_stream *stream, sluice_dtype dtype)
+{
+    const slc_dropout rule = {0.2f, 5, 9};
+    const slc_embedding_tables tables = {array(s, 1), array(s, 2), NULL};
+    const slc_attention_shape shape = {.dtype = dtype,
+                                       .batch = BATCH,
+                                       .tokens = TOKENS,
+                                       .heads = HEADS,
+                                       .head_size = CHANNELS / HEADS,
+                                       .causal = true,
+                                       .dropout = &rule};
+    ok(slc_embedding_forward(stream, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, &tables, array(s, 3)));
+    ok(slc_layer_norm_forward(stream, dtype, ROWS, CHANNELS, array(s, 3), array(s, 4), array(s, 5), array(s, 6),
+                              array(s, 7), 1e-5f, array(s, 8), array(s, 9), array(s, 10)));
+    ok(slc_attention_forward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12), NULL));
+    ok(slc_residual_forward(stream, dtype, ROWS, CHANNELS, array(s, 11), array(s, 7), &rule, array(s, 6), array(s, 5),
+                            array(s, 13)));
+    ok(slc_gelu_forward(stream, SLC_GELU_TANH, dtype, COUNT, array(s, 13), array(s, 14)));
+    ok(slc_pool_forward(stream, dtype, SLC_POOL_MEAN_OF_REST, BATCH, TOKENS, CHANNELS, array(s, 14), array(s, 15)));
+    ok(slc_attention_backward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12),
+                              array(s, 14), array(s, 16), array(s, 17), array(s, 18), dtype, NULL, 0,
+                              array(s, ARRAYS)));
+}
+
+static void queue_backward(setting *s, slc_stream *stream, sluice_dtype dtype)
+{
+    const slc_embedding_gradients gradients = {.token = array(s, 1), .position = array(s, 2)};
+    const slc_adamw_settings adam = {.learning_rate = 1e-3,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.95,
+                                     .epsilon = 1e-8,
+                                     .gradient_factor = 1,
+                                     .bias_correction1 = 0.1,
+                                     .bias_correction2 = 0.05};
+    const void *sources[] = {array(s, 16), array(s, 17)};
+    void *destination = array(s, 18);
+    void *workspace = array(s, ARRAYS);
+    ok(slc_layer_norm_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 16), array(s, 5), array(s, 6),
+                               array(s, 9), array(s, 10), array(s, 18), array(s, 19), array(s, 20), array(s, 21), 0,
+                               workspace));
+    ok(slc_bias_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 19), 0, array(s, 7), 0, workspace));
+    ok(slc_embedding_backward(stream, dtype, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, array(s, 19),
+                              &gradients, NULL));
+    ok(slc_reduce(stream, COUNT, dtype, sources, 2, 0.5f, false, dtype, &destination, 1, false));
+    ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
+    ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
+    ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
+    ok(slc_fill_zero(stream, array(s, 23), ARRAY_BYTES));
+    ok(slc_adamw(stream, &adam, COUNT, dtype, array(s, 18), array(s, 23), (float *)array(s, 23) + COUNT,
+                 (float *)array(s, 23) + 2 * COUNT, NULL));
+    ok(slc_cross_entropy(stream, ROWS, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, array(s, 12)));
+    ok(slc_patch_embedding_forward(stream, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 19), array(s, 6), NULL, NULL,
+                                   array(s, 13), array(s, 14)));
+    ok(slc_patch_embedding_backward(stream, dtype, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 14), NULL, array(s, 16),
+                                    array(s, 17), NULL, array(s, 20), 1));
+}
+
+static void kernels_are_ordered_and_repeat(void **state)
+{
+    (void)state;
+    setting s;
+    slc_stream streams[2];
+    slc_event event;
+    slc_pinned first;
+    const size_t bytes = (size_t)ARRAYS * ARRAY_BYTES;
+    ok(slc_device_open("cuda", &s.device));
+    ok(slc_segment_create(s.device, bytes + WORKSPACE, &s.memory));
+    ok(slc_pinned_create(s.device, bytes, &s.host));
+    ok(slc_pinned_create(s.device, bytes, &first));
+    ok(slc_event_create(s.device, &event));
+    for (int i = 0; i < 2; i++) ok(slc_stream_create(s.device, 1, &streams[i]));
+    for (sluice_dtype dtype = SLUICE_FP32; dtype <= SLUICE_BF16; dtype++)
+        for (int round = 0; round < 2; round++) {
+            fill(&s, &streams[0], dtype);
+            const emulated_counts before = emulated_count();
+            queue_forward(&s, &streams[0], dtype);
+            ok(slc_event_record(&streams[0], &event));
+            ok(slc_stream_wait_event(&streams[1], &event));
+            queue_backward(&s, &streams[1], dtype);
+            const emulated_counts after = emulated_count();
+            assert_int_equal(after.waits, before.waits);
+            assert_int_equal(after.allocations, before.allocations);
+            ok(slc_copy(&streams[1], round ? s.host.base : first.base, s.memory.base, bytes));
+            ok(slc_stream_synchronize(&streams[1]));
+            if (round) assert_memory_equal(s.host.base, first.base, bytes);
+        }
+    for (int i = 0; i < 2; i++) slc_stream_destroy(&streams[i]);
+    slc_event_destroy(&event);
+    slc_pinned_destroy(&first);
+    slc_pinned_destroy(&s.host);
+    slc_segment_destroy(&s.memory);
+    slc_device_close(s.device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_are_ordered_and_repeat)};
+    print_message("device %s\n", slc_device_describe("cuda"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
