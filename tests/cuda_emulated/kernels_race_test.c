@@ -50,7 +50,7 @@ static void *array(const setting *s, int number)
 }
 
 /* Fills every array with numbers between -1 and 1 of the type, and the first with tokens. */
-static void fill(setting *s, slc_stream *stream, sluice_dtype dtype)
+static void fill(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
     float *host = s->host.base;
     uint32_t state = 1;
@@ -64,7 +64,7 @@ static void fill(setting *s, slc_stream *stream, sluice_dtype dtype)
     ok(slc_copy(stream, s->memory.base, host, s->host.bytes));
 }
 
-static void queue_forward(setting *s, slc_stream *stream, sluice_dtype dtype)
+static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
     const slc_dropout rule = {0.2f, 5, 9};
     const slc_embedding_tables tables = {array(s, 1), array(s, 2), NULL};
@@ -88,7 +88,7 @@ static void queue_forward(setting *s, slc_stream *stream, sluice_dtype dtype)
                               array(s, ARRAYS)));
 }
 
-static void queue_backward(setting *s, slc_stream *stream, sluice_dtype dtype)
+static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
     const slc_embedding_gradients gradients = {.token = array(s, 1), .position = array(s, 2)};
     const slc_adamw_settings adam = {.learning_rate = 1e-3,
@@ -125,7 +125,7 @@ static void kernels_are_ordered_and_repeat(void **state)
 {
     (void)state;
     setting s;
-    slc_stream streams[2];
+    sluice_stream streams[2];
     slc_event event;
     slc_pinned first;
     const size_t bytes = (size_t)ARRAYS * ARRAY_BYTES;

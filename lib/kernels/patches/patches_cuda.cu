@@ -24,13 +24,13 @@ template <class T> struct unfold_elements {
 };
 
 template <class T>
-static sluice_status unfold(slc_stream *stream, const slc_patch_shape *s, const float *pixels, void *columns)
+static sluice_status unfold(sluice_stream *stream, const slc_patch_shape *s, const float *pixels, void *columns)
 {
     const unfold_elements<T> elements = {*s, pixels, (T *)columns};
     return gpu_launch_each(stream, "patches_unfold", s->batch * s->image_channels * s->height * s->width, elements);
 }
 
-sluice_status slc_patches_unfold_cuda(slc_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
+sluice_status slc_patches_unfold_cuda(sluice_stream *stream, sluice_dtype dtype, const slc_patch_shape *shape,
                                       const float *pixels, void *columns)
 {
     return GPU_BY_TYPE(dtype, unfold, stream, shape, pixels, columns);
@@ -58,7 +58,7 @@ template <class T> struct patch_elements {
 };
 
 template <class T>
-static sluice_status forward(slc_stream *stream, uint64_t batch, uint64_t patches, uint64_t channels, const void *x,
+static sluice_status forward(sluice_stream *stream, uint64_t batch, uint64_t patches, uint64_t channels, const void *x,
                              const void *cls, const void *mask_token, const uint8_t *masked, const void *position,
                              void *out)
 {
@@ -67,8 +67,8 @@ static sluice_status forward(slc_stream *stream, uint64_t batch, uint64_t patche
     return gpu_launch_each(stream, "patch_embedding_forward", batch * (1 + patches) * channels, elements);
 }
 
-sluice_status slc_patch_embedding_forward_cuda(slc_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t patches,
-                                               uint64_t channels, const void *x, const void *cls,
+sluice_status slc_patch_embedding_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t batch,
+                                               uint64_t patches, uint64_t channels, const void *x, const void *cls,
                                                const void *mask_token, const uint8_t *masked, const void *position,
                                                void *out)
 {
@@ -123,9 +123,9 @@ template <class T, class G> struct mask_gradients {
 };
 
 template <class T, class G>
-static sluice_status backward(slc_stream *stream, uint64_t batch, uint64_t patches, uint64_t channels, const void *dout,
-                              const uint8_t *masked, void *dx, void *dcls, void *dmask_token, void *dposition,
-                              bool fresh)
+static sluice_status backward(sluice_stream *stream, uint64_t batch, uint64_t patches, uint64_t channels,
+                              const void *dout, const uint8_t *masked, void *dx, void *dcls, void *dmask_token,
+                              void *dposition, bool fresh)
 {
     const patch_gradients<T, G> all = {batch,     patches,        channels, (const T *)dout, masked, (T *)dx,
                                        (G *)dcls, (G *)dposition, fresh};
@@ -136,7 +136,7 @@ static sluice_status backward(slc_stream *stream, uint64_t batch, uint64_t patch
 }
 
 template <class T>
-static sluice_status backward_of(slc_stream *stream, sluice_dtype gradient, uint64_t batch, uint64_t patches,
+static sluice_status backward_of(sluice_stream *stream, sluice_dtype gradient, uint64_t batch, uint64_t patches,
                                  uint64_t channels, const void *dout, const uint8_t *masked, void *dx, void *dcls,
                                  void *dmask_token, void *dposition, bool fresh)
 {
@@ -146,7 +146,7 @@ static sluice_status backward_of(slc_stream *stream, sluice_dtype gradient, uint
                                                         dmask_token, dposition, fresh);
 }
 
-sluice_status slc_patch_embedding_backward_cuda(slc_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
+sluice_status slc_patch_embedding_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
                                                 uint64_t batch, uint64_t patches, uint64_t channels, const void *dout,
                                                 const uint8_t *masked, void *dx, void *dcls, void *dmask_token,
                                                 void *dposition, int fresh)

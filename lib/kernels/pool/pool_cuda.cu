@@ -31,28 +31,28 @@ template <class T, bool FORWARD> struct pool_elements {
 };
 
 template <class T>
-static sluice_status forward(slc_stream *stream, slc_pool_kind kind, uint64_t batch, uint64_t tokens, uint64_t channels,
-                             const void *x, void *y)
+static sluice_status forward(sluice_stream *stream, slc_pool_kind kind, uint64_t batch, uint64_t tokens,
+                             uint64_t channels, const void *x, void *y)
 {
     const pool_elements<T, true> elements = {tokens, channels, kind == SLC_POOL_MEAN_OF_REST, (const T *)x, (T *)y};
     return gpu_launch_each(stream, "pool_forward", batch * channels, elements);
 }
 
-sluice_status slc_pool_forward_cuda(slc_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
+sluice_status slc_pool_forward_cuda(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                     uint64_t tokens, uint64_t channels, const void *x, void *y)
 {
     return GPU_BY_TYPE(dtype, forward, stream, kind, batch, tokens, channels, x, y);
 }
 
 template <class T>
-static sluice_status backward(slc_stream *stream, slc_pool_kind kind, uint64_t batch, uint64_t tokens,
+static sluice_status backward(sluice_stream *stream, slc_pool_kind kind, uint64_t batch, uint64_t tokens,
                               uint64_t channels, const void *dy, void *dx)
 {
     const pool_elements<T, false> elements = {tokens, channels, kind == SLC_POOL_MEAN_OF_REST, (const T *)dy, (T *)dx};
     return gpu_launch_each(stream, "pool_backward", batch * tokens * channels, elements);
 }
 
-sluice_status slc_pool_backward_cuda(slc_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
+sluice_status slc_pool_backward_cuda(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                      uint64_t tokens, uint64_t channels, const void *dy, void *dx)
 {
     return GPU_BY_TYPE(dtype, backward, stream, kind, batch, tokens, channels, dy, dx);

@@ -9,9 +9,9 @@ extern "C" {
 #endif
 
 /* As the functions of pool.h. */
-sluice_status slc_pool_forward_cuda(slc_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
+sluice_status slc_pool_forward_cuda(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                     uint64_t tokens, uint64_t channels, const void *x, void *y);
-sluice_status slc_pool_backward_cuda(slc_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
+sluice_status slc_pool_backward_cuda(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
                                      uint64_t tokens, uint64_t channels, const void *dy, void *dx);
 
 #ifdef __cplusplus
