@@ -18,7 +18,7 @@
 
 static void passes(int ranks, rank_function function, const trial *t)
 {
-    assert_int_equal(run_ranks(ranks, function, (void *)(uintptr_t)t, 60), 0);
+    assert_int_equal(run_ranks(ranks, function, (void *)(uintptr_t)t, 240), 0);
 }
 
 static int end(model *m)

@@ -89,6 +89,7 @@ static inline int run_ranks_codes(int size, rank_function function, void *contex
     }
     for (int r = 0; r < size; r++) {
         if (codes[r] < 0) {
+            fprintf(stderr, "rank %d was killed: it had not ended after %d s\n", r, limit_s);
             if (children[r] > 0) kill(children[r], SIGKILL);
             if (children[r] > 0) waitpid(children[r], NULL, 0);
             codes[r] = 124;
