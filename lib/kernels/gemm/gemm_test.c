@@ -76,6 +76,13 @@ static bool host_multiplies(void)
     return slc_gemm_path(SLUICE_FP32, &widened, &allocates, &name) == SLUICE_OK;
 }
 
+static void skip_without_host_products(void)
+{
+    if (host_multiplies()) return;
+    print_message("SKIP: built without oneDNN, so there are no products on the host\n");
+    skip();
+}
+
 /* Has the GPU no use for it? */
 static bool not_for_a_gpu(const slc_gemm_shape *s)
 {
@@ -172,7 +179,7 @@ static void tiles(void **state)
 static void repeats_to_the_bit(void **state)
 {
     (void)state;
-    if (!host_multiplies()) skip();
+    skip_without_host_products();
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (unsigned bits = 0; bits < 4; bits++) {
             sluice_stream stream = test_stream(threads);
@@ -210,7 +217,7 @@ static void *many_shapes(void *failures)
 static void from_several_threads(void **state)
 {
     (void)state;
-    if (!host_multiplies()) skip();
+    skip_without_host_products();
     sluice_stream stream = test_stream(1);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, many_shapes, &stream), 0);
@@ -258,7 +265,8 @@ int main(void)
     bool widened, allocates;
     const char *name = "none";
     bool amx = slc_gemm_path(SLUICE_BF16, &widened, &allocates, &name) == SLUICE_OK && strstr(name, "amx");
-    if (!most && host_multiplies()) printf("instruction sets: ran%s; lacking%s\n", amx ? " amx" : "", amx ? "" : " amx");
+    if (!most && host_multiplies())
+        printf("instruction sets: ran%s; lacking%s\n", amx ? " amx" : "", amx ? "" : " amx");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_combinations),   cmocka_unit_test(sizes_and_threads),    cmocka_unit_test(tiles),
         cmocka_unit_test(repeats_to_the_bit), cmocka_unit_test(from_several_threads), cmocka_unit_test(wrong_arguments),
