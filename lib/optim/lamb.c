@@ -20,7 +20,7 @@ static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_
     slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
     slc_adamw_range range = slc_adam_range_of(u);
     slc_lamb_bins bins = {sums[0], sums[1]};
-    return slc_lamb_measure(l->stream, &settings, 1, &range, &bins);
+    return slc_lamb_measure(slc_adam_stream_of(u, l->stream), &settings, 1, &range, &bins);
 }
 
 static sluice_status update(const sluice_update *u, void *context)
@@ -29,7 +29,7 @@ static sluice_status update(const sluice_update *u, void *context)
     slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
     slc_adamw_range range = slc_adam_range_of(u);
     double trust = u->no_decay ? 1 : slc_lamb_trust(u->norms[0], u->norms[1], l->norm_min, l->norm_max);
-    return slc_lamb_apply(l->stream, &settings, 1, &range, &trust);
+    return slc_lamb_apply(slc_adam_stream_of(u, l->stream), &settings, 1, &range, &trust);
 }
 
 sluice_status slc_lamb_check(const char *name, const sluice_lamb *s)
