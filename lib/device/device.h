@@ -52,6 +52,12 @@ typedef struct {
 sluice_status slc_device_open(const char *name, slc_device **out);
 void slc_device_close(slc_device *device);
 slc_device_kind slc_device_get_kind(const slc_device *device);
+/* Whether work that a call has issued may still be under way when the call returns, and the host cannot touch the
+ * device's memory. Not so on the host. */
+static inline bool slc_device_runs_ahead(const slc_device *device)
+{
+    return slc_device_get_kind(device) != SLC_DEVICE_HOST;
+}
 /* Whether this build has the kind of device with this name, and what runs it: "cpu", "cuda", or "cuda (emulated)"; NULL
  * if the build lacks it. */
 const char *slc_device_describe(const char *name);

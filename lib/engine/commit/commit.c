@@ -5,6 +5,7 @@
 #include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/commit/job.h"
 #include "lib/engine/engine.h"
+#include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
@@ -159,7 +160,8 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     if (!status) status = slc_device_open(config->device, &rt->device);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
-    if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
+    if (!status && !slc_device_runs_ahead(rt->device)) status = slc_stream_create(rt->device, 1, &rt->updates);
+    if (!status) status = slc_lane_events_create(rt->device, SLC_LANE_PLACES, &rt->lanes.events);
     if (!status) status = set_optimizer(rt);
     if (status) {
         sluice_runtime_destroy(rt);
@@ -180,6 +182,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_engine_make_job(rt);
     if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
+    if (!status) status = slc_marks_create(rt, &rt->marks);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
         const slc_plan_request request = slc_engine_standing_request(rt);
@@ -214,6 +217,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_arena_destroy(rt->memory.arena);
     slc_plan_destroy(rt->current.plan);
     slc_measure_destroy(rt->measure);
+    slc_marks_destroy(rt->marks);
     slc_recording_destroy(rt->recording);
     slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);
@@ -221,8 +225,9 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);
     slc_norms_destroy(rt);
     if (rt->device) {
+        slc_lane_events_destroy(&rt->lanes.events);
         slc_stream_destroy(&rt->compute);
-        slc_stream_destroy(&rt->updates);
+        if (!slc_device_runs_ahead(rt->device)) slc_stream_destroy(&rt->updates);
         slc_device_close(rt->device);
     }
     free(rt->planning.strategy);

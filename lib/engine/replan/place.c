@@ -53,7 +53,7 @@ static sluice_status locate(sluice_runtime *rt)
         if (rt->current.plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agreement.item = i;
     rt->agreement.words = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
-    return status;
+    return status ? status : slc_words_place(rt);
 }
 
 /* Peers that get messages need to know where scratch is, so the arena is attached again when it has moved. */
@@ -63,6 +63,9 @@ static sluice_status attach(sluice_runtime *rt)
     if (rt->memory.attached && rt->memory.scratch == scratch) return SLUICE_OK;
     sluice_status status =
         slc_comm_attach(rt->comm, slc_arena_segment(rt->memory.arena), scratch, rt->job.scratch_bytes);
+    /* On a device that runs ahead updates and collectives share a stream, whose order the communication thread makes.
+     */
+    if (slc_device_runs_ahead(rt->device)) rt->updates = *slc_comm_stream(rt->comm);
     rt->memory.attached = !status;
     rt->memory.scratch = scratch;
     return status;
