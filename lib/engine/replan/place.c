@@ -123,6 +123,17 @@ static uint64_t most_bytes(const slc_job *job)
     return bytes + room_for(slc_reading_bytes(job));
 }
 
+/* Where all memory of a segment is present, it is as large as the budget lets plans be, or else as dp, which needs no
+ * schedule to save memory, with an eighth for the schedules that need more. */
+static uint64_t present_bytes(const sluice_runtime *rt, uint64_t most)
+{
+    const uint64_t reserved = rt->model.reserved_bytes, budget = rt->current.budget_bytes, dp = rt->planning.dp_bytes;
+    const uint64_t plan = rt->current.plan->arena_bytes, free = dp > plan ? dp : plan;
+    uint64_t bytes = budget > reserved ? budget - reserved : free + free / 8;
+    if (bytes > most) bytes = most;
+    return bytes < plan ? plan : bytes;
+}
+
 sluice_status slc_engine_make_arena(sluice_runtime *rt)
 {
     uint64_t bytes = most_bytes(&rt->job);
@@ -131,6 +142,7 @@ sluice_status slc_engine_make_arena(sluice_runtime *rt)
         slc_job_set_phase(&job, &rt->onebit.phases[p]);
         if (most_bytes(&job) > bytes) bytes = most_bytes(&job);
     }
+    if (slc_device_runs_ahead(rt->device)) bytes = present_bytes(rt, bytes);
     if (bytes < rt->current.plan->arena_bytes) bytes = rt->current.plan->arena_bytes;
     rt->memory.rss_commit_bytes = slc_rss_bytes(NULL);
     sluice_status status = slc_arena_create(rt->device, bytes, rt->model.reserved_bytes, &rt->memory.arena);
