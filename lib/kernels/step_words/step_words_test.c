@@ -249,7 +249,7 @@ static void norms_are_the_hosts(void **state)
             double *norms = test_bytes((count + 1) * sizeof *norms);
             norms[count] = -5;
             assert_int_equal(slc_step_words_agree(&stream, words, 0, true, count, norms_each, maxima_each,
-                                                  (const int64_t(*)[SLC_NORM_BINS])bins, norms),
+                                                  bins, norms),
                              SLUICE_OK);
             for (uint32_t i = 0; i < count; i++)
                 if (i % each < norms_each)
