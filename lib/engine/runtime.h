@@ -68,6 +68,7 @@ struct sluice_runtime {
     slc_step_state steps[2];
 
     struct slc_measure *measure; /* measure/measure.h */
+    slc_pinned progress;         /* step/progress.h */
     struct slc_marks *marks;     /* measure/marks.h; NULL on a device that does not run ahead */
     slc_recording *recording;    /* NULL: off */
     struct slc_check *check;     /* check/check.h; NULL: off */

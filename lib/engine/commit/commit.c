@@ -11,6 +11,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/progress.h"
 #include "lib/optim/create.h"
 
 #include <math.h>
@@ -183,6 +184,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_marks_create(rt, &rt->marks);
+    if (!status) status = slc_progress_create(rt);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
         const slc_plan_request request = slc_engine_standing_request(rt);
@@ -203,6 +205,9 @@ static void stop_operations(sluice_runtime *rt)
         slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
     else if (!idle && !sluice_world_check(rt->world))
         (void)slc_comm_wait(rt->comm, rt->lanes.next_operation);
+    /* What is issued still uses the arena; a device that has failed answers at once. */
+    (void)slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    (void)slc_stream_synchronize(&rt->compute);
     slc_comm_attach(rt->comm, NULL, NULL, 0);
 }
 
@@ -218,6 +223,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_plan_destroy(rt->current.plan);
     slc_measure_destroy(rt->measure);
     slc_marks_destroy(rt->marks);
+    slc_pinned_destroy(&rt->progress);
     slc_recording_destroy(rt->recording);
     slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);

@@ -10,6 +10,7 @@
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/rows/look_up.h"
+#include "lib/engine/step/progress.h"
 #include "lib/engine/runtime.h"
 
 #include <stdio.h>
@@ -372,7 +373,8 @@ void slc_pass_recomputed(sluice_runtime *rt, slc_pass *pass)
 
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
 {
-    sluice_status status = close_item(rt, pass, pass->slots[rt->at.cursor]);
+    sluice_status status = slc_progress_note(rt, pass);
+    if (!status) status = close_item(rt, pass, pass->slots[rt->at.cursor]);
     rt->at.cursor += !status;
     return status;
 }
