@@ -130,7 +130,7 @@ typedef struct {
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
     uint32_t threads;       /* compute threads of this rank; 0: one */
-    const char *device;     /* "cpu" */
+    const char *device;     /* "cpu"; in a build that has it "cuda", for a world of one rank */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
@@ -517,6 +517,11 @@ SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
 /* The stream that the binary's kernels belong on; valid as long as the runtime. Kernels of Sluice take it, as the
  * bundled models' do. On "cpu" it runs everything at once, and a binary with kernels of its own does not need it. */
 SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
+/* What the device's own interface calls the stream: a cudaStream_t on "cuda", NULL on "cpu". A binary launches its
+ * kernels on it between a slot's begin and end. All addresses that the runtime gives are device memory there; the
+ * runtime has launched what fills them, and later launches what uses them, so that nothing has to be waited for. The
+ * GPU is the current one of the thread that calls. */
+SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
  * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), IO (rank

@@ -87,6 +87,9 @@ void slc_pinned_destroy(slc_pinned *pinned);
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
 void slc_stream_destroy(sluice_stream *stream);
 sluice_status slc_stream_synchronize(sluice_stream *stream);
+/* The device's own name for the stream, a cudaStream_t on a GPU, which becomes the calling thread's current one; NULL
+ * on the host. */
+void *slc_stream_native(const sluice_stream *stream);
 
 /* All run in stream order. Pointers may be of this device or of the host; where the device is a GPU, memory of the host
  * is pinned. The ends of a copy do not overlap, those of a move may. */

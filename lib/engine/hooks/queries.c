@@ -34,6 +34,11 @@ sluice_stream *sluice_runtime_stream(const sluice_runtime *rt)
     return (sluice_stream *)&rt->compute;
 }
 
+void *sluice_stream_native(const sluice_stream *stream)
+{
+    return stream ? slc_stream_native(stream) : NULL;
+}
+
 bool sluice_layer_recomputes(const sluice_layer *layer)
 {
     return layer && layer->rt->committed && layer->rt->current.plan->recompute[layer->index];
