@@ -70,6 +70,7 @@ typedef struct {
      * `norms` as update gets them: after all updates of the step before and before this one's. Not where the step is
      * skipped. */
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
+    bool on_stream;
 } sluice_optimizer;
 
 /* The settings that follow lie inside sluice_config and cannot grow: a further one becomes a field of the config. */
