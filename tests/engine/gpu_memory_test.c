@@ -110,10 +110,9 @@ static void make(model *m, const char *device, const char *strategy, sluice_dtyp
 /* A frozen parameter may lie in bf16 alone, so its content has few bits. */
 static float content(uint64_t seed, uint32_t param, uint32_t array, uint64_t element)
 {
-    uint32_t block[4];
-    slc_random_block(seed, param * ARRAYS + array, element / 4, block);
-    return (float)(int32_t)block[element % 4] * (is_frozen(param) ? 0 : 0x1p-31f) +
-           (float)(block[element % 4] >> 25) * 0x1p-4f;
+    uint32_t x = (uint32_t)(element * 40503 + seed * 97 + param * ARRAYS + array) * 2654435761u;
+    x ^= x >> 15;
+    return is_frozen(param) ? (float)(x >> 25) : (float)(int32_t)(x * 2246822519u) * 0x1p-31f;
 }
 
 static sluice_status transfer(model *m, uint32_t p, uint32_t array, uint64_t first, uint64_t count, float *data,
@@ -170,9 +169,9 @@ static void need_gpu(void)
 
 static void ranges_are_written(model *m, uint64_t seed)
 {
-    for (int round = 0; round < 20; round++) {
+    for (uint32_t round = 0; round < test_rounds(20); round++) {
         uint32_t block[4];
-        slc_random_block(seed, 77, (uint64_t)round, block);
+        slc_random_block(seed, 77, round, block);
         const uint32_t p = block[0] % PARAMS, array = is_frozen(p) ? 0 : block[1] % ARRAYS;
         const uint64_t first = block[2] % counts[p], count = block[3] % (counts[p] - first) + 1;
         assert_int_equal(transfer(m, p, array, 0, counts[p], values, false), SLUICE_OK);
