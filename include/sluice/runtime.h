@@ -189,8 +189,9 @@ static inline void sluice_config_init(sluice_config *config)
 /* Makes a runtime of this rank on `world`, without a layer. Local; the caller destroys *out before the world. `config`
  * is copied. Errors: ARGUMENT (a field that holds no value of its kind, or is out of its range; no optimizer of this
  * name; settings of the optimizer; the strategy onebit without a compressed optimizer; a setting SLUICE_... that cannot
- * be read), UNSUPPORTED (the device is not in this build; clip with an optimizer that measures norms; a compressed
- * optimizer with accumulate each). Names of strategies and schedules are looked up at commit. */
+ * be read), UNSUPPORTED (the device is not in this build, or cannot do what the other fields or the world ask; clip
+ * with an optimizer that measures norms; a compressed optimizer with accumulate each). Names of strategies and
+ * schedules are looked up at commit. */
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
 /* Ends the runtime and frees all that it handed out. NULL is allowed, and so are all times, inside a step too, and a
  * runtime or world that has failed. Local; operations in flight end, or are dropped inside a step. */
@@ -504,6 +505,10 @@ typedef struct {
      * all of them; what they take when packed alone, by the packer that packs the plan; and what no packing is below,
      * the largest live set over slots and the operations inside them. */
     uint64_t activation_sum_bytes, activation_packed_bytes, activation_bound_bytes;
+
+    /* Memory of the host, outside of the budget, through which the runtime copies to and from a device whose memory the
+     * host cannot touch; 0 on "cpu". */
+    uint64_t pinned_bytes;
 } sluice_memory_report;
 
 /* After commit, at any time. Local. */
@@ -522,6 +527,9 @@ SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
  * runtime has launched what fills them, and later launches what uses them, so that nothing has to be waited for. The
  * GPU is the current one of the thread that calls. */
 SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
+/* What the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is emulated on the host. A constant.
+ * Local. */
+SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
  * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), IO (rank

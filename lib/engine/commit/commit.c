@@ -3,6 +3,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
+#include "lib/engine/commit/device.h"
 #include "lib/engine/commit/job.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/marks.h"
@@ -111,6 +112,7 @@ static sluice_status set_optimizer(sluice_runtime *rt)
     sluice_status status =
         slc_sized_read("sluice_optimizer", NULL, rt->config.optimizer, sizeof rt->optimizer, &rt->optimizer);
     if (!status) status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
+    if (!status) status = slc_engine_check_optimizer_device(rt);
     if (!status && !strcmp(rt->planning.strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
@@ -158,7 +160,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
     if (!status) status = slc_engine_updates(config->updates, &rt->planning.updates);
-    if (!status) status = slc_device_open(config->device, &rt->device);
+    if (!status) status = slc_engine_open_device(rt);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
     if (!status && !slc_device_runs_ahead(rt->device)) status = slc_stream_create(rt->device, 1, &rt->updates);
@@ -220,6 +222,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->memory.arena);
+    slc_bounce_destroy(&rt->memory.bounce);
     slc_plan_destroy(rt->current.plan);
     slc_measure_destroy(rt->measure);
     slc_marks_destroy(rt->marks);

@@ -16,19 +16,11 @@ sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *req
     return slc_engine_least_budget(rt, &request->budget_bytes);
 }
 
-/* Where no budget was given and the arena is only as large as it was made, that is the budget. */
-static uint64_t standing_budget(const sluice_runtime *rt)
-{
-    if (rt->current.budget_bytes || !rt->memory.arena || !slc_device_runs_ahead(rt->device))
-        return rt->current.budget_bytes;
-    return slc_arena_segment(rt->memory.arena)->bytes + rt->model.reserved_bytes;
-}
-
 slc_plan_request slc_engine_standing_request(const sluice_runtime *rt)
 {
     return (slc_plan_request){.strategy = rt->planning.strategy_now ? rt->planning.strategy_now : rt->planning.strategy,
                               .schedule = rt->planning.schedule_now ? rt->planning.schedule_now : rt->planning.schedule,
-                              .budget_bytes = standing_budget(rt)};
+                              .budget_bytes = rt->current.budget_bytes};
 }
 
 /* None of the layers that can recompute does, all do, or those that the planner chooses. */
