@@ -3,6 +3,7 @@
 #include "ilp/slot_model.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
+#include "lib/kernels/gemm/gemm.h"
 #include "lib/kernels/isa.h"
 #include "lib/plan/request.h"
 #include "lib/sluice/settings.h"
@@ -15,9 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#if defined(SLUICE_HAVE_DNNL)
-#include "lib/kernels/gemm/gemm.h"
-enum { HAVE_MODELS = 1 };
+/* Names oneDNN's code for products of each type on the host; "none" in a build without oneDNN. */
 static json_t *gemm(void)
 {
     json_t *paths = json_object();
@@ -29,13 +28,6 @@ static json_t *gemm(void)
     }
     return paths;
 }
-#else
-enum { HAVE_MODELS = 0 };
-static json_t *gemm(void)
-{
-    return json_object();
-}
-#endif
 
 typedef struct {
     bool json, settings;
@@ -114,7 +106,7 @@ static json_t *collect(void)
 {
     return json_pack("{s:s, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
                      transports(), "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
-                     (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", HAVE_MODELS, "gemm", gemm(),
+                     (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", 1, "gemm", gemm(),
                      "launcher", launcher());
 }
 

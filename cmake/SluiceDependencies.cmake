@@ -39,7 +39,7 @@ if(DNNL_INCLUDE AND DNNL_LIBRARY)
     set(SLUICE_HAVE_DNNL ON)
 else()
     set(SLUICE_HAVE_DNNL OFF)
-    message(STATUS "oneDNN not found (libdnnl-dev): lib/model and the commands that train are left out")
+    message(STATUS "oneDNN not found (libdnnl-dev): models train on --device cuda alone")
 endif()
 
 find_package(ZLIB)

@@ -2,6 +2,7 @@
 #include "bench/perf/compute_loop.h"
 
 #include "lib/base/status.h"
+#include "lib/kernels/gemm/gemm.h"
 
 #include <stdlib.h>
 
@@ -11,9 +12,6 @@ double slc_compute_loop_step_flop(void)
 {
     return 2.0 * SIDE * SIDE * SIDE;
 }
-
-#if SLUICE_HAVE_DNNL
-#include "lib/kernels/gemm/gemm.h"
 
 enum { LINE = 64 };
 static const slc_gemm_shape shape = {.transpose_b = true, .m = SIDE, .n = SIDE, .k = SIDE};
@@ -73,24 +71,3 @@ void slc_compute_loop_close(slc_compute_loop *loop)
     free(loop->workspace);
     free(loop);
 }
-
-#else
-
-sluice_status slc_compute_loop_open(slc_device *device, slc_compute_loop **out)
-{
-    (void)device, (void)out;
-    return slc_error(SLUICE_ERR_UNSUPPORTED, "--beside computes with oneDNN, which this build lacks");
-}
-
-sluice_status slc_compute_loop_step(slc_compute_loop *loop)
-{
-    (void)loop;
-    return SLUICE_OK;
-}
-
-void slc_compute_loop_close(slc_compute_loop *loop)
-{
-    (void)loop;
-}
-
-#endif

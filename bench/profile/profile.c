@@ -3,14 +3,9 @@
 #include "bench/cli/command.h"
 #include "bench/cli/number.h"
 #include "bench/plan/profile_table.h"
+#include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
-
-#ifdef SLUICE_HAVE_DNNL
-#include "bench/train/measure_profile.h"
-#else
-#include <argp.h>
-#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +14,7 @@ enum { MEASURED_STEPS = 8 };
 enum { KEY_OUTPUT = 'o', KEY_MADE = 512, KEY_CLUSTER, KEY_WORLD, KEY_EFFICIENCY };
 
 typedef struct {
-#ifdef SLUICE_HAVE_DNNL
     slc_training_options training;
-#else
-    struct {
-        uint64_t batch, context, micro_batches;
-        const char *precision, *wire, *lossy, *tied; /* NULL: this build does not have the options */
-    } training;
-#endif
     const char *path, *cluster;
     slc_made_options made;
 } profile_options;
@@ -44,11 +32,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     profile_options *o = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-#ifdef SLUICE_HAVE_DNNL
-        state->child_inputs[0] = &o->training;
-#endif
-        return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->training; return 0;
     case KEY_OUTPUT: o->path = text; return 0;
     case KEY_MADE: o->made.model = text; return 0;
     case KEY_CLUSTER: o->cluster = text; return 0;
@@ -106,33 +90,17 @@ static int make_and_write(profile_options *o)
 
 /* ---- Measured ---- */
 
-#ifdef SLUICE_HAVE_DNNL
 static int measure_profile(profile_options *o, char *const *args)
 {
     /* The default of `train` is the length of a run; for medians a few steps are enough. */
     if (!slc_training_option_given(&o->training, "steps")) o->training.steps = MEASURED_STEPS;
     return slc_training_profile(&o->training, o->path, args);
 }
-#else
-static int measure_profile(profile_options *o, char *const *args)
-{
-    (void)o;
-    (void)args;
-    fprintf(stderr, "sluice profile: this build has no model to measure with (it was built without oneDNN); use --made "
-                    "MODEL --cluster NAME\n");
-    return EXIT_USAGE;
-}
-#endif
 
 static int run_profile(int argc, char **argv)
 {
     profile_options options = {.path = "profile.json"};
-#ifdef SLUICE_HAVE_DNNL
     const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
-#else
-    const struct argp_child children[] = {{0}};
-    options.training.batch = 4;
-#endif
     const struct argp parser = {
         .options = rows,
         .parser = parse_option,

@@ -158,13 +158,13 @@ static uint64_t first_sequence(const training *t, uint64_t micro_batch)
 }
 
 /* Micro-batch number `index` of this run. */
-static sluice_status micro_batch(training *t, uint64_t index, double *loss)
+static sluice_status micro_batch(training *t, uint64_t index)
 {
     sluice_batch batch;
     sluice_status status =
         slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), &batch);
     if (!status) status = sluice_model_forward(t->model, &batch);
-    if (!status) status = sluice_model_backward(t->model, loss);
+    if (!status) status = sluice_model_backward(t->model, NULL);
     return status;
 }
 
@@ -173,7 +173,7 @@ static double learning_rate(const slc_training_options *o, uint64_t step)
     return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
 }
 
-/* The step's loss is this rank's sum until agree_on_step has joined those of all ranks. `exchange`: the step leaves
+/* The step's loss is this rank's mean until agree_on_step has joined those of all ranks. `exchange`: the step leaves
  * equal weights on all ranks. */
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
@@ -183,12 +183,10 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);
-    for (uint64_t m = 0; !status && m < o->micro_batches; m++) {
-        double loss = 0;
-        status = micro_batch(t, (step - t->begun.steps + t->repeats) * o->micro_batches + m, &loss);
-        out->loss += loss;
-    }
+    for (uint64_t m = 0; !status && m < o->micro_batches; m++)
+        status = micro_batch(t, (step - t->begun.steps + t->repeats) * o->micro_batches + m);
     if (!status) status = sluice_step_end(t->rt, &report);
+    if (!status) status = sluice_model_loss(t->model, &out->loss);
     if (status) return status;
     out->exposed_s = report.exposed_s;
     out->gradient_norm = report.gradient_norm;
@@ -201,13 +199,14 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     return SLUICE_OK;
 }
 
-/* *stop is never reset. */
+/* Ranks add up sums over micro-batches, which are rounded once less than means. *stop is never reset. */
 static sluice_status agree_on_step(training *t, slc_training_step *step, bool *stop)
 {
     bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
-    double values[2] = {step->loss, asked};
+    const double micro_batches = (double)t->options->micro_batches;
+    double values[2] = {step->loss * micro_batches, asked};
     sluice_status status = sluice_world_all_reduce(t->world, values, 2);
-    step->loss = values[0] / (double)(t->ranks * t->options->micro_batches);
+    if (t->ranks > 1) step->loss = values[0] / ((double)t->ranks * micro_batches);
     *stop |= values[1] > 0;
     return status;
 }

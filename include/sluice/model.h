@@ -1,5 +1,5 @@
 /* Bundled models: GPT-2, BERT, ViT and BEiT. Each is a client of the hook API, as a user's own program is: it registers
- * its layers on a runtime and computes between the hooks. Built only where oneDNN is found.
+ * its layers on a runtime and computes between the hooks. On the device "cpu", matrix products are oneDNN's.
  *
  *   gpt2  Radford et al., "Language models are unsupervised multitask learners", 2019: GPT2LMHeadModel
  *   bert  Devlin et al., arXiv 1810.04805: BertForMaskedLM, BertForSequenceClassification
@@ -97,8 +97,8 @@ typedef struct {
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
  * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length or precision; what registration
- * refuses, as a layer name that is there already), ORDER (after commit). After an error the runtime may hold some of
- * the layers and can only be destroyed. */
+ * refuses, as a layer name that is there already), ORDER (after commit), UNSUPPORTED ("cpu" in a build without oneDNN;
+ * "cuda" without cublasLt). After an error the runtime may hold some of the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
@@ -132,7 +132,7 @@ SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path
  * sluice_param_read. */
 SLUICE_API sluice_status sluice_model_save(sluice_model *model, const char *folder);
 
-/* A micro-batch in host memory, row-major; read before the call returns. */
+/* A micro-batch in host memory, row-major; read before the call returns, on every device. */
 typedef struct {
     size_t struct_size;            /* of this struct; SLUICE_INIT sets it */
     const int32_t *tokens;         /* gpt2, bert: batch x length, each below the vocabulary */
@@ -149,8 +149,15 @@ typedef struct {
  * as sluice_forward_begin; what `check` returned (below). */
 SLUICE_API sluice_status sluice_model_forward(sluice_model *model, const sluice_batch *batch);
 /* Adds the gradient of the mean loss over this micro-batch's targets (cross-entropy, in nats) and gives that loss, of
- * this rank. Errors: as sluice_backward_begin; what `check` returned. */
+ * this rank, for which it waits. loss NULL: it does not wait for the device, which may be at work when it returns.
+ * Errors: as sluice_backward_begin; what `check` returned; SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss);
+/* The mean of the losses of this rank's micro-batches that went through sluice_model_backward in this step: of all
+ * since the number of updates changed, or since the first sluice_model_forward behind the last call of this function,
+ * whichever was later, so that one call a step gives that step's, a skipped one's too. Waits for them. May be called,
+ * more than once, from a backward on until the next sluice_model_forward, also after sluice_step_end, when there is
+ * nothing left to wait for. Errors: ORDER (at another time), SYSTEM (the device failed). */
+SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
  * often. *loss: this rank's mean over the targets; NaN where `targets` is NULL. logits: NULL or fp32, host memory:

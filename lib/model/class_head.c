@@ -4,6 +4,7 @@
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/pool/pool.h"
+#include "lib/model/logits.h"
 #include "lib/model/operations.h"
 
 /* All live within a slot and have one row for each sequence. */
@@ -28,7 +29,7 @@ void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
     uint64_t rows = m->batch, vector = slc_layer_bytes(layer, rows * c->channels);
     const slc_layer_tensor table[TENSORS] = {
         [SLC_TARGETS] = {"targets", rows * sizeof(int32_t), .kept = true},
-        [LOGITS] = {"logits", rows * c->classes * sizeof(float), .kept = false},
+        [LOGITS] = {"logits", rows * slc_logits_stride(m, c->classes) * sizeof(float), .kept = false},
         [POOLED] = {"pooled", vector, .kept = false},
         [DENSE] = {"dense", c->family == SLUICE_BERT ? vector : 0, .kept = false},
         [ANSWER] = {"answer", vector, .kept = false},
@@ -127,7 +128,8 @@ static sluice_status make_logits(slc_layer_run *slot)
         status = slc_op_norm(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
     }
     if (!status) status = drop(slot, ANSWER);
-    return status ? status : slc_op_dense(slot, &d, SLC_ALL(ANSWER), SLC_ALL(LOGITS), none);
+    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
+    return status ? status : slc_op_dense(slot, &d, SLC_ALL(ANSWER), logits, none);
 }
 
 static sluice_status make_losses(slc_layer_run *slot, float scale)
@@ -137,18 +139,19 @@ static sluice_status make_losses(slc_layer_run *slot, float scale)
     float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
     const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
-    sluice_status status =
-        slc_cross_entropy(m->stream, m->batch, m->config.classes, logits, slot->layer->dtype, targets, scale, losses);
-    return status ? status : slc_copy(m->stream, m->host_losses, losses, m->batch * sizeof *losses);
+    uint64_t classes = m->config.classes;
+    sluice_status status = slc_cross_entropy(m->stream, m->batch, classes, slc_logits_stride(m, classes), logits,
+                                             slot->layer->dtype, targets, scale, losses);
+    return status ? status : slc_copy(m->stream, m->memory->losses, losses, m->batch * sizeof *losses);
 }
 
 static sluice_status give_logits(slc_layer_run *slot)
 {
     slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
+    sluice_model *m = slot->m;
     const float *logits = slc_layer_run_tensor(slot, LOGITS);
     if (slot->scan || !m->host_logits) return SLUICE_OK;
-    return slc_copy(m->stream, m->host_logits, logits, (uint64_t)m->batch * m->config.classes * sizeof *logits);
+    return slc_logits_give(m, logits, m->batch, m->config.classes, m->host_logits);
 }
 
 sluice_status slc_class_head_forward(slc_layer_run *slot)
@@ -156,18 +159,19 @@ sluice_status slc_class_head_forward(slc_layer_run *slot)
     sluice_status status = slc_op_take_input(slot);
     if (!status) status = make_logits(slot);
     if (!status) status = give_logits(slot);
-    if (!status && (slot->scan || slot->m->target_count)) status = make_losses(slot, 0);
+    if (!status && (slot->scan || slot->m->memory->target_count)) status = make_losses(slot, 0);
     return status;
 }
 
 sluice_status slc_class_head_backward(slc_layer_run *slot)
 {
     slc_dense d = classifier(slot), p = pooler(slot);
-    uint64_t stride = d.outputs * (sizeof(float) / sluice_dtype_bytes(slot->layer->dtype));
+    uint64_t each = sizeof(float) / sluice_dtype_bytes(slot->layer->dtype);
+    uint64_t stride = slc_logits_stride(slot->m, d.outputs) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
     sluice_status status = slc_op_take_input(slot);
     if (!status) status = make_logits(slot);
-    if (!status) status = make_losses(slot, slot->scan ? 1 : (float)(1.0 / (double)slot->m->target_count));
+    if (!status) status = make_losses(slot, slot->scan ? 1 : (float)(1.0 / (double)slot->m->memory->target_count));
     if (!status) status = slc_op_dense_params(slot, &d, SLC_ALL(ANSWER), dlogits);
     if (!status) status = slc_op_dense_input(slot, &d, dlogits, SLC_ALL(DANSWER), false, none);
     if (!status) status = drop(slot, DANSWER);

@@ -11,11 +11,14 @@ enum {
     /* kept tensors */
     PLACES = SLC_OWN_TENSORS, /* where the tokens' rows lie */
     TYPES,
+    PLACE_ORDER, /* GPU only: places in the order of their rows, and of their types */
+    TYPE_ORDER,
     COLUMNS, /* unfolded patches */
     MASKED,
     SUM, /* BERT only: the input of the norm */
     SUM_STATS,
     /* tensors inside a slot */
+    PIXELS,    /* GPU only: its kernels read no memory of the host */
     PROJECTED, /* patches times the matrix */
     DPROJECTED,
     DSUM,
@@ -40,10 +43,13 @@ void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
     const slc_layer_tensor table[TENSORS] = {
         [PLACES] = {"tokens", sees ? 0 : m->rows * sizeof(int32_t), .kept = true},
         [TYPES] = {"types", c->types ? m->rows * sizeof(int32_t) : 0, .kept = true},
+        [PLACE_ORDER] = {"order of tokens", m->apart && !sees ? m->rows * sizeof(uint32_t) : 0, .kept = true},
+        [TYPE_ORDER] = {"order of types", m->apart && c->types ? m->rows * sizeof(uint32_t) : 0, .kept = true},
         [COLUMNS] = {"patches", sees ? slc_layer_bytes(layer, patches * patch_elements(c)) : 0, .kept = true},
         [MASKED] = {"masked patches", c->mask_token ? patches : 0, .kept = true},
         [SUM] = {"sum", norm ? vector : 0, .kept = true},
         [SUM_STATS] = {"sum stats", norm ? 2 * m->rows * sizeof(float) : 0, .kept = true},
+        [PIXELS] = {"pixels", m->apart && sees ? slc_model_pixels(m) * sizeof(float) : 0, .kept = false},
         [PROJECTED] = {"projected", sees ? projected : 0, .kept = false},
         [DPROJECTED] = {"d projected", sees ? projected : 0, .kept = false},
         [DSUM] = {"d sum", norm ? vector : 0, .kept = false},
@@ -58,6 +64,12 @@ static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
     return slc_op_dropout(slot, DROPOUT_OUTPUT, tensor, (uint64_t)m->tokens * m->config.channels);
 }
 
+/* NULL if the layer has no such tensor. */
+static void *tensor_if_any(slc_layer_run *slot, uint32_t tensor)
+{
+    return slc_layer_run_tensor(slot, slot->layer->tensors[tensor].bytes ? tensor : SLC_NO_TENSOR);
+}
+
 /* ---- Text ---- */
 
 /* Keeps the micro-batch for backward and for the blocks. */
@@ -65,18 +77,19 @@ static sluice_status take_text(slc_layer_run *slot)
 {
     slc_layer_run_next(slot);
     sluice_model *m = slot->m;
-    int32_t *places = slc_layer_run_tensor(slot, PLACES);
-    int32_t *types = slc_layer_run_tensor(slot, slot->layer->tensors[TYPES].bytes ? TYPES : SLC_NO_TENSOR);
+    int32_t *places = slc_layer_run_tensor(slot, PLACES), *types = tensor_if_any(slot, TYPES);
+    uint32_t *place_order = tensor_if_any(slot, PLACE_ORDER), *type_order = tensor_if_any(slot, TYPE_ORDER);
     if (slot->scan) return SLUICE_OK;
-    const sluice_batch *given = m->given;
-    sluice_status status =
-        slc_copy(m->stream, places, m->look_up ? m->host_places : given->tokens, m->rows * sizeof *places);
-    if (!status && types && given->types)
-        status = slc_copy(m->stream, types, given->types, m->rows * sizeof *types);
+    const uint64_t bytes = m->rows * sizeof *places;
+    sluice_status status = slc_copy(m->stream, places, m->in.places, bytes);
+    if (!status && types && m->in.types)
+        status = slc_copy(m->stream, types, m->in.types, bytes);
     else if (!status && types)
-        status = slc_fill_zero(m->stream, types, m->rows * sizeof *types);
+        status = slc_fill_zero(m->stream, types, bytes);
+    if (!status && place_order) status = slc_copy(m->stream, place_order, m->in.place_order, bytes);
+    if (!status && type_order) status = slc_copy(m->stream, type_order, m->in.type_order, bytes);
     if (!status && m->masked)
-        status = slc_copy(m->stream, sluice_activation_data(m->mask), given->attention_mask, m->rows);
+        status = slc_copy(m->stream, sluice_activation_data(m->mask), m->in.attention_mask, m->rows);
     return status;
 }
 
@@ -106,6 +119,7 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
     bool typed = params[SLC_TYPE_TABLE] != NULL;
     const int32_t *places = slc_layer_run_tensor(slot, PLACES),
                   *types = slc_layer_run_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
+    const uint32_t *place_order = tensor_if_any(slot, PLACE_ORDER), *type_order = tensor_if_any(slot, TYPE_ORDER);
     const void *from = slc_layer_run_tensor(slot, dout);
     void *scratch = slc_layer_run_scratch(
         slot, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
@@ -113,7 +127,10 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
                                                .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
                                                .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
-                                               .padding = m->config.family == SLUICE_BERT ? &m->padding_place : NULL};
+                                               .padded = m->config.family == SLUICE_BERT && m->padding_place >= 0,
+                                               .padding = m->padding_place,
+                                               .token_order = place_order,
+                                               .type_order = type_order};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
     return slc_embedding_backward(m->stream, slot->layer->dtype, slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
                                   m->batch, m->tokens, m->config.channels, places, types, from, &gradients, scratch);
@@ -153,19 +170,21 @@ static sluice_status take_images(slc_layer_run *slot)
     slc_layer_run_next(slot);
     sluice_model *m = slot->m;
     const sluice_model_config *c = &m->config;
-    bool masks = slot->layer->tensors[MASKED].bytes > 0;
-    void *columns = slc_layer_run_tensor(slot, COLUMNS),
-         *masked = slc_layer_run_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
+    void *columns = slc_layer_run_tensor(slot, COLUMNS), *masked = tensor_if_any(slot, MASKED);
+    float *placed = tensor_if_any(slot, PIXELS);
     if (slot->scan) return SLUICE_OK;
     const slc_patch_shape shape = {.batch = m->batch,
                                    .image_channels = c->image_channels,
                                    .height = c->image_size,
                                    .width = c->image_size,
                                    .patch = c->patch_size};
-    sluice_status status = slc_patches_unfold(m->stream, slot->layer->dtype, &shape, m->given->pixels, columns);
+    sluice_status status = SLUICE_OK;
+    if (placed) status = slc_copy(m->stream, placed, m->in.pixels, slc_model_pixels(m) * sizeof *placed);
+    if (!status)
+        status = slc_patches_unfold(m->stream, slot->layer->dtype, &shape, placed ? placed : m->in.pixels, columns);
     uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
-    if (!status && masked && m->given->masked_patches)
-        status = slc_copy(m->stream, masked, m->given->masked_patches, patches);
+    if (!status && masked && m->in.masked_patches)
+        status = slc_copy(m->stream, masked, m->in.masked_patches, patches);
     else if (!status && masked)
         status = slc_fill_zero(m->stream, masked, patches);
     return status;

@@ -310,12 +310,76 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     test_model_destroy(&t);
 }
 
+/* Runs a micro-batch without waiting for its loss, with arrays that the caller uses for something else as soon as
+ * sluice_model_forward has returned. */
+static void run_and_overwrite(test_model *model, const text *t, uint32_t micro_batch)
+{
+    const uint64_t bytes = t->rows * sizeof *t->tokens;
+    int32_t *tokens = malloc(bytes), *targets = malloc(bytes);
+    double loss;
+    assert_true(tokens && targets);
+    memcpy(tokens, t->tokens + micro_batch * t->rows, bytes);
+    memcpy(targets, t->targets + micro_batch * t->rows, bytes);
+    must(forward(model, tokens, targets));
+    memset(tokens, 0xff, bytes);
+    memset(targets, 0, bytes);
+    assert_int_equal(sluice_model_loss(model->model, &loss), SLUICE_ERR_ORDER);
+    must(sluice_model_backward(model->model, NULL));
+    free(targets);
+    free(tokens);
+}
+
+static double loss_of(test_model *model)
+{
+    double loss = NAN;
+    must(sluice_model_loss(model->model, &loss));
+    return loss;
+}
+
+static void the_loss_of_a_step_is_the_mean_of_its_micro_batches(void **state)
+{
+    (void)state;
+    const shape s = {GPT2(1, 16, 2, 8, 31), 2, 5, 3, 1};
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
+    text t = random_text(&s);
+    test_model model =
+        test_model_create(&s.config, s.batch, s.length, s.micro_batches, s.threads, SLUICE_RECOMPUTE_NONE);
+    double loss, each[3], *values = random_values(&s, model.rt);
+    assert_int_equal(sluice_model_loss(model.model, &loss), SLUICE_ERR_ORDER);
+    const double mean = train_step(&s, &t, &model);
+    assert_true(loss_of(&model) == mean);
+    for (uint32_t step = 0; step < 2; step++) {
+        must(sluice_step_begin(model.rt, &options));
+        for (uint32_t m = 0; m < s.micro_batches; m++) run_and_overwrite(&model, &t, m);
+        assert_true(loss_of(&model) == mean);
+        must(sluice_step_end(model.rt, NULL));
+        assert_true(loss_of(&model) == mean);
+        must(evaluate(&model, t.tokens, t.targets, &loss, NULL));
+        assert_true(loss_of(&model) == mean);
+    }
+    /* asked for behind each micro-batch, it is that one's */
+    must(sluice_step_begin(model.rt, &options));
+    for (uint32_t m = 0; m < s.micro_batches; m++) {
+        run_and_overwrite(&model, &t, m);
+        each[m] = loss_of(&model);
+    }
+    assert_true((each[0] + each[1] + each[2]) / 3 == mean);
+    must(sluice_step_end(model.rt, NULL));
+    test_model_destroy(&model);
+    free(values);
+    free_text(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_agree),        cmocka_unit_test(recomputing_changes_no_bit),
-        cmocka_unit_test(evaluation_agrees),      cmocka_unit_test(first_values_are_gpt2s),
-        cmocka_unit_test(bad_shapes_are_refused), cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
+        cmocka_unit_test(gradients_agree),
+        cmocka_unit_test(recomputing_changes_no_bit),
+        cmocka_unit_test(evaluation_agrees),
+        cmocka_unit_test(first_values_are_gpt2s),
+        cmocka_unit_test(bad_shapes_are_refused),
+        cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
+        cmocka_unit_test(the_loss_of_a_step_is_the_mean_of_its_micro_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

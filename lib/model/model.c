@@ -5,6 +5,7 @@
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
+#include "lib/model/micro_batch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -241,11 +242,12 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
     return SLUICE_OK;
 }
 
-/* Reserves the memory that GEMM allocates for itself if the processor lacks AVX-512; else GEMM uses only the layers'
- * scratch. */
+/* Reserves the memory that GEMM allocates for itself on a host whose processor lacks AVX-512; else GEMM uses only the
+ * layers' scratch. */
 static sluice_status reserve_for_products(sluice_model *m)
 {
     bool own = false;
+    if (m->apart) return SLUICE_OK;
     for (uint32_t i = 0; i < m->layer_count; i++) {
         bool widened, allocates;
         const char *name;
@@ -257,14 +259,6 @@ static sluice_status reserve_for_products(sluice_model *m)
     return sluice_runtime_reserve(m->rt, "GEMM's own buffers", (uint64_t)SLC_GEMM_OWN_BYTES * m->stream->threads);
 }
 
-static sluice_status add_places(sluice_model *m)
-{
-    if (!m->look_up) return SLUICE_OK;
-    m->host_places = calloc(m->rows, sizeof *m->host_places);
-    if (!m->host_places) return slc_error(SLUICE_ERR_MEMORY, "%llu tokens", (unsigned long long)m->rows);
-    return sluice_runtime_reserve(m->rt, "places of tokens", m->rows * sizeof *m->host_places);
-}
-
 static sluice_status register_model(sluice_model *m, const char *precision)
 {
     sluice_status status = add_layers(m, precision);
@@ -272,11 +266,7 @@ static sluice_status register_model(sluice_model *m, const char *precision)
     if (!status) status = take_types(m);
     if (!status) status = add_tensors(m);
     if (!status) status = reserve_for_products(m);
-    if (!status) status = add_places(m);
-    if (!status)
-        status = sluice_runtime_reserve(m->rt, "targets and loss values",
-                                        m->rows * (sizeof *m->host_losses + sizeof *m->host_targets));
-    return status;
+    return status ? status : slc_micro_batch_reserve(m);
 }
 
 sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *given_config,
@@ -293,6 +283,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     if (!m) return slc_error(SLUICE_ERR_MEMORY, "model");
     m->rt = rt;
     m->stream = sluice_runtime_stream(rt);
+    m->apart = slc_device_get_kind(m->stream->device) != SLC_DEVICE_HOST;
     m->config = *config;
     m->batch = options->batch;
     m->length = options->length;
@@ -303,13 +294,12 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->targets = (uint64_t)m->batch * sluice_model_targets(config, options->length);
     m->layer_count = config->layers + 2;
     m->layers = calloc(m->layer_count, sizeof *m->layers);
-    m->host_losses = calloc(m->rows, sizeof *m->host_losses);
-    m->host_targets = calloc(m->rows, sizeof *m->host_targets);
-    if (!m->layers || !m->host_losses || !m->host_targets) {
+    if (!m->layers) {
         status = slc_error(SLUICE_ERR_MEMORY, "a model of %u layers", config->layers);
         goto destroy;
     }
     status = register_model(m, options->precision);
+    if (!status) status = slc_micro_batch_create(m);
     if (status) goto destroy;
     *out = m;
     return SLUICE_OK;
@@ -322,9 +312,8 @@ destroy:
 void sluice_model_destroy(sluice_model *m)
 {
     if (!m) return;
-    free(m->host_places);
-    free(m->host_targets);
-    free(m->host_losses);
+    slc_pinned_destroy(&m->logits_piece);
+    slc_micro_batch_destroy(m);
     free(m->layers);
     free(m);
 }
@@ -340,86 +329,6 @@ void sluice_model_check(sluice_model *m, sluice_status (*check)(void *context), 
     m->check_context = context;
 }
 
-/* ---- The micro-batch that a caller gives ---- */
-
-static sluice_status check_range(const char *family, const char *what, const int32_t *values, uint64_t count,
-                                 uint32_t limit)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if ((uint32_t)values[i] >= limit)
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s %d at %llu is outside the %u that there are", family, what,
-                             values[i], (unsigned long long)i, limit);
-    return SLUICE_OK;
-}
-
-static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
-{
-    const sluice_model_config *c = &m->config;
-    const char *name = sluice_model_family_name((uint32_t)c->family);
-    bool sees = slc_model_sees(c);
-    if (sees ? !b->pixels : !b->tokens)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the micro-batch has no %s", name, sees ? "pixels" : "tokens");
-    if (b->masked_patches && !c->mask_token)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: masked patches, but the model has no mask token", name);
-    if (b->attention_mask && sees) return slc_error(SLUICE_ERR_ARGUMENT, "%s: an attention mask is for text", name);
-    if (sees) return SLUICE_OK;
-    sluice_status status = check_range(name, "token", b->tokens, m->rows, c->vocabulary);
-    if (!status && b->types && c->types) status = check_range(name, "token type", b->types, m->rows, c->types);
-    return status;
-}
-
-/* Lays targets out as the head reads them, one for each row: BEiT's first rows have none. */
-static sluice_status take_targets(sluice_model *m, const sluice_batch *b)
-{
-    const sluice_model_config *c = &m->config;
-    const char *name = sluice_model_family_name((uint32_t)c->family);
-    uint32_t limit = c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary;
-    uint64_t each = m->targets / m->batch;
-    bool shifted = slc_model_sees(c) && c->head == SLUICE_HEAD_TOKENS;
-    m->target_count = 0;
-    for (uint64_t i = 0; i < m->targets; i++) {
-        int32_t target = b->targets ? b->targets[i] : -1;
-        if (target != -1 && (uint32_t)target >= limit)
-            return slc_error(SLUICE_ERR_ARGUMENT, "%s: target %d at %llu is outside the %u that there are", name,
-                             target, (unsigned long long)i, limit);
-        uint64_t sequence = i / each;
-        if (shifted && i % each == 0) m->host_targets[sequence * m->tokens] = -1;
-        m->host_targets[shifted ? i + sequence + 1 : i] = target;
-        m->target_count += target != -1;
-    }
-    if (b->targets && m->target_count == 0)
-        return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is ignored (-1)", name);
-    return SLUICE_OK;
-}
-
-static sluice_status take(sluice_model *m, const sluice_batch *b)
-{
-    sluice_status status = check_inputs(m, b);
-    if (!status) status = take_targets(m, b);
-    m->given = b;
-    m->masked = b->attention_mask != NULL;
-    return status;
-}
-
-/* Tells the runtime which rows of the token table are looked up, and learns where they lie: each at its own place of
- * the whole table, or all of them in a small table. */
-static sluice_status set_rows(sluice_model *m)
-{
-    const int32_t *tokens = m->given->tokens, padding = (int32_t)m->config.padding;
-    m->padding_place = padding;
-    if (!m->look_up) return SLUICE_OK;
-    sluice_status status = sluice_rows_set(m->look_up, tokens, m->rows, m->host_places);
-    m->padding_place = -1;
-    for (uint64_t i = 0; !status && i < m->rows; i++)
-        if (tokens[i] == padding) m->padding_place = m->host_places[i];
-    return status;
-}
-
-static uint64_t head_rows(const sluice_model *m)
-{
-    return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
-}
-
 /* ---- Slots ---- */
 
 static sluice_status go_on(const sluice_model *m)
@@ -430,7 +339,8 @@ static sluice_status go_on(const sluice_model *m)
 static sluice_status keep_targets(sluice_model *m)
 {
     sluice_activation *targets = m->layers[m->layer_count - 1].tensors[SLC_TARGETS].activation;
-    return slc_copy(m->stream, sluice_activation_data(targets), m->host_targets, head_rows(m) * sizeof(int32_t));
+    return slc_copy(m->stream, sluice_activation_data(targets), m->memory->targets,
+                    slc_model_head_rows(m) * sizeof(int32_t));
 }
 
 static sluice_status layer_forward(sluice_model *m, uint32_t number, bool training)
@@ -467,17 +377,6 @@ static sluice_status layer_backward(sluice_model *m, uint32_t number)
     return status ? status : sluice_backward_end(slot.layer->layer);
 }
 
-static sluice_status mean_loss(sluice_model *m, double *loss)
-{
-    sluice_status status = slc_stream_synchronize(m->stream);
-    if (status) return status;
-    double sum = 0;
-    uint64_t rows = head_rows(m);
-    for (uint64_t i = 0; i < rows; i++) sum += m->host_losses[i];
-    *loss = sum / (double)m->target_count;
-    return SLUICE_OK;
-}
-
 /* ---- Calls ---- */
 
 sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
@@ -485,38 +384,63 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     sluice_batch batch = SLUICE_INIT(sluice_batch);
     sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
     if (!status && !batch.targets) status = slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
-    if (!status) status = take(m, &batch);
+    if (!status) status = slc_micro_batch_check(m, &batch);
     if (status) return status;
     uint64_t step = sluice_runtime_step(m->rt);
+    if (step != m->step || m->losses.told) slc_losses_forget(m);
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
     m->step = step;
-    status = set_rows(m);
+    m->has_loss = false;
+    status = slc_micro_batch_take(m, &batch);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, true);
-    m->given = NULL;
+    m->in = (slc_batch_arrays){0};
     return status;
 }
 
+/* The head's backward comes first, and copies to and from the host are done with it. */
 sluice_status sluice_model_backward(sluice_model *m, double *loss)
 {
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = m->layer_count; !status && i-- > 0;) status = layer_backward(m, i);
-    return status ? status : mean_loss(m, loss);
+    uint32_t head = m->layer_count - 1;
+    sluice_status status = layer_backward(m, head);
+    if (!status) status = slc_micro_batch_queued(m);
+    for (uint32_t i = head; !status && i-- > 0;) status = layer_backward(m, i);
+    if (status) return status;
+    m->memory->owes = true;
+    m->has_loss = true;
+    if (!loss) return SLUICE_OK;
+    status = slc_losses_collect(m);
+    *loss = m->losses.last;
+    return status;
+}
+
+sluice_status sluice_model_loss(sluice_model *m, double *loss)
+{
+    if (!m->has_loss)
+        return slc_error(SLUICE_ERR_ORDER, "model_loss: the last micro-batch has no loss yet; call it behind "
+                                           "sluice_model_backward, before the next sluice_model_forward");
+    sluice_status status = slc_losses_collect(m);
+    if (status) return status;
+    m->losses.told = true;
+    *loss = m->losses.sum / (double)m->losses.count;
+    return SLUICE_OK;
 }
 
 sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, double *loss, float *logits)
 {
     sluice_batch batch = SLUICE_INIT(sluice_batch);
     sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
-    if (!status) status = take(m, &batch);
+    if (!status) status = slc_micro_batch_check(m, &batch);
     if (status) return status;
     m->host_logits = logits;
     status = sluice_evaluate_begin(m->rt);
-    if (!status) status = set_rows(m);
+    if (!status) status = slc_micro_batch_take(m, &batch);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, false);
+    if (!status) status = slc_micro_batch_queued(m);
     if (!status) status = sluice_evaluate_end(m->rt);
     m->host_logits = NULL;
-    m->given = NULL;
+    m->in = (slc_batch_arrays){0};
+    if (!status) status = slc_micro_batch_wait(m->memory);
     if (status) return status;
-    *loss = NAN;
-    return batch.targets ? mean_loss(m, loss) : slc_stream_synchronize(m->stream);
+    *loss = batch.targets ? slc_micro_batch_loss(m, m->memory) : NAN;
+    return SLUICE_OK;
 }

@@ -9,7 +9,7 @@
  * k v, the attention's output, the first half of the MLP before its GELU. These are 10 values, where storing every
  * input of every product takes 16; one more if a norm follows its branch (BERT), two more with layer scale (BEiT). The
  * outputs of norms and GELU are computed again in backward. The gradient of the residual stream is one buffer, updated
- * in place from the head down to the embedding. Logits exist only for SLC_HEAD_CHUNK rows at a time. */
+ * in place from the head down to the embedding. Logits exist only for a chunk of rows at a time. */
 #ifndef SLC_MODEL_MODEL_H
 #define SLC_MODEL_MODEL_H
 
@@ -19,7 +19,14 @@
 
 #include <sluice/model.h>
 
-enum { SLC_HEAD_CHUNK = 256, SLC_TENSORS_MAX = 28, SLC_OPERATIONS_MAX = 40 };
+enum { SLC_TENSORS_MAX = 28, SLC_OPERATIONS_MAX = 40 };
+
+/* Rows of logits at a time. A GPU reads and writes the whole gradient of the token table for each chunk, so it takes
+ * large ones; a host keeps a chunk in its cache. */
+enum { SLC_HEAD_CHUNK_HOST = 256, SLC_HEAD_CHUNK_GPU = 4096 };
+/* Elements to which a GPU's rows of logits are padded: products of a row distance that is odd, such as GPT-2's 50257,
+ * are slow there. */
+enum { SLC_LOGITS_PADDED_TO = 64 };
 
 typedef struct {
     const char *name;
@@ -67,6 +74,39 @@ typedef struct {
     uint32_t operation; /* index of the operation that runs */
 } slc_layer_run;
 
+/* Host memory that copies of one micro-batch to and from the device use (micro_batch.h). An array is NULL where the
+ * model needs none. On the host there are losses, targets and places only. */
+typedef struct {
+    slc_pinned block;
+    slc_event done;          /* recorded behind the last copy */
+    float *losses;           /* one for each row of the head */
+    int32_t *targets;        /* one for each row of the head */
+    uint64_t target_count;   /* targets that are not -1 */
+    bool owes;               /* the losses are not in the model's sum yet */
+    int32_t *places, *types; /* as in slc_batch_arrays, like those that follow */
+    uint32_t *place_order, *type_order, *order_scratch;
+    uint8_t *attention_mask, *masked_patches;
+    float *pixels;
+} slc_batch_memory;
+
+/* Where the current micro-batch is read: in the model's memory or, on the host, also in the caller's. */
+typedef struct {
+    const int32_t *places;                    /* where each token's row lies in the table that the runtime gives */
+    const int32_t *types;                     /* NULL: all 0 */
+    const uint32_t *place_order, *type_order; /* slc_embedding_order of these; NULL on the host */
+    const uint8_t *attention_mask, *masked_patches;
+    const float *pixels;
+} slc_batch_arrays;
+
+/* Losses of micro-batches, each the mean over its targets, since the mean of sluice_model_loss began. */
+typedef struct {
+    double sum, last;
+    uint64_t count;
+    bool told; /* the next forward begins a new mean */
+} slc_losses;
+
+enum { SLC_BATCH_MEMORIES = 2 };
+
 struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;
@@ -75,26 +115,42 @@ struct sluice_model {
     uint64_t rows, targets; /* batch * tokens; targets of a micro-batch */
     uint64_t dropout_seed;
     sluice_stream *stream; /* belongs to the runtime */
+    bool apart; /* the device has memory of its own and works after calls have returned: a GPU, and not the host */
 
     uint32_t layer_count; /* embed, blocks, head */
     slc_model_layer *layers;
     sluice_activation *gradient[2]; /* gradient of the residual stream, by type; NULL: no layer has this type */
     sluice_activation *mask;        /* padding mask; NULL: images */
-    const sluice_batch *given;      /* the current micro-batch while a call runs; the caller owns it */
     bool masked;                    /* the micro-batch has an attention mask */
 
     uint64_t step, micro_batch; /* step and micro-batch of the last forward that began */
-    uint64_t target_count;      /* targets of this micro-batch that are not -1 */
     sluice_param *look_up;      /* the token table if it is tied, else NULL */
-    int32_t *host_places;  /* used if look_up is set: where each token's row lies in the table that the runtime gives */
-    int32_t padding_place; /* place of the padding token's row; -1: the micro-batch has none */
-    float *host_losses;    /* one for each target row */
-    int32_t *host_targets; /* one for each target row */
-    float *host_logits;    /* array of sluice_model_evaluate's caller that wants the logits, or NULL */
+    int32_t padding_place;      /* place of the padding token's row; -1: the micro-batch has none */
+    float *host_logits;         /* array of sluice_model_evaluate's caller that wants the logits, or NULL */
+    slc_pinned logits_piece;    /* logits on their way there from a GPU */
+
+    slc_device *device; /* opened for the memory below, which may be freed after the runtime */
+    slc_batch_memory memories[SLC_BATCH_MEMORIES], *memory; /* memory: that of the last micro-batch */
+    uint32_t memory_count;
+    slc_batch_arrays in; /* valid while a call runs */
+    slc_losses losses;
+    bool has_loss; /* the last micro-batch has been through backward */
 
     sluice_status (*check)(void *context);
     void *check_context;
 };
+
+/* Rows of logits, targets and losses. */
+static inline uint64_t slc_model_head_rows(const sluice_model *m)
+{
+    return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
+}
+/* Pixels of a micro-batch. */
+static inline uint64_t slc_model_pixels(const sluice_model *m)
+{
+    const sluice_model_config *c = &m->config;
+    return (uint64_t)m->batch * c->image_channels * c->image_size * c->image_size;
+}
 
 /* ---- slot.c ---- */
 

@@ -1,11 +1,11 @@
 /* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
  * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
- * their gradient and used up SLC_HEAD_CHUNK rows at a time, all in the backward slot. */
+ * their gradient and used up one chunk of rows at a time, all in the backward slot. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/residual/residual.h"
+#include "lib/base/integer.h"
+#include "lib/model/logits.h"
 #include "lib/model/operations.h"
-
-#include <string.h>
 
 /* All live within a slot and hold a chunk of rows, except losses, which hold all rows. */
 enum {
@@ -32,7 +32,7 @@ static bool transforms(const slc_layer_run *slot)
 
 static uint64_t most_rows(const sluice_model *m)
 {
-    return m->rows < SLC_HEAD_CHUNK ? m->rows : SLC_HEAD_CHUNK;
+    return slc_least(m->rows, m->apart ? SLC_HEAD_CHUNK_GPU : SLC_HEAD_CHUNK_HOST);
 }
 
 void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
@@ -42,7 +42,7 @@ void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
     uint64_t vector = slc_layer_bytes(layer, most_rows(m) * c->channels);
     const slc_layer_tensor table[TENSORS] = {
         [SLC_TARGETS] = {"targets", m->rows * sizeof(int32_t), .kept = true},
-        [LOGITS] = {"logits", most_rows(m) * c->vocabulary * sizeof(float), .kept = false},
+        [LOGITS] = {"logits", most_rows(m) * slc_logits_stride(m, c->vocabulary) * sizeof(float), .kept = false},
         [TRANSFORMED] = {"transformed", transform ? vector : 0, .kept = false},
         [ACTIVATED] = {"activated", transform ? vector : 0, .kept = false},
         [NORMED] = {"normed", vector, .kept = false},
@@ -86,7 +86,8 @@ static sluice_status make_logits(slc_layer_run *slot, chunk k)
     if (!status)
         status = slc_op_norm(slot, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(slot) ? SLC_ALL(ACTIVATED) : input,
                              SLC_ALL(NORMED), STATS);
-    return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), SLC_ALL(LOGITS), none);
+    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
+    return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), logits, none);
 }
 
 /* scale 0: computes the losses only. */
@@ -97,9 +98,11 @@ static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
     float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
     const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
-    sluice_status status = slc_cross_entropy(m->stream, k.rows, m->config.vocabulary, logits, slot->layer->dtype,
-                                             targets + k.first, scale, losses + k.first);
-    return status ? status : slc_copy(m->stream, m->host_losses + k.first, losses + k.first, k.rows * sizeof *losses);
+    uint64_t classes = m->config.vocabulary;
+    sluice_status status = slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits,
+                                             slot->layer->dtype, targets + k.first, scale, losses + k.first);
+    if (status) return status;
+    return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
 }
 
 static sluice_status use_up(slc_layer_run *slot, chunk k)
@@ -108,7 +111,8 @@ static sluice_status use_up(slc_layer_run *slot, chunk k)
     uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
     slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
     /* bf16 gradients lie at the beginning of each row of fp32 logits */
-    uint64_t stride = m->config.vocabulary * (sizeof(float) / sluice_dtype_bytes(slot->layer->dtype));
+    uint64_t each = sizeof(float) / sluice_dtype_bytes(slot->layer->dtype);
+    uint64_t stride = slc_logits_stride(m, m->config.vocabulary) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
     const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
     bool more = transforms(slot);
@@ -128,16 +132,17 @@ static sluice_status use_up(slc_layer_run *slot, chunk k)
 static sluice_status give_logits(slc_layer_run *slot, chunk k)
 {
     slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
+    sluice_model *m = slot->m;
     const float *logits = slc_layer_run_tensor(slot, LOGITS);
     if (slot->scan || !m->host_logits) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary, skipped = slc_model_sees(&m->config);
     sluice_status status = SLUICE_OK;
-    for (uint64_t i = 0; !status && i < k.rows; i++) {
+    for (uint64_t i = 0, rows; !status && i < k.rows; i += rows) {
         uint64_t row = k.first + i, sequence = row / m->tokens, position = row % m->tokens;
+        rows = position < skipped ? skipped - position : slc_least(k.rows - i, m->tokens - position);
         if (position < skipped) continue;
         float *to = m->host_logits + (sequence * (m->tokens - skipped) + position - skipped) * classes;
-        status = slc_copy(m->stream, to, logits + i * classes, classes * sizeof *to);
+        status = slc_logits_give(m, logits + i * slc_logits_stride(m, classes), rows, classes, to);
     }
     return status;
 }
@@ -148,13 +153,12 @@ typedef sluice_status chunk_operations(slc_layer_run *slot, chunk k);
 
 static sluice_status over_chunks(slc_layer_run *slot, chunk_operations *operations)
 {
-    uint64_t rows = slot->m->rows;
+    uint64_t rows = slot->m->rows, most = most_rows(slot->m);
     uint32_t begin = slot->operation;
     sluice_status status = SLUICE_OK;
-    for (uint64_t first = 0; !status && first < rows; first += SLC_HEAD_CHUNK) {
-        uint64_t left = rows - first;
+    for (uint64_t first = 0; !status && first < rows; first += most) {
         slot->operation = begin;
-        status = operations(slot, (chunk){first, left < SLC_HEAD_CHUNK ? left : SLC_HEAD_CHUNK});
+        status = operations(slot, (chunk){first, slc_least(most, rows - first)});
     }
     /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
     slc_layer_run_tensor(slot, SLC_INPUT);
@@ -165,13 +169,13 @@ static sluice_status evaluate_chunk(slc_layer_run *slot, chunk k)
 {
     sluice_status status = make_logits(slot, k);
     if (!status) status = give_logits(slot, k);
-    if (!status && (slot->scan || slot->m->target_count)) status = make_losses(slot, k, 0);
+    if (!status && (slot->scan || slot->m->memory->target_count)) status = make_losses(slot, k, 0);
     return status;
 }
 
 static sluice_status train_chunk(slc_layer_run *slot, chunk k)
 {
-    float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->target_count);
+    float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->memory->target_count);
     sluice_status status = make_logits(slot, k);
     if (!status) status = make_losses(slot, k, scale);
     return status ? status : use_up(slot, k);

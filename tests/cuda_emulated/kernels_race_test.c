@@ -51,11 +51,12 @@ static void *array(const setting *s, int number)
     return (char *)s->memory.base + (size_t)number * ARRAY_BYTES;
 }
 
-/* Fills every array with numbers between -1 and 1 of the type, and the first with tokens. */
+/* Fills every array with numbers between -1 and 1 of the type, and the first with tokens and the order of their places.
+ */
 static void fill(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
     float *host = s->host.base;
-    uint32_t state = 1;
+    uint32_t state = 1, scratch[ROWS];
     for (size_t i = 0; i < s->host.bytes / sizeof *host; i++) {
         state = state * 1664525u + 1013904223u;
         host[i] = (float)(int32_t)state * 0x1p-31f;
@@ -63,6 +64,7 @@ static void fill(setting *s, sluice_stream *stream, sluice_dtype dtype)
     for (size_t i = 0; dtype == SLUICE_BF16 && i < s->host.bytes / sizeof *host; i++)
         ((uint16_t *)host)[i] = sluice_bf16_from_float(host[i]);
     for (int i = 0; i < ROWS; i++) ((int32_t *)host)[i] = i * 7 % 11;
+    slc_embedding_order(ROWS, (int32_t *)host, (uint32_t *)host + ROWS, scratch);
     ok(slc_copy(stream, s->memory.base, host, s->host.bytes));
 }
 
@@ -92,7 +94,8 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 
 static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
-    const slc_embedding_gradients gradients = {.token = array(s, 1), .position = array(s, 2)};
+    const slc_embedding_gradients gradients = {
+        .token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS};
     const void *sources[] = {array(s, 16), array(s, 17)};
     void *destination = array(s, 18);
     void *workspace = array(s, ARRAYS);
@@ -106,7 +109,7 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
-    ok(slc_cross_entropy(stream, ROWS, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, array(s, 12)));
+    ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, array(s, 12)));
     ok(slc_patch_embedding_forward(stream, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 19), array(s, 6), NULL, NULL,
                                    array(s, 13), array(s, 14)));
     ok(slc_patch_embedding_backward(stream, dtype, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 14), NULL, array(s, 16),

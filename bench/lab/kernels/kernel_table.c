@@ -175,7 +175,7 @@ enum { CLASSES = 50257, PATCHES = 196, SIDE = 224, PATCH = 16 };
 /* Works in place on the result of the previous call; its speed does not depend on the numbers. */
 static sluice_status cross_entropy(slc_kernel_case *c)
 {
-    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 1e-3f,
+    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 1e-3f,
                              c->statistic[0]);
 }
 

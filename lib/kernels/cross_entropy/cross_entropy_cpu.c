@@ -59,8 +59,8 @@ LANES_INLINE void row_scale(float *x, uint64_t count, float factor, sluice_dtype
 LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluice_dtype gradient, bool more)
 {
     const float scale = args->gradient_scale;
-    float *x = args->logits + row * args->classes;
-    const float *next = more ? x + args->classes : NULL;
+    float *x = args->logits + row * args->stride;
+    const float *next = more ? x + args->stride : NULL;
     int32_t target = args->targets[row];
     if (target < 0) {
         args->losses[row] = 0.0f;

@@ -7,7 +7,7 @@
 #include <sluice/dtype.h>
 
 typedef struct {
-    uint64_t classes;
+    uint64_t classes, stride;
     float *logits;
     sluice_dtype gradient;
     const int32_t *targets;

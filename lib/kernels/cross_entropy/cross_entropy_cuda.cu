@@ -25,14 +25,15 @@ template <bool LARGEST> static __device__ float block_join(row_shared &s, float 
 
 template <class G>
 static __global__ void __launch_bounds__(GPU_THREADS)
-    cross_entropy_rows(uint64_t classes, float *logits, const int32_t *targets, float scale, float *losses)
+    cross_entropy_rows(uint64_t classes, uint64_t stride, float *logits, const int32_t *targets, float scale,
+                       float *losses)
 {
     SLC_SHARED(row_shared, s);
     const uint64_t row = blockIdx.x;
-    float *x = logits + row * classes;
+    float *x = logits + row * stride;
     G *out = (G *)x;
     const int32_t target = targets[row];
-    if (target < 0 || (uint64_t)target >= classes) {
+    if (target < 0) {
         if (!threadIdx.x) losses[row] = 0;
         for (uint64_t c = threadIdx.x; scale != 0 && c < classes; c += GPU_THREADS) out[c] = gpu_round<G>(0.0f);
         return;
@@ -57,17 +58,18 @@ static __global__ void __launch_bounds__(GPU_THREADS)
 }
 
 template <class G>
-static sluice_status launch(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
+static sluice_status launch(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride, float *logits,
                             const int32_t *targets, float scale, float *losses)
 {
     GPU_START(cross_entropy_rows<G>, dim3((uint32_t)rows), dim3(GPU_THREADS), sizeof(row_shared),
-              slc_cuda_stream(stream), classes, logits, targets, scale, losses);
+              slc_cuda_stream(stream), classes, stride, logits, targets, scale, losses);
     return slc_cuda_launched(stream, "cross_entropy");
 }
 
-sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
-                                     sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride,
+                                     float *logits, sluice_dtype gradient, const int32_t *targets, float gradient_scale,
+                                     float *losses)
 {
     if (!rows) return SLUICE_OK;
-    return GPU_BY_TYPE(gradient, launch, stream, rows, classes, logits, targets, gradient_scale, losses);
+    return GPU_BY_TYPE(gradient, launch, stream, rows, classes, stride, logits, targets, gradient_scale, losses);
 }

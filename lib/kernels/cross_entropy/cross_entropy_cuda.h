@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* As slc_cross_entropy; a target that is no class is the caller's mistake, and gives loss and gradient 0. */
-sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, float *logits,
-                                     sluice_dtype gradient, const int32_t *targets, float gradient_scale,
+/* As slc_cross_entropy. */
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride,
+                                     float *logits, sluice_dtype gradient, const int32_t *targets, float gradient_scale,
                                      float *losses);
 
 #ifdef __cplusplus

@@ -7,6 +7,8 @@
 #include "lib/kernels/embedding/embedding_cuda.h"
 #include "lib/kernels/host.h"
 
+#include <string.h>
+
 enum { GRAIN_ELEMENTS = 16384, GRAIN_CHANNELS = 64, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
 sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
@@ -40,9 +42,9 @@ uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uin
     return SLC_ON_CUDA(stream) ? 0 : 2 * batch * length * sizeof(uint32_t);
 }
 
-/* Returns the rows sorted by key, those of equal keys in order: a radix sort, lowest digit first. The list is a or
- * b. */
-static const uint32_t *sort_rows(uint64_t rows, const int32_t *keys, uint32_t *a, uint32_t *b)
+/* A radix sort, lowest digit first, from one list into the other and back. Returns the list that holds the result,
+ * which is a or b. */
+static uint32_t *sort_rows(uint64_t rows, const int32_t *keys, uint32_t *a, uint32_t *b)
 {
     uint64_t all = 0;
     for (uint64_t i = 0; i < rows; i++) {
@@ -65,6 +67,12 @@ static const uint32_t *sort_rows(uint64_t rows, const int32_t *keys, uint32_t *a
     return a;
 }
 
+void slc_embedding_order(uint64_t places, const int32_t *keys, uint32_t *order, uint32_t *scratch)
+{
+    const uint32_t *sorted = sort_rows(places, keys, order, scratch);
+    if (sorted != order) memcpy(order, sorted, places * sizeof *order);
+}
+
 sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
                                      uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
                                      const void *dout, const slc_embedding_gradients *gradients, void *workspace)
@@ -74,6 +82,11 @@ sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, 
     if (rows > UINT32_MAX)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel embedding_backward: %llu places; at most 2^32 - 1",
                          (unsigned long long)rows);
+    const bool lacks_order =
+        (gradients->token && !gradients->token_order) || (gradients->type && types && !gradients->type_order);
+    if (SLC_ON_CUDA(stream) && lacks_order)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel embedding_backward: a GPU needs the order of the places; give it "
+                                              "what slc_embedding_order makes");
     if (SLC_ON_CUDA(stream))
         return slc_embedding_backward_cuda(stream, dtype, gradient, batch, length, channels, tokens, types, dout,
                                            gradients);
@@ -84,8 +97,8 @@ sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, 
         .dtype = dtype, .gradient = gradient, .batch = batch, .length = length, .channels = channels, .dout = dout};
     if (gradients->token) {
         args.keys = tokens;
-        args.order = sort_rows(rows, tokens, lists[0], lists[1]);
-        args.padding = gradients->padding ? *gradients->padding : -1;
+        args.order = gradients->token_order ? gradients->token_order : sort_rows(rows, tokens, lists[0], lists[1]);
+        args.padding = gradients->padded ? gradients->padding : -1;
         args.table = gradients->token;
         slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_keys_range), &args);
     }
@@ -96,7 +109,8 @@ sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, 
     if (gradients->type) {
         args.keys = types;
         args.padding = -1;
-        args.order = types ? sort_rows(rows, types, lists[0], lists[1]) : NULL;
+        args.order = gradients->type_order;
+        if (types && !args.order) args.order = sort_rows(rows, types, lists[0], lists[1]);
         args.table = gradients->type;
         slc_host_run(stream, channels, GRAIN_CHANNELS, 16, SLC_ISA_PICK(slc_embedding_keys_range), &args);
     }

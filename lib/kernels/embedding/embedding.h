@@ -6,6 +6,7 @@
 #include "lib/kernels/kernel.h"
 
 #include <sluice/dtype.h>
+#include <stdbool.h>
 
 /* Tables with rows of `channels`: one row for each token of the vocabulary, each position, each token type. position,
  * type: may be NULL: none. */
@@ -13,26 +14,35 @@ typedef struct {
     const void *token, *position, *type;
 } slc_embedding_tables;
 
-/* Any table may be NULL: its gradient is not wanted. The row of token `*padding` gets nothing (torch.nn.Embedding's
- * padding_idx); padding NULL: every token's row gets its gradient. */
+/* Any table may be NULL: its gradient is not wanted. With `padded`, the row of token `padding` gets nothing
+ * (torch.nn.Embedding's padding_idx). token_order, type_order: the places in the order that slc_embedding_order makes
+ * of tokens and of types, which the device reads. A GPU needs them where it adds to the token table, and to the type
+ * table with types; the host sorts places itself where they are NULL. */
 typedef struct {
     void *token, *position, *type;
-    const int32_t *padding;
+    bool padded;
+    int32_t padding;
+    const uint32_t *token_order, *type_order;
 } slc_embedding_gradients;
 
-/* tokens, types: batch x length, each not negative and below the number of rows of its table (the caller checks that);
- * the device reads them, and *padding too.
- * types NULL: type 0 everywhere. `dtype`: type of the tables and out. out overlaps no table. */
+/* tokens, types: batch x length, read by the device, each not negative and below the number of rows of its table: the
+ * caller checks that. types NULL: type 0 everywhere. `dtype`: type of the tables and out. out overlaps no table. */
 sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                     uint64_t channels, const int32_t *tokens, const int32_t *types,
                                     const slc_embedding_tables *tables, void *out);
+
+/* Fills order[0..places-1] with the numbers of the places, those with the smallest key first, and those with equal keys
+ * in order. Works on the host, at once, in O(places). keys are not negative; scratch has `places` elements too; places
+ * is below 2^32. */
+void slc_embedding_order(uint64_t places, const int32_t *keys, uint32_t *order, uint32_t *scratch);
 
 uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels);
 
 /* Adds to the rows of `gradients` (of type `gradient`): a row is read once, the rows of dout that belong to it are
  * added in fp32 in the order of their places (b, t), and the sum is rounded once. So the result is the same to the bit
- * for any thread count. workspace: 4-byte aligned. Errors: UNSUPPORTED (2^32 places or more). */
+ * for any thread count, and on a GPU. workspace: 4-byte aligned. Errors: UNSUPPORTED (2^32 places or more), ARGUMENT
+ * (an order that a GPU needs is missing). */
 sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
                                      uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
                                      const void *dout, const slc_embedding_gradients *gradients, void *workspace);

@@ -1,6 +1,6 @@
 /* Forward takes eight channels a thread. Backward gives a warp to each place and 256 channels: the warp of the first
  * place with a token adds up all places with that token, in their order, so that no two warps write the same row and
- * the sums are the host's to the bit. Looking for the others costs a comparison for each pair of places. */
+ * the sums are the host's to the bit. */
 #include "lib/kernels/embedding/embedding_cuda.h"
 
 #include "lib/kernels/gpu.cuh"
@@ -56,52 +56,55 @@ sluice_status slc_embedding_forward_cuda(sluice_stream *stream, sluice_dtype dty
     return GPU_BY_TYPE(dtype, forward, stream, batch, length, channels, tokens, types, tables, out);
 }
 
-/* Adds to channels c..c+7 of a row of the gradient, beginning with place `first`, those of all later places for which
- * `same` says that they belong to it. */
-template <class T, class G, class Same>
-static __device__ void add_places(const T *dout, uint64_t first, uint64_t step, uint64_t places, uint64_t channels,
-                                  uint64_t c, G *row, Same same)
-{
-    float sum[GPU_EACH], v[GPU_EACH];
-    gpu_load8(row + c, false, channels - c, 0.0f, sum);
-    for (uint64_t place = first; place < places; place += step) {
-        if (!same(place)) continue;
-        gpu_load8(dout + place * channels + c, false, channels - c, 0.0f, v);
+/* Adds to a row of the gradient, in channels c..c+7, what it gets from the places that belong to it, one after the
+ * other in their order. */
+struct row_sum {
+    float sum[GPU_EACH];
+
+    template <class G> __device__ void load(const G *row, uint64_t left)
+    {
+        gpu_load8(row, false, left, 0.0f, sum);
+    }
+    template <class T> __device__ void add(const T *dout, uint64_t left)
+    {
+        float v[GPU_EACH];
+        gpu_load8(dout, false, left, 0.0f, v);
         for (int e = 0; e < GPU_EACH; e++) sum[e] += v[e];
     }
-    gpu_store8(row + c, false, channels - c, sum);
-}
-
-struct same_key {
-    const int32_t *keys;
-    int32_t key;
-    __device__ bool operator()(uint64_t place) const
+    template <class G> __device__ void store(G *row, uint64_t left)
     {
-        return keys[place] == key;
-    }
-};
-struct every_place {
-    __device__ bool operator()(uint64_t) const
-    {
-        return true;
+        gpu_store8(row, false, left, sum);
     }
 };
 
+/* `order` has the places sorted by key. The warp at the first place of a key adds up all places of that key: its lanes
+ * look at the next 32 places together, so that what they add does not wait for one place after the other to be read. */
 template <class T, class G>
 static __global__ void __launch_bounds__(WARPS *GPU_LANES)
-    add_by_key(uint64_t places, uint64_t channels, const int32_t *keys, const int32_t *padding, const T *dout, G *table)
+    add_by_key(uint64_t places, uint64_t channels, const int32_t *keys, const uint32_t *order, bool padded,
+               int32_t padding, const T *dout, G *table)
 {
-    const uint64_t place = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
+    const uint64_t first = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
     const uint32_t lane = threadIdx.x % GPU_LANES;
-    if (place >= places) return;
-    const int32_t key = keys[place];
-    if (padding && key == *padding) return;
-    bool earlier = false;
-    for (uint64_t other = lane; other < place; other += GPU_LANES) earlier = earlier || keys[other] == key;
-    if (__any_sync(0xffffffffu, earlier)) return;
+    if (first >= places) return;
+    const int32_t key = keys[order[first]];
+    if ((padded && key == padding) || (first && keys[order[first - 1]] == key)) return;
     const uint64_t c = (uint64_t)blockIdx.y * CHANNELS + lane * GPU_EACH;
-    if (c < channels)
-        add_places(dout, place, 1, places, channels, c, table + (uint64_t)key * channels, same_key{keys, key});
+    const bool mine = c < channels;
+    const uint64_t left = mine ? channels - c : 0;
+    G *row = table + (uint64_t)key * channels + c;
+    row_sum s;
+    if (mine) s.load(row, left);
+    for (uint64_t at = first, more = GPU_LANES; more == GPU_LANES; at += more) {
+        const uint32_t place = at + lane < places ? order[at + lane] : 0;
+        const bool same = at + lane < places && keys[place] == key;
+        more = (uint64_t)__popc(__ballot_sync(0xffffffffu, same));
+        for (uint32_t i = 0; i < more; i++) {
+            const uint64_t from = __shfl_sync(0xffffffffu, place, (int)i);
+            if (mine) s.add(dout + from * channels + c, left);
+        }
+    }
+    if (mine) s.store(row, left);
 }
 
 /* Row r of the table gets places r, r + rows, ... */
@@ -111,8 +114,11 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
 {
     const uint64_t row = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
     const uint64_t c = (uint64_t)blockIdx.y * CHANNELS + threadIdx.x % GPU_LANES * GPU_EACH;
-    if (row < rows && c < channels)
-        add_places(dout, row, rows, places, channels, c, table + row * channels, every_place{});
+    if (row >= rows || c >= channels) return;
+    row_sum s;
+    s.load(table + row * channels + c, channels - c);
+    for (uint64_t place = row; place < places; place += rows) s.add(dout + place * channels + c, channels - c);
+    s.store(table + row * channels + c, channels - c);
 }
 
 template <class T, class G>
@@ -127,14 +133,14 @@ static sluice_status backward(sluice_stream *stream, uint64_t batch, uint64_t le
     const T *from = (const T *)dout;
     cudaStream_t s = slc_cuda_stream(stream);
     if (gradients->token)
-        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, tokens, gradients->padding, from,
-                  (G *)gradients->token);
+        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, tokens, gradients->token_order,
+                  gradients->padded, gradients->padding, from, (G *)gradients->token);
     if (gradients->position)
         GPU_START((add_by_row<T, G>), by_position, threads, 0, s, length, places, channels, from,
                   (G *)gradients->position);
     if (gradients->type && types)
-        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, types, (const int32_t *)NULL, from,
-                  (G *)gradients->type);
+        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, types, gradients->type_order, false, 0,
+                  from, (G *)gradients->type);
     else if (gradients->type)
         GPU_START((add_by_row<T, G>), dim3(1, groups), threads, 0, s, (uint64_t)1, places, channels, from,
                   (G *)gradients->type);

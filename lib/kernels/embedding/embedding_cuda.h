@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* As the functions of embedding.h, with at least one place and channel. Tokens, types and padding are read by the GPU.
+/* As the functions of embedding.h, with at least one place and channel. Tokens, types and orders are read by the GPU.
  * Backward needs no workspace. */
 sluice_status slc_embedding_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
                                          uint64_t channels, const int32_t *tokens, const int32_t *types,

@@ -1,6 +1,7 @@
 /* C = op(A) op(B) + bias + residual (+ C), row-major. op(A) is m x k, op(B) is k x n, C is m x n.
- * oneDNN computes it: in fp32, or in bf16 with products summed in fp32 and rounded once, in C. If the processor has no
- * bf16 (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace; slc_gemm_path says so.
+ * On the host oneDNN computes it: in fp32, or in bf16 with products summed in fp32 and rounded once, in C. If the
+ * processor has no bf16 (AVX-512-BF16 or AMX), tiles are widened to fp32 in the workspace; slc_gemm_path says so. In a
+ * build without oneDNN all this is UNSUPPORTED, and a GPU multiplies alone.
  *
  * A primitive is made once for a shape and thread count, under a lock, and kept; later calls make only handles of a
  * few hundred bytes. Any thread may call, each with its own stream and workspace. For a fixed thread count results
@@ -28,14 +29,14 @@ typedef struct {
  * primitive that slc_gemm then uses. */
 sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 
-/* Computes the product. `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (not
- * the host, no primitive for this processor), MEMORY, SYSTEM. */
+/* Computes the product. `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (no
+ * primitive for this processor, no oneDNN, no cublasLt), MEMORY, SYSTEM. */
 sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
                        const void *bias, const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
 
-/* Tells how products of this type run here. name: oneDNN's name of its code. widened: they run as fp32. allocates:
- * without AVX-512, oneDNN packs into memory of its own during a call, at most SLC_GEMM_OWN_BYTES for each thread; with
- * AVX-512 it allocates nothing. */
+/* Tells how products of this type run on the host. name: oneDNN's name of its code. widened: they run as fp32.
+ * allocates: without AVX-512, oneDNN packs into memory of its own during a call, at most SLC_GEMM_OWN_BYTES for each
+ * thread; with AVX-512 it allocates nothing. */
 enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, const char **name);
 

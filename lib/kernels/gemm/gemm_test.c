@@ -4,7 +4,6 @@
 #include "lib/kernels/gemm/gemm_ref.h"
 #include "lib/kernels/kernel_test.h"
 
-#include <dnnl.h>
 #include <pthread.h>
 
 enum { GAP = 5 }; /* elements between rows, if a row distance is given */
@@ -69,6 +68,21 @@ static void compare(const slc_gemm_shape *s, const array *c)
                  (unsigned long long)s->ldc, sqrt(error / size), bar_of(s));
 }
 
+/* False in a build without oneDNN. */
+static bool host_multiplies(void)
+{
+    bool widened, allocates;
+    const char *name;
+    return slc_gemm_path(SLUICE_FP32, &widened, &allocates, &name) == SLUICE_OK;
+}
+
+static void skip_without_host_products(void)
+{
+    if (host_multiplies()) return;
+    print_message("SKIP: built without oneDNN, so there are no products on the host\n");
+    skip();
+}
+
 /* Has the GPU no use for it? */
 static bool not_for_a_gpu(const slc_gemm_shape *s)
 {
@@ -122,7 +136,7 @@ static void all_combinations(void **state)
 {
     (void)state;
     const uint64_t size[] = {13, 37, 29};
-    for (int gpu = 0; gpu < 2; gpu++) {
+    for (int gpu = !host_multiplies(); gpu < 2; gpu++) {
         if (gpu && !test_use_way(SLC_ISA_COUNT, 0)) break;
         sluice_stream stream = test_stream(1);
         for (uint64_t i = 0; i < COMBINATIONS; i++) check(&stream, combination(i, size));
@@ -134,7 +148,7 @@ static void all_combinations(void **state)
 static void draws(const uint64_t sizes[][3], size_t count, int each)
 {
     uint64_t seed = 7;
-    for (uint32_t threads = 1; threads <= 4; threads++) { /* 4: the GPU */
+    for (uint32_t threads = host_multiplies() ? 1 : 4; threads <= 4; threads++) { /* 4: the GPU */
         if (threads == 4 && !test_use_way(SLC_ISA_COUNT, 0)) break;
         sluice_stream stream = test_stream(threads);
         for (size_t i = 0; i < count; i++)
@@ -165,6 +179,7 @@ static void tiles(void **state)
 static void repeats_to_the_bit(void **state)
 {
     (void)state;
+    skip_without_host_products();
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (unsigned bits = 0; bits < 4; bits++) {
             sluice_stream stream = test_stream(threads);
@@ -202,6 +217,7 @@ static void *many_shapes(void *failures)
 static void from_several_threads(void **state)
 {
     (void)state;
+    skip_without_host_products();
     sluice_stream stream = test_stream(1);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, many_shapes, &stream), 0);
@@ -246,8 +262,11 @@ int main(void)
         printf("SKIP: this processor has nothing beyond %s: kernels.gemm_test takes the same way\n", most);
         return 77;
     }
-    bool amx = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
-    if (!most) printf("instruction sets: ran%s; lacking%s\n", amx ? " amx" : "", amx ? "" : " amx");
+    bool widened, allocates;
+    const char *name = "none";
+    bool amx = slc_gemm_path(SLUICE_BF16, &widened, &allocates, &name) == SLUICE_OK && strstr(name, "amx");
+    if (!most && host_multiplies())
+        printf("instruction sets: ran%s; lacking%s\n", amx ? " amx" : "", amx ? "" : " amx");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_combinations),   cmocka_unit_test(sizes_and_threads),    cmocka_unit_test(tiles),
         cmocka_unit_test(repeats_to_the_bit), cmocka_unit_test(from_several_threads), cmocka_unit_test(wrong_arguments),

@@ -1,0 +1,255 @@
+/* Checks a caller's micro-batch and lays it out as the device's copies read it; adds up the losses that come back. */
+#include "lib/model/micro_batch.h"
+
+#include "lib/base/integer.h"
+#include "lib/base/status.h"
+#include "lib/kernels/embedding/embedding.h"
+
+#include <string.h>
+
+/* ---- Memory ---- */
+
+enum { LINE = 64 };
+
+/* Returns the next piece of the block at `base`, which is NULL while its size is counted. */
+static void *carve(unsigned char *base, uint64_t *used, uint64_t bytes)
+{
+    void *piece = base && bytes ? base + *used : NULL;
+    *used += slc_round_up(bytes, LINE);
+    return piece;
+}
+
+static uint64_t patches_of(const sluice_model *m)
+{
+    return (uint64_t)m->batch * slc_model_patches(&m->config);
+}
+
+/* Returns the bytes of the block. On the host, kernels and copies are done when a call returns, and so read what is the
+ * caller's in place. */
+static uint64_t lay_out(const sluice_model *m, slc_batch_memory *memory, unsigned char *base)
+{
+    const sluice_model_config *c = &m->config;
+    const bool sees = slc_model_sees(c), text = m->apart && !sees, images = m->apart && sees;
+    const uint64_t numbers = m->rows * sizeof(int32_t);
+    uint64_t used = 0;
+    memory->losses = carve(base, &used, m->rows * sizeof *memory->losses);
+    memory->targets = carve(base, &used, numbers);
+    memory->places = carve(base, &used, m->look_up || text ? numbers : 0);
+    memory->types = carve(base, &used, text && c->types ? numbers : 0);
+    memory->place_order = carve(base, &used, text ? numbers : 0);
+    memory->type_order = carve(base, &used, text && c->types ? numbers : 0);
+    memory->order_scratch = carve(base, &used, text ? numbers : 0);
+    memory->attention_mask = carve(base, &used, text ? m->rows : 0);
+    memory->pixels = carve(base, &used, images ? slc_model_pixels(m) * sizeof *memory->pixels : 0);
+    memory->masked_patches = carve(base, &used, images && c->mask_token ? patches_of(m) : 0);
+    return used;
+}
+
+sluice_status slc_micro_batch_create(sluice_model *m)
+{
+    const uint64_t most = UINT64_MAX / 2 / LINE;
+    if (m->rows > most) return slc_error(SLUICE_ERR_MEMORY, "%llu tokens", (unsigned long long)m->rows);
+    m->memory_count = m->apart ? SLC_BATCH_MEMORIES : 1;
+    sluice_status status = slc_device_open(m->apart ? "cuda" : "cpu", &m->device);
+    for (uint32_t i = 0; !status && i < m->memory_count; i++) {
+        slc_batch_memory *memory = &m->memories[i];
+        status = slc_pinned_create(m->device, lay_out(m, memory, NULL), &memory->block);
+        if (!status) lay_out(m, memory, memory->block.base);
+        if (!status) status = slc_event_create(m->device, &memory->done);
+    }
+    m->memory = &m->memories[m->memory_count - 1];
+    return status;
+}
+
+void slc_micro_batch_destroy(sluice_model *m)
+{
+    for (uint32_t i = 0; i < m->memory_count; i++) {
+        slc_pinned_destroy(&m->memories[i].block);
+        slc_event_destroy(&m->memories[i].done);
+    }
+    slc_device_close(m->device);
+}
+
+sluice_status slc_micro_batch_reserve(sluice_model *m)
+{
+    if (m->apart) return SLUICE_OK;
+    sluice_status status = SLUICE_OK;
+    if (m->look_up) status = sluice_runtime_reserve(m->rt, "places of tokens", m->rows * sizeof(int32_t));
+    if (status) return status;
+    return sluice_runtime_reserve(m->rt, "targets and loss values", m->rows * (sizeof(float) + sizeof(int32_t)));
+}
+
+/* ---- Checks ---- */
+
+static sluice_status check_range(const char *family, const char *what, const int32_t *values, uint64_t count,
+                                 uint32_t limit)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if ((uint32_t)values[i] >= limit)
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: %s %d at %llu is outside the %u that there are", family, what,
+                             values[i], (unsigned long long)i, limit);
+    return SLUICE_OK;
+}
+
+static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
+{
+    const sluice_model_config *c = &m->config;
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    bool sees = slc_model_sees(c);
+    if (sees ? !b->pixels : !b->tokens)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: the micro-batch has no %s", name, sees ? "pixels" : "tokens");
+    if (b->masked_patches && !c->mask_token)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: masked patches, but the model has no mask token", name);
+    if (b->attention_mask && sees) return slc_error(SLUICE_ERR_ARGUMENT, "%s: an attention mask is for text", name);
+    if (sees) return SLUICE_OK;
+    sluice_status status = check_range(name, "token", b->tokens, m->rows, c->vocabulary);
+    if (!status && b->types && c->types) status = check_range(name, "token type", b->types, m->rows, c->types);
+    return status;
+}
+
+/* The kernel that reads the targets relies on it. */
+static sluice_status check_targets(const sluice_model *m, const int32_t *targets)
+{
+    const sluice_model_config *c = &m->config;
+    const char *name = sluice_model_family_name((uint32_t)c->family);
+    uint32_t limit = c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary;
+    uint64_t counted = 0;
+    for (uint64_t i = 0; i < m->targets; i++) {
+        if (targets[i] != -1 && (uint32_t)targets[i] >= limit)
+            return slc_error(SLUICE_ERR_ARGUMENT, "%s: target %d at %llu is outside the %u that there are", name,
+                             targets[i], (unsigned long long)i, limit);
+        counted += targets[i] != -1;
+    }
+    if (!counted) return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is ignored (-1)", name);
+    return SLUICE_OK;
+}
+
+sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *b)
+{
+    sluice_status status = check_inputs(m, b);
+    return status || !b->targets ? status : check_targets(m, b->targets);
+}
+
+/* ---- Waiting ---- */
+
+sluice_status slc_micro_batch_queued(sluice_model *m)
+{
+    return slc_event_record(m->stream, &m->memory->done);
+}
+
+/* Where the copies are done already, which a step's end has seen to, the host does not wait. */
+sluice_status slc_micro_batch_wait(slc_batch_memory *memory)
+{
+    return slc_event_done(&memory->done) ? SLUICE_OK : slc_event_synchronize(&memory->done);
+}
+
+/* ---- Losses ---- */
+
+double slc_micro_batch_loss(const sluice_model *m, const slc_batch_memory *memory)
+{
+    double sum = 0;
+    uint64_t rows = slc_model_head_rows(m);
+    for (uint64_t i = 0; i < rows; i++) sum += memory->losses[i];
+    return sum / (double)memory->target_count;
+}
+
+static sluice_status collect(sluice_model *m, slc_batch_memory *memory)
+{
+    sluice_status status = memory->owes ? slc_micro_batch_wait(memory) : SLUICE_OK;
+    if (status || !memory->owes) return status;
+    m->losses.last = slc_micro_batch_loss(m, memory);
+    m->losses.sum += m->losses.last;
+    m->losses.count++;
+    memory->owes = false;
+    return SLUICE_OK;
+}
+
+/* The memory behind the current one, in the circle, is the one that was used first. */
+sluice_status slc_losses_collect(sluice_model *m)
+{
+    uint32_t now = (uint32_t)(m->memory - m->memories);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 1; !status && i <= m->memory_count; i++)
+        status = collect(m, &m->memories[(now + i) % m->memory_count]);
+    return status;
+}
+
+void slc_losses_forget(sluice_model *m)
+{
+    for (uint32_t i = 0; i < m->memory_count; i++) m->memories[i].owes = false;
+    m->losses = (slc_losses){0};
+}
+
+/* ---- The arrays ---- */
+
+/* Lays targets out as the head reads them, one for each row: BEiT's first rows have none. */
+static void take_targets(sluice_model *m, const int32_t *targets)
+{
+    slc_batch_memory *memory = m->memory;
+    uint64_t each = m->targets / m->batch;
+    bool shifted = slc_model_sees(&m->config) && m->config.head == SLUICE_HEAD_TOKENS;
+    memory->target_count = 0;
+    for (uint64_t i = 0; i < m->targets; i++) {
+        int32_t target = targets ? targets[i] : -1;
+        uint64_t sequence = i / each;
+        if (shifted && i % each == 0) memory->targets[sequence * m->tokens] = -1;
+        memory->targets[shifted ? i + sequence + 1 : i] = target;
+        memory->target_count += target != -1;
+    }
+}
+
+/* Tells the runtime which rows of a shared token table are looked up, and learns where they lie: each at its own place
+ * of the whole table, or all of them in a small table. */
+static sluice_status take_places(sluice_model *m, const int32_t *tokens)
+{
+    slc_batch_memory *memory = m->memory;
+    const int32_t padding = (int32_t)m->config.padding;
+    m->in.places = memory->places ? memory->places : tokens;
+    m->padding_place = padding;
+    if (!m->look_up) {
+        if (memory->places) memcpy(memory->places, tokens, m->rows * sizeof *tokens);
+        return SLUICE_OK;
+    }
+    sluice_status status = sluice_rows_set(m->look_up, tokens, m->rows, memory->places);
+    m->padding_place = -1;
+    for (uint64_t i = 0; !status && i < m->rows; i++)
+        if (tokens[i] == padding) m->padding_place = memory->places[i];
+    return status;
+}
+
+/* Copies what the device will read after the caller has freed it, and makes the orders of places. */
+static void keep_inputs(sluice_model *m, const sluice_batch *b)
+{
+    slc_batch_memory *memory = m->memory;
+    const uint64_t numbers = m->rows * sizeof(int32_t);
+    if (memory->place_order) slc_embedding_order(m->rows, memory->places, memory->place_order, memory->order_scratch);
+    if (memory->types && b->types) memcpy(memory->types, b->types, numbers);
+    if (memory->types && !b->types) memset(memory->types, 0, numbers);
+    if (memory->type_order) slc_embedding_order(m->rows, memory->types, memory->type_order, memory->order_scratch);
+    if (memory->attention_mask && b->attention_mask) memcpy(memory->attention_mask, b->attention_mask, m->rows);
+    if (memory->pixels) memcpy(memory->pixels, b->pixels, slc_model_pixels(m) * sizeof *b->pixels);
+    if (memory->masked_patches && b->masked_patches) memcpy(memory->masked_patches, b->masked_patches, patches_of(m));
+    m->in.types = memory->types;
+    m->in.place_order = memory->place_order;
+    m->in.type_order = memory->type_order;
+    m->in.attention_mask = b->attention_mask ? memory->attention_mask : NULL;
+    m->in.pixels = memory->pixels;
+    m->in.masked_patches = b->masked_patches ? memory->masked_patches : NULL;
+}
+
+sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
+{
+    slc_batch_memory *next = &m->memories[(uint32_t)(m->memory - m->memories + 1) % m->memory_count];
+    sluice_status status = next->owes ? collect(m, next) : slc_micro_batch_wait(next);
+    if (status) return status;
+    m->memory = next;
+    m->masked = b->attention_mask != NULL;
+    m->in = (slc_batch_arrays){.types = b->types,
+                               .attention_mask = b->attention_mask,
+                               .pixels = b->pixels,
+                               .masked_patches = b->masked_patches};
+    take_targets(m, b->targets);
+    if (!slc_model_sees(&m->config)) status = take_places(m, b->tokens);
+    if (!status && m->apart) keep_inputs(m, b);
+    return status;
+}
