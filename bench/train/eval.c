@@ -18,7 +18,7 @@
 enum { PIECE = 1 << 16 };
 
 typedef struct {
-    const char *weights, *inputs, *logits, *gradients, *precision, *json;
+    const char *weights, *inputs, *logits, *gradients, *precision, *device, *json;
     uint32_t threads;
 } eval_options;
 
@@ -129,6 +129,7 @@ static sluice_status create(evaluation *e)
     config.recompute = SLUICE_RECOMPUTE_NONE;
     config.optimizer = &slc_gradient_keeper;
     config.threads = o->threads;
+    config.device = o->device;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     sluice_status status = sluice_world_create(NULL, &e->world);
     if (status) return status;
@@ -146,6 +147,7 @@ static sluice_status report_loss(const evaluation *e)
     fprintf(text, "%s, %u %s", sluice_model_family_name((uint32_t)e->config.family), e->inputs.batch,
             e->inputs.length ? "sequences" : "images");
     if (e->inputs.length) fprintf(text, " of %u tokens", e->inputs.length);
+    if (strcmp(e->options->device, "cpu")) fprintf(text, ", %s", sluice_runtime_device(e->rt));
     if (isnan(e->loss))
         fprintf(text, "\n");
     else
@@ -184,6 +186,7 @@ static const struct argp_option option_rows[] = {
     {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 1},
     {"precision", 'p', "NAME", 0, "fp32 or bf16 (default fp32)", 1},
     {"threads", 't', "N", 0, "Compute threads (default 1)", 1},
+    {"device", 'd', "NAME", 0, "Device: cpu, or cuda: a GPU (default cpu)", 1},
     {"json", 'j', "FILE", 0, "Write the loss as JSON; '-': standard output", 1},
     {0},
 };
@@ -198,6 +201,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'l': o->logits = text; return 0;
     case 'g': o->gradients = text; return 0;
     case 'j': o->json = text; return 0;
+    case 'd': o->device = text; return 0;
     case 'p':
         o->precision = text;
         if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--precision %s: use fp32 or bf16", text);
@@ -218,7 +222,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 static int run_eval(int argc, char **argv)
 {
-    eval_options options = {.precision = "fp32", .threads = 1};
+    eval_options options = {.precision = "fp32", .device = "cpu", .threads = 1};
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,

@@ -356,6 +356,7 @@ static sluice_status finish_run(training *t)
     if (!status && o->save_weights) status = without_it(&result->outputs, sluice_model_save(t->model, o->save_weights));
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
+    result->device = sluice_runtime_device(t->rt);
     result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
     if (!status && o->trace) status = without_it(&result->outputs, write_trace(t));

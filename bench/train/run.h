@@ -59,6 +59,7 @@ typedef struct {
     double final_loss;                      /* mean of the last tenth of the steps */
     double evaluation_loss;                 /* at the end; NaN: none */
     slc_training_phase warm_up, compressed; /* steps 0: no such phase. Other optimizers only have a warm-up */
+    const char *device;                     /* as sluice_runtime_device says */
     sluice_memory_report memory;
     uint64_t dp_bytes; /* the bytes that a budget of 100 % means */
     char weights_sha256[65];

@@ -101,9 +101,10 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 o->steps);
         return;
     }
-    fprintf(file, "%s %s %s, %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f",
-            r->interrupted ? "stopped:" : "trained", o->model, o->size, r->parameters, r->step_count, r->steps[0].loss,
-            r->steps[r->step_count - 1].loss);
+    fprintf(file, "%s %s %s", r->interrupted ? "stopped:" : "trained", o->model, o->size);
+    if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
+    fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
+            r->steps[0].loss, r->steps[r->step_count - 1].loss);
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
@@ -111,9 +112,11 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
             (double)r->memory.activation_bound_bytes / 0x1p20);
-    fprintf(file, "memory: peak %.1f MiB, planned %.1f MiB, resident set %.1f MiB\n",
+    fprintf(file, "memory: peak %.1f MiB, planned %.1f MiB, resident set %.1f MiB",
             (double)r->memory.peak_bytes / 0x1p20, (double)r->memory.planned_bytes / 0x1p20,
             (double)r->memory.rss_bytes / 0x1p20);
+    if (r->memory.pinned_bytes) fprintf(file, ", pinned for copies %.1f MiB", (double)r->memory.pinned_bytes / 0x1p20);
+    fputc('\n', file);
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);

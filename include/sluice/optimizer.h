@@ -16,9 +16,18 @@ extern "C" {
 #define SLUICE_OPTIMIZER_STATES_MAX 4
 #define SLUICE_OPTIMIZER_NORMS_MAX 3 /* maxima among them */
 
+typedef struct sluice_stream sluice_stream; /* sluice/runtime.h */
+
+/* The part of a step that the device works out itself, in its memory: the host has gone on when kernels read it. */
+typedef struct {
+    double gradient_factor; /* holds in the place of sluice_update's */
+    uint32_t skip;          /* not 0: the step is skipped, and kernels change nothing */
+} sluice_step_words;
+
 /* A contiguous range of one parameter, made by the runtime, which may know more fields at its end than the program. All
  * arrays are `count` long, fp32 unless said otherwise, and aligned as 16 of their elements; ranges begin at multiples
- * of 16 elements of the parameter. All are valid during the call alone. */
+ * of 16 elements of the parameter. All are memory of the runtime's device, which the host cannot read where that is a
+ * GPU, and are valid during the call alone, or for work that the call has put on `stream`. */
 typedef struct {
     float *value;                /* to be read and written; of a parameter in bf16, its fp32 master */
     const void *gradient;        /* reduced and scaled; not yet clipped */
@@ -31,9 +40,12 @@ typedef struct {
     double learning_rate;
     double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
     bool no_decay;          /* as sluice_param_desc says */
-    const double *norms;    /* norm_count and maximum_count of them, over the whole parameter; NULL while they are
-                               measured */
+    const double *norms;    /* norm_count and maximum_count of them, over the whole parameter, in the device's memory;
+                               NULL while they are measured */
     uint32_t parameter;     /* its number in registration order */
+    sluice_stream *stream;  /* where an optimizer with `on_stream` queues its kernels */
+    const sluice_step_words *words; /* for kernels to read when they run; NULL: gradient_factor holds, and nothing is
+                                       skipped. NULL on the host */
 } sluice_update;
 
 typedef struct {
@@ -70,6 +82,10 @@ typedef struct {
      * `norms` as update gets them: after all updates of the step before and before this one's. Not where the step is
      * skipped. */
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
+    /* `update` and `measure` do all their work by kernels on the update's stream: they return before it is done, and
+     * give the addresses that they get (`sums` among them) to those kernels alone. false: the work is done when the
+     * call returns; only the host device takes such an optimizer. */
+    bool on_stream;
 } sluice_optimizer;
 
 /* The settings that follow lie inside sluice_config and cannot grow: a further one becomes a field of the config. */

@@ -130,7 +130,7 @@ typedef struct {
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
     uint32_t threads;       /* compute threads of this rank; 0: one */
-    const char *device;     /* "cpu" */
+    const char *device;     /* "cpu"; in a build that has it "cuda", for a world of one rank */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
@@ -189,8 +189,9 @@ static inline void sluice_config_init(sluice_config *config)
 /* Makes a runtime of this rank on `world`, without a layer. Local; the caller destroys *out before the world. `config`
  * is copied. Errors: ARGUMENT (a field that holds no value of its kind, or is out of its range; no optimizer of this
  * name; settings of the optimizer; the strategy onebit without a compressed optimizer; a setting SLUICE_... that cannot
- * be read), UNSUPPORTED (the device is not in this build; clip with an optimizer that measures norms; a compressed
- * optimizer with accumulate each). Names of strategies and schedules are looked up at commit. */
+ * be read), UNSUPPORTED (the device is not in this build, or cannot do what the other fields or the world ask; clip
+ * with an optimizer that measures norms; a compressed optimizer with accumulate each). Names of strategies and
+ * schedules are looked up at commit. */
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
 /* Ends the runtime and frees all that it handed out. NULL is allowed, and so are all times, inside a step too, and a
  * runtime or world that has failed. Local; operations in flight end, or are dropped inside a step. */
@@ -504,6 +505,10 @@ typedef struct {
      * all of them; what they take when packed alone, by the packer that packs the plan; and what no packing is below,
      * the largest live set over slots and the operations inside them. */
     uint64_t activation_sum_bytes, activation_packed_bytes, activation_bound_bytes;
+
+    /* Memory of the host, outside of the budget, through which the runtime copies to and from a device whose memory the
+     * host cannot touch; 0 on "cpu". */
+    uint64_t pinned_bytes;
 } sluice_memory_report;
 
 /* After commit, at any time. Local. */
@@ -517,6 +522,14 @@ SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
 /* The stream that the binary's kernels belong on; valid as long as the runtime. Kernels of Sluice take it, as the
  * bundled models' do. On "cpu" it runs everything at once, and a binary with kernels of its own does not need it. */
 SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
+/* What the device's own interface calls the stream: a cudaStream_t on "cuda", NULL on "cpu". A binary launches its
+ * kernels on it between a slot's begin and end. All addresses that the runtime gives are device memory there; the
+ * runtime has launched what fills them, and later launches what uses them, so that nothing has to be waited for. The
+ * GPU is the current one of the thread that calls. */
+SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
+/* What the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is emulated on the host. A constant.
+ * Local. */
+SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
  * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), IO (rank

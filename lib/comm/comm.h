@@ -21,6 +21,7 @@
 #include "lib/base/gate.h"
 #include "lib/base/row_list.h"
 #include "lib/device/device.h"
+#include "lib/device/lane_events.h"
 #include "lib/kernels/compress/compress_group.h"
 
 #include <sluice/dtype.h>
@@ -79,6 +80,8 @@ struct slc_op {
 
     slc_gate *wait[2]; /* the operation starts only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
+    const slc_lane_events *wait_events[2]; /* of the lane that raises wait[i], for the stream to wait for; NULL: what
+                                              is counted is done, or is this lane's own */
     const bool *skip; /* NULL, or read once, when the waits have passed and the operation starts; the same on every
                          rank. If it is true nothing moves or changes, no other rank is waited for, and `call` is left
                          out; `start` and `end` run, and the operation counts as complete in its order. An earlier
@@ -152,6 +155,15 @@ slc_gate *slc_comm_completed(slc_comm *comm);
 /* Waits until operation number index - 1 is complete or the world has failed. Returns SLUICE_OK if the operation is
  * complete, even when the world has failed since; else the failure. */
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
+
+/* On a device that runs ahead a complete operation is one whose work is issued, in the stream below. These let another
+ * stream, or the calling thread, wait until operations before number `count`, which are complete, are done. On the host
+ * they do nothing. */
+sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count);
+sluice_status slc_comm_synchronize(const slc_comm *comm, uint32_t count);
+/* The stream in which operations work, and in which hooks may issue work of their own, which then comes after that of
+ * the operations before. It lives while a segment is attached. */
+sluice_stream *slc_comm_stream(slc_comm *comm);
 
 /* Wakes the communication thread if it sleeps; to be called after raising a gate that operations may wait for. Any
  * thread. */

@@ -353,6 +353,9 @@ sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segmen
                                     uint64_t deadline_ns)
 {
     slc_neighbours_detach(neighbours);
+    if (neighbours->count && segment->fd < 0)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "the ranks of this host cannot map this device's memory: switch "
+                                                 "SLUICE_COMM_DIRECT off");
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
         const handover message = handover_to(neighbours, rank, segment->bytes);

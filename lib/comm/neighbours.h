@@ -66,8 +66,8 @@ sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *con
 void slc_neighbours_close(slc_neighbours *neighbours);
 
 /* Hands `segment` over to the neighbours and maps theirs. Collective among neighbours, blocking, on the calling thread.
- * Ends early with the world's failure. Errors: MISMATCH (a segment of another size), PEER, TIMEOUT, those of
- * slc_segment_map. */
+ * Ends early with the world's failure. Errors: UNSUPPORTED (there are neighbours, and `segment` cannot be shared),
+ * MISMATCH (a segment of another size), PEER, TIMEOUT, those of slc_segment_map. */
 sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segment *segment, slc_failure *failure,
                                     uint64_t deadline_ns);
 void slc_neighbours_detach(slc_neighbours *neighbours);

@@ -134,6 +134,20 @@ static void segments_are_checked(void **state)
     }
 }
 
+static void memory_that_cannot_be_shared_is_refused(void **state)
+{
+    (void)state;
+    pair p;
+    open_pair(&p);
+    connect_pair(&p, GOOD);
+    assert_int_equal(meet(&p, 0, 20), 0);
+    assert_int_equal(meet(&p, 1, 20), 0);
+    const slc_segment own = {.bytes = 4096, .fd = -1, .device = p.device};
+    expect_error(slc_neighbours_attach(&p.neighbours[0], &own, &p.failure, in_seconds(20)), SLUICE_ERR_UNSUPPORTED,
+                 "cannot map this device's memory");
+    close_pair(&p);
+}
+
 /* ---- Strangers ---- */
 
 static int knock(const char *name)
@@ -201,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_are_checked),
         cmocka_unit_test(segments_are_checked),
+        cmocka_unit_test(memory_that_cannot_be_shared_is_refused),
         cmocka_unit_test(strangers_are_turned_away),
         cmocka_unit_test(another_user_is_turned_away),
     };

@@ -225,6 +225,11 @@ static sluice_status cuda_stream_synchronize(sluice_stream *stream)
     return slc_cuda_status(cudaStreamSynchronize(slc_cuda_stream(stream)), "waiting for a stream");
 }
 
+static void *cuda_stream_native(const sluice_stream *stream)
+{
+    return slc_cuda_stream(stream);
+}
+
 sluice_status slc_cuda_launched(const sluice_stream *stream, const char *kernel)
 {
     const gpu *g = stream->device->state;
@@ -356,6 +361,7 @@ const slc_device_ops slc_cuda_ops = {
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,
     .stream_synchronize = cuda_stream_synchronize,
+    .stream_native = cuda_stream_native,
     .copy = cuda_copy,
     .move = cuda_move,
     .fill_zero = cuda_fill_zero,

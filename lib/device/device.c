@@ -125,6 +125,11 @@ sluice_status slc_stream_synchronize(sluice_stream *stream)
     return stream->device->ops->stream_synchronize(stream);
 }
 
+void *slc_stream_native(const sluice_stream *stream)
+{
+    return stream->device->ops->stream_native(stream);
+}
+
 sluice_status slc_copy(sluice_stream *stream, void *dst, const void *src, size_t bytes)
 {
     if (!bytes || dst == src) return SLUICE_OK;

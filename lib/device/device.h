@@ -52,6 +52,12 @@ typedef struct {
 sluice_status slc_device_open(const char *name, slc_device **out);
 void slc_device_close(slc_device *device);
 slc_device_kind slc_device_get_kind(const slc_device *device);
+/* Whether work that a call has issued may still be under way when the call returns, and the host cannot touch the
+ * device's memory. Not so on the host. */
+static inline bool slc_device_runs_ahead(const slc_device *device)
+{
+    return slc_device_get_kind(device) != SLC_DEVICE_HOST;
+}
 /* Whether this build has the kind of device with this name, and what runs it: "cpu", "cuda", or "cuda (emulated)"; NULL
  * if the build lacks it. */
 const char *slc_device_describe(const char *name);
@@ -81,6 +87,9 @@ void slc_pinned_destroy(slc_pinned *pinned);
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
 void slc_stream_destroy(sluice_stream *stream);
 sluice_status slc_stream_synchronize(sluice_stream *stream);
+/* The device's own name for the stream, a cudaStream_t on a GPU, which becomes the calling thread's current one; NULL
+ * on the host. */
+void *slc_stream_native(const sluice_stream *stream);
 
 /* All run in stream order. Pointers may be of this device or of the host; where the device is a GPU, memory of the host
  * is pinned. The ends of a copy do not overlap, those of a move may. */

@@ -203,6 +203,12 @@ static bool host_event_done(const slc_event *event)
     return true;
 }
 
+static void *host_stream_native(const sluice_stream *stream)
+{
+    (void)stream;
+    return NULL;
+}
+
 static sluice_status host_event_synchronize(slc_event *event)
 {
     (void)event;
@@ -238,6 +244,7 @@ const slc_device_ops slc_host_ops = {
     .stream_create = host_stream_nothing,
     .stream_destroy = host_stream_destroy,
     .stream_synchronize = host_stream_nothing,
+    .stream_native = host_stream_native,
     .copy = host_copy,
     .move = host_move,
     .fill_zero = host_fill_zero,

@@ -25,6 +25,7 @@ typedef struct {
     sluice_status (*stream_create)(sluice_stream *stream); /* device and threads are filled in */
     void (*stream_destroy)(sluice_stream *stream);
     sluice_status (*stream_synchronize)(sluice_stream *stream);
+    void *(*stream_native)(const sluice_stream *stream);
     sluice_status (*copy)(sluice_stream *stream, void *dst, const void *src, size_t bytes);
     sluice_status (*move)(sluice_stream *stream, void *dst, const void *src, size_t bytes);
     sluice_status (*fill_zero)(sluice_stream *stream, void *dst, size_t bytes);

@@ -1,5 +1,5 @@
 /* What streams, events and pinned memory promise, on every kind of device that this build and this machine have. */
-#include "lib/device/device.h"
+#include "lib/device/lane_events.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,6 +100,54 @@ static void moves_may_overlap(void **state)
     }
 }
 
+/* One lane copies a block on, the next one waits for it by its number; the ring is so short that its places are used
+ * again and again. */
+static void a_lanes_events_order_streams(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 40, BYTES = 1 << 14, PLACES = 4 };
+    EACH_DEVICE(device)
+    {
+        sluice_stream streams[2];
+        slc_lane_events rings[2], none = {0};
+        slc_segment segment;
+        slc_pinned host, got;
+        assert_int_equal(slc_segment_create(device, ROUNDS * BYTES + BYTES, &segment), SLUICE_OK);
+        assert_int_equal(slc_pinned_create(device, BYTES, &host), SLUICE_OK);
+        assert_int_equal(slc_pinned_create(device, BYTES, &got), SLUICE_OK);
+        memset(host.base, 9, BYTES);
+        memset(got.base, 0, BYTES);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(slc_stream_create(device, 1, &streams[i]), SLUICE_OK);
+            assert_int_equal(slc_lane_events_create(device, PLACES, &rings[i]), SLUICE_OK);
+            assert_int_equal(rings[i].events != NULL, slc_device_runs_ahead(device));
+        }
+        uint32_t counts[2] = {UINT32_MAX - 3, 5}; /* a count may wrap */
+        unsigned char *base = segment.base;
+        assert_int_equal(slc_copy(&streams[0], base, host.base, BYTES), SLUICE_OK);
+        for (int i = 0; i < ROUNDS; i++) {
+            int from = i % 2, to = 1 - from;
+            assert_int_equal(slc_lane_events_record(&rings[from], &streams[from], counts[from]++), SLUICE_OK);
+            assert_int_equal(slc_lane_events_wait(&rings[from], &streams[to], counts[from]), SLUICE_OK);
+            assert_int_equal(slc_copy(&streams[to], base + BYTES, base, BYTES), SLUICE_OK);
+            base += BYTES;
+        }
+        assert_int_equal(slc_copy(&streams[ROUNDS % 2], got.base, base, BYTES), SLUICE_OK);
+        assert_int_equal(slc_lane_events_record(&rings[0], &streams[ROUNDS % 2], counts[0]++), SLUICE_OK);
+        assert_int_equal(slc_lane_events_synchronize(&rings[0], counts[0]), SLUICE_OK);
+        for (int i = 0; i < BYTES; i++) assert_int_equal(((unsigned char *)got.base)[i], 9);
+        for (int i = 0; i < 2; i++) {
+            slc_lane_events_destroy(&rings[i]);
+            slc_lane_events_destroy(&rings[i]); /* it is zeroed, so there is nothing to do */
+            slc_stream_destroy(&streams[i]);
+        }
+        slc_lane_events_destroy(&none);
+        slc_pinned_destroy(&host);
+        slc_pinned_destroy(&got);
+        slc_segment_destroy(&segment);
+    }
+}
+
 static void events_order_streams(void **state)
 {
     (void)state;
@@ -194,7 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_and_fills_are_in_order), cmocka_unit_test(moves_may_overlap),
         cmocka_unit_test(events_order_streams),          cmocka_unit_test(events_of_a_gpu_tell_times),
-        cmocka_unit_test(segments_are_zeroed),
+        cmocka_unit_test(segments_are_zeroed),           cmocka_unit_test(a_lanes_events_order_streams),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -2,12 +2,14 @@
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/step/progress.h"
 
 #include <string.h>
 
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status)
 {
     if (!rt->failure.status && status < 0) {
+        status = slc_progress_tell(rt, status);
         rt->failure.status = status;
         rt->failure.line = strdup(sluice_last_error());
         if (!rt->failure.alike && rt->size > 1) slc_comm_fail(rt->comm, status, sluice_last_error());

@@ -43,7 +43,8 @@ struct sluice_runtime {
     sluice_config config;
     slc_runtime_failure failure;
     slc_device *device;
-    sluice_stream compute, updates; /* of the caller; of the communication thread */
+    sluice_stream compute, updates; /* of the caller; of the communication thread (on a device that runs ahead the one
+                                       in which its operations work) */
 
     sluice_optimizer optimizer;
     slc_compressed onebit; /* its functions where the optimizer is a compressed one */
@@ -67,6 +68,8 @@ struct sluice_runtime {
     slc_step_state steps[2];
 
     struct slc_measure *measure; /* measure/measure.h */
+    slc_pinned progress;         /* step/progress.h */
+    struct slc_marks *marks;     /* measure/marks.h; NULL on a device that does not run ahead */
     slc_recording *recording;    /* NULL: off */
     struct slc_check *check;     /* check/check.h; NULL: off */
 };

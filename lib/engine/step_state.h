@@ -6,7 +6,7 @@
 #include "lib/kernels/norm/norm.h"
 #include "lib/optim/compressed.h"
 
-typedef struct {
+typedef struct slc_step_state {
     uint64_t step;
     double learning_rate;
     float scale;   /* of the reduced gradient */
@@ -17,6 +17,9 @@ typedef struct {
     uint32_t bad_param; /* the first parameter in which this rank found such a range, or SLC_NONE */
     double exposed_s;
     uint64_t started_ns, bytes_sent_before;
+    const struct slc_word_set *ahead; /* step/words.h; NULL on a device that does not run ahead. Where it is not NULL,
+                                         factor stays 1, and bins, non_finite, bad_param and skip are known to the
+                                         caller's thread alone, after the agreement */
     double *norms; /* that the optimizer asks for, of all parameters, after agreement; kept from step to step */
 
     /* For units under onebit. */

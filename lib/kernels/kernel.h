@@ -21,4 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Marks a function of a header that the host's kernels and the GPU's share. */
+#if defined(__CUDACC__)
+#define SLC_HOST_AND_GPU __host__ __device__
+#else
+#define SLC_HOST_AND_GPU
+#endif
+
 #endif

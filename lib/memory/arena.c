@@ -23,7 +23,8 @@ typedef struct {
 } claim;
 
 struct slc_arena {
-    pthread_mutex_t lock; /* protects all fields below except `segment`, `created` and `reserved`, which never change */
+    pthread_mutex_t lock; /* protects all fields below except `segment`, `created` and `reserved`, which change only
+                             while nobody uses the arena */
     slc_segment segment;
     uint64_t created, bytes, reserved;
     claim *claims; /* ascending, disjoint */
@@ -99,6 +100,19 @@ void slc_arena_destroy(slc_arena *arena)
 slc_segment *slc_arena_segment(slc_arena *arena)
 {
     return &arena->segment;
+}
+
+sluice_status slc_arena_replace(slc_arena *arena, slc_segment *larger)
+{
+    if (arena->count)
+        return slc_error(SLUICE_ERR_ORDER, "arena: it is replaced while %s is claimed", arena->claims[0].what);
+    unpoison(arena, 0, arena->segment.bytes);
+    slc_segment_destroy(&arena->segment);
+    arena->segment = *larger;
+    arena->created = arena->bytes = larger->bytes;
+    *larger = (slc_segment){.fd = -1};
+    poison(arena, 0, arena->segment.bytes);
+    return SLUICE_OK;
 }
 
 /* ---- The sorted claims. The caller holds the lock. ---- */

@@ -33,6 +33,11 @@ sluice_status slc_arena_create(slc_device *device, uint64_t bytes, uint64_t rese
 void slc_arena_destroy(slc_arena *arena);
 slc_segment *slc_arena_segment(slc_arena *arena);
 
+/* Takes a larger segment in the place of the arena's, which is destroyed; clears `larger`. Claims must then end at its
+ * size. The caller has copied what it wants to keep, and uses neither. Errors: ORDER (something is claimed); the
+ * segment stays the caller's. */
+sluice_status slc_arena_replace(slc_arena *arena, slc_segment *larger);
+
 /* Sets where claims must end: at `bytes`, which may not be more than the arena was created with. Memory below is made
  * present, memory above is given back to the system. Until the first call nothing is present, and claims must end at
  * the size of creation. Errors: ARGUMENT (more than created with), ORDER (something above is claimed). */
@@ -47,7 +52,8 @@ sluice_status slc_arena_claim(slc_arena *arena, slc_memory_category category, co
  * claim holds the range), MEMORY. */
 sluice_status slc_arena_release(slc_arena *arena, uint64_t offset, uint64_t bytes);
 
-/* Calls `fill` for each stretch of memory below the end that nobody holds, which it may write. */
+/* Calls `fill` for each stretch of memory below the end that nobody holds, which it may write. The device is the host.
+ */
 void slc_arena_fill_free(slc_arena *arena, void (*fill)(void *memory, uint64_t bytes));
 
 uint64_t slc_arena_peak(const slc_arena *arena);

@@ -56,6 +56,27 @@ static void overlap_names_both(void **state)
     slc_arena_destroy(arena);
 }
 
+static void a_larger_segment_takes_its_place(void **state)
+{
+    (void)state;
+    slc_arena *arena = new_arena(4096, 10);
+    slc_segment larger;
+    void *a;
+    assert_int_equal(slc_segment_create(device, 4 * 4096, &larger), SLUICE_OK);
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 0, 4096, &a), SLUICE_OK);
+    assert_int_equal(slc_arena_replace(arena, &larger), SLUICE_ERR_ORDER);
+    assert_int_equal(slc_arena_release(arena, 0, 4096), SLUICE_OK);
+    char *base = larger.base;
+    assert_int_equal(slc_arena_replace(arena, &larger), SLUICE_OK);
+    assert_null(larger.base);
+    slc_segment_destroy(&larger); /* it has been cleared, so there is nothing to do */
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", 4096, 3 * 4096, &a), SLUICE_OK);
+    assert_ptr_equal(a, base + 4096);
+    memset(a, 1, 3 * 4096);
+    assert_int_equal(slc_arena_peak(arena), 4 * 4096 + 10);
+    slc_arena_destroy(arena);
+}
+
 static void fill_with_sevens(void *memory, uint64_t bytes)
 {
     memset(memory, 7, bytes);
@@ -246,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlap_names_both),
         cmocka_unit_test(free_memory_is_filled),
+        cmocka_unit_test(a_larger_segment_takes_its_place),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(a_limit_is_kept_and_can_move),
         cmocka_unit_test(peaks_are_counted),

@@ -11,6 +11,8 @@ sluice_status slc_adam_check(const char *name, const sluice_adamw *settings);
 sluice_status slc_lamb_check(const char *name, const sluice_lamb *settings);
 slc_adamw_settings slc_adam_settings_at(const sluice_adamw *settings, const sluice_update *update);
 slc_adamw_range slc_adam_range_of(const sluice_update *update);
+/* Returns the update's stream, or `own` if it brings none. */
+sluice_stream *slc_adam_stream_of(const sluice_update *update, sluice_stream *own);
 /* Ends an optimizer that slc_adamw_create or slc_lamb_create has filled. Does nothing with one that is zero. */
 void slc_adam_destroy(sluice_optimizer *optimizer);
 

@@ -23,6 +23,7 @@ slc_adamw_settings slc_adam_settings_at(const sluice_adamw *s, const sluice_upda
         .gradient_factor = u->gradient_factor,
         .bias_correction1 = 1 - pow(s->beta1, (double)u->step),
         .bias_correction2 = 1 - pow(s->beta2, (double)u->step),
+        .words = u->words,
     };
 }
 
@@ -38,12 +39,17 @@ slc_adamw_range slc_adam_range_of(const sluice_update *u)
                              .no_decay = u->no_decay};
 }
 
+sluice_stream *slc_adam_stream_of(const sluice_update *u, sluice_stream *own)
+{
+    return u->stream ? u->stream : own;
+}
+
 static sluice_status update(const sluice_update *u, void *context)
 {
     const adamw *a = context;
     slc_adamw_settings settings = slc_adam_settings_at(&a->settings, u);
     slc_adamw_range range = slc_adam_range_of(u);
-    return slc_adamw_many(a->stream, &settings, 1, &range);
+    return slc_adamw_many(slc_adam_stream_of(u, a->stream), &settings, 1, &range);
 }
 
 sluice_status slc_adam_check(const char *name, const sluice_adamw *s)
@@ -71,7 +77,8 @@ sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stre
                               .update = update,
                               .context = a,
                               .mixed_precision = true,
-                              .concurrent = true};
+                              .concurrent = true,
+                              .on_stream = true};
     return SLUICE_OK;
 }
 

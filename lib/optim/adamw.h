@@ -7,8 +7,8 @@
 
 #include <sluice/optimizer.h>
 
-/* Fills `out` (states exp_avg, exp_avg_sq). Updates run on `stream`, which must outlive it. The caller ends it with
- * slc_adam_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
+/* Fills `out` (states exp_avg, exp_avg_sq). An update that brings no stream runs on `stream`, which must outlive it.
+ * The caller ends it with slc_adam_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
 sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stream, sluice_optimizer *out);
 
 #endif

@@ -20,7 +20,7 @@ static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_
     slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
     slc_adamw_range range = slc_adam_range_of(u);
     slc_lamb_bins bins = {sums[0], sums[1]};
-    return slc_lamb_measure(l->stream, &settings, 1, &range, &bins);
+    return slc_lamb_measure(slc_adam_stream_of(u, l->stream), &settings, 1, &range, &bins);
 }
 
 static sluice_status update(const sluice_update *u, void *context)
@@ -28,8 +28,9 @@ static sluice_status update(const sluice_update *u, void *context)
     const lamb *l = context;
     slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
     slc_adamw_range range = slc_adam_range_of(u);
-    double trust = u->no_decay ? 1 : slc_lamb_trust(u->norms[0], u->norms[1], l->norm_min, l->norm_max);
-    return slc_lamb_apply(l->stream, &settings, 1, &range, &trust);
+    const double *norms = u->no_decay ? NULL : u->norms;
+    return slc_lamb_apply_measured(slc_adam_stream_of(u, l->stream), &settings, 1, &range, &norms, l->norm_min,
+                                   l->norm_max);
 }
 
 sluice_status slc_lamb_check(const char *name, const sluice_lamb *s)
@@ -62,6 +63,7 @@ sluice_status slc_lamb_create(const sluice_lamb *settings, sluice_stream *stream
                               .mixed_precision = true,
                               .concurrent = true,
                               .norm_count = 2,
-                              .measure = measure};
+                              .measure = measure,
+                              .on_stream = true};
     return SLUICE_OK;
 }

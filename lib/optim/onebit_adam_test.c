@@ -37,7 +37,7 @@ static plain plain_of(const test_job *j, uint32_t t)
 
 static void plain_destroy(plain *s)
 {
-    free(s->p), free(s->m), free(s->v);
+    test_release(s->p), test_release(s->m), test_release(s->v);
     plain_errors_fini(&s->errors);
 }
 
@@ -52,7 +52,7 @@ static void plain_momentum(const test_job *j, uint32_t t, plain *s)
     }
     plain_exchange(j->mode.ranks, count, j->mode.ranks * slc_compress_chunk(&j->exchange.group.shapes[t]), x,
                    &s->errors, s->m);
-    for (uint32_t r = 0; r < j->mode.ranks; r++) free(x[r]);
+    for (uint32_t r = 0; r < j->mode.ranks; r++) test_release(x[r]);
 }
 
 static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
@@ -104,7 +104,7 @@ static void check_mode(const slc_optimizer_settings *settings, const test_mode *
         fast_step(&j, step, 160);
         for (uint32_t t = 0; t < TEST_TENSORS; t++) {
             check_tensor(&j, t, &s[t], before[t], most[t]);
-            plain_destroy(&s[t]), free(before[t]);
+            plain_destroy(&s[t]), test_release(before[t]);
         }
         test_free_gradients(&j);
     }
@@ -164,7 +164,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
             test_job_destroy(&j);
         }
         for (uint32_t t = 0; t < TEST_TENSORS; t++)
-            for (int s = 0; s < 3; s++) free(first[t][s]);
+            for (int s = 0; s < 3; s++) test_release(first[t][s]);
     }
 }
 
@@ -190,7 +190,7 @@ static void warm_up_is_adamw_to_the_bit(void **state)
             assert_memory_equal(want[t][0], j.value[t], test_counts[t] * sizeof(float));
             for (int s = 0; s < 2; s++)
                 assert_memory_equal(want[t][1 + s], j.state[t][s], test_counts[t] * sizeof(float));
-            for (int s = 0; s < 3; s++) free(want[t][s]);
+            for (int s = 0; s < 3; s++) test_release(want[t][s]);
         }
         test_free_gradients(&j);
     }
@@ -261,7 +261,7 @@ static void infinities_are_skipped(void **state)
             assert_int_equal(test_exchange_step(&j, step), 5);
             assert_memory_equal(before, j.value[5], test_counts[5] * sizeof(float));
             ((float *)j.gradient[1][5])[77] = 0;
-            free(before);
+            test_release(before);
         }
         fast_step(&j, step, 4096);
         test_free_gradients(&j);

@@ -67,10 +67,10 @@ static plain plain_of(const test_job *j)
 static void plain_destroy(plain *s)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
-        free(s->p[t]), free(s->m[t]), free(s->v[t]), free(s->fresh[t]);
+        test_release(s->p[t]), test_release(s->m[t]), test_release(s->v[t]), test_release(s->fresh[t]);
         plain_errors_fini(&s->errors[t]);
     }
-    free(s->tail);
+    test_release(s->tail);
 }
 
 static double norm_of(const double *x, uint64_t count)
@@ -105,7 +105,7 @@ static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s
         number[RATIOS]++;
     }
     for (uint64_t i = 0; i < test_counts[t]; i++) s->p[t][i] -= j->rate * trust * u[i];
-    free(u);
+    test_release(u);
 }
 
 /* Computes m of all tensors after the exchange, before the mask, in place of the former m. */
@@ -135,8 +135,8 @@ static void plain_momenta(const test_job *j, plain *s)
                            flat + at);
         for (uint64_t i = 0; i < test_counts[t]; i++) s->m[t][i] = flat[at + i] / s->number[t][SCALING];
     }
-    for (uint32_t r = 0; r < n; r++) free(x[r]);
-    free(flat);
+    for (uint32_t r = 0; r < n; r++) test_release(x[r]);
+    test_release(flat);
 }
 
 /* Updates tensor t; `last` is its momentum before the step, s->m[t] the new one. */
@@ -168,7 +168,7 @@ static void plain_frozen(const test_job *j, uint64_t step, uint32_t t, const dou
     if (native) coefficient = number[RATIOS] > 0 ? coefficient / (1 - pow(0.9, number[RATIOS])) : 1;
     number[LAST_FACTOR] = factor;
     for (uint64_t i = 0; i < test_counts[t]; i++) s->p[t][i] -= j->rate * coefficient * factor * u[i];
-    free(u), free(up);
+    test_release(u), test_release(up);
 }
 
 static void plain_scale(plain *s)
@@ -197,7 +197,7 @@ static void plain_step(const test_job *j, uint64_t step, plain *s)
             s->m[t][i] = 0.9 * s->m[t][i] + (1 - 0.9) * test_gradient_at(j, j->average[t], i);
     }
     if (j->mode.exchanged) plain_momenta(j, s);
-    for (uint32_t t = 0; t < TEST_TENSORS; t++) plain_frozen(j, step, t, last[t], s), free(last[t]);
+    for (uint32_t t = 0; t < TEST_TENSORS; t++) plain_frozen(j, step, t, last[t], s), test_release(last[t]);
 }
 
 /* ---- Comparison ---- */
@@ -242,7 +242,7 @@ static void check_mode(const slc_optimizer_settings *settings, const test_mode *
         for (uint32_t t = 0; t < TEST_TENSORS; t++) {
             if (step == 1 && settings->onebit.compat)
                 assert_memory_equal(before[t], j.value[t], test_counts[t] * sizeof(float));
-            free(before[t]);
+            test_release(before[t]);
         }
         test_free_gradients(&j);
         plain_destroy(&s);
@@ -305,7 +305,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
             test_job_destroy(&j);
         }
         for (uint32_t t = 0; t < TEST_TENSORS; t++)
-            for (int s = 0; s < 4; s++) free(first[t][s]);
+            for (int s = 0; s < 4; s++) test_release(first[t][s]);
     }
 }
 
@@ -334,7 +334,7 @@ static void warm_up_is_lamb_to_the_bit(void **state)
             assert_memory_equal(want[t][0], j.value[t], test_counts[t] * sizeof(float));
             for (int s = 0; s < 2; s++)
                 assert_memory_equal(want[t][1 + s], j.state[t][s], test_counts[t] * sizeof(float));
-            for (int s = 0; s < 3; s++) free(want[t][s]);
+            for (int s = 0; s < 3; s++) test_release(want[t][s]);
         }
         test_free_gradients(&j);
     }
@@ -394,7 +394,7 @@ static void infinities_are_skipped(void **state)
                 for (uint32_t t = 0; t < TEST_TENSORS; t++) {
                     bool same = !memcmp(before[t], j.value[t], test_counts[t] * sizeof(float));
                     assert_int_equal(same, compat || t == 5 || !test_counts[t]);
-                    free(before[t]);
+                    test_release(before[t]);
                 }
                 check_finite(&j);
                 ((float *)j.gradient[1][5])[77] = 0;

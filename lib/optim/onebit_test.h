@@ -67,7 +67,7 @@ TEST_INLINE void plain_exchange(uint32_t n, uint64_t count, uint64_t all, double
             a[i] -= result * t;
         }
     }
-    for (uint32_t r = 0; r < n; r++) free(sign[r]);
+    for (uint32_t r = 0; r < n; r++) test_release(sign[r]);
 }
 
 /* ---- The exchange, by the kernels ---- */
@@ -96,8 +96,9 @@ TEST_INLINE void test_exchange_init(test_exchange *e, uint32_t tensors, const sl
 
 TEST_INLINE void test_exchange_fini(test_exchange *e)
 {
-    for (uint32_t r = 0; r < MOST_RANKS; r++) free(e->worker_memory[r]), free(e->server_memory[r]), free(e->packets[r]);
-    free(e->results);
+    for (uint32_t r = 0; r < MOST_RANKS; r++)
+        test_release(e->worker_memory[r]), test_release(e->server_memory[r]), test_release(e->packets[r]);
+    test_release(e->results);
     slc_compress_group_fini(&e->group);
 }
 
@@ -169,10 +170,10 @@ TEST_INLINE void test_job_begin(test_job *j, const test_mode *mode, bool fuses)
 TEST_INLINE void test_job_destroy(test_job *j)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
-        free(j->value[t]), free(j->rounded[t]);
-        for (int s = 0; s < TEST_STATES; s++) free(j->state[t][s]);
+        test_release(j->value[t]), test_release(j->rounded[t]);
+        for (int s = 0; s < TEST_STATES; s++) test_release(j->state[t][s]);
     }
-    for (uint32_t r = 0; r < j->mode.ranks; r++) free(j->flat[r]);
+    for (uint32_t r = 0; r < j->mode.ranks; r++) test_release(j->flat[r]);
     test_exchange_fini(&j->exchange);
     j->onebit.destroy(j->onebit.context);
     slc_stream_destroy(&j->stream);
@@ -190,18 +191,18 @@ TEST_INLINE void test_draw_gradients(test_job *j, uint64_t step)
                 sum[i] += g[i] / (float)j->mode.ranks;
             }
             j->gradient[r][t] = test_typed(j->mode.gradient_dtype, test_counts[t], g);
-            free(g);
+            test_release(g);
         }
         j->average[t] = test_typed(j->mode.gradient_dtype, test_counts[t], sum);
-        free(sum);
+        test_release(sum);
     }
 }
 
 TEST_INLINE void test_free_gradients(test_job *j)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
-        for (uint32_t r = 0; r < j->mode.ranks; r++) free(j->gradient[r][t]);
-        free(j->average[t]);
+        for (uint32_t r = 0; r < j->mode.ranks; r++) test_release(j->gradient[r][t]);
+        test_release(j->average[t]);
     }
 }
 
@@ -364,7 +365,7 @@ TEST_INLINE plain_errors errors_of(const test_exchange *e, uint32_t tensor)
 
 TEST_INLINE void plain_errors_fini(plain_errors *e)
 {
-    for (int r = 0; r < MOST_RANKS; r++) free(e->worker[r]), free(e->server[r]);
+    for (int r = 0; r < MOST_RANKS; r++) test_release(e->worker[r]), test_release(e->server[r]);
 }
 
 TEST_INLINE void check_error(const slc_residue *residue, uint64_t count, const double *want)
@@ -374,7 +375,7 @@ TEST_INLINE void check_error(const slc_residue *residue, uint64_t count, const d
         if (!(fabs(got[i] - want[i]) <= bar * (fabs(want[i]) + scale)))
             fail_msg("error %llu of %llu: %.9g, not %.9g", (unsigned long long)i, (unsigned long long)count, got[i],
                      want[i]);
-    free(got);
+    test_release(got);
 }
 
 TEST_INLINE void check_errors(const test_exchange *e, uint32_t tensor, const plain_errors *want)

@@ -115,7 +115,7 @@ static void plain_exchange_gradients(const plain_step *s, plain *t, double *cons
         plain_momentum(s, t->m[r], got);
         plain_move(s, t->p[r], t->m[r], t->v[r], NULL);
     }
-    free(got);
+    test_release(got);
 }
 
 static void plain_exchange_moves(const plain_step *s, plain *t)
@@ -134,9 +134,9 @@ static void plain_exchange_moves(const plain_step *s, plain *t)
             t->m[r][i] = s->schedule->rates > 0 ? -s->c1 * y[i] / s->schedule->rates : 0;
             t->p[r][i] = before + y[i] / below(s, t->v[r][i]);
         }
-        free(x[r]);
+        test_release(x[r]);
     }
-    free(y);
+    test_release(y);
 }
 
 static void plain_frozen(const plain_step *s, plain *t, slc_step_mode how, double *const *g)
@@ -192,7 +192,7 @@ static void plain_tensor_step(const job *j, schedule *s, uint64_t step, slc_step
         plain_frozen(&p, t, how, g);
     else
         plain_exchange_gradients(&p, t, g);
-    for (uint32_t r = 0; r < c->ranks; r++) free(g[r]);
+    for (uint32_t r = 0; r < c->ranks; r++) test_release(g[r]);
 }
 
 /* ---- Comparison ---- */
@@ -213,7 +213,8 @@ static plain plain_of(const job *j, uint32_t i)
 static void plain_fini(plain *t)
 {
     for (uint32_t r = 0; r < MOST_RANKS; r++)
-        free(t->p[r]), free(t->m[r]), free(t->v[r]), free(t->u[r]), free(t->kept[r]), free(t->moved[r]);
+        test_release(t->p[r]), test_release(t->m[r]), test_release(t->v[r]), test_release(t->u[r]),
+            test_release(t->kept[r]), test_release(t->moved[r]);
     plain_errors_fini(&t->errors);
 }
 
@@ -284,7 +285,7 @@ static void check_step(job *j, schedule *s, uint64_t step, bool now)
         if (!discarded) check_tensor(j, i, &want[i], before[i], most_before, j->mode.onebit && how == SLC_STEP_LOCAL);
         for (uint64_t e = 0; discarded && e < j->shapes[i].count; e++)
             for (uint32_t r = 0; r < j->mode.ranks; r++) assert_true((double)j->value[r][i][e] == want[i].p[r][e]);
-        for (uint32_t r = 0; r < j->mode.ranks; r++) free(before[i][r]);
+        for (uint32_t r = 0; r < j->mode.ranks; r++) test_release(before[i][r]);
         plain_fini(&want[i]);
     }
     if (!s->frozen && how == SLC_STEP_AVERAGE && !(j->mode.compat && step == 1)) s->refreshes++;

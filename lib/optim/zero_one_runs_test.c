@@ -123,7 +123,7 @@ static void a_resumed_run_is_the_same(void **state)
         test_same_bits("value", c.count, j.value[2][0], &first);
         job_fini(&j);
     }
-    free(first);
+    test_release(first);
 }
 
 /* ---- Hard inputs ---- */
@@ -204,7 +204,7 @@ static void a_failed_exchange_changes_nothing(void **state)
             assert_int_equal(bad, 0);
             assert_memory_equal(value, j.value[1][0], c.count * sizeof(float));
             assert_memory_equal(momentum, j.state[1][0][0], c.count * sizeof(float));
-            unit_fini(&u), free_gradients(&j), free(value), free(momentum);
+            unit_fini(&u), free_gradients(&j), test_release(value), test_release(momentum);
             break;
         }
         pulled_step(&j, step, false);
@@ -227,7 +227,7 @@ static void nothing_comes_of_nothing(void **state)
         free_gradients(&j);
         for (uint32_t r = 0; r < c.ranks; r++) assert_memory_equal(value, j.value[r][0], c.count * sizeof(float));
     }
-    free(value);
+    test_release(value);
     job_fini(&j);
 }
 

@@ -70,8 +70,8 @@ TEST_INLINE void job_fini(job *j)
 {
     for (uint32_t r = 0; r < j->mode.ranks; r++)
         for (uint32_t i = 0; i < TENSORS; i++) {
-            free(j->value[r][i]), free(j->rounded[r][i]);
-            for (int a = 0; a < 2; a++) free(j->state[r][a][i]), free(j->local[r][a][i]);
+            test_release(j->value[r][i]), test_release(j->rounded[r][i]);
+            for (int a = 0; a < 2; a++) test_release(j->state[r][a][i]), test_release(j->local[r][a][i]);
         }
     test_exchange_fini(&j->exchange);
     j->optimizer.destroy(j->optimizer.context);
@@ -117,7 +117,7 @@ TEST_INLINE void unit_init(unit_of_rank *u, job *j, uint64_t step, uint32_t rank
 
 TEST_INLINE void unit_fini(unit_of_rank *u)
 {
-    for (uint32_t i = 0; i < TENSORS; i++) free(u->gradients[i]);
+    for (uint32_t i = 0; i < TENSORS; i++) test_release(u->gradients[i]);
 }
 
 TEST_INLINE void each_rank(job *j, uint64_t step, sluice_status (*run)(void *, const slc_onebit_unit *, uint32_t *),
@@ -193,7 +193,7 @@ TEST_INLINE void average(job *j)
 TEST_INLINE void free_gradients(job *j)
 {
     for (uint32_t r = 0; r < j->mode.ranks; r++)
-        for (uint32_t t = 0; t < TENSORS; t++) free(j->gradient[r][t]);
+        for (uint32_t t = 0; t < TENSORS; t++) test_release(j->gradient[r][t]);
 }
 
 #endif

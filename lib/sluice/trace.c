@@ -140,6 +140,7 @@ static void note(rank_times *t, const slc_record *record, double at_s)
         times->over_s = at_s;
         if (isnan(times->end_s)) times->end_s = at_s;
         break;
+    case SLC_RECORD_RECOMPUTED: break; /* no recording has it */
     }
 }
 

@@ -24,7 +24,8 @@ hash_of() {
 }
 
 refusals() {
-    refuses 'not built in this version' --device cuda
+    refuses 'unknown' --device abacus
+    refuses 'device "cuda"' --device cuda --tied split
     refuses 'not built in this version' --precision fp16
     refuses 'unknown' --model resnet
     refuses 'classes' --head classes

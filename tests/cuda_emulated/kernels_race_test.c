@@ -8,12 +8,14 @@
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/lamb/lamb.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/kernels/patches/patches.h"
 #include "lib/kernels/pool/pool.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/residual/residual.h"
+#include "lib/kernels/step_words/step_words.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,13 +96,6 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
 {
     const slc_embedding_gradients gradients = {
         .token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS};
-    const slc_adamw_settings adam = {.learning_rate = 1e-3,
-                                     .beta1 = 0.9,
-                                     .beta2 = 0.95,
-                                     .epsilon = 1e-8,
-                                     .gradient_factor = 1,
-                                     .bias_correction1 = 0.1,
-                                     .bias_correction2 = 0.05};
     const void *sources[] = {array(s, 16), array(s, 17)};
     void *destination = array(s, 18);
     void *workspace = array(s, ARRAYS);
@@ -114,14 +109,45 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
-    ok(slc_fill_zero(stream, array(s, 23), ARRAY_BYTES));
-    ok(slc_adamw(stream, &adam, COUNT, dtype, array(s, 18), array(s, 23), (float *)array(s, 23) + COUNT,
-                 (float *)array(s, 23) + 2 * COUNT, NULL));
     ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, array(s, 12)));
     ok(slc_patch_embedding_forward(stream, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 19), array(s, 6), NULL, NULL,
                                    array(s, 13), array(s, 14)));
     ok(slc_patch_embedding_backward(stream, dtype, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 14), NULL, array(s, 16),
                                     array(s, 17), NULL, array(s, 20), 1));
+}
+
+/* A step's end: the gradient in array 18 is inspected and measured, and both optimizers do what the words say. */
+static void queue_updates(setting *s, sluice_stream *stream, sluice_dtype dtype)
+{
+    char *memory = array(s, 22);
+    slc_step_words *words = (slc_step_words *)(memory + 1024);
+    int64_t(*bins)[SLC_NORM_BINS] = (int64_t(*)[SLC_NORM_BINS])(memory + 4096);
+    double *norms = (double *)(memory + 8192);
+    const double *given = norms;
+    float *state = array(s, 23);
+    const slc_adamw_settings adam = {.learning_rate = 1e-3,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.95,
+                                     .epsilon = 1e-8,
+                                     .weight_decay = 0.1,
+                                     .gradient_factor = 1,
+                                     .bias_correction1 = 0.1,
+                                     .bias_correction2 = 0.05,
+                                     .words = &words->told};
+    const slc_adamw_range range = {.count = COUNT,
+                                   .gradient_dtype = dtype,
+                                   .gradient = array(s, 18),
+                                   .value = state,
+                                   .exp_avg = state + COUNT,
+                                   .exp_avg_sq = state + 2 * COUNT};
+    const slc_lamb_bins measured = {bins[0], bins[1]};
+    ok(slc_fill_zero(stream, state, ARRAY_BYTES));
+    ok(slc_step_words_begin(stream, words, 2, bins));
+    ok(slc_step_words_inspect(stream, dtype, COUNT, range.gradient, true, 4, words));
+    ok(slc_lamb_measure(stream, &adam, 1, &range, &measured));
+    ok(slc_step_words_agree(stream, words, 0.5, true, 2, 2, 0, bins, norms));
+    ok(slc_adamw_many(stream, &adam, 1, &range));
+    ok(slc_lamb_apply_measured(stream, &adam, 1, &range, &given, 0, 10));
 }
 
 static void kernels_are_ordered_and_repeat(void **state)
@@ -146,6 +172,7 @@ static void kernels_are_ordered_and_repeat(void **state)
             ok(slc_event_record(&streams[0], &event));
             ok(slc_stream_wait_event(&streams[1], &event));
             queue_backward(&s, &streams[1], dtype);
+            queue_updates(&s, &streams[1], dtype);
             const emulated_counts after = emulated_count();
             assert_int_equal(after.waits, before.waits);
             assert_int_equal(after.allocations, before.allocations);

@@ -140,8 +140,9 @@ static void gather(const slc_job *job, const slc_transition *t, unsigned char **
     }
 }
 
-static void check(const slc_job *job, const slc_plan *from, const slc_plan *to)
+static void check(sluice_stream *stream, const slc_job *job, const slc_plan *from, const slc_plan *to)
 {
+    unsigned char room[256];
     uint64_t bytes = from->arena_bytes > to->arena_bytes ? from->arena_bytes : to->arena_bytes;
     unsigned char *arenas[RANKS], guard[GUARD];
     slc_transition t = {0};
@@ -154,7 +155,7 @@ static void check(const slc_job *job, const slc_plan *from, const slc_plan *to)
         write_private(job, from, arenas[r], r);
         slc_transition_fini(&t);
         assert_int_equal(slc_transition_init(job, from, to, r, &t), SLUICE_OK);
-        slc_moves_run(arenas[r], bytes, t.moves, t.move_count);
+        assert_int_equal(slc_moves_run(stream, arenas[r], bytes, t.moves, t.move_count, room, sizeof room), SLUICE_OK);
         visit_all(job, to, arenas[r], r, false, false);
         check_private(job, from, to, &t, arenas[r], r);
     }
@@ -183,15 +184,21 @@ static slc_plan *make(const slc_job *job, test_dice *dice)
 static void any_plan_to_any_other(void **state)
 {
     (void)state;
+    slc_device *device;
+    sluice_stream stream;
+    assert_int_equal(slc_device_open("cpu", &device), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
     for (uint64_t seed = 0; seed < JOBS; seed++) {
         test_dice dice = {.seed = seed};
         static test_job t;
         test_job_draw(&t, &dice);
         slc_plan *from = make(&t.job, &dice), *to = make(&t.job, &dice);
-        check(&t.job, from, to);
+        check(&stream, &t.job, from, to);
         slc_plan_destroy(from);
         slc_plan_destroy(to);
     }
+    slc_stream_destroy(&stream);
+    slc_device_close(device);
 }
 
 int main(void)

@@ -96,12 +96,12 @@ static void lone_init(lone *l, const record *all, uint32_t ranks)
 static void lone_fini(lone *l)
 {
     for (uint32_t p = 0; p < l->all->param_count; p++) {
-        free(l->value[p]), free(l->average[p]);
-        for (int s = 0; s < STATES; s++) free(l->state[p][s]);
-        for (uint32_t r = 0; r < l->ranks; r++) free(l->own[r][p]);
+        test_release(l->value[p]), test_release(l->average[p]);
+        for (int s = 0; s < STATES; s++) test_release(l->state[p][s]);
+        for (uint32_t r = 0; r < l->ranks; r++) test_release(l->own[r][p]);
         test_exchange_fini(&l->exchange[p]);
     }
-    for (uint32_t r = 0; r < l->ranks; r++) free(l->flat[r]);
+    for (uint32_t r = 0; r < l->ranks; r++) test_release(l->flat[r]);
     l->o.destroy(l->o.context);
     slc_stream_destroy(&l->stream);
 }

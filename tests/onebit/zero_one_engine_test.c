@@ -104,8 +104,8 @@ static void replicas_init(replica_set *s, const record *all, uint32_t ranks, uin
 static void replicas_fini(replica_set *s, uint32_t ranks)
 {
     for (uint32_t r = 0; r < ranks; r++) {
-        free(s->value[r]), free(s->gradient[r]);
-        for (int a = 0; a < 2; a++) free(s->state[r][a]), free(s->local[r][a]);
+        test_release(s->value[r]), test_release(s->gradient[r]);
+        for (int a = 0; a < 2; a++) test_release(s->state[r][a]), test_release(s->local[r][a]);
     }
     test_exchange_fini(&s->exchange);
 }

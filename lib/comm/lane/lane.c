@@ -62,6 +62,7 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
 
 void slc_lane_fini(slc_comm *comm)
 {
+    slc_lane_events_destroy(&comm->events);
     slc_stream_destroy(&comm->stream);
     pthread_mutex_destroy(&comm->names);
     free(comm->queue);
@@ -137,6 +138,17 @@ static void raise_completed(slc_comm *comm)
     if (!only_later) slc_gate_post(&comm->completed, comm->first);
 }
 
+/* Lets the stream wait for what the gates have counted. */
+static bool wait_on_stream(slc_comm *comm, const slc_op *op)
+{
+    sluice_status status = SLUICE_OK;
+    for (int i = 0; !status && i < 2; i++)
+        if (op->wait[i] && op->wait_events[i])
+            status = slc_lane_events_wait(op->wait_events[i], &comm->stream, op->wait_value[i]);
+    if (status) slc_op_fail(comm, op, status);
+    return !status;
+}
+
 /* Does the work of a call at once, even while earlier operations are on their way. */
 static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
 {
@@ -162,12 +174,14 @@ static bool start_next(slc_comm *comm)
     if (!gates_passed(op)) return false;
     const bool skipped = op->skip && *op->skip;
     if (op->kind == SLC_CALL) {
+        if (!wait_on_stream(comm, op)) return true;
         start_call(comm, op, skipped);
         return true;
     }
     const bool rows = slc_moves_rows(op) && !skipped;
     const slc_spans spans = skipped ? (slc_spans){0} : slc_op_spans(comm, op);
     if (must_wait(comm, &spans)) return false;
+    if (!wait_on_stream(comm, op)) return true;
     if (!run_hook(comm, op, op->start) || (rows && !list_is_good(comm, op))) return true;
 
     const uint64_t block = skipped ? 0 : op->first_block;
@@ -287,6 +301,11 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
         if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
     }
     if (!run_hook(comm, &run->op, run->op.end)) return true;
+    sluice_status status = slc_lane_events_record(&comm->events, &comm->stream, comm->first);
+    if (status) {
+        slc_op_fail(comm, &run->op, status);
+        return true;
+    }
     comm->first++;
     if (!call) atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
     raise_completed(comm);

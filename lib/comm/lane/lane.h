@@ -92,9 +92,10 @@ struct slc_comm {
     uint64_t step_ns;               /* when the last step was made */
     slc_active_op runs[SLC_ACTIVE]; /* operation i at i modulo this */
 
-    sluice_stream stream; /* device NULL: nothing attached */
-    slc_segment *segment; /* attached; NULL: none */
-    const char *base;     /* where the attached segment begins, and its bytes */
+    sluice_stream stream;   /* device NULL: nothing attached */
+    slc_lane_events events; /* of complete operations, while something is attached */
+    slc_segment *segment;   /* attached; NULL: none */
+    const char *base;       /* where the attached segment begins, and its bytes */
     uint64_t bytes;
     char *scratch;
     uint64_t scratch_bytes;

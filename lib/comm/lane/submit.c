@@ -177,6 +177,21 @@ sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
     return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(comm->failure);
 }
 
+sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count)
+{
+    return slc_lane_events_wait(&comm->events, stream, count);
+}
+
+sluice_status slc_comm_synchronize(const slc_comm *comm, uint32_t count)
+{
+    return slc_lane_events_synchronize(&comm->events, count);
+}
+
+sluice_stream *slc_comm_stream(slc_comm *comm)
+{
+    return &comm->stream;
+}
+
 uint64_t slc_comm_bytes_sent(const slc_comm *comm)
 {
     return atomic_load_explicit(&comm->bytes_sent, memory_order_relaxed);

@@ -14,6 +14,13 @@
 /* A tensor of a compressed exchange takes at least the time of this many elements, however small it is. */
 static const uint64_t tensor_cost = 1024;
 
+/* The bytes that are worked on at a time: what a cache holds, or on a device that runs ahead all there are, because
+ * every piece is a launch. */
+static uint64_t piece_bytes(const slc_comm *comm)
+{
+    return slc_device_runs_ahead(comm->stream.device) ? UINT64_MAX : comm->chunk_bytes;
+}
+
 static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
 {
     uint32_t sources = (uint32_t)comm->size;
@@ -79,7 +86,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     }
     if (!run->offset && !slc_messages_arrived(comm, run, run->block)) return false;
     uint64_t part = slc_part_length(&run->op, run->block, comm->size);
-    uint64_t chunk = comm->chunk_bytes / sluice_dtype_bytes(run->op.dtype);
+    uint64_t chunk = piece_bytes(comm) / sluice_dtype_bytes(run->op.dtype);
     uint64_t count = slc_least(part - run->offset, chunk);
     find_sources(comm, run, run->block, run->offset);
     uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
@@ -99,7 +106,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
 /* Copies the next chunk of a run of `length` elements. True when the last one was copied. */
 static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
 {
-    uint64_t bytes = sluice_dtype_bytes(run->op.dtype), chunk = comm->chunk_bytes / bytes;
+    uint64_t bytes = sluice_dtype_bytes(run->op.dtype), chunk = piece_bytes(comm) / bytes;
     uint64_t count = slc_least(length - run->offset, chunk);
     sluice_status status =
         src == dst ? SLUICE_OK

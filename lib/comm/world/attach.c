@@ -12,6 +12,7 @@ static void forget_segment(slc_comm *comm)
     if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
     comm->segment = NULL;
     slc_neighbours_detach(comm->neighbours);
+    slc_lane_events_destroy(&comm->events);
     slc_stream_destroy(&comm->stream);
     comm->base = NULL;
     comm->bytes = 0;
@@ -51,6 +52,7 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
     if (!status) status = slc_error(SLUICE_OK, "%s", error);
     if (!status) status = slc_stream_create(segment->device, 1, &comm->stream);
+    if (!status) status = slc_lane_events_create(segment->device, SLC_QUEUE, &comm->events);
     if (status) {
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
         return slc_failure_get(comm->failure);

@@ -2,6 +2,7 @@
  * each rank read the parts that its strategies keep, from whichever files hold them. */
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/file/file.h"
+#include "lib/base/integer.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
@@ -290,14 +291,15 @@ static sluice_status for_ranges(loading *l, uint32_t f, range_function *visit)
 
 static sluice_status verify_range(loading *l, const slc_file *file, const slc_shard_range *range, uint64_t offset)
 {
-    uint64_t room = slc_staging_bytes(l->rt), left = 4 * range->count;
+    const slc_file_room room = slc_engine_file_room(l->rt);
+    uint64_t left = 4 * range->count;
     uint32_t crc = 0;
     while (left) {
-        uint64_t bytes = left < room ? left : room;
+        const uint64_t bytes = slc_least(left, room.bytes);
         slc_comm_work(l->rt->comm, "reading");
-        sluice_status status = slc_file_read(file, offset, bytes, l->rt->memory.staging);
+        sluice_status status = slc_file_read(file, offset, bytes, room.memory);
         if (status) return status;
-        crc = slc_crc32c(crc, l->rt->memory.staging, bytes);
+        crc = slc_crc32c(crc, room.memory, bytes);
         left -= bytes;
         offset += bytes;
     }
@@ -331,12 +333,12 @@ static sluice_status apply_own(loading *l, const slc_file *file, const slc_shard
         return SLUICE_OK;
     }
     slc_checkpoint_own(l->params[range->param], name, &data);
+    const slc_file_room room = slc_engine_file_room(rt);
     sluice_status status = SLUICE_OK;
-    for (uint64_t room = slc_staging_bytes(rt) / 4, at = 0; !status && at < range->count; at += room) {
-        uint64_t left = range->count - at, bytes = 4 * (left < room ? left : room);
-        status = slc_file_read(file, offset + 4 * at, bytes, rt->memory.staging);
-        if (!status) status = slc_copy(&rt->compute, data + at, rt->memory.staging, bytes);
-        if (!status) status = slc_stream_synchronize(&rt->compute);
+    for (uint64_t at = 0, count; !status && at < range->count; at += count) {
+        count = slc_least(range->count - at, room.bytes / 4);
+        status = slc_file_read(file, offset + 4 * at, 4 * count, room.memory);
+        if (!status) status = slc_bounce_write(&rt->memory.bounce, room.memory, SLUICE_FP32, data + at, count);
     }
     return status;
 }
@@ -346,14 +348,14 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
     if (is_own(l, range)) return l->own_file ? apply_own(l, file, range, offset) : SLUICE_OK;
     sluice_param *param = l->params[range->param];
     uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
-    uint64_t room = slc_staging_bytes(l->rt) / 4, at = range->first, end = range->first + range->count;
+    const slc_file_room room = slc_engine_file_room(l->rt);
+    uint64_t at = range->first, end = range->first + range->count;
     while (at < end) {
         uint64_t count = end - at;
         if (!slc_param_kept(param, which, &at, &count)) break;
-        if (count > room) count = room;
-        sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, l->rt->memory.staging);
-        if (!status) status = slc_param_put(param, which, at, count, l->rt->memory.staging);
-        if (!status) status = slc_stream_synchronize(&l->rt->compute);
+        count = slc_least(count, room.bytes / 4);
+        sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, room.memory);
+        if (!status) status = slc_param_put(param, which, at, count, room.memory);
         if (status) return status;
         at += count;
     }

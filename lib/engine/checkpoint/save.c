@@ -2,6 +2,7 @@
  * share the work. Ranks meet three times: when the folder exists, when all parts have reached the disk, and when the
  * checkpoint has its name. */
 #include "lib/base/hash/crc32c.h"
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/file.h"
@@ -55,29 +56,27 @@ static uint64_t list_ranges(const sluice_runtime *rt, slc_shard_range *out)
     return used + list_own(rt, out ? out + used : NULL);
 }
 
-/* Elements go through the staging block, because a file system does not see a device's memory and values may have to be
- * widened. */
+/* Elements go through a piece of host memory, because a file system does not see a device's memory and values may have
+ * to be widened. */
 static sluice_status write_range(sluice_runtime *rt, int file, const char *path, slc_shard_range *range,
                                  uint64_t offset)
 {
     const char *names[SLC_MANIFEST_OWN_MAX];
     uint32_t states = rt->optimizer.state_count;
     sluice_param *param = rt->model.params[range->param];
-    uint64_t room = slc_staging_bytes(rt) / 4;
+    const slc_file_room room = slc_engine_file_room(rt);
     float *own = NULL;
     slc_checkpoint_own_names(rt, names);
     if (range->array > states) slc_checkpoint_own(param, names[range->array - states - 1], &own);
     range->crc32c = 0;
     for (uint64_t done = 0; done < range->count;) {
-        uint64_t left = range->count - done, count = left < room ? left : room;
+        const uint64_t count = slc_least(range->count - done, room.bytes / 4);
         slc_comm_work(rt->comm, "writing");
-        sluice_status status =
-            own ? slc_copy(&rt->compute, rt->memory.staging, own + done, 4 * count)
-                : slc_param_get_owned(param, range->array, range->first + done, count, rt->memory.staging);
-        if (!status) status = slc_stream_synchronize(&rt->compute);
-        if (!status) status = slc_checkpoint_file_write(file, path, rt->memory.staging, 4 * count, offset + 4 * done);
+        sluice_status status = own ? slc_bounce_read(&rt->memory.bounce, SLUICE_FP32, own + done, room.memory, count)
+                                   : slc_param_get_owned(param, range->array, range->first + done, count, room.memory);
+        if (!status) status = slc_checkpoint_file_write(file, path, room.memory, 4 * count, offset + 4 * done);
         if (status) return status;
-        range->crc32c = slc_crc32c(range->crc32c, rt->memory.staging, 4 * count);
+        range->crc32c = slc_crc32c(range->crc32c, room.memory, 4 * count);
         done += count;
     }
     return SLUICE_OK;

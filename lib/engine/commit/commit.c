@@ -3,13 +3,16 @@
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
+#include "lib/engine/commit/device.h"
 #include "lib/engine/commit/job.h"
 #include "lib/engine/engine.h"
+#include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/progress.h"
 #include "lib/optim/create.h"
 
 #include <math.h>
@@ -109,6 +112,7 @@ static sluice_status set_optimizer(sluice_runtime *rt)
     sluice_status status =
         slc_sized_read("sluice_optimizer", NULL, rt->config.optimizer, sizeof rt->optimizer, &rt->optimizer);
     if (!status) status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
+    if (!status) status = slc_engine_check_optimizer_device(rt);
     if (!status && !strcmp(rt->planning.strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
@@ -156,10 +160,11 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
     if (!status) status = slc_engine_updates(config->updates, &rt->planning.updates);
-    if (!status) status = slc_device_open(config->device, &rt->device);
+    if (!status) status = slc_engine_open_device(rt);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
-    if (!status) status = slc_stream_create(rt->device, 1, &rt->updates);
+    if (!status && !slc_device_runs_ahead(rt->device)) status = slc_stream_create(rt->device, 1, &rt->updates);
+    if (!status) status = slc_lane_events_create(rt->device, SLC_LANE_PLACES, &rt->lanes.events);
     if (!status) status = set_optimizer(rt);
     if (status) {
         sluice_runtime_destroy(rt);
@@ -180,6 +185,8 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_engine_make_job(rt);
     if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
+    if (!status) status = slc_marks_create(rt, &rt->marks);
+    if (!status) status = slc_progress_create(rt);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
         const slc_plan_request request = slc_engine_standing_request(rt);
@@ -200,6 +207,9 @@ static void stop_operations(sluice_runtime *rt)
         slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
     else if (!idle && !sluice_world_check(rt->world))
         (void)slc_comm_wait(rt->comm, rt->lanes.next_operation);
+    /* What is issued still uses the arena; a device that has failed answers at once. */
+    (void)slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    (void)slc_stream_synchronize(&rt->compute);
     slc_comm_attach(rt->comm, NULL, NULL, 0);
 }
 
@@ -212,8 +222,11 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
     slc_arena_destroy(rt->memory.arena);
+    slc_bounce_destroy(&rt->memory.bounce);
     slc_plan_destroy(rt->current.plan);
     slc_measure_destroy(rt->measure);
+    slc_marks_destroy(rt->marks);
+    slc_pinned_destroy(&rt->progress);
     slc_recording_destroy(rt->recording);
     slc_check_destroy(rt->check);
     slc_engine_destroy_job(rt);
@@ -221,8 +234,9 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);
     slc_norms_destroy(rt);
     if (rt->device) {
+        slc_lane_events_destroy(&rt->lanes.events);
         slc_stream_destroy(&rt->compute);
-        slc_stream_destroy(&rt->updates);
+        if (!slc_device_runs_ahead(rt->device)) slc_stream_destroy(&rt->updates);
         slc_device_close(rt->device);
     }
     free(rt->planning.strategy);

@@ -109,11 +109,9 @@ sluice_status sluice_param_state_write(sluice_param *param, const char *state, u
     float *own;
     uint64_t all;
     sluice_status status = check_range(param, state_length(param, state), first, count, src, "param_state_write");
-    if (!status && state && slc_onebit_state(param, state, &own, &all)) {
-        status = slc_copy(&param->rt->compute, own + first, src, count * sizeof *src);
-        if (!status) status = slc_stream_synchronize(&param->rt->compute);
-        return slc_runtime_fail(param->rt, status);
-    }
+    if (!status && state && slc_onebit_state(param, state, &own, &all))
+        return slc_runtime_fail(param->rt,
+                                slc_bounce_write(&param->rt->memory.bounce, src, SLUICE_FP32, own + first, count));
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_write");
     if (!status) status = find_state(param, state, &which);
     if (!status && param->rt->check) slc_check_written(param, state, first, count, src);
@@ -127,11 +125,9 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     float *own;
     uint64_t all;
     sluice_status status = check_range(param, state_length(param, state), first, count, dst, "param_state_read");
-    if (!status && state && slc_onebit_state(param, state, &own, &all)) {
-        status = slc_copy(&param->rt->compute, dst, own + first, count * sizeof *dst);
-        if (!status) status = slc_stream_synchronize(&param->rt->compute);
-        return slc_runtime_fail(param->rt, status);
-    }
+    if (!status && state && slc_onebit_state(param, state, &own, &all))
+        return slc_runtime_fail(param->rt,
+                                slc_bounce_read(&param->rt->memory.bounce, SLUICE_FP32, own + first, dst, count));
     if (!status) status = slc_phase_require_equal(param->rt, "param_state_read");
     if (!status) status = find_state(param, state, &which);
     if (!status) status = slc_comm_meet(param->rt->comm, "param_state_read", param->name);

@@ -34,6 +34,16 @@ sluice_stream *sluice_runtime_stream(const sluice_runtime *rt)
     return (sluice_stream *)&rt->compute;
 }
 
+void *sluice_stream_native(const sluice_stream *stream)
+{
+    return stream ? slc_stream_native(stream) : NULL;
+}
+
+const char *sluice_runtime_device(const sluice_runtime *rt)
+{
+    return slc_device_describe(slc_device_get_kind(rt->device) == SLC_DEVICE_HOST ? "cpu" : "cuda");
+}
+
 bool sluice_layer_recomputes(const sluice_layer *layer)
 {
     return layer && layer->rt->committed && layer->rt->current.plan->recompute[layer->index];
@@ -59,7 +69,8 @@ sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_repo
                                  .planned_bytes = rt->memory.most_planned_bytes + rt->model.reserved_bytes,
                                  .peak_bytes = slc_arena_peak(rt->memory.arena),
                                  .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->memory.arena)),
-                                 .rss_commit_bytes = rt->memory.rss_commit_bytes};
+                                 .rss_commit_bytes = rt->memory.rss_commit_bytes,
+                                 .pinned_bytes = slc_bounce_bytes(&rt->memory.bounce)};
     for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) {
         uint64_t peak = slc_arena_category_peak(rt->memory.arena, (slc_memory_category)c);
         if (!peak) continue;

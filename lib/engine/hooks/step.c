@@ -3,6 +3,7 @@
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
+#include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
@@ -54,6 +55,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     double scale = options->gradient_scale;
     if (scale == 0) scale = 1.0 / ((double)rt->size * rt->config.micro_batches);
     *step = (slc_step_state){.norms = step->norms,
+                             .ahead = step->ahead,
                              .step = rt->step + 1,
                              .started_ns = slc_clock_ns(),
                              .bytes_sent_before = slc_comm_bytes_sent(rt->comm),
@@ -63,7 +65,9 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                              .bad_param = SLC_NONE};
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
-    status = slc_pass_begin(rt, pass);
+    slc_marks_begin_step(rt);
+    status = slc_words_begin(rt, step);
+    if (!status) status = slc_pass_begin(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IN_STEP;
     return SLUICE_OK;
@@ -198,8 +202,8 @@ static sluice_status slot_end(sluice_layer *layer, slot_call call)
     status = slc_check_slot_end(rt);
     if (!status && call == BACKWARD_END) status = slc_gradients_end(rt, layer, item);
     if (call == RECOMPUTE_END)
-        slc_measure_recompute(rt->measure, layer->index, rt->measure->slot_began_ns);
-    else if (!pass->evaluate)
+        slc_pass_recomputed(rt, pass);
+    else if (!pass->evaluate && !rt->marks)
         slc_measure_slot_end(rt->measure, item->slot);
     make_invalid(rt, layer);
     rt->at.layer = NULL;
@@ -276,11 +280,13 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     slc_step_state *step = &rt->steps[pass->parity];
     status = slc_pass_wait(rt, pass, rt->agreement.item, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
+    slc_marks_read(rt);
     rt->mode = SLC_IDLE;
-    if (!slc_agrees_late(rt))
-        status = slc_engine_check_finite(rt, step);
-    else if (pass->has_previous)
-        status = slc_engine_check_finite(rt, &rt->steps[pass->parity ^ 1]);
+    slc_step_state *agreed = slc_agrees_late(rt) ? &rt->steps[pass->parity ^ 1] : step;
+    if (agreed == step || pass->has_previous) {
+        slc_words_learn(agreed);
+        status = slc_engine_check_finite(rt, agreed);
+    }
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;

@@ -60,19 +60,34 @@ void slc_measure_slot_begin(slc_measure *measure)
 void slc_measure_slot_end(slc_measure *measure, uint32_t slot)
 {
     double seconds = slc_seconds(slc_clock_ns() - measure->slot_began_ns);
-    add_sample(&measure->slots[slot], seconds - measure->recomputed_s);
+    slc_measure_add_slot(measure, slot, seconds - measure->recomputed_s);
+}
+
+void slc_measure_add_slot(slc_measure *measure, uint32_t slot, double seconds)
+{
+    add_sample(&measure->slots[slot], seconds);
 }
 
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns)
 {
     measure->recomputed_s = slc_seconds(slc_clock_ns() - began_ns);
-    add_sample(&measure->recompute[layer], measure->recomputed_s);
+    slc_measure_add_recompute(measure, layer, measure->recomputed_s);
+}
+
+void slc_measure_add_recompute(slc_measure *measure, uint32_t layer, double seconds)
+{
+    add_sample(&measure->recompute[layer], seconds);
+}
+
+void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t elements)
+{
+    measured->seconds += slc_seconds(took_ns);
+    measured->elements += elements;
 }
 
 void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t elements)
 {
-    measured->seconds += slc_seconds(slc_clock_ns() - began_ns);
-    measured->elements += elements;
+    slc_measure_took(measured, slc_clock_ns() - began_ns, elements);
 }
 
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count)

@@ -41,3 +41,10 @@ uint64_t slc_staging_bytes(const sluice_runtime *rt)
 {
     return rt->current.plan->buffers[staging_buffer(rt)].bytes;
 }
+
+slc_file_room slc_engine_file_room(const sluice_runtime *rt)
+{
+    void *room = slc_bounce_room(&rt->memory.bounce);
+    return room ? (slc_file_room){room, SLC_BOUNCE_ROOM_BYTES}
+                : (slc_file_room){rt->memory.staging, slc_staging_bytes(rt)};
+}

@@ -2,6 +2,7 @@
 #ifndef SLC_ENGINE_BUFFERS_H
 #define SLC_ENGINE_BUFFERS_H
 
+#include "lib/engine/bounce.h"
 #include "lib/memory/arena.h"
 #include "lib/plan/plan.h"
 
@@ -11,7 +12,8 @@ typedef struct {
     slc_arena *arena;
     unsigned char *base; /* of the arena */
     void *staging;
-    bool attached; /* peers know the arena, with the scratch for messages at `scratch` */
+    slc_bounce bounce; /* to and from the caller's memory */
+    bool attached;     /* peers know the arena, with the scratch for messages at `scratch` */
     void *scratch;
     uint64_t rss_commit_bytes;
     uint64_t most_planned_bytes; /* the largest arena of all plans so far */
@@ -26,5 +28,13 @@ sluice_status slc_engine_release(sluice_runtime *rt, const slc_claim *claim);
 /* Claims or releases the staging buffer, which like everything else is claimed while it is used. */
 sluice_status slc_staging_claim(sluice_runtime *rt, bool claim);
 uint64_t slc_staging_bytes(const sluice_runtime *rt);
+
+/* Memory for a piece of a file, which the system reads and writes: the staging buffer, which is claimed, or, where the
+ * host cannot touch that, the room of the bounce block. */
+typedef struct {
+    void *memory;
+    uint64_t bytes;
+} slc_file_room;
+slc_file_room slc_engine_file_room(const sluice_runtime *rt);
 
 #endif

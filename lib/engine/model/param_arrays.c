@@ -2,7 +2,6 @@
 
 #include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
-#include "lib/kernels/convert/convert.h"
 #include "lib/plan/strategy_table.h"
 
 /* One value per element of a unit: whole on every rank, or the owned parts only. Where the replicas of a whole array
@@ -32,14 +31,13 @@ static array array_of(const sluice_param *param, uint32_t which)
 static sluice_status store(sluice_runtime *rt, array target, uint64_t at, const float *src, uint64_t count)
 {
     void *dst = slc_element(target.data, target.dtype, at);
-    return slc_convert(&rt->compute, SLUICE_FP32, src, target.dtype, dst, count);
+    return slc_bounce_write(&rt->memory.bounce, src, target.dtype, dst, count);
 }
 
 static sluice_status load(sluice_runtime *rt, array source, uint64_t at, float *dst, uint64_t count)
 {
     const void *src = slc_element(source.data, source.dtype, at);
-    sluice_status status = slc_convert(&rt->compute, source.dtype, src, SLUICE_FP32, dst, count);
-    return status ? status : slc_stream_synchronize(&rt->compute);
+    return slc_bounce_read(&rt->memory.bounce, source.dtype, src, dst, count);
 }
 
 static sluice_status write_array(sluice_param *param, array target, uint64_t first, uint64_t count, const float *src)
@@ -53,7 +51,7 @@ static sluice_status write_array(sluice_param *param, array target, uint64_t fir
         sluice_status status = store(rt, target, range.shard_first, src + (range.first - begin), range.count);
         if (status) return status;
     }
-    return slc_stream_synchronize(&rt->compute);
+    return SLUICE_OK;
 }
 
 static sluice_status write_values(sluice_param *param, uint64_t first, uint64_t count, const float *src)
@@ -106,7 +104,8 @@ sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first,
 {
     const array source = array_of(param, which);
     if (!count) return SLUICE_OK;
-    if (source.sharded || param->apart) return read_owners(param, source, first, count, dst);
+    /* The only rank owns everything, where it would be as a whole. */
+    if (param->rt->size > 1 && (source.sharded || param->apart)) return read_owners(param, source, first, count, dst);
     return load(param->rt, source, param->first + first, dst, count);
 }
 

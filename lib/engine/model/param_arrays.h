@@ -19,7 +19,7 @@ sluice_status slc_param_get_owned(const sluice_param *param, uint32_t which, uin
 sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, float *dst);
 /* Adds the squares of everything that this rank owns to a norm's bins. */
 sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins);
-/* Writes elements as far as this rank keeps them. Waits for nothing. */
+/* Writes elements as far as this rank keeps them. Waits for no other rank. */
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
 
 #endif

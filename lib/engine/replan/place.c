@@ -1,4 +1,5 @@
 /* Puts a plan's buffers into the arena: the claims that stay, and the addresses that everybody uses. */
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/measure/rss.h"
@@ -53,7 +54,7 @@ static sluice_status locate(sluice_runtime *rt)
         if (rt->current.plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agreement.item = i;
     rt->agreement.words = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
-    return status;
+    return status ? status : slc_words_place(rt);
 }
 
 /* Peers that get messages need to know where scratch is, so the arena is attached again when it has moved. */
@@ -63,6 +64,9 @@ static sluice_status attach(sluice_runtime *rt)
     if (rt->memory.attached && rt->memory.scratch == scratch) return SLUICE_OK;
     sluice_status status =
         slc_comm_attach(rt->comm, slc_arena_segment(rt->memory.arena), scratch, rt->job.scratch_bytes);
+    /* On a device that runs ahead updates and collectives share a stream, whose order the communication thread makes.
+     */
+    if (slc_device_runs_ahead(rt->device)) rt->updates = *slc_comm_stream(rt->comm);
     rt->memory.attached = !status;
     rt->memory.scratch = scratch;
     return status;
@@ -110,7 +114,7 @@ static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
 }
 
 /* No plan of the job in one phase exceeds this, because everything that it may need has bytes of its own. These are
- * only addresses: memory is present for what the current plan uses. */
+ * only addresses on the host, where memory is present for what the current plan uses. */
 static uint64_t most_bytes(const slc_job *job)
 {
     uint64_t bytes = room_for(job->scratch_bytes) + room_for(8 * slc_agreement_words(job));
@@ -120,17 +124,32 @@ static uint64_t most_bytes(const slc_job *job)
     return bytes + room_for(slc_reading_bytes(job));
 }
 
-sluice_status slc_engine_make_arena(sluice_runtime *rt)
+static uint64_t most_bytes_of_phases(const sluice_runtime *rt)
 {
     uint64_t bytes = most_bytes(&rt->job);
     for (uint32_t p = 0; p < rt->onebit.phase_count; p++) {
         slc_job job = rt->job;
         slc_job_set_phase(&job, &rt->onebit.phases[p]);
-        if (most_bytes(&job) > bytes) bytes = most_bytes(&job);
+        bytes = slc_most(bytes, most_bytes(&job));
     }
-    if (bytes < rt->current.plan->arena_bytes) bytes = rt->current.plan->arena_bytes;
+    return bytes;
+}
+
+/* The memory of a GPU is taken with its addresses. So the arena is as large as the budget, in which later plans stay,
+ * or without one as large as the plan; a re-plan may replace it (replan.c). */
+static uint64_t address_bytes(const sluice_runtime *rt)
+{
+    const uint64_t most = most_bytes_of_phases(rt), budget = rt->current.budget_bytes;
+    if (slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return most;
+    return budget > rt->model.reserved_bytes ? slc_least(most, budget - rt->model.reserved_bytes) : 0;
+}
+
+sluice_status slc_engine_make_arena(sluice_runtime *rt)
+{
+    const uint64_t bytes = slc_most(address_bytes(rt), rt->current.plan->arena_bytes);
     rt->memory.rss_commit_bytes = slc_rss_bytes(NULL);
-    sluice_status status = slc_arena_create(rt->device, bytes, rt->model.reserved_bytes, &rt->memory.arena);
+    sluice_status status = slc_bounce_create(&rt->compute, &rt->memory.bounce);
+    if (!status) status = slc_arena_create(rt->device, bytes, rt->model.reserved_bytes, &rt->memory.arena);
     if (status) return status;
     rt->memory.base = slc_arena_segment(rt->memory.arena)->base;
     status = slc_engine_place_plan(rt);

@@ -52,18 +52,42 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
 /* ---- Moving over ---- */
 
 /* While bytes move, everything that either plan uses of the arena is claimed. */
-static sluice_status move_kept(sluice_runtime *rt, const slc_transition *transition, uint64_t bytes)
+static sluice_status move_in_place(sluice_runtime *rt, const slc_transition *transition, uint64_t bytes)
 {
-    void *base;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
-        status = slc_engine_release(rt, &rt->current.plan->statics[i]);
-    if (!status) status = slc_arena_limit(rt->memory.arena, bytes);
+    unsigned char on_host[16 << 10];
+    void *base, *room = slc_bounce_room(&rt->memory.bounce);
+    sluice_status status = slc_arena_limit(rt->memory.arena, bytes);
     if (!status)
         status = slc_arena_claim(rt->memory.arena, SLC_MEMORY_REPLANNING, "moving between plans", 0, bytes, &base);
     if (status) return status;
-    slc_moves_run(base, bytes, transition->moves, transition->move_count);
-    return slc_arena_release(rt->memory.arena, 0, bytes);
+    status = slc_moves_run(&rt->compute, base, bytes, transition->moves, transition->move_count, room ? room : on_host,
+                           room ? (uint64_t)SLC_BOUNCE_ROOM_BYTES : sizeof on_host);
+    if (!status) status = slc_stream_synchronize(&rt->compute);
+    sluice_status released = slc_arena_release(rt->memory.arena, 0, bytes);
+    return status ? status : released;
+}
+
+/* Only for the time of copying there are two arenas. */
+static sluice_status move_to_larger(sluice_runtime *rt, slc_transition *transition)
+{
+    sluice_status status = slc_moves_copy(&rt->compute, transition->larger.base, rt->memory.base, transition->moves,
+                                          transition->move_count);
+    if (!status) status = slc_stream_synchronize(&rt->compute);
+    if (status) return status;
+    slc_comm_attach(rt->comm, NULL, NULL, 0);
+    rt->memory.attached = false;
+    status = slc_arena_replace(rt->memory.arena, &transition->larger);
+    rt->memory.base = slc_arena_segment(rt->memory.arena)->base;
+    return status;
+}
+
+static sluice_status move_kept(sluice_runtime *rt, slc_transition *transition, uint64_t bytes)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
+        status = slc_engine_release(rt, &rt->current.plan->statics[i]);
+    if (status) return status;
+    return transition->larger.base ? move_to_larger(rt, transition) : move_in_place(rt, transition, bytes);
 }
 
 static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *transition)
@@ -111,21 +135,29 @@ static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer
 
 /* ---- Re-planning ---- */
 
+/* Makes room for a plan that takes more than the arena. On the host device the arena has addresses for all plans. */
+static sluice_status make_room(sluice_runtime *rt, const slc_plan *plan, slc_segment *larger)
+{
+    const uint64_t room = slc_arena_segment(rt->memory.arena)->bytes;
+    if (plan->arena_bytes <= room) return SLUICE_OK;
+    if (slc_device_get_kind(rt->device) != SLC_DEVICE_HOST)
+        return slc_error_context(slc_segment_create(rt->device, plan->arena_bytes, larger),
+                                 "the new plan's arena, next to the old one's %llu bytes", (unsigned long long)room);
+    return slc_error(SLUICE_ERR_MEMORY, "the new plan takes %llu bytes, more than the %llu addresses of the arena",
+                     (unsigned long long)plan->arena_bytes, (unsigned long long)room);
+}
+
 /* Makes the transition, on all ranks or on none. */
 static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, slc_transition *transition)
 {
-    uint64_t room = slc_arena_segment(rt->memory.arena)->bytes;
-    if (plan->arena_bytes > room) /* alike on every rank */
-        return slc_runtime_alike(
-            rt, slc_error(SLUICE_ERR_MEMORY, "the new plan takes %llu bytes, more than the %llu addresses of the arena",
-                          (unsigned long long)plan->arena_bytes, (unsigned long long)room));
     sluice_status status = slc_transition_init(&rt->job, rt->current.plan, plan, (uint32_t)rt->rank, transition);
+    if (!status) status = make_room(rt, plan, &transition->larger);
     double failed = status != SLUICE_OK;
     sluice_status agreed = sluice_world_all_reduce(rt->world, &failed, 1);
     if (!status && !agreed && failed > 0)
         agreed = slc_error(SLUICE_ERR_MEMORY, "%.0f other ranks cannot change to the new plan", failed);
     slc_runtime_alike(rt, status ? status : agreed);
-    if (!status && agreed) slc_transition_fini(transition);
+    if (status || agreed) slc_transition_fini(transition);
     return status ? status : agreed;
 }
 

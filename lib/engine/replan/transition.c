@@ -1,64 +1,99 @@
 /* Three passes over what is kept: down to the bottom in the order of the old places, there into the order of the new
  * places, then up to these. The k-th of a sorted pile never lies above its place, so that neither the first nor the
  * last pass overwrites bytes that are still to move. Sorting goes over the free memory above the pile where that is
- * large enough, else by rotating neighbours. */
+ * large enough, else by rotating neighbours. All bytes move in the order of a stream, whether the host can touch them
+ * or not. */
 #include "lib/engine/replan/transition.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/unit.h"
 #include "lib/plan/roles.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Moving ---- */
 
-enum { SWAP_BYTES = 16 << 10 };
+/* A pile: moves in the order in which their bytes lie, without gaps, each at its `from`. The first error stays, and
+ * what comes after it does nothing. */
+typedef struct {
+    sluice_stream *stream;
+    unsigned char *base;
+    slc_move *moves;
+    unsigned char *room;
+    uint64_t room_bytes;
+    sluice_status status;
+} pile;
 
-static void swap_bytes(unsigned char *a, unsigned char *b, uint64_t bytes)
+static void copy_bytes(pile *p, void *to, const void *from, uint64_t bytes)
 {
-    unsigned char held[SWAP_BYTES];
-    for (uint64_t at = 0; at < bytes; at += SWAP_BYTES) {
-        size_t piece = bytes - at < SWAP_BYTES ? (size_t)(bytes - at) : SWAP_BYTES;
-        memcpy(held, a + at, piece);
-        memcpy(a + at, b + at, piece);
-        memcpy(b + at, held, piece);
+    if (!p->status) p->status = slc_copy(p->stream, to, from, bytes);
+}
+
+static void move_bytes(pile *p, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    if (!p->status) p->status = slc_move_bytes(p->stream, p->base + to, p->base + from, bytes);
+}
+
+static void swap_bytes(pile *p, uint64_t a, uint64_t b, uint64_t bytes)
+{
+    for (uint64_t at = 0, piece; at < bytes; at += piece) {
+        piece = slc_least(bytes - at, p->room_bytes);
+        copy_bytes(p, p->room, p->base + a + at, piece);
+        copy_bytes(p, p->base + a + at, p->base + b + at, piece);
+        copy_bytes(p, p->base + b + at, p->room, piece);
     }
 }
 
-/* x bytes and the y bytes after them change places: the shorter run is swapped to its end until nothing is left. */
-static void rotate(unsigned char *begin, uint64_t x, uint64_t y)
+/* x bytes at `begin` and the y bytes after them change places: the shorter run is swapped to its end until one of them
+ * fits the room. */
+static void rotate(pile *p, uint64_t begin, uint64_t x, uint64_t y)
 {
-    while (x && y) {
+    while (slc_least(x, y) > p->room_bytes) {
         if (x <= y) {
-            swap_bytes(begin, begin + x, x);
+            swap_bytes(p, begin, begin + x, x);
             begin += x;
             y -= x;
         } else {
-            swap_bytes(begin + x - y, begin + x, y);
+            swap_bytes(p, begin + x - y, begin + x, y);
             x -= y;
         }
     }
+    if (!x || !y) return;
+    if (x <= y) {
+        copy_bytes(p, p->room, p->base + begin, x);
+        move_bytes(p, begin, begin + x, y);
+        copy_bytes(p, p->base + begin + y, p->room, x);
+    } else {
+        copy_bytes(p, p->room, p->base + begin + x, y);
+        move_bytes(p, begin + y, begin, x);
+        copy_bytes(p, p->base + begin, p->room, y);
+    }
 }
-
-/* A pile: moves in the order in which their bytes lie, without gaps, each at its `from`. */
-typedef struct {
-    unsigned char *base;
-    slc_move *moves;
-} pile;
 
 static uint64_t bytes_of(const pile *p, size_t first, size_t end)
 {
     return first < end ? p->moves[end - 1].from + p->moves[end - 1].bytes - p->moves[first].from : 0;
 }
 
+static void reverse(slc_move *moves, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        const slc_move held = moves[i];
+        moves[i] = moves[count - 1 - i];
+        moves[count - 1 - i] = held;
+    }
+}
+
 static void rotate_moves(pile *p, size_t first, size_t middle, size_t end)
 {
     if (first == middle || middle == end) return;
     uint64_t at = p->moves[first].from;
-    rotate(p->base + at, bytes_of(p, first, middle), bytes_of(p, middle, end));
-    rotate((unsigned char *)(p->moves + first), (middle - first) * sizeof *p->moves, (end - middle) * sizeof *p->moves);
+    rotate(p, at, bytes_of(p, first, middle), bytes_of(p, middle, end));
+    reverse(p->moves + first, middle - first);
+    reverse(p->moves + middle, end - middle);
+    reverse(p->moves + first, end - first);
     for (size_t i = first; i < end; i++) {
         p->moves[i].from = at;
         at += p->moves[i].bytes;
@@ -122,7 +157,7 @@ static uint64_t compact(pile *p, size_t count)
     uint64_t at = 0;
     qsort(p->moves, count, sizeof *p->moves, by_from);
     for (size_t i = 0; i < count; i++) {
-        memmove(p->base + at, p->base + p->moves[i].from, p->moves[i].bytes);
+        move_bytes(p, at, p->moves[i].from, p->moves[i].bytes);
         p->moves[i].from = at;
         at += p->moves[i].bytes;
     }
@@ -136,10 +171,10 @@ static void place_over_the_top(pile *p, size_t count, uint64_t top)
     qsort(p->moves, count, sizeof *p->moves, by_to);
     for (size_t i = count; i-- > 0;) {
         top -= p->moves[i].bytes;
-        memcpy(p->base + top, p->base + p->moves[i].from, p->moves[i].bytes);
+        copy_bytes(p, p->base + top, p->base + p->moves[i].from, p->moves[i].bytes);
         p->moves[i].from = top;
     }
-    for (size_t i = 0; i < count; i++) memmove(p->base + p->moves[i].to, p->base + p->moves[i].from, p->moves[i].bytes);
+    for (size_t i = 0; i < count; i++) move_bytes(p, p->moves[i].to, p->moves[i].from, p->moves[i].bytes);
 }
 
 static bool is_sorted(const slc_move *moves, size_t count)
@@ -156,17 +191,28 @@ static bool in_place(const slc_move *moves, size_t count)
     return true;
 }
 
-void slc_moves_run(unsigned char *base, uint64_t bytes, slc_move *moves, size_t count)
+sluice_status slc_moves_run(sluice_stream *stream, void *base, uint64_t bytes, slc_move *moves, size_t count,
+                            void *room, uint64_t room_bytes)
 {
-    if (in_place(moves, count)) return;
-    pile p = {base, moves};
+    if (in_place(moves, count)) return SLUICE_OK;
+    pile p = {.stream = stream, .base = base, .moves = moves, .room = room, .room_bytes = room_bytes};
     uint64_t kept = compact(&p, count);
     if (!is_sorted(moves, count) && kept <= bytes / 2) {
         place_over_the_top(&p, count, bytes);
-        return;
+    } else {
+        sort_in_place(&p, 0, count);
+        for (size_t i = count; i-- > 0;) move_bytes(&p, moves[i].to, moves[i].from, moves[i].bytes);
     }
-    sort_in_place(&p, 0, count);
-    for (size_t i = count; i-- > 0;) memmove(base + moves[i].to, base + moves[i].from, moves[i].bytes);
+    return p.status;
+}
+
+sluice_status slc_moves_copy(sluice_stream *stream, void *to, const void *from, const slc_move *moves, size_t count)
+{
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < count; i++)
+        status = slc_copy(stream, (unsigned char *)to + moves[i].to, (const unsigned char *)from + moves[i].from,
+                          moves[i].bytes);
+    return status;
 }
 
 /* ---- What moves ---- */
@@ -291,5 +337,6 @@ void slc_transition_fini(slc_transition *transition)
     free(transition->moves);
     free(transition->gathers);
     free(transition->zeroed);
+    slc_segment_destroy(&transition->larger);
     *transition = (slc_transition){0};
 }

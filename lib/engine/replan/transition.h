@@ -4,6 +4,7 @@
 #ifndef SLC_ENGINE_TRANSITION_H
 #define SLC_ENGINE_TRANSITION_H
 
+#include "lib/device/device.h"
 #include "lib/plan/plan.h"
 
 #include <stddef.h>
@@ -13,9 +14,14 @@ typedef struct {
     uint64_t from, to, bytes;
 } slc_move;
 
-/* Carries all moves out inside base[0, bytes), host memory. Sources are disjoint, destinations are disjoint; a source
- * may overlap any destination. Bytes that no destination covers are undefined afterwards. `moves` is used up. */
-void slc_moves_run(unsigned char *base, uint64_t bytes, slc_move *moves, size_t count);
+/* Carries all moves out inside base[0, bytes), memory of the stream's device, in stream order. Sources are disjoint,
+ * destinations are disjoint; a source may overlap any destination. Bytes that no destination covers are undefined
+ * afterwards. `moves` is used up. `room`, outside of that memory, is used until the moves are done: memory of the host,
+ * pinned where the device is a GPU; room_bytes > 0. */
+sluice_status slc_moves_run(sluice_stream *stream, void *base, uint64_t bytes, slc_move *moves, size_t count,
+                            void *room, uint64_t room_bytes);
+/* Carries all moves out from one memory to another one, in stream order. */
+sluice_status slc_moves_copy(sluice_stream *stream, void *to, const void *from, const slc_move *moves, size_t count);
 
 /* A buffer of the new plan of which each rank has only its own part at first (whole layout). */
 typedef struct {
@@ -36,6 +42,7 @@ typedef struct {
     size_t gather_count;
     slc_zeroed *zeroed;
     size_t zeroed_count;
+    slc_segment larger; /* what takes the arena's place; zeroed: the new plan fits the arena */
 } slc_transition;
 
 /* Lists what `rank` must do. Both plans are of `job`, in any of its phases. Arrays that a rank has for compressed

@@ -3,6 +3,7 @@
 #ifndef SLC_ENGINE_AGREEMENT_H
 #define SLC_ENGINE_AGREEMENT_H
 
+#include "lib/engine/step/words.h"
 #include "lib/engine/step_state.h"
 
 #include <sluice/runtime.h>
@@ -13,6 +14,8 @@ typedef struct {
     uint32_t norm_count;                 /* norms and maxima that the optimizer asks for, of all parameters */
     uint32_t norm_words;                 /* words that they take */
     int64_t (*norm_bins)[SLC_NORM_BINS]; /* this rank's sums in this step; of a maximum only the first word counts */
+    slc_word_set sets[2];                /* of steps[0], steps[1]; on a device that runs ahead, instead of the above */
+    slc_pinned seen;                     /* their copies */
 } slc_agreement;
 
 /* ---- norms.c: norms of whole parameters, for an optimizer that asks for them ---- */

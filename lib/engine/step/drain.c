@@ -1,4 +1,5 @@
 /* Draining: everything that a step has begun is applied, and its verdict told. */
+#include "lib/engine/measure/marks.h"
 #include "lib/engine/runtime.h"
 
 bool slc_agrees_late(const sluice_runtime *rt)
@@ -10,8 +11,12 @@ sluice_status slc_runtime_drain(sluice_runtime *rt)
 {
     bool pending = slc_pass_pending(&rt->train);
     sluice_status status = slc_pass_drain(rt, &rt->train);
-    if (!status && pending && slc_agrees_late(rt))
-        status = slc_engine_check_finite(rt, &rt->steps[rt->train.parity ^ 1]);
+    if (!status) slc_marks_read(rt);
+    if (!status && pending && slc_agrees_late(rt)) {
+        slc_step_state *step = &rt->steps[rt->train.parity ^ 1];
+        slc_words_learn(step);
+        status = slc_engine_check_finite(rt, step);
+    }
     if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));
     return slc_runtime_fail(rt, status);
 }

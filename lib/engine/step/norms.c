@@ -27,7 +27,9 @@ sluice_status slc_norms_create(sluice_runtime *rt)
         rt->model.params[p]->norm = rt->agreement.norm_count;
         rt->agreement.norm_count += norms_of_param(rt);
     }
-    if (!rt->agreement.norm_count) return SLUICE_OK;
+    if (slc_device_runs_ahead(rt->device))
+        rt->agreement.norm_words = (uint32_t)slc_words_room(rt->agreement.norm_count);
+    if (!rt->agreement.norm_count || slc_device_runs_ahead(rt->device)) return SLUICE_OK;
     for (uint32_t i = 0; i < rt->agreement.norm_count; i++)
         rt->agreement.norm_words += is_norm(rt, i) ? SLC_NORM_WORDS : (uint32_t)rt->size;
     rt->agreement.norm_bins = calloc(rt->agreement.norm_count, sizeof *rt->agreement.norm_bins);
@@ -40,6 +42,7 @@ sluice_status slc_norms_create(sluice_runtime *rt)
 void slc_norms_destroy(sluice_runtime *rt)
 {
     free(rt->agreement.norm_bins);
+    slc_pinned_destroy(&rt->agreement.seen);
     for (int i = 0; i < 2; i++) free(rt->steps[i].norms);
 }
 

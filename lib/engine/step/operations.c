@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
+#include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/buffers.h"
 #include "lib/engine/onebit/onebit.h"
@@ -30,6 +31,7 @@ static void tell_overflow(slc_step_state *step, uint32_t *parameter)
 
 static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
 {
+    if (step->ahead) return; /* the words are where the kernels added them up */
     if (rt->config.nan == SLUICE_NAN_STOP) {
         tell_overflow(step, &rt->compression.bad_exchange);
         tell_overflow(step, &rt->compression.bad_local);
@@ -66,13 +68,30 @@ static const slc_item *item_of(const slc_operation *context)
     return &context->pass->program->items[context->item];
 }
 
+static slc_record make_record(const slc_operation *context, slc_record_kind kind)
+{
+    return (slc_record){
+        .plan = context->rt->current.number, .pass = context->number, .item = context->item, .kind = kind};
+}
+
 static void record(const slc_operation *context, slc_record_kind kind)
 {
     sluice_runtime *rt = context->rt;
-    if (rt->recording && !context->pass->evaluate)
-        slc_record_put(
-            rt->recording, SLC_RECORD_COMMUNICATION,
-            (slc_record){.plan = rt->current.number, .pass = context->number, .item = context->item, .kind = kind});
+    if (!rt->recording || context->pass->evaluate) return;
+    if (rt->marks)
+        slc_mark(rt, SLC_RECORD_COMMUNICATION, make_record(context, kind), 0);
+    else
+        slc_record_put(rt->recording, SLC_RECORD_COMMUNICATION, make_record(context, kind));
+}
+
+/* Work on this lane begins, or ends, that is measured; `elements` counts an update's. */
+static void record_work(const slc_operation *context, slc_record_kind kind, uint64_t elements)
+{
+    sluice_runtime *rt = context->rt;
+    if (rt->marks)
+        slc_mark(rt, SLC_RECORD_COMMUNICATION, make_record(context, kind), elements);
+    else if (item_of(context)->kind == SLC_ITEM_UPDATE)
+        record(context, kind);
 }
 
 static sluice_status on_start(void *argument)
@@ -95,11 +114,12 @@ static sluice_status on_update(void *argument)
     const slc_item *item = item_of(context);
     uint64_t began_ns = slc_clock_ns();
     uint64_t elements = slc_run_elements(&rt->job.units[item->unit], item->first_block, item->block_count);
-    record(context, SLC_RECORD_WORKS);
-    sluice_status status = slc_update_unit(rt, item, context->step);
-    record(context, SLC_RECORD_WORKED);
     slc_strategy strategy = rt->units[item->unit].strategy;
     if (!slc_updates_whole(strategy)) elements /= rt->job.world;
+    record_work(context, SLC_RECORD_WORKS, elements);
+    sluice_status status = slc_update_unit(rt, item, context->step);
+    record_work(context, SLC_RECORD_WORKED, elements);
+    if (rt->marks) return status;
     bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip;
     if (!skipped)
         slc_measure_add(slc_exchanges(strategy) ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
@@ -131,14 +151,17 @@ static sluice_status on_reduced(void *argument)
 {
     slc_operation *context = argument;
     uint64_t began_ns = slc_clock_ns();
+    record_work(context, SLC_RECORD_WORKS, 0);
     sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
-    slc_measure_add(&context->rt->measure->inspection, began_ns, 0);
+    record_work(context, SLC_RECORD_WORKED, 0);
+    if (!context->rt->marks) slc_measure_add(&context->rt->measure->inspection, began_ns, 0);
     return status;
 }
 
 static sluice_status on_agreed(void *argument)
 {
     slc_operation *context = argument;
+    if (context->step->ahead) return slc_words_agree(context->rt, context->step);
     agreement_end(context->rt, context->step);
     return SLUICE_OK;
 }

@@ -7,7 +7,10 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/engine/measure/marks.h"
+#include "lib/engine/measure/measure.h"
 #include "lib/engine/rows/look_up.h"
+#include "lib/engine/step/progress.h"
 #include "lib/engine/runtime.h"
 
 #include <stdio.h>
@@ -173,6 +176,7 @@ static sluice_status prepare_operation(sluice_runtime *rt, slc_pass *pass, uint3
         if (!threshold(pass, after, &value)) continue;
         if (op->wait[lane] && !later(value, op->wait_value[lane])) continue;
         op->wait[lane] = lane == 0 ? &rt->lanes.computed : slc_comm_completed(rt->comm);
+        op->wait_events[lane] = lane == 0 ? &rt->lanes.events : NULL;
         op->wait_value[lane] = value;
     }
     return SLUICE_OK;
@@ -244,7 +248,8 @@ static sluice_status wait_for_count(sluice_runtime *rt, uint32_t count, double *
     if (slc_gate_passed(slc_comm_completed(rt->comm), count)) return slc_runtime_healthy(rt);
     uint64_t start = slc_clock_ns();
     sluice_status status = slc_comm_wait(rt->comm, count);
-    if (exposed_s) *exposed_s += slc_seconds(slc_clock_ns() - start);
+    /* On a device that runs ahead marks tell how long it has waited; this wait is the host's alone. */
+    if (exposed_s && !rt->marks) *exposed_s += slc_seconds(slc_clock_ns() - start);
     return status;
 }
 
@@ -254,12 +259,25 @@ sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass)
     return wait_for_count(rt, pass->operation_base[0] + running_order(pass)->late_end, NULL);
 }
 
-/* Records the compute lane, in steps only. */
+/* Records the compute lane, in steps only; of an update, how many elements it has. */
 static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_record_kind kind)
 {
-    if (rt->recording && !pass->evaluate)
-        slc_record_put(rt->recording, SLC_RECORD_COMPUTE,
-                       (slc_record){.plan = rt->current.number, .pass = pass->number, .item = item, .kind = kind});
+    const slc_record made = {.plan = rt->current.number, .pass = pass->number, .item = item, .kind = kind};
+    if (pass->evaluate) return;
+    const slc_item *of = &pass->program->items[item];
+    if (rt->marks)
+        slc_mark(rt, SLC_RECORD_COMPUTE, made,
+                 of->kind == SLC_ITEM_UPDATE
+                     ? slc_run_elements(&rt->job.units[of->unit], of->first_block, of->block_count)
+                     : 0);
+    else
+        slc_record_put(rt->recording, SLC_RECORD_COMPUTE, made);
+}
+
+/* Lets the compute stream wait for operations that are issued. */
+static sluice_status wait_on_stream(sluice_runtime *rt, uint32_t count)
+{
+    return slc_comm_stream_wait(rt->comm, &rt->compute, count);
 }
 
 static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pass, const slc_item *item)
@@ -281,8 +299,10 @@ static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *
     while (pass->quiet < order->count &&
            !waits_for_later_compute(rt, pass, &pass->program->items[order->operations[pass->quiet]]))
         pass->quiet++;
+    const uint32_t count = pass->operation_base[0] + pass->quiet;
     sluice_status status = submit_what_fits(rt, pass, pass->quiet);
-    return status ? status : wait_for_count(rt, pass->operation_base[0] + pass->quiet, exposed_s);
+    if (!status) status = wait_for_count(rt, count, exposed_s);
+    return status ? status : wait_on_stream(rt, count);
 }
 
 /* Waits for what an item of the compute lane needs, and claims its memory. */
@@ -297,6 +317,7 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
         if (slc_on_compute_lane(&pass->program->items[after->item]) || !threshold(pass, after, &count)) continue;
         if (!after->previous) status = submit_what_fits(rt, pass, running_order(pass)->ordinal[after->item] + 1);
         if (!status) status = wait_for_count(rt, count, exposed_s);
+        if (!status) status = wait_on_stream(rt, count);
     }
     if (!status && rt->planning.replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, index, true);
@@ -309,6 +330,8 @@ static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t ind
     sluice_status status = slc_pass_claims(rt, pass, index, false);
     if (status) return status;
     record(rt, pass, index, SLC_RECORD_ENDS);
+    status = slc_lane_events_record(&rt->lanes.events, &rt->compute, rt->lanes.computed_posted);
+    if (status) return status;
     pass->computed++;
     slc_gate_post(&rt->lanes.computed, ++rt->lanes.computed_posted);
     slc_comm_notify(rt->comm);
@@ -338,11 +361,19 @@ sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *ex
     return status ? status : open_item(rt, pass, pass->slots[rt->at.cursor], exposed_s);
 }
 
+void slc_pass_recomputed(sluice_runtime *rt, slc_pass *pass)
+{
+    const uint32_t index = pass->slots[rt->at.cursor];
+    if (rt->marks)
+        record(rt, pass, index, SLC_RECORD_RECOMPUTED);
+    else
+        slc_measure_recompute(rt->measure, slc_slot_layer(&rt->job, pass->program->items[index].slot),
+                              rt->measure->slot_began_ns);
+}
+
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
 {
-    slc_event done = {0};
-    sluice_status status = slc_event_record(&rt->compute, &done);
-    if (!status) status = slc_event_synchronize(&done);
+    sluice_status status = slc_progress_note(rt, pass);
     if (!status) status = close_item(rt, pass, pass->slots[rt->at.cursor]);
     rt->at.cursor += !status;
     return status;
@@ -357,7 +388,9 @@ sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
         if (!status) status = submit_what_fits(rt, pass, running_order(pass)->count);
         pass->has_previous = false;
     }
-    return status ? status : wait_for_count(rt, rt->lanes.next_operation, NULL);
+    if (!status) status = wait_for_count(rt, rt->lanes.next_operation, NULL);
+    if (!status) status = slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    return status ? status : slc_stream_synchronize(&rt->compute);
 }
 
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
@@ -366,10 +399,13 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
     sluice_status status = run_updates(rt, pass, exposed_s);
     if (!status) status = submit_what_fits(rt, pass, order->count);
     if (status) return status;
-    if (item == SLC_NONE) return wait_for_count(rt, rt->lanes.next_operation, exposed_s);
-    if (order->ordinal[item] == SLC_NONE) return SLUICE_OK;
-    record(rt, pass, item, SLC_RECORD_STEP_WAITS);
-    status = wait_for_count(rt, pass->operation_base[0] + order->ordinal[item] + 1, exposed_s);
-    record(rt, pass, item, SLC_RECORD_STEP_WAITED);
-    return status;
+    if (item == SLC_NONE || order->ordinal[item] != SLC_NONE) {
+        const uint32_t count =
+            item == SLC_NONE ? rt->lanes.next_operation : pass->operation_base[0] + order->ordinal[item] + 1;
+        record(rt, pass, item, SLC_RECORD_STEP_WAITS);
+        status = wait_for_count(rt, count, exposed_s);
+        if (!status) status = wait_on_stream(rt, count);
+        record(rt, pass, item, SLC_RECORD_STEP_WAITED);
+    }
+    return status ? status : slc_stream_synchronize(&rt->compute);
 }

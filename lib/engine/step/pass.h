@@ -59,7 +59,11 @@ typedef struct {
     slc_gate computed;        /* finished items of the compute lane: slots, and updates that run there */
     uint32_t computed_posted; /* the same count, for the caller's thread */
     uint32_t next_operation;  /* number that the next submitted operation will get */
+    slc_lane_events events;   /* of the compute lane's items, on a device that runs ahead */
 } slc_lanes;
+
+/* The compute lane's events: as many as operations may be in flight. */
+enum { SLC_LANE_PLACES = 2048 };
 
 sluice_status slc_pass_init(sluice_runtime *rt, slc_pass *pass, const slc_program *program, bool evaluate);
 void slc_pass_fini(slc_pass *pass);
@@ -81,9 +85,12 @@ static inline bool slc_pass_pending(const slc_pass *pass)
  * claims its memory; exposed_s grows by the time waited, not by the updates. end releases the memory and posts that the
  * slot is done. */
 sluice_status slc_pass_slot_begin(sluice_runtime *rt, slc_pass *pass, double *exposed_s);
+/* Notes how long the slot's forward took to run again. */
+void slc_pass_recomputed(sluice_runtime *rt, slc_pass *pass);
 sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
 /* After the last slot: submits and runs everything left, and waits until operation `item` (SLC_NONE: all) is complete,
- * if it runs in this pass. */
+ * if it runs in this pass. On a device that runs ahead this is the host's one wait of a step: for the compute stream,
+ * which waits for the operation. */
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
 
 /* ---- operations.c ---- */
@@ -96,7 +103,8 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
 /* Inspects the own part of a reduced gradient: norm bins, non-finite values, the optimizer's norms. */
 sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
-/* Updates on the caller's thread, shared out among the compute threads, and measured. Not for onebit units. */
+/* Updates on the caller's thread, shared out among the compute threads and measured, or in the compute stream of a
+ * device that runs ahead. Not for onebit units. */
 sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
 
 /* ---- gradients.c: around a backward slot ---- */

@@ -21,7 +21,8 @@ typedef enum {
     SLC_RECORD_WORKED,     /* that update has computed */
     SLC_RECORD_ENDS,       /* the slot or update has ended; an operation and all before it are over */
     SLC_RECORD_STEP_WAITS, /* on the compute lane: the step's end waits for an operation */
-    SLC_RECORD_STEP_WAITED
+    SLC_RECORD_STEP_WAITED,
+    SLC_RECORD_RECOMPUTED /* a slot has run its forward again; a mark (measure/marks.h), never in a recording */
 } slc_record_kind;
 
 typedef struct {
@@ -39,12 +40,17 @@ typedef struct {
 sluice_status slc_recording_create(slc_recording **out);
 void slc_recording_destroy(slc_recording *recording); /* NULL is allowed */
 
-/* Adds a record. Each lane is written by one thread. `recording` NULL: does nothing. */
-static inline void slc_record_put(slc_recording *recording, slc_record_lane lane, slc_record record)
+/* Adds a record of now, or of a time. Each lane is written by one thread. `recording` NULL: does nothing. */
+static inline void slc_record_put_at(slc_recording *recording, slc_record_lane lane, slc_record record, uint64_t ns)
 {
     if (!recording) return;
-    record.ns = slc_clock_ns();
+    record.ns = ns;
     recording->records[lane][recording->written[lane]++ % SLC_RECORDS] = record;
+}
+
+static inline void slc_record_put(slc_recording *recording, slc_record_lane lane, slc_record record)
+{
+    if (recording) slc_record_put_at(recording, lane, record, slc_clock_ns());
 }
 
 /* Copies the records of a lane to `out`, oldest first, and returns how many: at most SLC_RECORDS. Nobody may write

@@ -28,13 +28,30 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
         sluice_update update = slc_update_of(rt, unit, param, &range, step);
         update.gradient = slc_reduced_at(rt, unit, &range);
         update.gradient_dtype = state->reduced_dtype;
+        update.stream = &rt->updates;
+        int64_t(*bins)[SLC_NORM_BINS] = step->ahead ? step->ahead->norm_bins : rt->agreement.norm_bins;
         int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
         for (uint32_t i = 0; i < rt->optimizer.norm_count + rt->optimizer.maximum_count; i++)
-            sums[i] = rt->agreement.norm_bins[param->norm + i];
+            sums[i] = bins[param->norm + i];
         status = rt->optimizer.measure(&update, sums, rt->optimizer.context);
         status = slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
     }
     return status;
+}
+
+/* On a device that runs ahead the kernels note what they find, by parameter, in the step's words. */
+static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, const slc_part *part, const slc_step_state *step)
+{
+    const slc_unit_state *state = &rt->units[unit];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < state->param_count; p++) {
+        slc_part range = slc_part_of_param(part, state->params[p]);
+        if (!range.count) continue;
+        status =
+            slc_step_words_inspect(&rt->updates, state->reduced_dtype, range.count, slc_reduced_at(rt, unit, &range),
+                                   rt->config.clip > 0, state->params[p]->number, step->ahead->words);
+    }
+    return status || !rt->agreement.norm_count ? status : measure_part(rt, unit, part, step);
 }
 
 /* The norm's last bin counts values that are not finite, so one pass is enough where there is a norm. */
@@ -78,8 +95,9 @@ static sluice_status inspect_blocks(sluice_runtime *rt, uint32_t unit, uint64_t 
 {
     for (uint64_t b = first; b < first + count; b++) {
         slc_part part = slc_unit_part(&rt->job.units[unit], (uint32_t)rt->size, b, (uint32_t)rt->rank);
-        bool finite;
-        sluice_status status = inspect_part(rt, unit, &part, step, &finite);
+        bool finite = true;
+        sluice_status status =
+            step->ahead ? inspect_ahead(rt, unit, &part, step) : inspect_part(rt, unit, &part, step, &finite);
         if (status) return status;
         if (finite) continue;
         step->non_finite++;
@@ -142,7 +160,11 @@ static sluice_status update_range(const sluice_runtime *rt, sluice_stream *strea
     update.gradient =
         own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first);
     update.gradient_dtype = own ? state->reduced_dtype : state->gradient_dtype;
-    if (rt->agreement.norm_count) update.norms = step->norms + param->norm;
+    update.stream = stream;
+    if (rt->agreement.norm_count) update.norms = (step->ahead ? step->ahead->norms : step->norms) + param->norm;
+    /* Elsewhere no update waits for the agreement, and what it makes may be on its way. */
+    if (step->ahead && (rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP))
+        update.words = &step->ahead->words->told;
     sluice_status status = call_optimizer(rt, stream, &update);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
@@ -177,13 +199,13 @@ static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stre
             if (status) return status;
         }
     }
-    return slc_stream_synchronize(stream);
+    return step->ahead ? SLUICE_OK : slc_stream_synchronize(stream);
 }
 
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)
 {
     uint64_t places;
-    if (step->skip) return SLUICE_OK;
+    if (!step->ahead && step->skip) return SLUICE_OK;
     if (slc_exchanges(rt->units[item->unit].strategy)) return slc_onebit_update(rt, item->unit, step);
     return update_places(rt, &rt->updates, item, step, 0, UINT64_MAX, &places);
 }
@@ -215,6 +237,7 @@ sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, co
 {
     enum { GRAIN = 16384 }; /* elements: less is not worth a thread */
     uint64_t began_ns = slc_clock_ns(), places;
+    if (step->ahead) return update_places(rt, &rt->compute, item, step, 0, UINT64_MAX, &places);
     if (step->skip) return SLUICE_OK;
     sharing all = {.rt = rt, .item = item, .step = step};
     sluice_status status = update_places(rt, &rt->compute, item, step, 0, 0, &places); /* only counts */

@@ -38,9 +38,9 @@ sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *se
                              const slc_adamw_range *ranges)
 {
     slc_adamw_args args = {slc_adamw_factors_of(settings, settings->learning_rate), ranges, range_count};
-    if (SLC_ON_CUDA(stream)) return slc_adamw_cuda(stream, &args.factors, range_count, ranges);
+    if (SLC_ON_CUDA(stream)) return slc_adamw_cuda(stream, &args.factors, settings->words, range_count, ranges);
     sluice_status status = slc_host_check(stream, "adamw");
-    if (status) return status;
+    if (status || !slc_adamw_heed_words(settings->words, &args.factors)) return status;
     slc_host_run(stream, slc_adamw_elements(range_count, ranges), GRAIN, SLC_ADAMW_UNIT, SLC_ISA_PICK(slc_adamw_ranges),
                  &args);
     return SLUICE_OK;

@@ -6,14 +6,17 @@
 #include "lib/kernels/kernel.h"
 
 #include <sluice/dtype.h>
+#include <sluice/optimizer.h>
 #include <stdbool.h>
 
 /* Factors are kept in double, so that 1 - beta is accurate; each factor that the loop uses is rounded to fp32 once. */
 typedef struct {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
-    double gradient_factor;  /* each gradient is multiplied by this first */
-    double bias_correction1; /* 1 - beta1^t */
-    double bias_correction2; /* 1 - beta2^t */
+    double gradient_factor;         /* each gradient is multiplied by this first */
+    double bias_correction1;        /* 1 - beta1^t */
+    double bias_correction2;        /* 1 - beta2^t */
+    const sluice_step_words *words; /* not NULL: kernels read gradient_factor and whether to do nothing there, when they
+                                       run; memory of the stream's device */
 } slc_adamw_settings;
 
 /* A run of elements of one parameter; arrays are `count` long. */

@@ -26,6 +26,14 @@ SLC_ISA_DECLARE(slc_adamw_ranges); /* over ranges of elements, counted through a
 enum { SLC_ADAMW_UNIT = 16 };
 
 slc_adamw_factors slc_adamw_factors_of(const slc_adamw_settings *settings, double learning_rate);
+
+/* Takes over what the step's words say, if there are any. Returns false if nothing is to be done. */
+static inline SLC_HOST_AND_GPU bool slc_adamw_heed_words(const sluice_step_words *words, slc_adamw_factors *factors)
+{
+    if (words) factors->gradient_factor = (float)words->gradient_factor;
+    return !words || !words->skip;
+}
+
 /* Returns the number of elements in all ranges, padded. */
 uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges);
 

@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* Updates the ranges with these factors. */
-sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_factors *factors, uint32_t range_count,
-                             const slc_adamw_range *ranges);
+/* Updates the ranges with these factors, and what the words say, unless they are NULL. */
+sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_factors *factors, const sluice_step_words *words,
+                             uint32_t range_count, const slc_adamw_range *ranges);
 
 #ifdef __cplusplus
 }

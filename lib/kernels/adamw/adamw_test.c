@@ -158,6 +158,41 @@ static void many_ranges_are_as_one_each(void **state)
     test_release(g);
 }
 
+/* A factor in the words must count as one in the settings, and a skipped step must change nothing. */
+static void words_are_heeded(void **state)
+{
+    (void)state;
+    enum { COUNT = 5003 };
+    const double factors[] = {1, 1.0 / 3, 1e-9, 0x1.fffffefp-1}; /* the last two are rounded to fp32 */
+    for (size_t c = 0; c < TEST_COUNT_OF(factors); c++) {
+        float *first[3] = {0};
+        TEST_EACH_WAY(way)
+        for (uint32_t variant = 0; variant < 3; variant++) { /* in the settings, told, skipped */
+            sluice_stream stream = test_stream(1);
+            float *g = test_uniform_floats(COUNT, -1, 1, 4), *w = test_uniform_floats(COUNT, -1, 1, 1),
+                  *m = test_uniform_floats(COUNT, -1, 1, 2), *v = test_uniform_floats(COUNT, 0, 1, 3);
+            float *before[] = {test_copy(COUNT, w), test_copy(COUNT, m), test_copy(COUNT, v)}, *now[] = {w, m, v};
+            sluice_step_words *words = test_bytes(sizeof *words);
+            slc_adamw_settings settings = settings_at(2);
+            *words = (sluice_step_words){factors[c], variant == 2};
+            if (variant)
+                settings.words = words;
+            else
+                settings.gradient_factor = factors[c];
+            assert_int_equal(slc_adamw(&stream, &settings, COUNT, SLUICE_FP32, g, w, m, v, NULL), SLUICE_OK);
+            for (int i = 0; i < 3; i++)
+                if (variant == 2)
+                    assert_memory_equal(now[i], before[i], COUNT * sizeof(float));
+                else
+                    test_same_bits("value or moment", COUNT, now[i], &first[i]);
+            for (int i = 0; i < 3; i++) test_release(now[i]), test_release(before[i]);
+            test_release(g), test_release(words);
+            slc_stream_destroy(&stream);
+        }
+        for (int i = 0; i < 3; i++) test_release(first[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +200,7 @@ int main(void)
         cmocka_unit_test(any_split_gives_equal_bits),
         cmocka_unit_test(bf16_gradient_and_rounded_values),
         cmocka_unit_test(many_ranges_are_as_one_each),
+        cmocka_unit_test(words_are_heeded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/norm/norm.h"
 
-/* Bins (norm.h) for one parameter: of its values, and of its update u. */
+/* Bins (norm.h) for one parameter, in memory of the stream's device: of its values, and of its update u. */
 typedef struct {
     int64_t *value, *update;
 } slc_lamb_bins;
@@ -27,8 +27,14 @@ sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *
  * INFINITY leave it as it is). Norms: slc_norm_result of the bins of the whole parameter. */
 double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest);
 
-/* Updates moments, values and `rounded` of range i with trust[i]. */
+/* Updates moments, values and `rounded` of range i with trust[i], which the call reads. */
 sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges, const double *trust);
+
+/* Does so with the ratio that slc_lamb_trust gives for ||w|| and ||u|| in norms[i], or with 1 where norms[i] is NULL.
+ * Norms lie in memory of the stream's device and are read when the kernel runs. */
+sluice_status slc_lamb_apply_measured(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
+                                      const slc_adamw_range *ranges, const double *const *norms, double lowest,
+                                      double highest);
 
 #endif

@@ -2,6 +2,7 @@
 #include "lib/kernels/lamb/lamb_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"
+#include "lib/kernels/lamb/trust.h"
 #include "lib/kernels/norm/norm_bins.h"
 #include "lib/kernels/norm/norm_grain.h"
 
@@ -101,6 +102,13 @@ void SLC_ISA(slc_lamb_measure_ranges)(const void *context, uint32_t part, uint64
             measure_range(args->factors, args->ranges[i], from, to, args->bins[i]);
 }
 
+static double trust_of(const slc_lamb_args *args, uint32_t i)
+{
+    if (args->trust) return args->trust[i];
+    const double *norms = args->norms[i];
+    return norms ? lamb_trust(norms[0], norms[1], args->lowest, args->highest) : 1;
+}
+
 void SLC_ISA(slc_lamb_apply_ranges)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
@@ -108,5 +116,5 @@ void SLC_ISA(slc_lamb_apply_ranges)(const void *context, uint32_t part, uint64_t
     uint64_t begin = 0, from, to;
     for (uint32_t i = 0; i < args->range_count; i++)
         if (slc_adamw_part_of(&args->ranges[i], &begin, first, last, &from, &to))
-            apply_range(args->factors, args->ranges[i], from, to, (float)(args->learning_rate * args->trust[i]));
+            apply_range(args->factors, args->ranges[i], from, to, (float)(args->learning_rate * trust_of(args, i)));
 }

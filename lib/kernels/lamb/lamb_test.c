@@ -1,5 +1,5 @@
 /* LAMB over several steps and parameters must agree with float64; norms and values must have equal bits for every
- * instruction set, thread count and cut of the parameters into ranges. */
+ * instruction set, on a GPU, for every thread count and cut of the parameters into ranges. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/lamb/lamb.h"
 #include "lib/kernels/lamb/lamb_ref.h"
@@ -26,7 +26,8 @@ typedef struct {
     void *gradient[PARAMETERS];
     sluice_dtype gradient_dtype;
     bool rounds;
-    int64_t bins[PARAMETERS][2][SLC_NORM_BINS]; /* of the last step: values, updates */
+    int64_t (*bins)[2][SLC_NORM_BINS]; /* of each parameter in the last step: values, updates */
+    double (*norms)[2];                /* their results */
 } model;
 
 /* Makes six parameters; parameter 1 has no decay, parameter 5 is 0 at first. */
@@ -36,6 +37,8 @@ static model *model_create(sluice_dtype gradient_dtype, bool rounds)
     assert_non_null(m);
     m->gradient_dtype = gradient_dtype;
     m->rounds = rounds;
+    m->bins = test_bytes(PARAMETERS * sizeof *m->bins);
+    m->norms = test_bytes(PARAMETERS * sizeof *m->norms);
     for (uint64_t p = 0; p < PARAMETERS; p++) {
         m->value[p] = test_uniform_floats(counts[p], p == 5 ? 0 : -1, p == 5 ? 0 : 1, p);
         m->exp_avg[p] = test_floats(counts[p]);
@@ -52,7 +55,7 @@ static void model_destroy(model *m)
     for (int p = 0; p < PARAMETERS; p++)
         test_release(m->value[p]), test_release(m->exp_avg[p]), test_release(m->exp_avg_sq[p]),
             test_release(m->rounded[p]);
-    test_release(m);
+    test_release(m->bins), test_release(m->norms), test_release(m);
 }
 
 static void draw_gradients(void **gradient, sluice_dtype dtype, int step)
@@ -83,6 +86,7 @@ static uint32_t cut(const model *m, uint64_t piece, slc_adamw_range *ranges, uin
     return count;
 }
 
+/* In steps of even numbers the kernel works the trust ratios out. */
 static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
 {
     sluice_stream stream = test_stream(threads);
@@ -91,14 +95,22 @@ static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
     uint32_t parameter[MOST_RANGES];
     slc_lamb_bins bins[MOST_RANGES];
     double trust[MOST_RANGES];
+    const double *norms[MOST_RANGES];
     draw_gradients(m->gradient, m->gradient_dtype, step);
     uint32_t count = cut(m, piece, ranges, parameter);
-    memset(m->bins, 0, sizeof m->bins);
+    memset(m->bins, 0, PARAMETERS * sizeof *m->bins);
     for (uint32_t i = 0; i < count; i++) bins[i] = (slc_lamb_bins){m->bins[parameter[i]][0], m->bins[parameter[i]][1]};
     assert_int_equal(slc_lamb_measure(&stream, &settings, count, ranges, bins), SLUICE_OK);
-    for (uint32_t i = 0; i < count; i++)
-        trust[i] = slc_lamb_trust(slc_norm_result(bins[i].value), slc_norm_result(bins[i].update), 0, INFINITY);
-    assert_int_equal(slc_lamb_apply(&stream, &settings, count, ranges, trust), SLUICE_OK);
+    for (int p = 0; p < PARAMETERS; p++)
+        for (int i = 0; i < 2; i++) m->norms[p][i] = slc_norm_result(m->bins[p][i]);
+    for (uint32_t i = 0; i < count; i++) {
+        norms[i] = m->norms[parameter[i]];
+        trust[i] = slc_lamb_trust(norms[i][0], norms[i][1], 0, INFINITY);
+    }
+    if (step % 2)
+        assert_int_equal(slc_lamb_apply(&stream, &settings, count, ranges, trust), SLUICE_OK);
+    else
+        assert_int_equal(slc_lamb_apply_measured(&stream, &settings, count, ranges, norms, 0, INFINITY), SLUICE_OK);
     for (int p = 0; p < PARAMETERS; p++) test_release(m->gradient[p]);
     slc_stream_destroy(&stream);
 }
@@ -107,6 +119,7 @@ static void agrees_with_float64(void **state)
 {
     (void)state;
     TEST_EACH_DTYPE(dtype)
+    TEST_EACH_WAY(way)
     {
         model *m = model_create(dtype, false);
         double *w[PARAMETERS], *a[PARAMETERS], *b[PARAMETERS];
@@ -148,8 +161,9 @@ static void any_cut_gives_equal_bits(void **state)
         float *first[PARAMETERS][3] = {0};
         int64_t bins[PARAMETERS][2][SLC_NORM_BINS];
         bool begun = false;
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY(way)
         for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++) {
+            if (test_on_gpu && pieces[i] < 160) continue; /* hundreds of blocks with little to do */
             model *m = model_create(variant & 1 ? SLUICE_BF16 : SLUICE_FP32, variant & 2);
             for (int step = 1; step <= STEPS; step++) step_of(m, 1 + (uint32_t)i % 3, step, pieces[i]);
             if (!begun) memcpy(bins, m->bins, sizeof bins);
@@ -169,6 +183,13 @@ static void any_cut_gives_equal_bits(void **state)
     }
 }
 
+static int64_t *new_bins(void)
+{
+    int64_t *bins = test_bytes(SLC_NORM_BINS * sizeof *bins);
+    memset(bins, 0, SLC_NORM_BINS * sizeof *bins);
+    return bins;
+}
+
 static void measuring_changes_nothing(void **state)
 {
     (void)state;
@@ -177,21 +198,119 @@ static void measuring_changes_nothing(void **state)
           *b = test_uniform_floats(COUNT, 0, 1, 3), *g = test_uniform_floats(COUNT, -1, 1, 4);
     float *before[] = {test_copy(COUNT, w), test_copy(COUNT, a), test_copy(COUNT, b)}, *now[] = {w, a, b};
     g[77] = NAN;
-    sluice_stream stream = test_stream(1);
     slc_adamw_settings settings = settings_at(2);
     const slc_adamw_range range = {.count = COUNT, .gradient = g, .value = w, .exp_avg = a, .exp_avg_sq = b};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     {
-        int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
+        sluice_stream stream = test_stream(1);
+        int64_t *values = new_bins(), *updates = new_bins();
         const slc_lamb_bins bins = {values, updates};
         assert_int_equal(slc_lamb_measure(&stream, &settings, 1, &range, &bins), SLUICE_OK);
         assert_true(isfinite(slc_norm_result(values)));
         assert_true(isinf(slc_norm_result(updates)));
         for (int i = 0; i < 3; i++) assert_memory_equal(now[i], before[i], COUNT * sizeof(float));
+        test_release(values), test_release(updates);
+        slc_stream_destroy(&stream);
     }
     for (int i = 0; i < 3; i++) test_release(now[i]), test_release(before[i]);
     test_release(g);
-    slc_stream_destroy(&stream);
+}
+
+/* ---- One parameter with trust ratios and words of all kinds ---- */
+
+enum { ONE = 3001 };
+
+typedef struct {
+    float *value, *exp_avg, *exp_avg_sq, *gradient;
+    slc_adamw_range range;
+} one_parameter;
+
+static one_parameter one_create(void)
+{
+    one_parameter one = {test_uniform_floats(ONE, -1, 1, 1),
+                         test_uniform_floats(ONE, -1, 1, 2),
+                         test_uniform_floats(ONE, 0, 1, 3),
+                         test_uniform_floats(ONE, -1, 1, 4),
+                         {0}};
+    one.range = (slc_adamw_range){.count = ONE,
+                                  .gradient = one.gradient,
+                                  .value = one.value,
+                                  .exp_avg = one.exp_avg,
+                                  .exp_avg_sq = one.exp_avg_sq};
+    return one;
+}
+
+static void one_destroy(one_parameter *one)
+{
+    test_release(one->value), test_release(one->exp_avg), test_release(one->exp_avg_sq), test_release(one->gradient);
+}
+
+static void norms_give_the_trust_ratio(void **state)
+{
+    (void)state;
+    const double cases[][2] = {{3, 2}, {0, 2}, {3, 0}, {1e-3, 7}, {30, 2}, {12, 1e-30}, {1e9, 1e7}};
+    slc_adamw_settings settings = settings_at(2);
+    for (size_t c = 0; c <= TEST_COUNT_OF(cases); c++) {
+        const bool none = c == TEST_COUNT_OF(cases); /* no norms: the ratio is 1 */
+        const double trust = none ? 1 : slc_lamb_trust(cases[c][0], cases[c][1], 0.5, 20);
+        float *first[3] = {0};
+        TEST_EACH_WAY(way)
+        for (int measured = 0; measured < 2; measured++) {
+            sluice_stream stream = test_stream(1);
+            one_parameter one = one_create();
+            double *norms = test_bytes(2 * sizeof *norms);
+            if (!none) memcpy(norms, cases[c], sizeof cases[c]);
+            const double *given = none ? NULL : norms;
+            if (measured)
+                assert_int_equal(slc_lamb_apply_measured(&stream, &settings, 1, &one.range, &given, 0.5, 20),
+                                 SLUICE_OK);
+            else
+                assert_int_equal(slc_lamb_apply(&stream, &settings, 1, &one.range, &trust), SLUICE_OK);
+            test_same_bits("value", ONE, one.value, &first[0]);
+            test_same_bits("exp_avg", ONE, one.exp_avg, &first[1]);
+            test_same_bits("exp_avg_sq", ONE, one.exp_avg_sq, &first[2]);
+            one_destroy(&one), test_release(norms);
+            slc_stream_destroy(&stream);
+        }
+        for (int i = 0; i < 3; i++) test_release(first[i]);
+    }
+}
+
+/* A factor in the words must count as one in the settings, and a skipped step must change and measure nothing. */
+static void words_are_heeded(void **state)
+{
+    (void)state;
+    const double factor = 1.0 / 3, trust = 0.75;
+    for (uint32_t skip = 0; skip < 2; skip++) {
+        float *first[3] = {0};
+        one_parameter untouched = one_create();
+        TEST_EACH_WAY(way)
+        for (int told = 0; told < 2; told++) {
+            sluice_stream stream = test_stream(1);
+            one_parameter one = one_create();
+            sluice_step_words *words = test_bytes(sizeof *words);
+            int64_t *values = new_bins(), *updates = new_bins();
+            const slc_lamb_bins bins = {values, updates};
+            slc_adamw_settings settings = settings_at(2);
+            *words = (sluice_step_words){factor, skip};
+            if (told)
+                settings.words = words;
+            else
+                settings.gradient_factor = factor;
+            if (told || !skip) {
+                assert_int_equal(slc_lamb_measure(&stream, &settings, 1, &one.range, &bins), SLUICE_OK);
+                assert_int_equal(slc_lamb_apply(&stream, &settings, 1, &one.range, &trust), SLUICE_OK);
+            }
+            assert_true((slc_norm_result(updates) == 0) == skip);
+            test_same_bits("value", ONE, one.value, skip ? &untouched.value : &first[0]);
+            test_same_bits("exp_avg", ONE, one.exp_avg, skip ? &untouched.exp_avg : &first[1]);
+            test_same_bits("exp_avg_sq", ONE, one.exp_avg_sq, skip ? &untouched.exp_avg_sq : &first[2]);
+            one_destroy(&one), test_release(words), test_release(values), test_release(updates);
+            slc_stream_destroy(&stream);
+        }
+        one_destroy(&untouched);
+        for (int i = 0; i < 3; i++) test_release(first[i]);
+    }
 }
 
 static void trust_ratio(void **state)
@@ -208,10 +327,9 @@ static void trust_ratio(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_float64),
-        cmocka_unit_test(any_cut_gives_equal_bits),
-        cmocka_unit_test(measuring_changes_nothing),
-        cmocka_unit_test(trust_ratio),
+        cmocka_unit_test(agrees_with_float64),       cmocka_unit_test(any_cut_gives_equal_bits),
+        cmocka_unit_test(measuring_changes_nothing), cmocka_unit_test(norms_give_the_trust_ratio),
+        cmocka_unit_test(words_are_heeded),          cmocka_unit_test(trust_ratio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,50 @@
+#include "lib/engine/commit/device.h"
+
+#include "lib/base/status.h"
+#include "lib/engine/runtime.h"
+#include "lib/optim/create.h"
+
+#include <string.h>
+
+static sluice_status check_world(const sluice_runtime *rt)
+{
+    if (rt->size == 1) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "device \"%s\": %d ranks need the transport nccl, which this build lacks",
+                     rt->config.device, rt->size);
+}
+
+/* Both look at what lies in device memory on the host: rows are lists, and compression is done by host kernels. */
+static sluice_status check_settings(const sluice_runtime *rt)
+{
+    const sluice_config *c = &rt->config;
+    if (c->tied == SLUICE_TIED_SPLIT)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "device \"%s\": tied split gathers rows on the host; use tied joint, or device cpu",
+                         c->device);
+    if (!strcmp(rt->planning.strategy, "onebit"))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "device \"%s\": the strategy onebit compresses on the host; use another one, or device cpu",
+                         c->device);
+    if (!c->optimizer && slc_optimizer_is_compressed(c->optimizer_name))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "device \"%s\": optimizer %s compresses on the host; use adamw or lamb, or device cpu",
+                         c->device, c->optimizer_name);
+    return SLUICE_OK;
+}
+
+sluice_status slc_engine_open_device(sluice_runtime *rt)
+{
+    sluice_status status = slc_device_open(rt->config.device, &rt->device);
+    if (status || slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return status;
+    status = check_world(rt);
+    return status ? status : check_settings(rt);
+}
+
+sluice_status slc_engine_check_optimizer_device(const sluice_runtime *rt)
+{
+    if (rt->optimizer.on_stream || slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "device \"%s\": optimizer %s works on host memory; give one whose on_stream is set, or use device "
+                     "cpu",
+                     rt->config.device, rt->optimizer.name);
+}

@@ -1,0 +1,13 @@
+/* The device of a runtime, and what it cannot do yet. Private to lib/engine/commit. */
+#ifndef SLC_ENGINE_COMMIT_DEVICE_H
+#define SLC_ENGINE_COMMIT_DEVICE_H
+
+#include <sluice/runtime.h>
+
+/* Opens the configured device. Errors: those of slc_device_open; UNSUPPORTED (a world, an optimizer or a setting that
+ * the device cannot serve). */
+sluice_status slc_engine_open_device(sluice_runtime *rt);
+/* Called when rt->optimizer is known. Errors: UNSUPPORTED (it works on host memory alone). */
+sluice_status slc_engine_check_optimizer_device(const sluice_runtime *rt);
+
+#endif

@@ -1,0 +1,62 @@
+#include "lib/engine/step/progress.h"
+
+#include "lib/base/status.h"
+#include "lib/engine/runtime.h"
+#include "lib/kernels/progress/progress.h"
+
+#include <stdio.h>
+
+/* The number: whether it is an evaluation, the pass, how many of its slots have ended. */
+enum { EVALUATION_BIT = 63, PASS_BIT = 32 };
+
+sluice_status slc_progress_create(sluice_runtime *rt)
+{
+    if (!slc_device_runs_ahead(rt->device)) return SLUICE_OK;
+    sluice_status status = slc_pinned_create(rt->device, sizeof(uint64_t), &rt->progress);
+    if (!status) *(uint64_t *)rt->progress.base = 0;
+    return status;
+}
+
+static uint64_t number_of(const slc_pass *pass, uint32_t ended)
+{
+    return (uint64_t)pass->evaluate << EVALUATION_BIT | (uint64_t)pass->number << PASS_BIT | ended;
+}
+
+sluice_status slc_progress_note(sluice_runtime *rt, const slc_pass *pass)
+{
+    if (!rt->progress.base) return SLUICE_OK;
+    return slc_progress(&rt->compute, rt->progress.base, number_of(pass, rt->at.cursor + 1));
+}
+
+static bool device_has_failed(sluice_runtime *rt)
+{
+    return slc_stream_synchronize(&rt->compute) != SLUICE_OK;
+}
+
+static void name_slot(const sluice_runtime *rt, const slc_pass *pass, uint32_t ended, char *text, size_t room)
+{
+    if (ended == pass->slot_count) {
+        snprintf(text, room, "all slots of the pass had ended, what follows them had not");
+        return;
+    }
+    const slc_item *item = &pass->program->items[pass->slots[ended]];
+    snprintf(text, room, "the first slot that has not ended is the %s of layer \"%.100s\", micro-batch %u",
+             slc_slot_is_forward(&rt->job, item->slot) ? "forward" : "backward",
+             rt->model.layers[slc_slot_layer(&rt->job, item->slot)]->name, item->micro_batch);
+}
+
+sluice_status slc_progress_tell(sluice_runtime *rt, sluice_status status)
+{
+    char line[1024], slot[256];
+    if (status != SLUICE_ERR_SYSTEM || !rt->progress.base || !rt->train.slot_count) return status;
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    if (!device_has_failed(rt)) return slc_error(status, "%s", line);
+    const uint64_t number = *(const volatile uint64_t *)rt->progress.base;
+    const slc_pass *pass = rt->mode == SLC_IN_EVALUATION ? &rt->evaluate : &rt->train;
+    const uint32_t ended = (uint32_t)number;
+    /* The number may be of the pass before, or of none: then this one's first slot has not ended. */
+    bool of_this = number - ended == number_of(pass, 0);
+    name_slot(rt, pass, of_this ? ended : 0, slot, sizeof slot);
+    if (pass->evaluate) return slc_error(status, "%s; in an evaluation %s", line, slot);
+    return slc_error(status, "%s; in step %llu %s", line, (unsigned long long)rt->steps[pass->parity].step, slot);
+}

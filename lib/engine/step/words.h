@@ -1,0 +1,35 @@
+/* The step words: what the kernels of a step must know of it before the host can (is a gradient finite, the clip
+ * factor, the norms that the optimizer asks for). On a device that runs ahead they lie in the arena, in the place of
+ * the agreement's words, one set for each of the two steps that may be under way. Once the agreement's work is done the
+ * host finds a copy in pinned memory. Private to lib/engine. */
+#ifndef SLC_ENGINE_WORDS_H
+#define SLC_ENGINE_WORDS_H
+
+#include "lib/device/device.h"
+#include "lib/kernels/step_words/step_words.h"
+
+#include <sluice/runtime.h>
+
+struct slc_word_set {
+    slc_step_words *words;               /* in device memory, as are the next two */
+    double *norms;                       /* of all parameters, as slc_step_state.norms */
+    int64_t (*norm_bins)[SLC_NORM_BINS]; /* this step's sums, as slc_agreement.norm_bins */
+    slc_step_words *seen;                /* the copy in pinned memory */
+};
+
+typedef struct slc_word_set slc_word_set;
+struct slc_step_state;
+
+/* The int64 words that both sets take of the arena, for so many norms. */
+uint64_t slc_words_room(uint32_t norm_count);
+/* Makes both sets in the agreement's buffer, and the pinned copies; called whenever the buffer has moved. Does nothing
+ * on a device that does not run ahead. Errors: MEMORY. */
+sluice_status slc_words_place(sluice_runtime *rt);
+/* Before the operations of a step are submitted: its set forgets the step before the last. */
+sluice_status slc_words_begin(sluice_runtime *rt, const struct slc_step_state *step);
+/* On the communication thread: makes factor, skip and norms of the sums, and copies them to the host. */
+sluice_status slc_words_agree(sluice_runtime *rt, const struct slc_step_state *step);
+/* Takes the copy into the step's state. The agreement is done. */
+void slc_words_learn(struct slc_step_state *step);
+
+#endif

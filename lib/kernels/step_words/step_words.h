@@ -1,0 +1,41 @@
+/* The words of a step: the device's own record of the gradients that it has looked at, and its conclusions from it.
+ * They lie in memory of the stream's device, so that a host that runs ahead of the device need not wait for them:
+ * gradients are inspected as they are reduced, one call then concludes, and the kernels of updates read `told`. The
+ * host copies the words when the step has ended. Work on one step's words is in the order of one stream. */
+#ifndef SLC_KERNEL_STEP_WORDS_H
+#define SLC_KERNEL_STEP_WORDS_H
+
+#include "lib/kernels/norm/norm.h"
+
+#include <sluice/optimizer.h>
+
+typedef struct {
+    sluice_step_words told;
+    int64_t bins[SLC_NORM_BINS]; /* norm.h, of the gradients that were inspected with `norm` */
+    uint64_t non_finite;         /* 0: every element that was inspected is finite */
+    uint32_t first_bad;          /* least number of a parameter with an element that is not; or UINT32_MAX */
+} slc_step_words;
+
+/* Makes the words say factor 1, no skip and nothing inspected, and zeroes the bins of `norm_count` norms (norm_bins may
+ * be NULL with none). */
+sluice_status slc_step_words_begin(sluice_stream *stream, slc_step_words *words, uint32_t norm_count,
+                                   int64_t (*norm_bins)[SLC_NORM_BINS]);
+
+/* Looks at `count` elements of parameter number `parameter`, reading them once: with `norm` adds them to the words'
+ * bins as slc_norm_add does (a multiple of 16, or the end of an array), and makes them count in non_finite and
+ * first_bad if any is NaN or infinite. */
+sluice_status slc_step_words_inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
+                                     bool norm, uint32_t parameter, slc_step_words *words);
+
+/* Concludes from what was inspected and measured:
+ *   told.gradient_factor = min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_, where the norm is
+ *                          slc_norm_result of the bins; 1 if clip is 0 or an element was not finite
+ *   told.skip            = skip_non_finite, and an element was not finite
+ *   norms[i]             = slc_norm_result of norm_bins[i], or for a maximum the number whose bits norm_bins[i][0] is
+ * There are norm_count bins and numbers: for each parameter norms_each norms, then maxima_each maxima. All bits are
+ * those that the host computes from the same bins. */
+sluice_status slc_step_words_agree(sluice_stream *stream, slc_step_words *words, double clip, bool skip_non_finite,
+                                   uint32_t norm_count, uint32_t norms_each, uint32_t maxima_each,
+                                   const int64_t (*norm_bins)[SLC_NORM_BINS], double *norms);
+
+#endif

@@ -1,0 +1,281 @@
+/* The words of a step must hold what a plain look at each element finds, to the bit, for any cut into calls; and the
+ * conclusions must be those that a host draws from the same bins. */
+#include "lib/kernels/kernel_test.h"
+#include "lib/kernels/norm/norm_ref.h"
+#include "lib/kernels/step_words/step_words.h"
+#include "lib/kernels/step_words/step_words_ref.h"
+
+typedef int64_t bins_of_norm[SLC_NORM_BINS];
+
+static slc_step_words *new_words(sluice_stream *stream)
+{
+    slc_step_words *words = test_bytes(sizeof *words);
+    memset(words, 0x5a, sizeof *words);
+    assert_int_equal(slc_step_words_begin(stream, words, 0, NULL), SLUICE_OK);
+    return words;
+}
+
+/* Returns floats of every exponent, denormals among them, and `bad` that are not finite, in drawn places. */
+static float *wild_floats(uint64_t count, uint32_t bad, uint64_t *seed)
+{
+    static const float not_finite[] = {NAN, -NAN, INFINITY, -INFINITY};
+    float *x = test_floats(count);
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)test_random(seed);
+        if (test_random(seed) % 4 == 0) bits &= 0x807fffffu; /* a denormal, or 0 */
+        memcpy(&x[i], &bits, sizeof bits);
+        if (!isfinite(x[i])) x[i] = 0;
+    }
+    for (uint32_t b = 0; count && b < bad; b++) x[test_random(seed) % count] = not_finite[test_random(seed) % 4];
+    return x;
+}
+
+static void begins_with_nothing_inspected(void **state)
+{
+    (void)state;
+    const uint32_t counts[] = {0, 1, 2, 7, 700};
+    TEST_EACH_WAY(way)
+    for (size_t c = 0; c < TEST_COUNT_OF(counts); c++) {
+        const uint32_t count = counts[c];
+        sluice_stream stream = test_stream(1);
+        slc_step_words *words = test_bytes(sizeof *words);
+        bins_of_norm *norms = test_bytes((count + 1) * sizeof *norms);
+        memset(words, 0x5a, sizeof *words);
+        memset(norms, 0x5a, (count + 1) * sizeof *norms);
+        assert_int_equal(slc_step_words_begin(&stream, words, count, norms), SLUICE_OK);
+        assert_true(words->told.gradient_factor == 1);
+        assert_int_equal(words->told.skip, 0);
+        assert_int_equal(words->non_finite, 0);
+        assert_true(words->first_bad == UINT32_MAX);
+        for (int i = 0; i < SLC_NORM_BINS; i++) assert_int_equal(words->bins[i], 0);
+        for (uint32_t n = 0; n <= count; n++)
+            for (int i = 0; i < SLC_NORM_BINS; i++) assert_int_equal(norms[n][i], n < count ? 0 : 0x5a5a5a5a5a5a5a5a);
+        test_release(words), test_release(norms);
+        slc_stream_destroy(&stream);
+    }
+}
+
+/* The words must say what the reference's say. How often an element that is not finite counts is left open. */
+static void check_words(const slc_step_words *got, const slc_step_words *want)
+{
+    for (int i = 0; i < SLC_NORM_BINS; i++)
+        if (got->bins[i] != want->bins[i])
+            fail_msg("bin %d on %s: %lld, not %lld", i, test_way_name(), (long long)got->bins[i],
+                     (long long)want->bins[i]);
+    assert_true(got->first_bad == want->first_bad);
+    assert_int_equal(got->non_finite > 0, want->non_finite > 0);
+    assert_true(got->told.gradient_factor == 1 && got->told.skip == 0);
+}
+
+/* One array is one parameter, given in pieces of drawn length, which all but the last are whole grains; `shift` moves
+ * its beginning away from where loads of 16 bytes may begin. */
+static void inspect_in_pieces(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool norm,
+                              uint32_t parameter, slc_step_words *words, uint64_t *seed)
+{
+    for (uint64_t at = 0, n; at < count; at += n) {
+        n = 16 * (1 + test_random(seed) % (count / 16 + 1));
+        if (n > count - at) n = count - at;
+        const char *from = (const char *)x + at * sluice_dtype_bytes(dtype);
+        assert_int_equal(slc_step_words_inspect(stream, dtype, n, from, norm, parameter, words), SLUICE_OK);
+    }
+}
+
+static void finds_what_a_plain_look_finds(void **state)
+{
+    (void)state;
+    const uint64_t counts[] = {1, 15, 16, 17, 31, 197, 4096, 4097, 16 * 257 + 5, 39001};
+    uint64_t seed = 5;
+    TEST_EACH_DTYPE(dtype)
+    for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
+        for (uint32_t variant = 0; variant < 8; variant++) {
+            const bool norm = variant & 1;
+            const uint64_t count = counts[c], shift = variant & 2 ? 1 + test_random(&seed) % 7 : 0;
+            const uint32_t parameter = (uint32_t)test_random(&seed), bad = variant & 4 ? 1 + variant : 0;
+            float *drawn = wild_floats(shift + count, bad, &seed);
+            void *x = test_typed(dtype, shift + count, drawn);
+            float *wide = test_floats_of(dtype, shift + count, x);
+            slc_step_words want = {.first_bad = UINT32_MAX};
+            slc_step_words_inspect_ref(count, wide + shift, norm, parameter, &want);
+            const uint64_t cut = test_random(&seed);
+            TEST_EACH_WAY_OF(way, count)
+            for (uint32_t threads = 1; threads <= 2; threads++) {
+                sluice_stream stream = test_stream(threads);
+                slc_step_words *words = new_words(&stream);
+                const char *from = (const char *)x + shift * sluice_dtype_bytes(dtype);
+                uint64_t cuts = cut;
+                if (threads == 1)
+                    assert_int_equal(slc_step_words_inspect(&stream, dtype, count, from, norm, parameter, words),
+                                     SLUICE_OK);
+                else
+                    inspect_in_pieces(&stream, dtype, count, from, norm, parameter, words, &cuts);
+                check_words(words, &want);
+                test_release(words);
+                slc_stream_destroy(&stream);
+            }
+            test_release(drawn), test_release(x), test_release(wide);
+        }
+}
+
+static void nothing_to_look_at(void **state)
+{
+    (void)state;
+    TEST_EACH_WAY(way)
+    {
+        sluice_stream stream = test_stream(1);
+        slc_step_words *words = new_words(&stream);
+        const slc_step_words want = {.first_bad = UINT32_MAX};
+        for (int norm = 0; norm < 2; norm++)
+            assert_int_equal(slc_step_words_inspect(&stream, SLUICE_FP32, 0, NULL, norm, 3, words), SLUICE_OK);
+        check_words(words, &want);
+        test_release(words);
+        slc_stream_destroy(&stream);
+    }
+}
+
+/* Many parameters in a drawn order, some of them bad: the least number is told, whoever comes first. */
+static void many_parameters(void **state)
+{
+    (void)state;
+    enum { PARAMETERS = 60, MOST = 300 };
+    uint64_t seed = 11;
+    for (int round = 0; round < 6; round++) {
+        float *x[PARAMETERS];
+        uint64_t count[PARAMETERS];
+        uint32_t order[PARAMETERS];
+        for (uint32_t p = 0; p < PARAMETERS; p++) {
+            count[p] = test_random(&seed) % MOST;
+            x[p] = wild_floats(count[p], round && test_random(&seed) % 10 == 0, &seed);
+            order[p] = p;
+        }
+        for (uint32_t p = PARAMETERS; p-- > 1;) {
+            uint32_t other = (uint32_t)(test_random(&seed) % (p + 1)), kept = order[p];
+            order[p] = order[other], order[other] = kept;
+        }
+        slc_step_words want = {.first_bad = UINT32_MAX};
+        for (uint32_t p = 0; p < PARAMETERS; p++) slc_step_words_inspect_ref(count[p], x[p], true, 7 * p, &want);
+        TEST_EACH_WAY(way)
+        {
+            sluice_stream stream = test_stream(1);
+            slc_step_words *words = new_words(&stream);
+            for (uint32_t i = 0; i < PARAMETERS; i++)
+                assert_int_equal(slc_step_words_inspect(&stream, SLUICE_FP32, count[order[i]], x[order[i]], true,
+                                                        7 * order[i], words),
+                                 SLUICE_OK);
+            check_words(words, &want);
+            test_release(words);
+            slc_stream_destroy(&stream);
+        }
+        for (uint32_t p = 0; p < PARAMETERS; p++) test_release(x[p]);
+    }
+}
+
+/* ---- agree ---- */
+
+/* Fills bins with the squares of drawn floats of a drawn scale, from denormal to huge, or leaves them at 0. */
+static void draw_bins(int64_t *bins, uint64_t *seed)
+{
+    enum { COUNT = 100 };
+    float x[COUNT];
+    memset(bins, 0, sizeof(bins_of_norm));
+    const int scale = (int)(test_random(seed) % 278) - 149;
+    if (test_random(seed) % 20 == 0) return;
+    for (int i = 0; i < COUNT; i++) x[i] = ldexpf(test_uniform(seed, -1, 1), scale);
+    const uint64_t times = 1 + test_random(seed) % 50;
+    slc_norm_add_ref(1 + test_random(seed) % COUNT, x, bins);
+    for (int i = 0; i < SLC_NORM_BINS; i++) bins[i] *= (int64_t)times;
+}
+
+static void check_norm(double got, const int64_t *bins)
+{
+    const double host = slc_norm_result(bins);
+    const long double plain = slc_step_words_norm_ref(bins);
+    if (memcmp(&got, &host, sizeof got)) fail_msg("norm on %s: %.17g, not %.17g", test_way_name(), got, host);
+    if (!(fabsl((long double)got - plain) <= 1e-15L * plain) && !(isinf(got) && isinf(plain)))
+        fail_msg("norm on %s: %.17g, not %.17Lg", test_way_name(), got, plain);
+}
+
+static void check_conclusion(sluice_stream *stream, slc_step_words *words, double clip, bool skips)
+{
+    const slc_step_words before = *words;
+    double want = 1;
+    if (clip > 0 && !before.non_finite) want = fmin(1, clip / (slc_norm_result(before.bins) + 1e-6));
+    words->told = (sluice_step_words){5, 7}; /* to be replaced */
+    assert_int_equal(slc_step_words_agree(stream, words, clip, skips, 0, 0, 0, NULL, NULL), SLUICE_OK);
+    assert_memory_equal(&words->told.gradient_factor, &want, sizeof want);
+    assert_int_equal(words->told.skip, skips && before.non_finite);
+    assert_memory_equal(words->bins, before.bins, sizeof before.bins);
+    assert_true(words->non_finite == before.non_finite && words->first_bad == before.first_bad);
+}
+
+static void factor_is_the_hosts(void **state)
+{
+    (void)state;
+    const double clips[] = {0, 1, 0.1, 3.7, 1e-30, 1e30};
+    TEST_EACH_WAY(way)
+    {
+        uint64_t seed = 3;
+        sluice_stream stream = test_stream(1);
+        slc_step_words *words = new_words(&stream);
+        for (int round = 0; round < 100; round++) {
+            draw_bins(words->bins, &seed);
+            if (round == 7) words->bins[SLC_NORM_BINS - 1] = 2;
+            words->non_finite = round == 7 || round % 5 == 0 ? 1 + (uint64_t)round : 0;
+            for (size_t c = 0; c < TEST_COUNT_OF(clips); c++)
+                for (int skips = 0; skips < 2; skips++) check_conclusion(&stream, words, clips[c], skips);
+        }
+        test_release(words);
+        slc_stream_destroy(&stream);
+    }
+}
+
+/* The numbers of every parameter: norms, then maxima. */
+static void norms_are_the_hosts(void **state)
+{
+    (void)state;
+    const uint32_t shapes[][3] = {{1, 2, 0}, {33, 1, 0}, {300, 2, 1}, {5, 0, 3}, {148, 2, 0}};
+    uint64_t seed = 9;
+    for (size_t s = 0; s < TEST_COUNT_OF(shapes); s++) {
+        const uint32_t norms_each = shapes[s][1], maxima_each = shapes[s][2], each = norms_each + maxima_each;
+        const uint32_t count = shapes[s][0] * each;
+        bins_of_norm *bins = test_bytes(count * sizeof *bins);
+        double *largest = test_doubles(count);
+        for (uint32_t i = 0; i < count; i++) {
+            draw_bins(bins[i], &seed);
+            if (s == 1 && i == 17) bins[i][SLC_NORM_BINS - 1] = 1;
+            largest[i] = (double)test_uniform(&seed, 0, 100);
+            if (i % each >= norms_each) memcpy(&bins[i][0], &largest[i], sizeof largest[i]);
+        }
+        TEST_EACH_WAY(way)
+        {
+            sluice_stream stream = test_stream(1);
+            slc_step_words *words = new_words(&stream);
+            double *norms = test_bytes((count + 1) * sizeof *norms);
+            norms[count] = -5;
+            assert_int_equal(slc_step_words_agree(&stream, words, 0, true, count, norms_each, maxima_each, bins, norms),
+                             SLUICE_OK);
+            for (uint32_t i = 0; i < count; i++)
+                if (i % each < norms_each)
+                    check_norm(norms[i], bins[i]);
+                else
+                    assert_true(norms[i] == largest[i]);
+            assert_true(norms[count] == -5);
+            assert_true(words->told.gradient_factor == 1 && !words->told.skip);
+            test_release(words), test_release(norms);
+            slc_stream_destroy(&stream);
+        }
+        test_release(bins), test_release(largest);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(begins_with_nothing_inspected),
+        cmocka_unit_test(finds_what_a_plain_look_finds),
+        cmocka_unit_test(nothing_to_look_at),
+        cmocka_unit_test(many_parameters),
+        cmocka_unit_test(factor_is_the_hosts),
+        cmocka_unit_test(norms_are_the_hosts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
