@@ -84,6 +84,13 @@ static sluice_status first_weights(training *t)
     return sluice_model_load(t->model, o->weights, other_head);
 }
 
+/* The budget is of the device's memory, and the data are the host's. */
+static sluice_status reserve_data(const training *t)
+{
+    if (strcmp(t->options->device, "cpu")) return SLUICE_OK;
+    return sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
+}
+
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
 {
     const sluice_model_options options = {.struct_size = sizeof(sluice_model_options),
@@ -95,7 +102,7 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
-    if (!status) status = sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
+    if (!status) status = reserve_data(t);
     if (!status) status = sluice_runtime_commit(t->rt);
     if (!status && t->options->trace) status = sluice_runtime_record(t->rt);
     if (!status) status = first_weights(t);

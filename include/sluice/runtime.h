@@ -287,8 +287,9 @@ typedef struct {
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
-/* Counts `bytes` that the binary keeps itself (inputs, targets) in the budget, besides those reserved before; nothing
- * is allocated. `what` is for messages and may be NULL. Errors: ARGUMENT (too many bytes). */
+/* Counts `bytes` that the binary keeps itself (inputs, targets) in the budget, besides those reserved before: of the
+ * device's memory, as the budget is. Nothing is allocated. `what` is for messages and may be NULL. Errors: ARGUMENT
+ * (too many bytes). */
 SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes);
 
 /* ---- Commit ---- */

@@ -1,8 +1,9 @@
 /* The models against transformers, which computed tiny random models in float64 (tests/golden/make_golden.py). Logits,
  * loss and the gradient of every parameter must agree: closely in fp32, within its rounding in bf16; and a run that
- * recomputes every block must equal one that does not, to the bit. */
+ * recomputes every block must equal one that does not, to the bit. All of it holds on a GPU too. */
 #include "lib/model/model_test.h"
 
+#include "lib/device/device.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors.h"
@@ -71,12 +72,12 @@ static bool has_shared_table(const golden *g)
     return g->config.head == SLUICE_HEAD_TOKENS && g->config.family != SLUICE_BEIT;
 }
 
-/* `tied` matters for models that share a table. */
+/* `tied` matters for models that share a table; a GPU has joint tables only. */
 static test_model model_of(const golden *g, sluice_dtype precision, const char *layers, sluice_recompute recompute,
                            sluice_tied tied)
 {
     test_model t = test_model_create_typed(&g->config, g->inputs.batch, g->inputs.length, 1, 1, recompute, precision,
-                                           layers, has_shared_table(g) ? tied : SLUICE_TIED_JOINT);
+                                           layers, has_shared_table(g) && !test_on_gpu() ? tied : SLUICE_TIED_JOINT);
     must(sluice_model_load(t.model, g->folder, false));
     return t;
 }
@@ -236,7 +237,7 @@ static void recomputing_changes_no_bit(void **state)
 {
     (void)state;
     for (int i = 0; i < MODELS; i++)
-        for (int setting = 0; setting < 4; setting++) {
+        for (int setting = 0; setting < (test_on_gpu() ? 2 : 4); setting++) {
             sluice_dtype dtype = setting % 2 ? SLUICE_BF16 : SLUICE_FP32;
             sluice_tied tied = setting / 2 ? SLUICE_TIED_SPLIT : SLUICE_TIED_JOINT;
             golden g = golden_open(models[i]);
@@ -309,6 +310,27 @@ static void weights_come_back(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static int on_a_gpu(void)
+{
+    slc_device *device = NULL;
+    const char *what = slc_device_describe("cuda");
+    if (!what || slc_device_open("cuda", &device)) {
+        print_message("SKIP: models on a GPU: %s\n", what ? sluice_last_error() : "this build lacks the device cuda");
+        return 0;
+    }
+    slc_device_close(device);
+    print_message("models on %s\n", what);
+    test_device = "cuda";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_number_agrees_with_nothing),
+        cmocka_unit_test(fp32_agrees),
+        cmocka_unit_test(bf16_agrees_within_its_rounding),
+        cmocka_unit_test(recomputing_changes_no_bit),
+        cmocka_unit_test(weights_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,5 +342,6 @@ int main(void)
         cmocka_unit_test(shared_parameters_need_one_type),
         cmocka_unit_test(weights_come_back),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + on_a_gpu();
 }

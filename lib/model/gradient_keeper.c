@@ -1,17 +1,21 @@
-/* The runtime widens bf16 gradients before it calls this, as it does for every optimizer that knows fp32 only. */
+/* Keeping is a conversion to fp32, in stream order, so that a GPU can do it. Values are left as they are; where they
+ * are bf16, their rounding is written once more, as every optimizer of mixed precision must. */
 #include "lib/model/gradient_keeper.h"
 
-#include <string.h>
+#include "lib/kernels/convert/convert.h"
 
-static sluice_status keep_gradient(const sluice_update *update, void *context)
+static sluice_status keep_gradient(const sluice_update *u, void *context)
 {
     (void)context;
-    memcpy(update->state[0], update->gradient, update->count * sizeof(float));
-    return SLUICE_OK;
+    sluice_status status = slc_convert(u->stream, u->gradient_dtype, u->gradient, SLUICE_FP32, u->state[0], u->count);
+    if (status || !u->rounded) return status;
+    return slc_convert(u->stream, SLUICE_FP32, u->value, SLUICE_BF16, u->rounded, u->count);
 }
 
 const sluice_optimizer slc_gradient_keeper = {.struct_size = sizeof(sluice_optimizer),
                                               .name = "keeper",
                                               .state_count = 1,
                                               .state_name = {"gradient"},
-                                              .update = keep_gradient};
+                                              .update = keep_gradient,
+                                              .mixed_precision = true,
+                                              .on_stream = true};

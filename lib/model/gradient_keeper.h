@@ -1,5 +1,5 @@
-/* An optimizer that updates nothing. It keeps the reduced gradient as its only state, "gradient", where it can be
- * read. */
+/* An optimizer that updates nothing, on any device. It keeps the reduced gradient, before clipping and of a skipped
+ * step too, as its only state, "gradient", where it can be read. */
 #ifndef SLC_MODEL_GRADIENT_KEEPER_H
 #define SLC_MODEL_GRADIENT_KEEPER_H
 

@@ -28,6 +28,13 @@ static inline void must(sluice_status status)
     if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
 }
 
+static const char *test_device = "cpu"; /* of the models that are made */
+
+static inline bool test_on_gpu(void)
+{
+    return strcmp(test_device, "cpu") != 0;
+}
+
 /* length is 0 for images. layers: those whose precision differs, or NULL. */
 static inline test_model test_model_create_typed(const sluice_model_config *model, uint32_t batch, uint32_t length,
                                                  uint32_t micro_batches, uint32_t threads, sluice_recompute recompute,
@@ -36,6 +43,7 @@ static inline test_model test_model_create_typed(const sluice_model_config *mode
     test_model t = {0};
     sluice_config config;
     sluice_config_init(&config);
+    config.device = test_device;
     config.strategy = "dp";
     config.schedule = "serial";
     config.recompute = recompute;
