@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# bench/gpu_pack.sh and bench/gpu_check.sh keep their promises against the emulated GPU: the pack is small and complete, what
+# is unpacked runs, the table and the JSON say the same, and a part that fails or hangs costs itself alone.
+. "$(dirname "$0")/../support/command_check.sh"
+source=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(cd "${sluice%/*}/.." && pwd)
+unset SLUICE_TRANSPORT_PATH # the pack has its own
+
+if [ "$("$sluice" info | sed -n 's/^gpu *device: \([^;]*\);.*/\1/p')" != 'cuda (emulated)' ]; then
+    skip 'bench/gpu_check.sh: this build has no emulated GPU'
+    exit 77
+fi
+
+part() { # NAME: its result in the table
+    sed -n "s/^$1  *\(ok\|FAILED\|not run\)  *[0-9.]* .*/\1/p" "$work/out"
+}
+check_gpu() { # OPTION...: runs the script of the pack
+    (cd "$work/elsewhere" && timeout 240 ./gpu_check.sh --small --json check.json "$@") >"$work/out" 2>"$work/err"
+    code=$?
+}
+
+mkdir "$work/elsewhere"
+bash "$source/bench/gpu_pack.sh" --quick -o "$work/elsewhere/sluice-gpu.tar.xz" "$build" >"$work/out" 2>"$work/err"
+check 'packing' 0 $?
+check 'at most 40 MiB' yes "$([ "$(stat -c %s "$work/elsewhere/sluice-gpu.tar.xz")" -le $((40 << 20)) ] && echo yes)"
+cp "$source/bench/gpu_check.sh" "$work/elsewhere"
+
+# The engine's promises are kept elsewhere: what matters here is that the row says what the command says.
+if "$sluice" train --model gpt2 --size nano --batch 2 --context 32 --steps 3 --device cuda --eval-batches 0 \
+    >/dev/null 2>"$work/train"; then
+    trains=ok
+else
+    trains=FAILED
+fi
+
+check_gpu --tests 'gelu_test|device_streams_test'
+check 'the exit code' "$([ $trains = ok ] && echo 0 || echo 1)" $code
+for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_gelu_test device_streams_test; do
+    check "$name" ok "$(part "$name")"
+done
+check 'training' $trains "$(part 'GPT-2 nano, 3 steps')"
+if [ $trains = FAILED ]; then
+    check 'why it does not train' yes "$(grep '^GPT-2 nano' "$work/out" | grep -qF "$(tail -n 1 "$work/train" | sed 's/^.*: //')" &&
+        echo yes)"
+fi
+check 'what compute-sanitizer does' 'not run' "$(part 'racecheck kernels_layer_norm_test')"
+check 'the kernels are in the table' yes "$(grep -q '^  adamw  *bf16 ' "$work/out" && echo yes)"
+check 'the GPU ran the tests' yes "$(grep '^kernels_gelu_test ' "$work/out" | grep -q 'on the GPU$' && echo yes)"
+if command -v python3 >/dev/null; then
+    check 'the file says the same' "$(grep -cE '^[^ #].* (ok|FAILED|not run)  *[0-9.]+ ' "$work/out") cuda (emulated) $trains" \
+        "$(python3 - "$work/elsewhere/check.json" <<'PY' 2>"$work/err"
+import json, sys
+all = json.load(open(sys.argv[1]))
+training = [part["result"] for part in all["parts"] if part["part"].startswith("GPT-2")]
+assert all["failed"] == sum(part["result"] == "FAILED" for part in all["parts"])
+assert all["kernels"]["measured"] == len(all["kernels"]["rows"]) > 50
+assert all["date"] and all["driver"] and all["device"].startswith("device: cuda (emulated); name: ")
+assert (all["train"] is None) == (training != ["ok"])
+print(len(all["parts"]), all["kernels"]["device"], *training)
+PY
+        )"
+else
+    skip 'the JSON of gpu_check.sh: python3 is not installed'
+fi
+
+# Nothing that a program of the pack loads comes from elsewhere, the C library apart.
+tar -C "$work" -xJf "$work/elsewhere/sluice-gpu.tar.xz"
+check 'libraries from elsewhere' '' "$(find "$work/sluice-gpu/bin" "$work/sluice-gpu/tests" "$work/sluice-gpu/lib" -type f \
+    -exec "$work/sluice-gpu/run" ldd {} + | awk '$2 == "=>" && $3 !~ /\/sluice-gpu\/lib\// {print $1}' | sort -u |
+    grep -vE '^lib(c|m|mvec|dl|rt|pthread|resolv)\.so' | xargs)"
+
+# A machine without a GPU, and a test that hangs.
+rm "$work/elsewhere/sluice-gpu.tar.xz"
+mv "$work/sluice-gpu/bin" "$work/sluice-gpu/tests" "$work/sluice-gpu/lib" "$work/sluice-gpu/data" "$work/sluice-gpu/run" \
+    "$work/sluice-gpu/built-from" "$work/elsewhere"
+printf '#!/bin/sh\nsleep 100\n' >"$work/elsewhere/tests/kernels_hangs_test"
+chmod +x "$work/elsewhere/tests/kernels_hangs_test"
+SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'gelu_test|hangs_test'
+check 'without a GPU' 1 $code
+check 'the GPU that is missing' FAILED "$(part GPU)"
+check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' && echo yes)"
+check 'a test that the host alone has run' FAILED "$(part kernels_gelu_test)"
+check 'a test that hangs' FAILED "$(part kernels_hangs_test)"
+check 'its limit' yes "$(grep '^kernels_hangs_test ' "$work/out" | grep -q 'did not end in 2 s' && echo yes)"
+rm -r "$work/elsewhere/bin"
+check_gpu
+check 'without programs' 1 $code
+check 'what is missing' FAILED "$(part programs)"
+[ $failed = 0 ] && echo "gpu_pack.sh, gpu_check.sh: all as promised"
+exit $failed
