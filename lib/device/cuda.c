@@ -35,7 +35,11 @@ typedef struct {
 
 static _Thread_local int current = -1;
 
-static _Thread_local slc_cuda_grid last_grid; /* its kernel is NULL once it was told */
+/* The grids that this thread launched and that slc_cuda_launched has not told yet; the first of more than there is room
+ * for are told. */
+enum { MOST_GRIDS = 8 };
+static _Thread_local slc_cuda_grid grids[MOST_GRIDS];
+static _Thread_local uint32_t grid_count;
 
 static sluice_status make_current(const slc_device *device)
 {
@@ -253,7 +257,7 @@ static sluice_status cuda_stream_synchronize(sluice_stream *stream)
 
 void slc_cuda_note_grid(const slc_cuda_grid *grid)
 {
-    last_grid = *grid;
+    if (grid_count < MOST_GRIDS) grids[grid_count++] = *grid;
 }
 
 /* Adds to `launch` what the compiler made of a kernel. Nobody has compiled an emulated one for a GPU. */
@@ -276,16 +280,20 @@ static void add_compiled(const gpu *g, const slc_cuda_grid *grid, slc_kernel_lau
     launch->occupancy = (double)blocks * grid->threads / g->processor_threads;
 }
 
-static void tell_launch(const gpu *g, const char *kernel)
+/* Copies, fills and a library's kernels have no grid. */
+static void tell_launches(const gpu *g, const char *kernel)
 {
-    slc_kernel_launch launch = {.kernel = kernel, .known = last_grid.kernel};
-    if (launch.known) {
-        launch.blocks = last_grid.blocks;
-        launch.threads = last_grid.threads;
-        launch.shared_bytes = last_grid.shared_bytes;
-        add_compiled(g, &last_grid, &launch);
+    if (!grid_count) g->told(g->watcher, &(slc_kernel_launch){.kernel = kernel});
+    for (uint32_t i = 0; i < grid_count; i++) {
+        slc_kernel_launch launch = {.kernel = kernel,
+                                    .known = true,
+                                    .function = grids[i].kernel,
+                                    .blocks = grids[i].blocks,
+                                    .threads = grids[i].threads,
+                                    .shared_bytes = grids[i].shared_bytes};
+        add_compiled(g, &grids[i], &launch);
+        g->told(g->watcher, &launch);
     }
-    g->told(g->watcher, &launch);
 }
 
 static void cuda_watch_launches(slc_device *device, slc_launch_watch *told, void *context)
@@ -299,8 +307,8 @@ sluice_status slc_cuda_launched(const sluice_stream *stream, const char *kernel)
 {
     const gpu *g = stream->device->state;
     cudaError_t error = cudaGetLastError();
-    if (!error && g->told) tell_launch(g, kernel);
-    last_grid.kernel = NULL;
+    if (!error && g->told) tell_launches(g, kernel);
+    grid_count = 0;
     if (!error && g->checks) error = cudaStreamSynchronize(((const gpu_stream *)stream->handle)->stream);
     if (!error) return SLUICE_OK;
     return slc_error(SLUICE_ERR_SYSTEM, "device \"cuda\": kernel %s: %s", kernel, cudaGetErrorString(error));

@@ -25,7 +25,7 @@ typedef struct {
     uint32_t threads; /* of a block */
     size_t shared_bytes;
 } slc_cuda_grid;
-/* Keeps the grid that this thread launches next, for slc_cuda_launched to tell who watches. */
+/* Keeps a grid that this thread launches next, for slc_cuda_launched to tell who watches. */
 void slc_cuda_note_grid(const slc_cuda_grid *grid);
 /* Says whether the launch before it was accepted, and with SLUICE_CUDA_CHECK whether the kernel did its work. Errors:
  * SYSTEM, named after the kernel. */

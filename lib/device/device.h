@@ -71,6 +71,7 @@ sluice_status slc_device_get_facts(slc_device *device, slc_device_facts *out);
 typedef struct {
     const char *kernel;    /* the name that errors give it; it stays valid */
     bool known;            /* whether the rest is known: not for a library's kernels, copies and fills */
+    const void *function;  /* tells kernels of one name apart; not to be called */
     uint64_t blocks;       /* of its grid */
     uint32_t threads;      /* of a block */
     uint64_t shared_bytes; /* of shared memory that a block takes */

@@ -33,9 +33,9 @@ else
     trains=FAILED
 fi
 
-check_gpu --tests 'gelu_test|device_streams_test'
+check_gpu --tests 'pool_test|lanes_test|device_streams_test'
 check 'the exit code' "$([ $trains = ok ] && echo 0 || echo 1)" $code
-for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_gelu_test device_streams_test; do
+for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_pool_test kernels_lanes_test device_streams_test; do
     check "$name" ok "$(part "$name")"
 done
 check 'training' $trains "$(part 'GPT-2 nano, 3 steps')"
@@ -45,7 +45,9 @@ if [ $trains = FAILED ]; then
 fi
 check 'what compute-sanitizer does' 'not run' "$(part 'racecheck kernels_layer_norm_test')"
 check 'the kernels are in the table' yes "$(grep -q '^  adamw  *bf16 ' "$work/out" && echo yes)"
-check 'the GPU ran the tests' yes "$(grep '^kernels_gelu_test ' "$work/out" | grep -q 'on the GPU$' && echo yes)"
+check 'what only the host runs is told apart' yes \
+    "$(grep '^kernels_lanes_test ' "$work/out" | grep -qv 'GPU' && echo yes)"
+check 'the GPU ran the tests' yes "$(grep '^kernels_pool_test ' "$work/out" | grep -q 'on the GPU$' && echo yes)"
 if command -v python3 >/dev/null; then
     check 'the file says the same' "$(grep -cE '^[^ #].* (ok|FAILED|not run)  *[0-9.]+ ' "$work/out") cuda (emulated) $trains" \
         "$(python3 - "$work/elsewhere/check.json" <<'PY' 2>"$work/err"
@@ -75,11 +77,11 @@ mv "$work/sluice-gpu/bin" "$work/sluice-gpu/tests" "$work/sluice-gpu/lib" "$work
     "$work/sluice-gpu/built-from" "$work/elsewhere"
 printf '#!/bin/sh\nsleep 100\n' >"$work/elsewhere/tests/kernels_hangs_test"
 chmod +x "$work/elsewhere/tests/kernels_hangs_test"
-SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'gelu_test|hangs_test'
+SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'pool_test|hangs_test'
 check 'without a GPU' 1 $code
 check 'the GPU that is missing' FAILED "$(part GPU)"
 check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' && echo yes)"
-check 'a test that the host alone has run' FAILED "$(part kernels_gelu_test)"
+check 'a test that the host alone has run' FAILED "$(part kernels_pool_test)"
 check 'a test that hangs' FAILED "$(part kernels_hangs_test)"
 check 'its limit' yes "$(grep '^kernels_hangs_test ' "$work/out" | grep -q 'did not end in 2 s' && echo yes)"
 rm -r "$work/elsewhere/bin"

@@ -41,7 +41,9 @@ sluice_status slc_gpu_bench_open(slc_gpu_bench *bench)
 {
     const uint64_t bytes = bench->small ? small_copy_bytes : copy_bytes;
     sluice_status status = slc_device_open("cuda", &bench->device);
-    if (!status) status = slc_stream_create(bench->device, 1, &bench->stream);
+    if (status) return status;
+    status = slc_stream_create(bench->device, 1, &bench->stream);
+    if (status) bench->stream = (sluice_stream){0};
     if (!status) status = slc_segment_create(bench->device, bytes, &bench->from);
     if (!status) status = slc_segment_create(bench->device, bytes, &bench->to);
     if (!status) status = slc_pinned_create(bench->device, PATTERN * (sizeof(float) + 2), &bench->pattern);
@@ -104,8 +106,8 @@ static void keep_launch(void *context, const slc_kernel_launch *launch)
     list->all++;
     for (uint32_t i = 0; i < list->count; i++) {
         const slc_kernel_launch *k = &list->kinds[i];
-        if (!strcmp(k->kernel, launch->kernel) && k->blocks == launch->blocks && k->threads == launch->threads &&
-            k->shared_bytes == launch->shared_bytes)
+        if (!strcmp(k->kernel, launch->kernel) && k->function == launch->function && k->blocks == launch->blocks &&
+            k->threads == launch->threads && k->shared_bytes == launch->shared_bytes)
             return;
     }
     if (list->count < MOST_LAUNCHES) list->kinds[list->count++] = *launch;
