@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs on a machine with a GPU, in less than 8 minutes: the kernel tests, compute-sanitizer on a few of them, the times of
-# every kernel, some steps of GPT-2. Each part has a limit of its own, so that one that hangs costs only itself. Prints a
-# table and writes one JSON file. docs/gpu.md says how to read them.
+# Runs on a machine with a GPU, in less than 8 minutes: the kernel tests, compute-sanitizer on a few of them, the times
+# of every kernel, some steps of GPT-2. Each part has a limit of its own, so that one that hangs costs only itself.
+# Prints a table and writes one JSON file. docs/gpu.md says how to read them.
 #
-# gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]: BUILD is a folder that is built already. Without it, the programs are taken
-# from the pack of gpu_pack.sh: where this script lies inside it, or from sluice-gpu.tar.xz beside it or in the current
-# folder; without a pack, from build/gpu, which is built first, with what is there. --small: sizes that an emulated GPU
-# can afford. --tests: only those whose name matches; --limit: what each may take (120 s). Exit code 1: a part failed.
+# gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]
+#
+# BUILD is a folder that is built already. Without it, the programs are taken from the pack of gpu_pack.sh: where this
+# script lies inside it, or from sluice-gpu.tar.xz beside it or in the current folder; without a pack, from build/gpu,
+# which is built first, with what is there. --small: sizes that an emulated GPU can afford. --tests: only those whose
+# name matches; --limit: the seconds that each may take (120). Exit code 1: a part failed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 begin=$(date +%s) most_s=470
@@ -113,8 +115,8 @@ build_here() {
     local jobs
     jobs=$(nproc)
     cd "$here/.." && cmake --preset release -B build/gpu -DSLUICE_CUDA=ON &&
-        cmake --build build/gpu --target sluice_command sluice_lab plugins/transport/all lib/kernels/all lib/device/all \
-            -- -j "$jobs" --quiet
+        cmake --build build/gpu --target sluice_command sluice_lab plugins/transport/all lib/kernels/all \
+            lib/device/all -- -j "$jobs" --quiet
 }
 
 tests=() programs=''
@@ -196,7 +198,7 @@ find_cublaslt() {
     if [ -n "$cublaslt" ]; then
         row cublasLt ok "$(since "$from")" "$cublaslt"
     else
-        row cublasLt FAILED "$(since "$from")" 'neither in the path of the loader, nor in PyTorch, nor in /usr/local/cuda'
+        row cublasLt FAILED "$(since "$from")" 'not in the path of the loader, nor in PyTorch or /usr/local/cuda'
     fi
 }
 
@@ -297,8 +299,9 @@ train() {
     fi
     if attempt train "$(limit 100)" "$start" "$sluice" train --model gpt2 "${options[@]}" --device cuda \
         --data "$data/text.txt" --eval-batches 0 --json "$work/train.json"; then
-        row "$name" ok "$(seconds_of train)" "$(sed -n 's/^ *"\(step_s\|tokens_per_s\|final_loss\|peak_bytes\)": \([^,]*\),*$/\1 \2/p' \
-            "$work/train.json" | paste -sd';' | sed 's/;/; /g')"
+        row "$name" ok "$(seconds_of train)" "$(sed -nE \
+            's/^ *"(step_s|tokens_per_s|final_loss|peak_bytes)": ([^,]*),*$/\1 \2/p' "$work/train.json" |
+            paste -sd';' | sed 's/;/; /g')"
     else
         row "$name" FAILED "$(seconds_of train)" "$(error_line train)"
     fi

@@ -2,7 +2,7 @@
 # Packs what a machine with a GPU needs to run Sluice's programs and tests, where nothing can be installed or built: one
 # file, unpacked and run there by bench/gpu_check.sh, which is inside too. docs/gpu.md says how.
 #
-# bench/gpu_pack.sh [--quick] [-o FILE] [BUILD]: FILE is sluice-gpu.tar.xz unless given. BUILD is a folder that is built already;
+# bench/gpu_pack.sh [--quick] [-o FILE] [BUILD]: FILE is sluice-gpu.tar.xz unless given. BUILD is a folder that is built;
 # without it, build/gpu is built, for which nvcc must be here. --quick packs less tightly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ pack=$work/sluice-gpu
 
 if [ -z "$build" ]; then
     build=build/gpu
-    cmake --preset release -B $build -DSLUICE_CUDA=ON >"$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; exit 1; }
+    cmake --preset release -B $build -DSLUICE_CUDA=ON >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     cmake --build $build -- --quiet
 fi
 setting() { # NAME: of the build
@@ -75,7 +75,7 @@ fi
 uct=$(ldd "$pack/lib/libsluice_transport_ucx.so" | awk '/libuct/ {print $3}')
 if [ -e "${uct%/*}/ucx/libuct_cma.so.0" ]; then strip_to "$pack/lib/ucx" "${uct%/*}/ucx/libuct_cma.so.0"; fi
 find "$pack" -type f -print0 | xargs -0 -n 1 ldd | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-    grep -Ev '/(libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libcuda|libcublas[^/]*|libnccl|libnvidia[^/]*)\.so' |
+    grep -Ev '/lib(c|m|mvec|dl|rt|pthread|resolv|util|cuda|cublas[^/]*|nccl|nvidia[^/]*)\.so' |
     while read -r library; do strip_to "$pack/lib" "$library"; done
 
 # ---- What runs it ----
@@ -98,7 +98,8 @@ RUN
 chmod +x "$pack/run"
 
 # The tests have much in common, which xz sees where its window reaches from one to the next.
-tar -C "$work" --sort=name --owner=0 --group=0 -cf - sluice-gpu | xz -T1 --lzma2=preset=$preset,dict=128MiB >"$work/pack.tar.xz"
+tar -C "$work" --sort=name --owner=0 --group=0 -cf - sluice-gpu |
+    xz -T1 --lzma2=preset=$preset,dict=128MiB >"$work/pack.tar.xz"
 bytes=$(stat -c %s "$work/pack.tar.xz")
 printf '%s: %s bytes, %d programs, %d libraries\n' "$out" "$bytes" "$(find "$pack/bin" "$pack/tests" -type f | wc -l)" \
     "$(find "$pack/lib" -type f | wc -l)"

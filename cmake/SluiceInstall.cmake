@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 
 if(SLUICE_CUDA STREQUAL "EMULATED")
-    install(CODE [[message(FATAL_ERROR "the GPU of this build is emulated, which is for tests: to install, configure with -DSLUICE_CUDA=ON or OFF")]])
+    set(refusal "the GPU of this build is emulated, for tests: to install, configure with -DSLUICE_CUDA=ON or OFF")
+    install(CODE "message(FATAL_ERROR \"${refusal}\")")
     return()
 endif()
 
@@ -29,8 +30,8 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/LICENSE-NOT
 
 if(SLUICE_CUDA)
     set(SLUICE_CUDA_WORD yes)
-    set(SLUICE_CUBLASLT "looked for when the first product is computed: among what the process has loaded, in the folder \
-SLUICE_CUDA_LIBRARIES, and if that is not set in the path of the loader")
+    set(SLUICE_CUBLASLT "looked for when the first product is computed: among what the process has loaded, in the \
+folder SLUICE_CUDA_LIBRARIES, and if that is not set in the path of the loader")
 else()
     set(SLUICE_CUDA_WORD no)
     set(SLUICE_CUBLASLT "not needed")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench/gpu_pack.sh and bench/gpu_check.sh keep their promises against the emulated GPU: the pack is small and complete, what
-# is unpacked runs, the table and the JSON say the same, and a part that fails or hangs costs itself alone.
+# bench/gpu_pack.sh and bench/gpu_check.sh keep their promises against the emulated GPU: the pack is small and complete,
+# what is unpacked runs, the table and the JSON say the same, and a part that fails or hangs costs itself alone.
 . "$(dirname "$0")/../support/command_check.sh"
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${sluice%/*}/.." && pwd)
@@ -27,10 +27,11 @@ mkdir "$work/elsewhere"
 bash "$source/bench/gpu_pack.sh" --quick -o "$work/elsewhere/sluice-gpu.tar.xz" "$build" >"$work/out" 2>"$work/err"
 check 'packing' 0 $?
 check 'at most 40 MiB' yes "$([ "$(stat -c %s "$work/elsewhere/sluice-gpu.tar.xz")" -le $((40 << 20)) ] && echo yes)"
+pack=$work/sluice-gpu
 # Nothing that a program of the pack loads comes from elsewhere, the C library apart.
 tar -C "$work" -xJf "$work/elsewhere/sluice-gpu.tar.xz"
-check 'libraries from elsewhere' '' "$(find "$work/sluice-gpu/bin" "$work/sluice-gpu/tests" "$work/sluice-gpu/lib" -type f \
-    -exec "$work/sluice-gpu/run" ldd {} + | awk '$2 == "=>" && $3 !~ /\/sluice-gpu\/lib\// {print $1}' | sort -u |
+check 'libraries from elsewhere' '' "$(find "$pack/bin" "$pack/tests" "$pack/lib" -type f \
+    -exec "$pack/run" ldd {} + | awk '$2 == "=>" && $3 !~ /\/sluice-gpu\/lib\// {print $1}' | sort -u |
     grep -vE '^lib(c|m|mvec|dl|rt|pthread|resolv)\.so' | xargs)"
 
 if [ $emulated = no ]; then
@@ -38,7 +39,8 @@ if [ $emulated = no ]; then
     [ $failed = 0 ] && echo "gpu_pack.sh: all as promised"
     exit $failed
 fi
-check 'the first line of a test' 'device cuda (emulated)' "$("$build/lib/device/device_streams_test" 2>"$work/err" | head -n 1)"
+check 'the first line of a test' 'device cuda (emulated)' \
+    "$("$build/lib/device/device_streams_test" 2>"$work/err" | head -n 1)"
 cp "$source/bench/gpu_check.sh" "$work/elsewhere"
 
 # The engine's promises are kept elsewhere: what matters here is that the row says what the command says.
@@ -51,13 +53,14 @@ fi
 
 check_gpu --tests 'pool_test|lanes_test|device_streams_test'
 check 'the exit code' "$([ $trains = ok ] && echo 0 || echo 1)" $code
-for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_pool_test kernels_lanes_test device_streams_test; do
+for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_pool_test kernels_lanes_test \
+    device_streams_test; do
     check "$name" ok "$(part "$name")"
 done
 check 'training' $trains "$(part 'GPT-2 nano, 3 steps')"
 if [ $trains = FAILED ]; then
-    check 'why it does not train' yes "$(grep '^GPT-2 nano' "$work/out" | grep -qF "$(tail -n 1 "$work/train" | sed 's/^.*: //')" &&
-        echo yes)"
+    why=$(tail -n 1 "$work/train")
+    check 'why it does not train' yes "$(grep '^GPT-2 nano' "$work/out" | grep -qF "${why##*: }" && echo yes)"
 fi
 check 'what compute-sanitizer does' 'not run' "$(part 'racecheck kernels_layer_norm_test')"
 check 'the kernels are in the table' yes "$(grep -q '^  adamw  *bf16 ' "$work/out" && echo yes)"
@@ -65,7 +68,8 @@ check 'what only the host runs is told apart' yes \
     "$(grep '^kernels_lanes_test ' "$work/out" | grep -qv 'GPU' && echo yes)"
 check 'the GPU ran the tests' yes "$(grep '^kernels_pool_test ' "$work/out" | grep -q 'on the GPU$' && echo yes)"
 if command -v python3 >/dev/null; then
-    check 'the file says the same' "$(grep -cE '^[^ #].* (ok|FAILED|not run)  *[0-9.]+ ' "$work/out") cuda (emulated) $trains" \
+    parts=$(grep -cE '^[^ #].* (ok|FAILED|not run)  *[0-9.]+ ' "$work/out")
+    check 'the file says the same' "$parts cuda (emulated) $trains" \
         "$(python3 - "$work/elsewhere/check.json" <<'PY' 2>"$work/err"
 import json, sys
 all = json.load(open(sys.argv[1]))
@@ -83,8 +87,7 @@ fi
 
 # A machine without a GPU, and a test that hangs.
 rm "$work/elsewhere/sluice-gpu.tar.xz"
-mv "$work/sluice-gpu/bin" "$work/sluice-gpu/tests" "$work/sluice-gpu/lib" "$work/sluice-gpu/data" "$work/sluice-gpu/run" \
-    "$work/sluice-gpu/built-from" "$work/elsewhere"
+mv "$pack/bin" "$pack/tests" "$pack/lib" "$pack/data" "$pack/run" "$pack/built-from" "$work/elsewhere"
 printf '#!/bin/sh\nsleep 100\n' >"$work/elsewhere/tests/kernels_hangs_test"
 chmod +x "$work/elsewhere/tests/kernels_hangs_test"
 SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'pool_test|hangs_test'

@@ -23,13 +23,13 @@ check 'every transport works' 'ucx: works; throttle: works' "$(fact transports)"
 check 'the host is a device' yes "$(grep -q '^devices *cpu' "$work/out" && echo yes)"
 case $(fact gpu) in
 'none: this build has no device cuda (SLUICE_CUDA=OFF)' | 'none: device "cuda": '*) listed=cpu ;;
-'device: cuda (emulated); name: emulated; number: 0; capability: 9.0; multiprocessors: '*'; memory_bytes: 1073741824; '*)
+'device: cuda (emulated); name: emulated; number: 0; capability: 9.0; '*'; memory_bytes: 1073741824; '*)
     listed='cpu, cuda (emulated)'
     check 'the emulated GPU that was asked for' 'capability: 8.6' \
         "$(SLUICE_EMULATED_CAPABILITY=86 info; fact gpu | grep -o 'capability: [0-9.]*')"
     SLUICE_EMULATED_DEVICES=0 info
-    check 'why there is no GPU' 'none: device "cuda": no GPU on this machine (no CUDA-capable device is detected); use --device cpu' \
-        "$(fact gpu)"
+    why='no GPU on this machine (no CUDA-capable device is detected); use --device cpu'
+    check 'why there is no GPU' "none: device \"cuda\": $why" "$(fact gpu)"
     check 'a device without a GPU is not listed' cpu "$(fact devices)"
     info
     ;;
