@@ -184,8 +184,8 @@ find_cublaslt() {
     from=$(now)
     if [[ $device == 'device: cuda (emulated)'* ]]; then
         cublaslt='emulated'
-    elif ldconfig -p 2>/dev/null | grep -qE 'libcublasLt\.so\.1[23]'; then
-        cublaslt=$(ldconfig -p | awk '/libcublasLt\.so\.1[23]/ {print $NF; exit}')
+    elif /sbin/ldconfig -p 2>/dev/null | grep -qE 'libcublasLt\.so\.1[23]'; then
+        cublaslt=$(/sbin/ldconfig -p | awk '/libcublasLt\.so\.1[23]/ {print $NF; exit}')
     else
         while read -r folder; do
             for name in libcublasLt.so.13 libcublasLt.so.12; do
@@ -283,11 +283,16 @@ run_sanitizers() {
 
 # ---- Kernels' times, and training ----
 
+below_half() { # of the copy: name, type and share of each, from the JSON
+    sed -nE 's/^ *"(op|type|of_copy)": "?([^",]*)"?,*$/\1 \2/p' |
+        awk '$1 == "op" {op = $2} $1 == "type" {type = $2} $1 == "of_copy" && $2 < 0.5 {printf "%s %s %.3f\n", op, type, $2}'
+}
 measure_kernels() {
     if attempt kernels "$(limit 110)" "$start" "$lab" kernels --device cuda ${small:+--small --rounds 3} \
         --json "$work/kernels.json"; then
-        row 'kernels, times' ok "$(seconds_of kernels)" \
-            "$(sed -n 's/^  "measured": \([0-9]*\),*/\1/p' "$work/kernels.json") rows; the table is below"
+        below_half <"$work/kernels.json" >"$work/below"
+        row 'kernels, times' ok "$(seconds_of kernels)" "$(sed -n 's/^  "measured": \([0-9]*\),*/\1/p' \
+            "$work/kernels.json") rows, $(wc -l <"$work/below") below half of the copy; the table is below"
     else
         row 'kernels, times' FAILED "$(seconds_of kernels)" "$(error_line kernels)"
     fi
@@ -317,6 +322,7 @@ if [ -n "$programs" ]; then
     if [ -s "$work/log/kernels" ]; then
         echo
         cat "$work/log/kernels"
+        [ ! -s "$work/below" ] || printf 'below half of the copy: %s\n' "$(paste -sd, "$work/below" | sed 's/,/, /g')"
     fi
 else
     row programs FAILED 0 'no BUILD, no pack and no source tree that builds here'

@@ -51,7 +51,7 @@ esac
 
 # ---- Programs and tests ----
 
-mkdir -p "$pack/bin" "$pack/tests" "$pack/lib/ucx" "$pack/data"
+mkdir -p "$pack/bin" "$pack/tests" "$pack/lib/ucx" "$pack/lib/cxx" "$pack/data"
 strip_to() { # FOLDER FILE...
     local folder=$1 file
     shift
@@ -76,7 +76,14 @@ uct=$(ldd "$pack/lib/libsluice_transport_ucx.so" | awk '/libuct/ {print $3}')
 if [ -e "${uct%/*}/ucx/libuct_cma.so.0" ]; then strip_to "$pack/lib/ucx" "${uct%/*}/ucx/libuct_cma.so.0"; fi
 find "$pack" -type f -print0 | xargs -0 -n 1 ldd | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     grep -Ev '/lib(c|m|mvec|dl|rt|pthread|resolv|util|cuda|cublas[^/]*|nccl|nvidia[^/]*)\.so' |
-    while read -r library; do strip_to "$pack/lib" "$library"; done
+    while read -r library; do
+        # Those of C++ are for machines without: they want a newer C library than all the others.
+        case $library in */libstdc++.so* | */libgcc_s.so*) strip_to "$pack/lib/cxx" "$library" ;;
+        *) strip_to "$pack/lib" "$library" ;;
+        esac
+    done
+glibc=$(find "$pack/bin" "$pack/tests" "$pack/lib" -type f -not -path '*/cxx/*' -exec objdump -T {} + |
+    grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 
 # ---- What runs it ----
 
@@ -85,12 +92,15 @@ cp bench/gpu_check.sh LICENSE LICENSE-NOTES.md "$pack"
 {
     git rev-parse HEAD 2>/dev/null || echo 'no commit'
     setting SLUICE_CUDA
+    echo "$glibc"
 } | paste -sd' ' >"$pack/built-from"
 cat >"$pack/run" <<'RUN'
 #!/usr/bin/env bash
 # run PROGRAM...: starts it with the libraries that lie here, as run bin/sluice info
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+ldconfig=$(PATH=$PATH:/sbin:/usr/sbin type -P ldconfig) || ldconfig=true
+if ! "$ldconfig" -p | grep -q 'libstdc++\.so\.6'; then LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$here/lib/cxx; fi
 export SLUICE_TRANSPORT_PATH=$here/lib UCX_MODULE_DIR=$here/lib/ucx
 case $1 in bin/* | tests/*) set -- "$here/$1" "${@:2}" ;; esac
 exec "$@"
@@ -101,8 +111,8 @@ chmod +x "$pack/run"
 tar -C "$work" --sort=name --owner=0 --group=0 -cf - sluice-gpu |
     xz -T1 --lzma2=preset=$preset,dict=128MiB >"$work/pack.tar.xz"
 bytes=$(stat -c %s "$work/pack.tar.xz")
-printf '%s: %s bytes, %d programs, %d libraries\n' "$out" "$bytes" "$(find "$pack/bin" "$pack/tests" -type f | wc -l)" \
-    "$(find "$pack/lib" -type f | wc -l)"
+printf '%s: %s bytes, %d programs, %d libraries, for %s\n' "$out" "$bytes" "$(find "$pack/bin" "$pack/tests" -type f | wc -l)" \
+    "$(find "$pack/lib" -type f | wc -l)" "$glibc"
 if [ "$bytes" -gt $((most_mib << 20)) ]; then
     echo "gpu_pack.sh: more than $most_mib MiB; the largest: $(find "$pack" -type f -printf '%s %P\n' | sort -rn |
         head -3 | xargs)" >&2

@@ -28,11 +28,13 @@ bash "$source/bench/gpu_pack.sh" --quick -o "$work/elsewhere/sluice-gpu.tar.xz" 
 check 'packing' 0 $?
 check 'at most 40 MiB' yes "$([ "$(stat -c %s "$work/elsewhere/sluice-gpu.tar.xz")" -le $((40 << 20)) ] && echo yes)"
 pack=$work/sluice-gpu
-# Nothing that a program of the pack loads comes from elsewhere, the C library apart.
+# Nothing that a program of the pack loads comes from elsewhere, the C library and that of C++ apart.
 tar -C "$work" -xJf "$work/elsewhere/sluice-gpu.tar.xz"
 check 'libraries from elsewhere' '' "$(find "$pack/bin" "$pack/tests" "$pack/lib" -type f \
     -exec "$pack/run" ldd {} + | awk '$2 == "=>" && $3 !~ /\/sluice-gpu\/lib\// {print $1}' | sort -u |
-    grep -vE '^lib(c|m|mvec|dl|rt|pthread|resolv)\.so' | xargs)"
+    grep -vE '^lib(c|m|mvec|dl|rt|pthread|resolv|gcc_s|stdc\+\+)\.so' | xargs)"
+check 'those of C++ for machines without' 'libgcc_s.so.1 libstdc++.so.6' \
+    "$(find "$pack/lib/cxx" -type f -printf "%f\n" | sort | xargs)"
 
 if [ $emulated = no ]; then
     skip 'bench/gpu_check.sh: it is tested against the emulated GPU'
@@ -64,6 +66,7 @@ if [ $trains = FAILED ]; then
 fi
 check 'what compute-sanitizer does' 'not run' "$(part 'racecheck kernels_layer_norm_test')"
 check 'the kernels are in the table' yes "$(grep -q '^  adamw  *bf16 ' "$work/out" && echo yes)"
+check 'what is slow is named' yes "$(grep -q '^below half of the copy: .*, adamw bf16 0\.' "$work/out" && echo yes)"
 check 'what only the host runs is told apart' yes \
     "$(grep '^kernels_lanes_test ' "$work/out" | grep -qv 'GPU' && echo yes)"
 check 'the GPU ran the tests' yes "$(grep '^kernels_pool_test ' "$work/out" | grep -q 'on the GPU$' && echo yes)"
