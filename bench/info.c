@@ -58,10 +58,28 @@ static json_t *devices(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         slc_device *device;
         if (slc_device_open(names[i], &device)) continue;
-        json_array_append_new(list, json_string(names[i]));
+        json_array_append_new(list, json_string(slc_device_describe(names[i])));
         slc_device_close(device);
     }
     return list;
+}
+
+/* What the device cuda runs on, or why there is none. */
+static json_t *gpu(void)
+{
+    slc_device *device;
+    slc_device_facts facts;
+    const char *runs_on = slc_device_describe("cuda");
+    if (!runs_on) return json_string("none: this build has no device cuda (SLUICE_CUDA=OFF)");
+    if (slc_device_open("cuda", &device)) return json_sprintf("none: %s", sluice_last_error());
+    const sluice_status status = slc_device_get_facts(device, &facts);
+    slc_device_close(device);
+    if (status) return json_sprintf("none: %s", sluice_last_error());
+    return json_pack("{s:s, s:s, s:i, s:o, s:i, s:I, s:I}", "device", runs_on, "name", facts.name, "number",
+                     (int)facts.number, "capability",
+                     json_sprintf("%u.%u", facts.capability / 10, facts.capability % 10), "multiprocessors",
+                     (int)facts.processors, "memory_bytes", (json_int_t)facts.memory_bytes, "free_bytes",
+                     (json_int_t)facts.free_bytes);
 }
 
 static void ignore_lost_peer(void *context, int rank, const char *why)
@@ -104,10 +122,10 @@ static json_t *launcher(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
-                     transports(), "devices", devices(), "instruction_set", slc_isa_name(slc_isa_level()), "processors",
-                     (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", 1, "gemm", gemm(), "launcher",
-                     launcher());
+    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
+                     transports(), "devices", devices(), "gpu", gpu(), "instruction_set", slc_isa_name(slc_isa_level()),
+                     "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", 1,
+                     "gemm", gemm(), "launcher", launcher());
 }
 
 static void print_value(const json_t *value)
@@ -163,8 +181,9 @@ static int run_info(int argc, char **argv)
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
-        .doc = "Prints versions, transports, devices, instruction set, what plans, and the launcher that started this "
-               "process.",
+        .doc =
+            "Prints versions, transports, devices, the GPU or why there is none, instruction set, what plans, and the "
+            "launcher that started this process.",
     };
     info_options options = {0};
     argp_parse(&parser, argc, argv, 0, NULL, &options);

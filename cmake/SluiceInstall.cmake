@@ -2,6 +2,12 @@
 # a CMake package (find_package(Sluice), target Sluice::sluice).
 include(CMakePackageConfigHelpers)
 
+if(SLUICE_CUDA STREQUAL "EMULATED")
+    set(refusal "the GPU of this build is emulated, for tests: to install, configure with -DSLUICE_CUDA=ON or OFF")
+    install(CODE "message(FATAL_ERROR \"${refusal}\")")
+    return()
+endif()
+
 set(plugin_dir "${CMAKE_INSTALL_LIBDIR}/sluice")
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Sluice")
 
@@ -22,6 +28,14 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_IN
         FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/LICENSE-NOTES.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
+if(SLUICE_CUDA)
+    set(SLUICE_CUDA_WORD yes)
+    set(SLUICE_CUBLASLT "looked for when the first product is computed: among what the process has loaded, in the \
+folder SLUICE_CUDA_LIBRARIES, and if that is not set in the path of the loader")
+else()
+    set(SLUICE_CUDA_WORD no)
+    set(SLUICE_CUBLASLT "not needed")
+endif()
 file(RELATIVE_PATH from_pkgconfig "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/") # so that it may be moved
 configure_file("${PROJECT_SOURCE_DIR}/cmake/sluice.pc.in" "${PROJECT_BINARY_DIR}/sluice.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/sluice.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

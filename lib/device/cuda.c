@@ -9,15 +9,18 @@
 #include "lib/device/ops.h"
 #include "lib/device/settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { OLDEST_CAPABILITY = 80, MOVE_BYTES = 1 << 20 };
 
 typedef struct {
     int number;
-    const char *chosen_by; /* the variable that named it */
-    uint32_t processors;
-    bool checks; /* SLUICE_CUDA_CHECK */
+    const char *chosen_by;                  /* the variable that named it */
+    uint32_t processors, processor_threads; /* processor_threads: that one holds at once */
+    bool checks;                            /* SLUICE_CUDA_CHECK */
+    slc_launch_watch *told;                 /* NULL: no one watches */
+    void *watcher;
 } gpu;
 
 typedef struct {
@@ -31,6 +34,12 @@ typedef struct {
 } gpu_event;
 
 static _Thread_local int current = -1;
+
+/* The grids that this thread launched and that slc_cuda_launched has not told yet; the first of more than there is room
+ * for are told. */
+enum { MOST_GRIDS = 8 };
+static _Thread_local slc_cuda_grid grids[MOST_GRIDS];
+static _Thread_local uint32_t grid_count;
 
 static sluice_status make_current(const slc_device *device)
 {
@@ -77,6 +86,7 @@ static sluice_status look_at(gpu *g)
     status = slc_cuda_status(cudaGetDeviceProperties(&properties, g->number), "cudaGetDeviceProperties");
     if (status) return status;
     g->processors = (uint32_t)properties.multiProcessorCount;
+    g->processor_threads = (uint32_t)properties.maxThreadsPerMultiProcessor;
     if (properties.major * 10 + properties.minor >= OLDEST_CAPABILITY) return SLUICE_OK;
     return slc_error(SLUICE_ERR_UNSUPPORTED,
                      "device \"cuda\": %s has compute capability %d.%d; 8.0 or more is needed; use --device cpu",
@@ -108,6 +118,24 @@ static sluice_status cuda_open(void **state)
 static void cuda_close(void *state)
 {
     free(state);
+}
+
+static sluice_status cuda_get_facts(slc_device *device, slc_device_facts *out)
+{
+    const gpu *g = device->state;
+    struct cudaDeviceProp properties;
+    size_t left, total;
+    sluice_status status = make_current(device);
+    if (!status) status = slc_cuda_status(cudaGetDeviceProperties(&properties, g->number), "cudaGetDeviceProperties");
+    if (!status) status = slc_cuda_status(cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
+    if (status) return status;
+    snprintf(out->name, sizeof out->name, "%s", properties.name);
+    out->number = (uint32_t)g->number;
+    out->capability = (uint32_t)(properties.major * 10 + properties.minor);
+    out->processors = g->processors;
+    out->memory_bytes = total;
+    out->free_bytes = left;
+    return SLUICE_OK;
 }
 
 uint32_t slc_cuda_blocks(const sluice_stream *stream)
@@ -230,10 +258,62 @@ static void *cuda_stream_native(const sluice_stream *stream)
     return slc_cuda_stream(stream);
 }
 
+/* ---- Launches ---- */
+
+void slc_cuda_note_grid(const slc_cuda_grid *grid)
+{
+    if (grid_count < MOST_GRIDS) grids[grid_count++] = *grid;
+}
+
+/* Adds to `launch` what the compiler made of a kernel. Nobody has compiled an emulated one for a GPU. */
+static void add_compiled(const gpu *g, const slc_cuda_grid *grid, slc_kernel_launch *launch)
+{
+    struct cudaFuncAttributes attributes;
+    int blocks;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, grid->kernel);
+    if (!error)
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, grid->kernel, (int)grid->threads,
+                                                              grid->shared_bytes);
+    if (error) {
+        cudaGetLastError();
+        return;
+    }
+    launch->compiled = true;
+    launch->registers = (uint32_t)attributes.numRegs;
+    launch->local_bytes = attributes.localSizeBytes;
+    launch->shared_bytes += attributes.sharedSizeBytes;
+    launch->occupancy = (double)blocks * grid->threads / g->processor_threads;
+}
+
+/* Copies, fills and a library's kernels have no grid. */
+static void tell_launches(const gpu *g, const char *kernel)
+{
+    if (!grid_count) g->told(g->watcher, &(slc_kernel_launch){.kernel = kernel});
+    for (uint32_t i = 0; i < grid_count; i++) {
+        slc_kernel_launch launch = {.kernel = kernel,
+                                    .known = true,
+                                    .function = grids[i].kernel,
+                                    .blocks = grids[i].blocks,
+                                    .threads = grids[i].threads,
+                                    .shared_bytes = grids[i].shared_bytes};
+        add_compiled(g, &grids[i], &launch);
+        g->told(g->watcher, &launch);
+    }
+}
+
+static void cuda_watch_launches(slc_device *device, slc_launch_watch *told, void *context)
+{
+    gpu *g = device->state;
+    g->told = told;
+    g->watcher = context;
+}
+
 sluice_status slc_cuda_launched(const sluice_stream *stream, const char *kernel)
 {
     const gpu *g = stream->device->state;
     cudaError_t error = cudaGetLastError();
+    if (!error && g->told) tell_launches(g, kernel);
+    grid_count = 0;
     if (!error && g->checks) error = cudaStreamSynchronize(((const gpu_stream *)stream->handle)->stream);
     if (!error) return SLUICE_OK;
     return slc_error(SLUICE_ERR_SYSTEM, "device \"cuda\": kernel %s: %s", kernel, cudaGetErrorString(error));
@@ -351,6 +431,8 @@ const slc_device_ops slc_cuda_ops = {
 #endif
     .open = cuda_open,
     .close = cuda_close,
+    .get_facts = cuda_get_facts,
+    .watch_launches = cuda_watch_launches,
     .segment_create = cuda_segment_create,
     .segment_map = cuda_segment_map,
     .segment_destroy = cuda_segment_destroy,

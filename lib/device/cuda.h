@@ -18,6 +18,15 @@ extern "C" {
 
 /* Makes the stream's GPU the current one of this thread, which launches need, and returns the runtime's stream. */
 cudaStream_t slc_cuda_stream(const sluice_stream *stream);
+/* A grid of our own kernels. */
+typedef struct {
+    const void *kernel;
+    uint64_t blocks;
+    uint32_t threads; /* of a block */
+    size_t shared_bytes;
+} slc_cuda_grid;
+/* Keeps a grid that this thread launches next, for slc_cuda_launched to tell who watches. */
+void slc_cuda_note_grid(const slc_cuda_grid *grid);
 /* Says whether the launch before it was accepted, and with SLUICE_CUDA_CHECK whether the kernel did its work. Errors:
  * SYSTEM, named after the kernel. */
 sluice_status slc_cuda_launched(const sluice_stream *stream, const char *kernel);

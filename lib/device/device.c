@@ -57,6 +57,17 @@ const char *slc_device_describe(const char *name)
     return ops ? ops->runs_on : NULL;
 }
 
+sluice_status slc_device_get_facts(slc_device *device, slc_device_facts *out)
+{
+    *out = (slc_device_facts){0};
+    return device->ops->get_facts(device, out);
+}
+
+void slc_device_watch_launches(slc_device *device, slc_launch_watch *told, void *context)
+{
+    device->ops->watch_launches(device, told, context);
+}
+
 sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out)
 {
     return device->ops->segment_create(device, bytes, out);

@@ -62,6 +62,35 @@ static inline bool slc_device_runs_ahead(const slc_device *device)
  * if the build lacks it. */
 const char *slc_device_describe(const char *name);
 
+/* The GPU of a device; all of it is empty or 0 on the host. */
+typedef struct {
+    char name[256];      /* as its driver says it */
+    uint32_t number;     /* as SLUICE_CUDA_DEVICE takes it */
+    uint32_t capability; /* ten times the compute capability: 90 is 9.0 */
+    uint32_t processors; /* multiprocessors */
+    uint64_t memory_bytes, free_bytes;
+} slc_device_facts;
+/* Errors: SYSTEM. */
+sluice_status slc_device_get_facts(slc_device *device, slc_device_facts *out);
+
+/* A kernel that was queued on a GPU, and its share of a multiprocessor. */
+typedef struct {
+    const char *kernel;    /* the name that errors give it; it stays valid */
+    bool known;            /* whether the rest is known: not for a library's kernels, copies and fills */
+    const void *function;  /* tells kernels of one name apart; not to be called */
+    uint64_t blocks;       /* of its grid */
+    uint32_t threads;      /* of a block */
+    uint64_t shared_bytes; /* of shared memory that a block takes */
+    bool compiled;         /* whether the rest is known: not where the GPU is emulated */
+    uint32_t registers;    /* of a thread */
+    uint64_t local_bytes;  /* of memory that a thread has for what does not fit its registers, and for its arrays */
+    double occupancy;      /* share of the threads that a multiprocessor can hold at once */
+} slc_kernel_launch;
+typedef void slc_launch_watch(void *context, const slc_kernel_launch *launch);
+/* Has `told` called for whatever is queued on the device's streams from now on, by the thread that queues it, right
+ * behind that; told NULL ends it. No other thread may use the device during this call. On the host it does nothing. */
+void slc_device_watch_launches(slc_device *device, slc_launch_watch *told, void *context);
+
 /* Creates a segment of at least `bytes`; slc_segment_destroy ends it. Errors: ARGUMENT (too large), MEMORY, SYSTEM. */
 sluice_status slc_segment_create(slc_device *device, size_t bytes, slc_segment *out);
 /* Maps a peer's segment from its descriptor, which is duplicated and stays the caller's. Errors: ARGUMENT (the

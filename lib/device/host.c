@@ -29,6 +29,17 @@ static void host_close(void *state)
     (void)state;
 }
 
+static sluice_status host_get_facts(slc_device *device, slc_device_facts *out)
+{
+    (void)device, (void)out;
+    return SLUICE_OK;
+}
+
+static void host_watch_launches(slc_device *device, slc_launch_watch *told, void *context)
+{
+    (void)device, (void)told, (void)context;
+}
+
 static size_t page_bytes(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
@@ -234,6 +245,8 @@ const slc_device_ops slc_host_ops = {
     .runs_on = "cpu",
     .open = host_open,
     .close = host_close,
+    .get_facts = host_get_facts,
+    .watch_launches = host_watch_launches,
     .segment_create = host_segment_create,
     .segment_map = host_segment_map,
     .segment_destroy = host_segment_destroy,

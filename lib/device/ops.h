@@ -12,6 +12,8 @@ typedef struct {
     const char *runs_on; /* result of slc_device_describe */
     sluice_status (*open)(void **state);
     void (*close)(void *state);
+    sluice_status (*get_facts)(slc_device *device, slc_device_facts *out); /* *out is zeroed */
+    void (*watch_launches)(slc_device *device, slc_launch_watch *told, void *context);
 
     sluice_status (*segment_create)(slc_device *device, size_t bytes, slc_segment *out);
     sluice_status (*segment_map)(slc_device *device, int fd, size_t bytes, slc_segment *out);

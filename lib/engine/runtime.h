@@ -12,7 +12,7 @@
 #include "lib/engine/replan/planning.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
-#include "lib/engine/step/recording.h"
+#include "lib/engine/measure/recording.h"
 #include "lib/optim/compressed.h"
 
 #include <sluice/runtime.h>

@@ -66,7 +66,7 @@ template <int GROUPS> static __device__ __forceinline__ void cp_async_wait_but()
     asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 }
 
-#define GPU_START(kernel, grid, threads, shared, stream, ...) kernel<<<grid, threads, shared, stream>>>(__VA_ARGS__)
+#define GPU_QUEUE(kernel, grid, threads, shared, stream, ...) kernel<<<grid, threads, shared, stream>>>(__VA_ARGS__)
 /* Sets a flag to false, which many threads may do. */
 static __device__ __forceinline__ void gpu_clear_flag(bool *flag)
 {
@@ -82,6 +82,17 @@ static __device__ __forceinline__ void gpu_clear_flag(bool *flag)
 /* ---- Launches ---- */
 
 enum { GPU_THREADS = 256, GPU_LANES = 32, GPU_SHARED_WITHOUT_ASKING = 48 << 10 };
+
+/* Starts a kernel; slc_cuda_launched says what became of it. */
+#define GPU_START(kernel, grid, threads, shared, stream, ...)                                                          \
+    (gpu_note(kernel, grid, threads, shared), GPU_QUEUE(kernel, grid, threads, shared, stream, __VA_ARGS__))
+
+template <class... P> static inline void gpu_note(void (*kernel)(P...), dim3 grid, dim3 threads, size_t shared)
+{
+    const slc_cuda_grid noted = {(const void *)kernel, (uint64_t)grid.x * grid.y * grid.z,
+                                 threads.x * threads.y * threads.z, shared};
+    slc_cuda_note_grid(&noted);
+}
 
 /* Starts a kernel and gives a status; `kernel` is the name of a function, in parentheses if it has template arguments.
  */

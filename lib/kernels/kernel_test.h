@@ -74,8 +74,6 @@ TEST_INLINE slc_device *test_gpu(void)
     setenv("SLUICE_CUDA_CHECK", "on", 1);
     if (slc_device_open("cuda", &device))
         print_message("kernels on %s: not run: %s\n", slc_device_describe("cuda"), sluice_last_error());
-    else
-        print_message("kernels on %s: run\n", slc_device_describe("cuda"));
     return device;
 }
 
@@ -88,6 +86,9 @@ TEST_INLINE bool test_use_way(int way, uint64_t elements)
 #endif
     test_on_gpu = way == SLC_ISA_COUNT && test_gpu() &&
                   (elements <= affordable || !strstr(slc_device_describe("cuda"), "emulated"));
+    static bool said; /* bench/gpu_check.sh reads the line, and that of test_gpu */
+    if (test_on_gpu && !said) print_message("kernels on %s: run\n", slc_device_describe("cuda"));
+    said |= test_on_gpu;
     return way == SLC_ISA_COUNT ? test_on_gpu : test_use_isa((slc_isa)way);
 }
 

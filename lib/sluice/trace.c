@@ -1,6 +1,6 @@
 /* Records of all ranks become times of items, pass by pass; then they are drawn as simulated ones are. */
 #include "lib/base/status.h"
-#include "lib/engine/step/recording.h"
+#include "lib/engine/measure/recording.h"
 #include "sched/simulate/trace_json.h"
 
 #include <math.h>

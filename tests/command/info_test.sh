@@ -15,12 +15,28 @@ fact() { # NAME: its value in the text
 
 info
 check 'exit code' 0 $code
-check 'facts' 'version transports devices instruction_set processors planner models gemm launcher' \
+check 'facts' 'version transports devices gpu instruction_set processors planner models gemm launcher' \
     "$(cut -d' ' -f1 "$work/out" | xargs)"
 check 'version' "$("$sluice" --version)" "sluice $(fact version)"
 check 'processors' "$(getconf _NPROCESSORS_ONLN)" "$(fact processors)"
 check 'every transport works' 'ucx: works; throttle: works' "$(fact transports)"
 check 'the host is a device' yes "$(grep -q '^devices *cpu' "$work/out" && echo yes)"
+case $(fact gpu) in
+'none: this build has no device cuda (SLUICE_CUDA=OFF)' | 'none: device "cuda": '*) listed=cpu ;;
+'device: cuda (emulated); name: emulated; number: 0; capability: 9.0; '*'; memory_bytes: 1073741824; '*)
+    listed='cpu, cuda (emulated)'
+    check 'the emulated GPU that was asked for' 'capability: 8.6' \
+        "$(SLUICE_EMULATED_CAPABILITY=86 info; fact gpu | grep -o 'capability: [0-9.]*')"
+    SLUICE_EMULATED_DEVICES=0 info
+    why='no GPU on this machine (no CUDA-capable device is detected); use --device cpu'
+    check 'why there is no GPU' "none: device \"cuda\": $why" "$(fact gpu)"
+    check 'a device without a GPU is not listed' cpu "$(fact devices)"
+    info
+    ;;
+'device: cuda; name: '*'; memory_bytes: '*) listed='cpu, cuda' ;;
+*) listed='not this' ;;
+esac
+check 'the GPU, and the devices that work' "$listed" "$(fact devices)"
 check 'models' "$(has_command train && echo yes || echo no)" "$(fact models)"
 if has_command gemm; then
     check 'products of both types' yes "$(grep -q '^gemm *fp32: [^;]*; bf16: ' "$work/out" && echo yes)"
@@ -39,7 +55,7 @@ check 'what a launcher said wrongly' yes "$(fact launcher | grep -q 'error: .*RA
 check 'JSON' yes "$(info --json; grep -q '"instruction_set": "'"$best"'"' "$work/out" && echo yes)"
 if command -v python3 >/dev/null; then
     info --json
-    check 'the same facts' 'version transports devices instruction_set processors planner models gemm launcher' \
+    check 'the same facts' 'version transports devices gpu instruction_set processors planner models gemm launcher' \
         "$(python3 -c 'import json, sys; print(*json.load(sys.stdin))' <"$work/out")"
 else
     skip 'whether the facts are JSON: python3 is not installed'

@@ -33,6 +33,51 @@ kernels() {
     check 'a full disk is an error' 1 $code
 }
 
+# On a GPU or the emulated one: every kernel that the tree has for it is measured.
+gpu_kernels() {
+    local rows folder name kind
+    run_one kernels --device cuda --small --rounds 1 --json "$work/rows.json"
+    case $(cat "$work/err") in
+    *'is not in this build'* | *'no GPU on this machine'*)
+        check 'without a GPU' 1 $code
+        skip "sluice-lab kernels --device cuda: $(sed 's/^[^:]*: [^:]*: //' "$work/err")"
+        return
+        ;;
+    esac
+    check 'kernels on the GPU' 0 $code
+    rows=$(grep -c '^  [a-z]' "$work/out")
+    check 'all are rows of the file' "$rows" "$(grep -c '^ *"op": ' "$work/rows.json")"
+    check 'as many as are counted' "$rows" "$(sed -n 's/^  "measured": \(.*\),$/\1/p' "$work/rows.json")"
+    check 'none failed' 0 "$(sed -n 's/^  "failed": \(.*\),$/\1/p' "$work/rows.json")"
+    for folder in "$(dirname "$0")"/../../lib/kernels/*/*_cuda.cu; do
+        folder=$(basename "$(dirname "$folder")")
+        [ "$folder" != gemm ] || has_command gemm || continue
+        [ "$folder" != progress ] || continue # it moves eight bytes
+        check "a kernel of lib/kernels/$folder" yes \
+            "$(grep -q "^ *\"kernel\": \"$folder" "$work/rows.json" && echo yes)"
+    done
+    for name in time_us copybw; do positive $name "$rows"; done
+    positive of_copy "$(grep -c '"bytes": ' "$work/rows.json")"
+    positive tflops_per_s "$(grep -c '"flops": ' "$work/rows.json")"
+    kind=$(sed -n 's/^  "device": "\(.*\)",$/\1/p' "$work/rows.json")
+    check 'who ran them' "$("$sluice" info | sed -n 's/^gpu *device: \([^;]*\);.*/\1/p')" "$kind"
+    if [ "$kind" = 'cuda (emulated)' ]; then
+        check 'no registers are known of an emulated GPU' 0 "$(grep -c '"registers"' "$work/rows.json")"
+    else
+        positive registers "$(grep -c '"blocks": ' "$work/rows.json")"
+    fi
+    run_one kernels --device cuda --small --op attention_backward --dtype bf16 --json -
+    check 'one kernel on the GPU' 'attention_backward bf16' \
+        "$(sed -n 's/^ *"\(op\|type\)": "\(.*\)",$/\2/p' "$work/out" | xargs)"
+    run_one kernels --device cuda --op compress_worker
+    check 'a kernel that no GPU has is refused' yes \
+        "$(grep -q 'compress_worker: use one of .*gemm' "$work/err" && echo yes)"
+    run_one kernels --device cuda --size 1MiB
+    check 'sizes of the host are refused' 2 $code
+    run_one kernels --small
+    check 'small sizes are refused on the host' 2 $code
+}
+
 products() {
     local rows key
     built_with gemm || return
@@ -47,6 +92,7 @@ products() {
 }
 
 kernels
+gpu_kernels
 products
 [ $failed = 0 ] && echo "sluice-lab kernels, sluice-lab gemm: all as promised"
 exit $failed

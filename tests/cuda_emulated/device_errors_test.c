@@ -38,6 +38,60 @@ static void no_gpu_is_said(void **state)
     assert_string_equal(slc_device_describe("cuda"), "cuda (emulated)");
 }
 
+static void the_gpu_is_described(void **state)
+{
+    (void)state;
+    slc_device *device;
+    slc_device_facts facts;
+    slc_segment segment;
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_segment_create(device, 8192, &segment), SLUICE_OK);
+    assert_int_equal(slc_device_get_facts(device, &facts), SLUICE_OK);
+    assert_string_equal(facts.name, "emulated");
+    assert_int_equal(facts.capability, 90);
+    assert_int_equal(facts.memory_bytes, 1 << 30);
+    assert_int_equal(facts.free_bytes, (1 << 30) - 8192);
+    slc_segment_destroy(&segment);
+    slc_device_close(device);
+}
+
+static void keep_launch(void *context, const slc_kernel_launch *launch)
+{
+    *(slc_kernel_launch *)context = *launch;
+}
+
+static void launches_are_told(void **state)
+{
+    (void)state;
+    slc_device *device;
+    sluice_stream stream;
+    slc_segment segment;
+    slc_kernel_launch seen = {0};
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
+    assert_int_equal(slc_segment_create(device, 65536, &segment), SLUICE_OK);
+    slc_device_watch_launches(device, keep_launch, &seen);
+    assert_int_equal(slc_gelu_forward(&stream, SLC_GELU_TANH, SLUICE_FP32, 8192, segment.base, segment.base),
+                     SLUICE_OK);
+    assert_non_null(strstr(seen.kernel, "gelu"));
+    assert_true(seen.known);
+    assert_int_equal(seen.threads, 256);
+    assert_int_equal(seen.blocks, 4); /* a thread takes eight elements */
+    assert_int_equal(seen.shared_bytes, 0);
+    assert_false(seen.compiled);
+    assert_int_equal(slc_fill_zero(&stream, segment.base, 64), SLUICE_OK);
+    assert_string_equal(seen.kernel, "fill");
+    assert_false(seen.known);
+    slc_device_watch_launches(device, NULL, NULL);
+    seen.kernel = "none";
+    assert_int_equal(slc_fill_zero(&stream, segment.base, 64), SLUICE_OK);
+    assert_string_equal(seen.kernel, "none");
+    assert_int_equal(slc_stream_synchronize(&stream), SLUICE_OK);
+    slc_segment_destroy(&segment);
+    slc_stream_destroy(&stream);
+    slc_device_close(device);
+}
+
 static void too_little_memory_is_said(void **state)
 {
     (void)state;
@@ -79,7 +133,8 @@ static void failed_kernels_are_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_gpu_is_said), cmocka_unit_test(too_little_memory_is_said),
+        cmocka_unit_test(no_gpu_is_said),          cmocka_unit_test(the_gpu_is_described),
+        cmocka_unit_test(launches_are_told),       cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(failed_kernels_are_said), /* the last: nothing works after it */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -338,6 +338,7 @@ static void errors_stay(void **state)
 
 int main(void)
 {
+    print_message("device cuda (emulated)\n");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(warps_do_as_the_manual_says),
         cmocka_unit_test(tensor_cores_multiply),

@@ -191,6 +191,5 @@ static void kernels_are_ordered_and_repeat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_are_ordered_and_repeat)};
-    print_message("device %s\n", slc_device_describe("cuda"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

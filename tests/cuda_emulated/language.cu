@@ -101,31 +101,31 @@ static __global__ void scale(unsigned count, float factor, float *x)
 
 cudaError_t language_warp_operations(cudaStream_t stream, unsigned blocks, unsigned threads, unsigned *out)
 {
-    GPU_START(do_warp_operations, dim3(blocks), dim3(threads), 0, stream, out);
+    GPU_QUEUE(do_warp_operations, dim3(blocks), dim3(threads), 0, stream, out);
     return cudaGetLastError();
 }
 
 cudaError_t language_multiply(cudaStream_t stream, const uint16_t *a, const uint16_t *b, float *c, bool halves)
 {
-    GPU_START(multiply_tiles, dim3(1), dim3(32), sizeof(tile), stream, a, b, c, halves);
+    GPU_QUEUE(multiply_tiles, dim3(1), dim3(32), sizeof(tile), stream, a, b, c, halves);
     return cudaGetLastError();
 }
 
 cudaError_t language_add_blocks(cudaStream_t stream, unsigned blocks, unsigned threads, unsigned *words, float *out)
 {
-    GPU_START(add_blocks, dim3(blocks), dim3(threads), sizeof(tile), stream, words, out);
+    GPU_QUEUE(add_blocks, dim3(blocks), dim3(threads), sizeof(tile), stream, words, out);
     return cudaGetLastError();
 }
 
 cudaError_t language_read_fresh(cudaStream_t stream, const float *fresh, unsigned *out)
 {
-    GPU_START(read_fresh_memory, dim3(1), dim3(1), sizeof(tile), stream, fresh, out);
+    GPU_QUEUE(read_fresh_memory, dim3(1), dim3(1), sizeof(tile), stream, fresh, out);
     return cudaGetLastError();
 }
 
 cudaError_t language_scale(cudaStream_t stream, unsigned blocks, unsigned threads, unsigned count, float factor,
                            float *x)
 {
-    GPU_START(scale, dim3(blocks), dim3(threads), 0, stream, count, factor, x);
+    GPU_QUEUE(scale, dim3(blocks), dim3(threads), 0, stream, count, factor, x);
     return cudaGetLastError();
 }

@@ -195,6 +195,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
     properties->totalGlobalMem = memory_bytes();
     properties->major = capability / 10, properties->minor = capability % 10;
     properties->multiProcessorCount = 4;
+    properties->maxThreadsPerMultiProcessor = 2048;
     return emulated_sticky();
 }
 

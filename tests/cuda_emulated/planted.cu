@@ -132,7 +132,7 @@ enum { COUNT = 1001, MANY = 1 << 16 };
 static void launch(cudaStream_t s, void (*kernel)(float *, bool), unsigned blocks, unsigned threads, bool right)
 {
     float *x = device_floats(s, COUNT);
-    GPU_START(kernel, dim3(blocks), dim3(threads), sizeof(floats), s, x, right);
+    GPU_QUEUE(kernel, dim3(blocks), dim3(threads), sizeof(floats), s, x, right);
     if (cudaGetLastError() || cudaStreamSynchronize(s)) exit(2);
     cudaFree(x);
 }
@@ -145,10 +145,10 @@ static void miss_an_event(cudaStream_t s, bool right)
     if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming)) exit(2);
     float *x = device_floats(s, MANY);
     for (int i = 0; i < 4; i++) {
-        GPU_START(scale, dim3(8), dim3(64), 0, s, (unsigned)MANY / 16, 3.0f, x);
+        GPU_QUEUE(scale, dim3(8), dim3(64), 0, s, (unsigned)MANY / 16, 3.0f, x);
         cudaEventRecord(event, s);
         if (right) cudaStreamWaitEvent(other, event, 0);
-        GPU_START(scale, dim3(8), dim3(32), 0, other, (unsigned)MANY / 16, 0.5f, x);
+        GPU_QUEUE(scale, dim3(8), dim3(32), 0, other, (unsigned)MANY / 16, 0.5f, x);
         cudaEventRecord(event, other);
         if (right) cudaStreamWaitEvent(s, event, 0);
     }
@@ -164,7 +164,7 @@ static void reuse_host_memory(cudaStream_t s, bool right)
     cudaMemcpyAsync(x, host, COUNT * sizeof *x, cudaMemcpyHostToDevice, s);
     if (right) cudaStreamSynchronize(s);
     host[5] = 2;
-    GPU_START(scale, dim3(1), dim3(64), 0, s, (unsigned)COUNT, 2.0f, x);
+    GPU_QUEUE(scale, dim3(1), dim3(64), 0, s, (unsigned)COUNT, 2.0f, x);
     cudaStreamSynchronize(s);
     cudaFree(x);
     cudaFreeHost(host);
@@ -194,7 +194,7 @@ static void ask_for_too_much_shared(cudaStream_t s, bool right)
     const size_t bytes = 100 << 10;
     float *x = device_floats(s, COUNT);
     if (right) cudaFuncSetAttribute(sum_block, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    GPU_START(sum_block, dim3(1), dim3(256), bytes, s, x, true);
+    GPU_QUEUE(sum_block, dim3(1), dim3(256), bytes, s, x, true);
     cudaError_t error = cudaGetLastError();
     if (error) fprintf(stderr, "launch: %s\n", cudaGetErrorString(error));
     cudaStreamSynchronize(s);

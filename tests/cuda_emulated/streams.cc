@@ -119,6 +119,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorNotReady: return "device not ready";
     case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
     case cudaErrorLaunchFailure: return "unspecified launch failure";
+    case cudaErrorNotSupported: return "operation not supported";
     }
     return "unrecognized error code";
 }
@@ -343,6 +344,16 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int
     shared_limits()[kernel] = (size_t)value;
     limits_lock.unlock();
     return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *)
+{
+    return emulated_error(cudaErrorNotSupported);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, int, size_t)
+{
+    return emulated_error(cudaErrorNotSupported);
 }
 
 static size_t shared_limit(const void *kernel)

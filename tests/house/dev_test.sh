@@ -32,12 +32,13 @@ SKIP: there is no such file
 [  SKIPPED ] needs_a_file
 [  SKIPPED ] says_nothing
 TEXT
-echo "instruction sets: ran; lacking amx" >"$work/products"
+printf 'instruction sets: ran; lacking amx\nkernels on cuda: not run: no GPU\n' >"$work/products"
 cat >"$work/tree/build/release/CTestTestfile.cmake" <<TEXT
 add_test(good.whole sh -c "echo well")
 add_test(good.part sh -c "seq 1 5000; echo 'SKIP: no picture'; seq 1 5000")
 add_test(good.program cat "$work/program")
 add_test(good.products cat "$work/products")
+add_test(good.other cat "$work/products")
 add_test(absent.all sh -c "echo 'SKIP: no python3'; exit 77")
 set_tests_properties(absent.all PROPERTIES SKIP_RETURN_CODE 77)
 add_test(bad.fails sh -c "echo 'SKIP: one part'; exit 1")
@@ -56,13 +57,14 @@ listed() { # LINE: how often it is among the skipped
 left_out='release: nvcc not found: tests of CUDA are left out'
 run_dev test good
 check 'nothing fails: exit code' 0 $code
-check 'nothing fails: the last line' '4 passed, 0 failed, 6 skipped' "$(tail -n 1 "$work/out")"
+check 'nothing fails: the last line' '5 passed, 0 failed, 7 skipped' "$(tail -n 1 "$work/out")"
 check 'a part of a script' 1 "$(listed 'release: good.part: no picture')"
 check 'a test of a program, with its reason' 1 "$(listed 'release: good.program: needs_a_file: there is no such file')"
 check 'and one without' 1 "$(listed 'release: good.program: says_nothing: without a word why')"
 for isa in avx512 amx; do
     check "$isa" 1 "$(listed "kernels for $isa: this machine lacks the instruction set")"
 done
+check 'that there is no GPU, once' 1 "$(listed 'release: kernels on cuda: no GPU')"
 check 'what the build leaves out' 1 "$(listed "$left_out")"
 check 'those that ran are said' 1 "$(grep -c '^instruction sets of the kernels that ran: avx2 baseline$' "$work/out")"
 run_dev test '^absent.all$'
@@ -70,10 +72,10 @@ check 'nothing but a skip is no pass: exit code' 1 $code
 check 'nothing but a skip: the last line' '0 passed, 0 failed, 2 skipped' "$(tail -n 1 "$work/out")"
 run_dev test .
 check 'failures: exit code' 1 $code
-check 'failures: the last line' '4 passed, 2 failed, 8 skipped' "$(tail -n 1 "$work/out")"
+check 'failures: the last line' '5 passed, 2 failed, 9 skipped' "$(tail -n 1 "$work/out")"
 check 'a test that is skipped' 1 "$(listed 'release: absent.all: no python3')"
 run_dev test --quick
-check '--quick runs the release build' '4 passed, 2 failed, 8 skipped' "$(tail -n 1 "$work/out")"
+check '--quick runs the release build' '5 passed, 2 failed, 9 skipped' "$(tail -n 1 "$work/out")"
 run_dev test --quickly
 check 'another option is refused' 2 $code
 rm "$work/tree/build/release/CTestTestfile.cmake"

@@ -6,6 +6,16 @@ cmake=$1 build=$2 source=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+if grep -q '^SLUICE_CUDA:STRING=EMULATED$' "$build/CMakeCache.txt"; then
+    if "$cmake" --install "$build" --prefix "$work/place" >"$work/out" 2>&1 || [ -e "$work/place" ] ||
+        ! grep -q 'the GPU of this build is emulated' "$work/out"; then
+        echo 'an emulated GPU is not refused:'
+        cat "$work/out"
+        exit 1
+    fi
+    echo 'a build with an emulated GPU is not installed'
+    exit 0
+fi
 "$cmake" --install "$build" --prefix "$work/place" >/dev/null
 pc=$(find "$work/place" -name sluice.pc)
 lib=$(dirname "$(dirname "$pc")")
@@ -66,6 +76,14 @@ if [ "$told" != "$expected" ] || ! "$work/place/bin/sluice" info | grep -q "^pla
     PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --static --libs sluice | grep -q glpk ||
     [ -z "$(find "$work/place" -name LICENSE-NOTES.md)" ]; then
     echo "GLPK: the library says \"$expected\", pkg-config \"$told\", or info, the CMake package or the notes differ"
+    exit 1
+fi
+
+# So is whether it has the device cuda, and where that looks for cublasLt.
+if "$work/place/bin/sluice" info | grep -q '^gpu .*this build has no device cuda'; then cuda=no; else cuda=yes; fi
+if [ "$(variable cuda)" != $cuda ] || ! grep -q "^set(Sluice_CUDA $cuda)" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
+    { [ $cuda = yes ] && ! variable cublaslt | grep -q 'SLUICE_CUDA_LIBRARIES'; }; then
+    echo "device cuda: the command says \"$cuda\", pkg-config \"$(variable cuda)\", or the CMake package differs"
     exit 1
 fi
 

@@ -3,7 +3,8 @@
 writes and prints one fact a line: `passed N`, `failed N`, `skipped TEST: WHY` for each test and each part of one that
 did not run, `ran SET` and `lacks SET` for the instruction sets that kernels were tested with.
 
-A test that is skipped, or skips a part, prints a line `SKIP: WHY`; skip() of cmocka counts without one too."""
+A test that is skipped, or skips a part, prints a line `SKIP: WHY`; skip() of cmocka counts without one too. Where a build
+has the device cuda and the machine no GPU, all kernel tests say so, which counts once."""
 import re
 import sys
 import xml.etree.ElementTree as xml
@@ -12,6 +13,7 @@ RUN = re.compile(r"^\[ RUN      \] (\S+)")
 SKIPPED = re.compile(r"^\[  SKIPPED \] (\S+)$")
 DONE = re.compile(r"^\[(  SKIPPED |       OK |  FAILED  |  ERROR   |==========)\]")
 SETS = re.compile(r"^instruction sets: ran(.*); lacking(.*)$")
+NO_GPU = re.compile(r"^(kernels on cuda): not run: (.*)$")
 NO_REASON = "without a word why"
 
 
@@ -32,7 +34,7 @@ def skips_inside(output):
 
 def tally(cases):
     counts = {"passed": 0, "failed": 0}
-    skips, ran, lacks = [], set(), set()
+    skips, ran, lacks, no_gpu = [], set(), set(), set()
     for case in cases:
         name, status = case.get("name"), case.get("status")
         output = case.findtext("system-out") or ""
@@ -41,6 +43,8 @@ def tally(cases):
             if SETS.match(line):
                 ran.update(SETS.match(line)[1].split())
                 lacks.update(SETS.match(line)[2].split())
+            if NO_GPU.match(line):
+                no_gpu.add(": ".join(NO_GPU.match(line).groups()))
         skipped = case.find("skipped")
         asked = skipped is not None and skipped.get("message", "").startswith("SKIP_RETURN_CODE")
         if status == "disabled" or (status == "notrun" and asked):
@@ -49,7 +53,7 @@ def tally(cases):
             continue
         counts["passed" if status == "run" else "failed"] += 1
         skips += [f"{name}: {test}: {why}" if test else f"{name}: {why}" for test, why in inside]
-    return counts, skips, ran, lacks
+    return counts, skips + sorted(no_gpu), ran, lacks
 
 
 def main():

@@ -14,9 +14,11 @@
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/kernels/patches/patches.h"
+#include "lib/kernels/pool/pool.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/kernels/zero_one/zero_one.h"
+#include "lib/kernels/step_words/step_words.h"
 
 #include <string.h>
 
@@ -138,7 +140,7 @@ static sluice_status adamw(slc_kernel_case *c)
 
 static sluice_status lamb_measure(slc_kernel_case *c)
 {
-    int64_t values[SLC_NORM_BINS] = {0}, updates[SLC_NORM_BINS] = {0};
+    int64_t *values = c->workspace, *updates = values + SLC_NORM_BINS;
     slc_adamw_range range = range_of(c);
     return slc_lamb_measure(&c->stream, &third_step, 1, &range, &(slc_lamb_bins){values, updates});
 }
@@ -146,19 +148,23 @@ static sluice_status lamb_measure(slc_kernel_case *c)
 static sluice_status lamb_apply(slc_kernel_case *c)
 {
     slc_adamw_range range = range_of(c);
-    return slc_lamb_apply(&c->stream, &third_step, 1, &range, &(double){0.5});
+    const double *norms = c->workspace;
+    return slc_lamb_apply_measured(&c->stream, &third_step, 1, &range, &norms, 0, 10);
 }
 
 static sluice_status gradient_norm(slc_kernel_case *c)
 {
-    int64_t bins[SLC_NORM_BINS] = {0};
-    return slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], bins);
+    return slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], c->workspace);
 }
 
 static sluice_status all_finite(slc_kernel_case *c)
 {
-    bool finite = true;
-    return slc_all_finite(&c->stream, c->dtype, c->count, c->array[0], &finite);
+    return slc_all_finite(&c->stream, c->dtype, c->count, c->array[0], c->workspace);
+}
+
+static sluice_status step_words_inspect(slc_kernel_case *c)
+{
+    return slc_step_words_inspect(&c->stream, c->dtype, c->count, c->array[0], true, 0, c->workspace);
 }
 
 static sluice_status reduce_two(slc_kernel_case *c)
@@ -170,7 +176,7 @@ static sluice_status reduce_two(slc_kernel_case *c)
 
 /* ---- First and last layers of models ---- */
 
-enum { CLASSES = 50257, PATCHES = 196, SIDE = 224, PATCH = 16 };
+enum { CLASSES = SLC_KERNEL_CLASSES, PATCHES = SLC_KERNEL_PATCHES, SIDE = 224, PATCH = 16 };
 
 /* Works in place on the result of the previous call; its speed does not depend on the numbers. */
 static sluice_status cross_entropy(slc_kernel_case *c)
@@ -197,7 +203,8 @@ static sluice_status embedding_forward(slc_kernel_case *c)
 static sluice_status embedding_backward(slc_kernel_case *c)
 {
     uint64_t length = sequence_length(c);
-    const slc_embedding_gradients gradients = {.token = c->array[1], .position = c->array[2]};
+    const slc_embedding_gradients gradients = {
+        .token = c->array[1], .position = c->array[2], .token_order = c->token_order};
     return slc_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / length, length, c->channels, c->tokens,
                                   NULL, c->array[0], &gradients, c->workspace);
 }
@@ -206,6 +213,18 @@ static sluice_status patches_unfold(slc_kernel_case *c)
 {
     const slc_patch_shape shape = {c->count / (3 * SIDE * SIDE), 3, SIDE, SIDE, PATCH};
     return slc_patches_unfold(&c->stream, c->dtype, &shape, c->array[0], c->array[3]);
+}
+
+static sluice_status pool_forward(slc_kernel_case *c)
+{
+    return slc_pool_forward(&c->stream, c->dtype, SLC_POOL_MEAN_OF_REST, c->rows / (1 + PATCHES), 1 + PATCHES,
+                            c->channels, c->array[0], c->array[3]);
+}
+
+static sluice_status pool_backward(slc_kernel_case *c)
+{
+    return slc_pool_backward(&c->stream, c->dtype, SLC_POOL_MEAN_OF_REST, c->rows / (1 + PATCHES), 1 + PATCHES,
+                             c->channels, c->array[0], c->array[3]);
 }
 
 static sluice_status patch_embedding_forward(slc_kernel_case *c)
@@ -404,41 +423,48 @@ static sluice_status zero_one_exchanged(slc_kernel_case *c)
 }
 
 const slc_kernel_row slc_kernel_table[] = {
-    {"layer_norm_forward", {8, 4}, NULL, layer_norm},
-    {"layer_norm_backward", {12, 6}, NULL, layer_norm_backward},
-    {"layer_norm_backward_add", {16, 8}, NULL, layer_norm_backward_add},
-    {"gelu_forward", {8, 4}, NULL, gelu_forward},
-    {"gelu_backward", {12, 6}, NULL, gelu_backward},
-    {"gelu_erf_forward", {8, 4}, NULL, gelu_erf_forward},
-    {"gelu_erf_backward", {12, 6}, NULL, gelu_erf_backward},
-    {"dropout", {8, 4}, NULL, dropout},
-    {"residual_forward", {12, 6}, NULL, residual_forward}, /* bias + dropout + residual; no mask is stored */
-    {"residual_scale_forward", {12, 6}, NULL, residual_scale_forward},
-    {"residual_scale_backward", {12, 6}, NULL, residual_scale_backward},
-    {"bias_backward", {4, 2}, NULL, bias_backward},
-    {"convert_to", {6, 6}, NULL, convert},
-    {"adamw", {28, 28}, optimizer_prepare, adamw},
-    {"lamb_measure", {16, 14}, optimizer_prepare, lamb_measure},
-    {"lamb_apply", {28, 28}, optimizer_prepare, lamb_apply},
-    {"gradient_norm", {4, 2}, NULL, gradient_norm},
-    {"all_finite", {4, 2}, NULL, all_finite},
-    {"reduce_two", {12, 6}, NULL, reduce_two},
-    {"cross_entropy", {8, 6}, NULL, cross_entropy},
+    {"layer_norm_forward", {8, 4}, NULL, layer_norm, SLC_GPU_TOKENS},
+    {"layer_norm_backward", {12, 6}, NULL, layer_norm_backward, SLC_GPU_TOKENS},
+    {"layer_norm_backward_add", {16, 8}, NULL, layer_norm_backward_add, SLC_GPU_TOKENS},
+    {"gelu_forward", {8, 4}, NULL, gelu_forward, SLC_GPU_WIDE},
+    {"gelu_backward", {12, 6}, NULL, gelu_backward, SLC_GPU_WIDE},
+    {"gelu_erf_forward", {8, 4}, NULL, gelu_erf_forward, SLC_GPU_WIDE},
+    {"gelu_erf_backward", {12, 6}, NULL, gelu_erf_backward, SLC_GPU_WIDE},
+    {"dropout", {8, 4}, NULL, dropout, SLC_GPU_WIDE},
+    {"residual_forward",
+     {12, 6},
+     NULL,
+     residual_forward,
+     SLC_GPU_TOKENS}, /* bias + dropout + residual; no mask is stored */
+    {"residual_scale_forward", {12, 6}, NULL, residual_scale_forward, SLC_GPU_TOKENS},
+    {"residual_scale_backward", {12, 6}, NULL, residual_scale_backward, SLC_GPU_TOKENS},
+    {"bias_backward", {4, 2}, NULL, bias_backward, SLC_GPU_WIDE},
+    {"convert_to", {6, 6}, NULL, convert, SLC_GPU_PARAMETERS},
+    {"adamw", {28, 28}, optimizer_prepare, adamw, SLC_GPU_PARAMETERS},
+    {"lamb_measure", {16, 14}, optimizer_prepare, lamb_measure, SLC_GPU_PARAMETERS},
+    {"lamb_apply", {28, 28}, optimizer_prepare, lamb_apply, SLC_GPU_PARAMETERS},
+    {"gradient_norm", {4, 2}, NULL, gradient_norm, SLC_GPU_PARAMETERS},
+    {"all_finite", {4, 2}, NULL, all_finite, SLC_GPU_PARAMETERS},
+    {"step_words_inspect", {4, 2}, NULL, step_words_inspect, SLC_GPU_PARAMETERS},
+    {"reduce_two", {12, 6}, NULL, reduce_two, SLC_GPU_PARAMETERS},
+    {"cross_entropy", {8, 6}, NULL, cross_entropy, SLC_GPU_LOGITS},
     /* Positions stay in the cache. Backward reads dout once and, of the table, only the rows that the tokens name: a
      * sixth. */
-    {"embedding_forward", {8, 4}, NULL, embedding_forward},
-    {"embedding_backward", {5.3, 2.65}, NULL, embedding_backward},
-    {"patches_unfold", {8, 6}, NULL, patches_unfold},
-    {"patch_embedding_forward", {8, 4}, NULL, patch_embedding_forward},
-    {"patch_embedding_backward", {8, 4}, NULL, patch_embedding_backward},
-    {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker},
-    {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server},
-    {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply},
-    {"frozen_lamb_receive", {24.125, 24.125}, prepare_exchange, frozen_lamb_receive},
-    {"frozen_lamb_move", {16, 16}, prepare_exchange, frozen_lamb_move},
-    {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress},
-    {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient},
-    {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local},
-    {"zero_one_exchanged", {16.125, 16.125}, prepare_exchange, zero_one_exchanged},
+    {"embedding_forward", {8, 4}, NULL, embedding_forward, SLC_GPU_TOKENS},
+    {"embedding_backward", {5.3, 2.65}, NULL, embedding_backward, SLC_GPU_TOKENS},
+    {"patches_unfold", {8, 6}, NULL, patches_unfold, SLC_GPU_IMAGES},
+    {"pool_forward", {4, 2}, NULL, pool_forward, SLC_GPU_PATCHES},
+    {"pool_backward", {4, 2}, NULL, pool_backward, SLC_GPU_PATCHES},
+    {"patch_embedding_forward", {8, 4}, NULL, patch_embedding_forward, SLC_GPU_PATCHES},
+    {"patch_embedding_backward", {8, 4}, NULL, patch_embedding_backward, SLC_GPU_PATCHES},
+    {"compress_worker", {16.125, 12.125}, prepare_exchange, compress_worker, SLC_GPU_NONE},
+    {"compress_server", {8.375, 8.375}, prepare_exchange, compress_server, SLC_GPU_NONE},
+    {"compress_apply", {16.125, 14.125}, prepare_exchange, compress_apply, SLC_GPU_NONE},
+    {"frozen_lamb_receive", {24.125, 24.125}, prepare_exchange, frozen_lamb_receive, SLC_GPU_NONE},
+    {"frozen_lamb_move", {16, 16}, prepare_exchange, frozen_lamb_move, SLC_GPU_NONE},
+    {"zero_one_compress", {24.125, 22.125}, prepare_exchange, zero_one_compress, SLC_GPU_NONE},
+    {"zero_one_gradient", {20.125, 20.125}, prepare_exchange, zero_one_gradient, SLC_GPU_NONE},
+    {"zero_one_local", {32, 30}, prepare_exchange, zero_one_local, SLC_GPU_NONE},
+    {"zero_one_exchanged", {16.125, 16.125}, prepare_exchange, zero_one_exchanged, SLC_GPU_NONE},
 };
 const uint32_t slc_kernel_table_rows = sizeof slc_kernel_table / sizeof *slc_kernel_table;

@@ -1,7 +1,8 @@
 /* `sluice-lab kernels`: how near the kernels whose pace memory sets come to a copy; each is measured in turn with
- * it. */
+ * it. With --device cuda see gpu_kernels.h. */
 #include "bench/cli/command.h"
 #include "bench/lab/kernels/copy_pace.h"
+#include "bench/lab/kernels/gpu_kernels.h"
 #include "bench/lab/kernels/kernel_table.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/number.h"
@@ -17,13 +18,14 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
-enum { KEY_OP = 256, KEY_DTYPE, KEY_SIZE, KEY_CHANNELS, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
+enum { KEY_OP = 256, KEY_DTYPE, KEY_SIZE, KEY_CHANNELS, KEY_ROUNDS, KEY_THREADS, KEY_JSON, KEY_DEVICE, KEY_SMALL };
 static const uint64_t copy_bytes = 256 << 20;
 
 typedef struct {
     const char *op, *dtype, *json;
     uint64_t bytes, channels;
     uint32_t rounds, threads;
+    bool cuda, small, host_sizes; /* host_sizes: an option was given that is for the host alone */
 } kernels_options;
 
 static const struct argp_option option_rows[] = {
@@ -33,6 +35,8 @@ static const struct argp_option option_rows[] = {
     {"channels", KEY_CHANNELS, "N", 0, "Elements of a row (default 768)", 0},
     {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the copy and the kernel once (default 9)", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads of a kernel; the copy has one (default 1)", 0},
+    {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default cpu)", 0},
+    {"small", KEY_SMALL, NULL, 0, "On cuda: sizes that an emulated GPU can afford", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
     {0},
 };
@@ -43,104 +47,79 @@ static const char doc[] =
     "kernel and of the copy (what it reads and what it writes), medians over the rounds; of copy: the median ratio; "
     "best: the ratio of the fastest call to the fastest copy. With one thread, times are of the thread, not of the "
     "clock on the wall.\n"
+    "With --device cuda, sizes are those of GPT-2 124M's training and ViT's images, attention and products are "
+    "measured "
+    "too, times come from the GPU's events, the copy is from its memory to its memory, and further columns are a "
+    "thread's registers and local memory, a block's shared memory, and the share of a multiprocessor's threads that "
+    "it holds at once; '-' is not known.\n"
     "  sluice-lab kernels --op gelu_forward --dtype bf16\n"
-    "  sluice-lab kernels --size 128MiB --json kernels.json";
+    "  sluice-lab kernels --size 128MiB --json kernels.json\n"
+    "  sluice-lab kernels --device cuda --json gpu.json";
 
 /* ---- Options ---- */
 
-static bool known(const char *op)
+static bool known(const kernels_options *o)
 {
+    const char *op = o->op;
+    if (o->cuda) return slc_gpu_kernels_know(op);
     for (uint32_t i = 0; i < slc_kernel_table_rows; i++)
         if (!strcmp(op, slc_kernel_table[i].name)) return true;
     return false;
 }
 
-static void refuse_op(const char *op, struct argp_state *state)
+static void refuse_op(const kernels_options *o, struct argp_state *state)
 {
     char names[1024] = "";
     for (uint32_t i = 0; i < slc_kernel_table_rows; i++) {
         size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", slc_kernel_table[i].name);
+        if (!o->cuda || slc_kernel_table[i].gpu)
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", slc_kernel_table[i].name);
     }
-    argp_error(state, "--op %s: use one of %s", op, names);
+    argp_error(state, "--op %s: use one of %s%s%s", o->op, names, o->cuda ? ", " : "",
+               o->cuda ? slc_gpu_kernels_others() : "");
+}
+
+/* What only all options together show. */
+static void check_options(const kernels_options *o, struct argp_state *state)
+{
+    if (o->cuda && o->host_sizes) argp_error(state, "--size, --channels and --threads are not for --device cuda");
+    if (!o->cuda && o->small) argp_error(state, "--small is for --device cuda; give --size on the host");
+    if (o->op && !known(o)) refuse_op(o, state);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     kernels_options *o = state->input;
     switch (key) {
-    case KEY_OP:
-        o->op = text;
-        if (!known(text)) refuse_op(text, state);
-        return 0;
+    case KEY_OP: o->op = text; return 0;
     case KEY_DTYPE:
         o->dtype = text;
         if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--dtype %s: use fp32 or bf16", text);
         return 0;
+    case KEY_DEVICE:
+        o->cuda = !strcmp(text, "cuda");
+        if (!o->cuda && strcmp(text, "cpu")) argp_error(state, "--device %s: use cpu or cuda", text);
+        return 0;
+    case KEY_SMALL: o->small = true; return 0;
     case KEY_SIZE:
+        o->host_sizes = true;
         if (slc_parse_bytes(text, &o->bytes) || o->bytes < 4096 || o->bytes > UINT64_C(1) << 34)
             argp_error(state, "--size: \"%s\" is no size from 4 KiB to 16 GiB", text);
         return 0;
-    case KEY_CHANNELS: o->channels = slc_whole_number(text, 1, 1 << 20, state, "--channels"); return 0;
+    case KEY_CHANNELS:
+        o->host_sizes = true;
+        o->channels = slc_whole_number(text, 1, 1 << 20, state, "--channels");
+        return 0;
     case KEY_ROUNDS: o->rounds = (uint32_t)slc_whole_number(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
-    case KEY_THREADS: o->threads = (uint32_t)slc_whole_number(text, 1, 4096, state, "--threads"); return 0;
+    case KEY_THREADS:
+        o->host_sizes = true;
+        o->threads = (uint32_t)slc_whole_number(text, 1, 4096, state, "--threads");
+        return 0;
     case KEY_JSON: o->json = text; return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
+    case ARGP_KEY_END: check_options(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
-}
-
-/* ---- The arrays of a case, in one segment of the same kind as the arena ---- */
-
-static void *take(char **at, uint64_t bytes)
-{
-    char *place = *at;
-    *at += (bytes + 4095) / 4096 * 4096;
-    return place;
-}
-
-/* The bytes of all arrays, with the rounding of `take`. */
-static uint64_t case_bytes(const slc_kernel_case *c)
-{
-    uint64_t array = c->count * sizeof(float) + 4096, vector = c->channels * sizeof(float) + 4096;
-    return SLC_KERNEL_ARRAYS * array + SLC_KERNEL_VECTORS * vector + 3 * (c->rows * 4 + 4096) + WORKSPACE;
-}
-
-static void lay_out(slc_kernel_case *c, char *at)
-{
-    for (int i = 0; i < SLC_KERNEL_ARRAYS; i++) c->array[i] = take(&at, c->count * sizeof(float));
-    for (int i = 0; i < SLC_KERNEL_VECTORS; i++) c->vector[i] = take(&at, c->channels * sizeof(float));
-    for (int i = 0; i < 2; i++) c->statistic[i] = take(&at, c->rows * sizeof(float));
-    c->tokens = take(&at, c->rows * sizeof *c->tokens);
-    c->workspace = take(&at, WORKSPACE);
-    c->workspace_bytes = WORKSPACE;
-}
-
-static void fill_numbers(sluice_dtype dtype, uint64_t count, void *x, uint32_t seed)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator; good enough for a speed */
-        float value = (float)(int32_t)seed * 0x1p-31f;
-        if (dtype == SLUICE_BF16)
-            ((uint16_t *)x)[i] = sluice_bf16_from_float(value);
-        else
-            ((float *)x)[i] = value;
-    }
-}
-
-static void fill(slc_kernel_case *c)
-{
-    /* The upper half of a bf16 array is filled too, because some kernels read the array as fp32. */
-    for (uint32_t i = 0; i < SLC_KERNEL_ARRAYS; i++) {
-        fill_numbers(c->dtype, c->count, c->array[i], i + 1);
-        if (c->dtype == SLUICE_BF16) memcpy((uint16_t *)c->array[i] + c->count, c->array[i], c->count * 2);
-    }
-    for (uint32_t i = 0; i < SLC_KERNEL_VECTORS; i++) fill_numbers(c->dtype, c->channels, c->vector[i], i + 9);
-    for (uint64_t row = 0; row < c->rows; row++) {
-        c->statistic[0][row] = 0.25f, c->statistic[1][row] = 1.5f;
-        c->tokens[row] = (int32_t)(row * row * 7 % c->rows);
-    }
-    memset(c->workspace, 0, c->workspace_bytes);
 }
 
 /* ---- Measuring ---- */
@@ -163,7 +142,7 @@ static sluice_status measure(const slc_kernel_row *row, slc_kernel_case *c, slc_
 {
     double time[MOST_ROUNDS], copy_time[MOST_ROUNDS], ratio[MOST_ROUNDS];
     const double bytes = row->bytes[c->dtype] * (double)c->count, copied = 2 * (double)copy->bytes;
-    fill(c);
+    slc_kernel_case_fill(c);
     sluice_status status = row->prepare ? row->prepare(c) : SLUICE_OK;
     if (!status) status = call_once(row, c, copy, &time[0]); /* warm-up */
     for (uint32_t i = 0; !status && i < rounds; i++) {
@@ -200,13 +179,17 @@ static sluice_status measure_type(slc_device *device, const kernels_options *o, 
 {
     uint64_t row_count = o->bytes / sluice_dtype_bytes(dtype) / o->channels;
     if (!row_count) return slc_error(SLUICE_ERR_ARGUMENT, "--size: not one row of %" PRIu64 " channels", o->channels);
-    slc_kernel_case c = {.dtype = dtype, .rows = row_count, .channels = o->channels, .count = row_count * o->channels};
+    slc_kernel_case c = {.dtype = dtype,
+                         .rows = row_count,
+                         .channels = o->channels,
+                         .count = row_count * o->channels,
+                         .workspace_bytes = WORKSPACE};
     slc_segment segment;
     sluice_status status = slc_stream_create(device, o->threads, &c.stream);
     if (status) return status;
-    status = slc_segment_create(device, case_bytes(&c), &segment);
+    status = slc_segment_create(device, slc_kernel_case_bytes(&c), &segment);
     if (status) goto destroy_stream;
-    lay_out(&c, segment.base);
+    slc_kernel_case_lay_out(&c, segment.base);
     for (uint32_t i = 0; !status && i < slc_kernel_table_rows; i++) {
         const slc_kernel_row *row = &slc_kernel_table[i];
         paces p;
@@ -269,13 +252,50 @@ static sluice_status measure_and_write(const kernels_options *o)
     return status;
 }
 
+/* ---- On a GPU ---- */
+
+static json_t *gpu_results(const slc_gpu_bench *bench)
+{
+    slc_device_facts facts;
+    if (slc_device_get_facts(bench->device, &facts)) facts = (slc_device_facts){0}; /* after a kernel that failed */
+    return json_pack("{s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:O}", "device", slc_device_describe("cuda"), "gpu",
+                     facts.name, "small", (int)bench->small, "copy_bytes", (json_int_t)bench->from.bytes, "rounds",
+                     (int)bench->rounds, "measured", (int)bench->measured, "failed", (int)bench->failed, "rows",
+                     bench->rows);
+}
+
+/* The rows that could be measured are written even if others failed. */
+static sluice_status measure_on_gpu(const kernels_options *o)
+{
+    slc_gpu_bench bench = {
+        .op = o->op, .dtype = o->dtype, .rounds = o->rounds, .small = o->small, .rows = json_array()};
+    slc_result_file file = {0};
+    bench.table = slc_is_standard_output(o->json) ? stderr : stdout;
+    sluice_status status = bench.rows ? slc_result_file_open(o->json, &file) : slc_error(SLUICE_ERR_MEMORY, "rows");
+    if (!status) status = slc_gpu_bench_open(&bench);
+    if (!status) status = slc_gpu_kernels_measure(&bench);
+    if (!status && file.file) {
+        json_t *all = gpu_results(&bench);
+        if (all) slc_result_file_put_json(&file, all);
+        status = all ? slc_result_file_commit(&file) : slc_error(SLUICE_ERR_MEMORY, "rows");
+        json_decref(all);
+    }
+    if (!status && bench.failed)
+        status = slc_error(SLUICE_ERR_SYSTEM, "%u of %u rows failed; the table says why", bench.failed,
+                           bench.failed + bench.measured);
+    slc_gpu_bench_close(&bench);
+    slc_result_file_abandon(&file);
+    json_decref(bench.rows);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
     kernels_options o = {.bytes = 64 << 20, .channels = 768, .rounds = 9, .threads = 1};
     argp_err_exit_status = EXIT_USAGE;
     if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
-    sluice_status status = measure_and_write(&o);
+    sluice_status status = o.cuda ? measure_on_gpu(&o) : measure_and_write(&o);
     if (status) fprintf(stderr, "sluice-lab kernels: %s: %s\n", sluice_status_name(status), sluice_last_error());
     return status ? EXIT_FAILED : 0;
 }

@@ -8,7 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/engine.h"
-#include "lib/engine/step/recording.h"
+#include "lib/engine/measure/recording.h"
 #include "lib/plan/profile.h"
 #include "sched/planner.h"
 

@@ -4,7 +4,7 @@
 #ifndef SLC_ENGINE_MARKS_H
 #define SLC_ENGINE_MARKS_H
 
-#include "lib/engine/step/recording.h"
+#include "lib/engine/measure/recording.h"
 
 #include <sluice/runtime.h>
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/engine/step/recording.h"
+#include "lib/engine/measure/recording.h"
 
 #include <stdlib.h>
 

@@ -22,7 +22,8 @@
     X(cudaErrorInvalidResourceHandle, 400)                                                                             \
     X(cudaErrorNotReady, 600)                                                                                          \
     X(cudaErrorIllegalAddress, 700)                                                                                    \
-    X(cudaErrorLaunchFailure, 719)
+    X(cudaErrorLaunchFailure, 719)                                                                                     \
+    X(cudaErrorNotSupported, 801)
 
 #define EMULATED_CUDA_COPIES(X)                                                                                        \
     X(cudaMemcpyHostToHost, 0)                                                                                         \
@@ -50,12 +51,17 @@ enum { EMULATED_CUDA_CONSTANTS(EMULATED_CUDA_ENUMERATOR) };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 
-/* Those members of the toolkit's struct that we read. */
+/* Those members of the toolkit's structs that we read. */
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
     int major, minor;
     int multiProcessorCount;
+    int maxThreadsPerMultiProcessor;
+};
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes, localSizeBytes;
+    int numRegs;
 };
 #endif
 
@@ -88,6 +94,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
+/* These two tell what nvcc made of a kernel; in emulation they return cudaErrorNotSupported. */
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads, size_t shared);
 
 #if defined(__cplusplus)
 }

@@ -83,7 +83,7 @@ static inline void gpu_clear_flag(bool *flag)
     __atomic_store_n(flag, false, __ATOMIC_RELAXED);
 }
 
-#define GPU_START(kernel, grid, threads, shared, stream, ...)                                                          \
+#define GPU_QUEUE(kernel, grid, threads, shared, stream, ...)                                                          \
     emulated_launch(#kernel, kernel, grid, threads, shared, stream, __VA_ARGS__)
 #define SLC_SHARED(type, name) type &name = *(type *)emulated_where.shared
 

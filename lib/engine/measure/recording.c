@@ -1,5 +1,5 @@
 /* Rings of records. */
-#include "lib/engine/step/recording.h"
+#include "lib/engine/measure/recording.h"
 
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"

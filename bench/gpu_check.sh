@@ -1,0 +1,344 @@
+#!/usr/bin/env bash
+# Runs on a machine with a GPU, in less than 8 minutes: the kernel tests, compute-sanitizer on a few of them, the times
+# of every kernel, some steps of GPT-2. Each part has a limit of its own, so that one that hangs costs only itself.
+# Prints a table and writes one JSON file. docs/gpu.md says how to read them.
+#
+# gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]
+#
+# BUILD is a folder that is built already. Without it, the programs are taken from the pack of gpu_pack.sh: where this
+# script lies inside it, or from sluice-gpu.tar.xz beside it or in the current folder; without a pack, from build/gpu,
+# which is built first, with what is there. --small: sizes that an emulated GPU can afford. --tests: only those whose
+# name matches; --limit: the seconds that each may take (120). Exit code 1: a part failed.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+begin=$(date +%s) most_s=470
+small='' json=gpu-check.json build='' pattern=. test_s=120
+usage() {
+    echo "usage: gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]" >&2
+    exit 2
+}
+while [ $# -gt 0 ]; do
+    case $1 in
+    --small) small=yes ;;
+    --tests)
+        [ $# -gt 1 ] || usage
+        pattern=$2
+        shift
+        ;;
+    --limit)
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage
+        test_s=$2
+        shift
+        ;;
+    --json)
+        [ $# -gt 1 ] || usage
+        json=$2
+        shift
+        ;;
+    -*) usage ;;
+    *) build=$1 ;;
+    esac
+    shift
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/log"
+
+# ---- Parts: each has a row ----
+
+rows=() failed=0
+json_text() { # on standard input, into a string of JSON
+    tr -d '\000-\010\013-\037' | tr '\t\n' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g; s/ *$//; s/.*/"&"/'
+}
+row() { # PART RESULT SECONDS NOTE
+    local note=$4
+    [ "$2" != FAILED ] || failed=$((failed + 1))
+    [ ${#note} -le 300 ] || note="${note:0:297}..."
+    printf '%-34s %-8s %6s  %s\n' "$1" "$2" "$3" "$note"
+    rows+=("$(printf '{"part": %s, "result": %s, "seconds": %s, "note": %s}' "$(json_text <<<"$1")" \
+        "$(json_text <<<"$2")" "$3" "$(json_text <<<"$note")")")
+}
+limit() { # SECONDS: no more than are left of all
+    local left=$((begin + most_s - $(date +%s)))
+    if [ "$1" -lt $left ]; then left=$1; fi
+    echo $((left > 1 ? left : 1))
+}
+since() { # a time of `now`
+    awk -v from="$1" -v to="$(now)" 'BEGIN {printf "%.1f", to - from}'
+}
+now() {
+    date +%s.%N
+}
+# NAME SECONDS COMMAND...: its output goes to $work/log/NAME, its seconds to NAME.s, its exit code (124: the limit) is
+# that of the call
+attempt() {
+    local name=$1 seconds=$2 code=0 from
+    shift 2
+    from=$(now)
+    timeout -k 5 "$seconds" "$@" >"$work/log/$name" 2>&1 </dev/null || code=$?
+    since "$from" >"$work/log/$name.s"
+    if [ $code = 137 ]; then code=124; fi
+    if [ $code = 124 ]; then echo "it did not end in $seconds s" >>"$work/log/$name"; fi
+    return $code
+}
+seconds_of() {
+    cat "$work/log/$1.s"
+}
+error_line() { # NAME: the line of a log that says best why the command failed
+    grep -aE 'rror|FAILED|did not end|SLUICE_ERR|refused|cannot|not found|no GPU' "$work/log/$1" | tail -n 1 | grep . ||
+        tail -n 1 "$work/log/$1"
+}
+
+# ---- Where the programs are ----
+
+# Both set sluice, lab, data, the list of tests, and $start, which starts a program with its libraries.
+start=$work/start
+start_with() { # WORD...: what stands before the program
+    printf '#!/usr/bin/env bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$start"
+    chmod +x "$start"
+}
+pack_at() { # FOLDER
+    programs="pack of $(cat "$1/built-from")"
+    sluice=$1/bin/sluice lab=$1/bin/sluice-lab data=$1/data
+    tests=("$1"/tests/*_test)
+    start_with "$1/run"
+}
+build_at() { # FOLDER
+    programs="build $1"
+    sluice=$1/bench/sluice lab=$1/bench/sluice-lab data=$work/data
+    tests=("$1"/lib/kernels/kernels_*_test "$1"/lib/device/device_*_test)
+    start_with env "SLUICE_TRANSPORT_PATH=$1/plugins/transport"
+    mkdir "$data"
+    cat "$here"/../docs/*.md >"$data/text.txt"
+}
+build_here() {
+    local jobs
+    jobs=$(nproc)
+    cd "$here/.." && cmake --preset release -B build/gpu -DSLUICE_CUDA=ON &&
+        cmake --build build/gpu --target sluice_command sluice_lab plugins/transport/all lib/kernels/all \
+            lib/device/all -- -j "$jobs" --quiet
+}
+
+tests=() programs=''
+if [ -n "$build" ]; then
+    build_at "$(cd "$build" && pwd)" || exit 2
+elif [ -x "$here/bin/sluice" ]; then
+    pack_at "$here"
+else
+    for file in "$here/sluice-gpu.tar.xz" "$PWD/sluice-gpu.tar.xz"; do
+        [ -z "$programs" ] && [ -e "$file" ] || continue
+        if attempt unpack 60 tar -C "$work" -xJf "$file"; then
+            pack_at "$work/sluice-gpu"
+            row "unpack ${file##*/}" ok "$(seconds_of unpack)" "$programs"
+        else
+            row "unpack ${file##*/}" FAILED "$(seconds_of unpack)" "$(error_line unpack)"
+        fi
+    done
+    if [ -z "$programs" ] && [ -e "$here/../CMakeLists.txt" ]; then
+        export -f build_here
+        export here
+        if attempt build 300 bash -c build_here; then
+            build_at "$(cd "$here/.." && pwd)/build/gpu"
+            row build ok "$(seconds_of build)" "$programs"
+        else
+            row build FAILED "$(seconds_of build)" "$(error_line build)"
+        fi
+    fi
+fi
+
+# ---- The machine ----
+
+device='' driver='' cublaslt=''
+find_driver() {
+    nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | grep . && return
+    sed -n 's/^NVRM version:.*Module *\([0-9.]*\).*/\1/p' /proc/driver/nvidia/version 2>/dev/null | grep . ||
+        echo 'not known'
+}
+look_at_machine() {
+    driver=$(find_driver)
+    attempt info "$(limit 30)" "$start" "$sluice" info
+    device=$(sed -n 's/^gpu *//p' "$work/log/info")
+    case $device in
+    'device: '*) row GPU ok "$(seconds_of info)" "$device; driver: $driver" ;;
+    '') row GPU FAILED "$(seconds_of info)" "$(error_line info)" ;;
+    *) row GPU FAILED "$(seconds_of info)" "$device" ;;
+    esac
+}
+
+# The folders in which PyTorch, or the toolkit, keeps cublasLt.
+library_folders() {
+    local site
+    echo "${SLUICE_CUDA_LIBRARIES:-}"
+    for python in python3 python; do
+        command -v $python >/dev/null || continue
+        timeout 20 $python -c 'import site, sys
+print("\n".join(dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *sys.path])))' 2>/dev/null |
+            while read -r site; do
+                [ -z "$site" ] || printf '%s\n' "$site"/nvidia/cu13/lib "$site"/nvidia/cublas/lib "$site"/torch/lib
+            done
+    done
+    printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib
+}
+find_cublaslt() {
+    local from folder name
+    from=$(now)
+    if [[ $device == 'device: cuda (emulated)'* ]]; then
+        cublaslt='emulated'
+    elif /sbin/ldconfig -p 2>/dev/null | grep -qE 'libcublasLt\.so\.1[23]'; then
+        cublaslt=$(/sbin/ldconfig -p | awk '/libcublasLt\.so\.1[23]/ {print $NF; exit}')
+    else
+        while read -r folder; do
+            for name in libcublasLt.so.13 libcublasLt.so.12; do
+                [ -n "$folder" ] && [ -z "$cublaslt" ] && [ -e "$folder/$name" ] || continue
+                cublaslt=$folder/$name
+                export SLUICE_CUDA_LIBRARIES=$folder
+            done
+        done < <(library_folders)
+    fi
+    if [ -n "$cublaslt" ]; then
+        row cublasLt ok "$(since "$from")" "$cublaslt"
+    else
+        row cublasLt FAILED "$(since "$from")" 'not in the path of the loader, nor in PyTorch or /usr/local/cuda'
+    fi
+}
+
+# ---- Tests ----
+
+# A test passes on the host too: one that wants the GPU and did not get it has failed here.
+report_test() { # NAME CODE
+    local ran
+    ran=$(sed -n 's/^kernels on cuda[^:]*: //p' "$work/log/$1" | head -n 1)
+    if [ "$2" != 0 ]; then
+        row "$1" FAILED "$(seconds_of "$1")" "$(error_line "$1")"
+    elif [ -n "$ran" ] && [ "$ran" != run ]; then
+        row "$1" FAILED "$(seconds_of "$1")" "on the host alone: $ran"
+    else
+        row "$1" ok "$(seconds_of "$1")" "${ran:+on the host and on the GPU}"
+    fi
+}
+one_test() { # PROGRAM SECONDS, in a shell of its own
+    local name=${1##*/} code=0
+    attempt "$name" "$2" "$start" "$1" || code=$?
+    echo $code >"$work/log/$name.code"
+}
+run_tests() {
+    local test name matching=() jobs=$((($(nproc) + 1) / 2)) seconds
+    seconds=$(limit "$test_s")
+    export -f attempt since now one_test
+    export work start OMP_WAIT_POLICY=passive
+    for test in "${tests[@]}"; do
+        if [[ ${test##*/} =~ $pattern ]]; then matching+=("$test"); fi
+    done
+    if [ ${#matching[@]} = 0 ]; then
+        row 'kernel tests' FAILED 0 "none of ${#tests[@]} matches $pattern"
+        return
+    fi
+    printf '%s\0' "${matching[@]}" | timeout -k 5 "$(limit 150)" xargs -0 -n 1 -P "$jobs" bash -c \
+        'one_test "$1" "$0"' "$seconds"
+    for test in "${matching[@]}"; do
+        name=${test##*/}
+        if [ -e "$work/log/$name.code" ]; then
+            report_test "$name" "$(cat "$work/log/$name.code")"
+        else
+            row "$name" FAILED 0 'no time was left for it'
+        fi
+    done
+}
+
+# ---- compute-sanitizer ----
+
+# Its exit code is 9 where it has found something, and another one where it could not run.
+sanitize() { # TOOL TEST
+    local tool=$1 test=$2 name=$1-${2##*/} code=0
+    attempt "$name" "$(limit 30)" "$start" compute-sanitizer --tool "$tool" --error-exitcode 9 "$test" || code=$?
+    if grep -qaE 'ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards' "$work/log/$name" && [ $code = 0 ]; then
+        row "$tool ${test##*/}" ok "$(seconds_of "$name")" ''
+    elif [ $code = 9 ]; then
+        row "$tool ${test##*/}" FAILED "$(seconds_of "$name")" "$(grep -a '^=========' "$work/log/$name" | grep -aiE \
+            'error|hazard|invalid|uninit|diverg|barrier' | head -n 1)"
+    elif [ $code = 124 ]; then
+        row "$tool ${test##*/}" 'not run' "$(seconds_of "$name")" "$(tail -n 1 "$work/log/$name")"
+    else
+        row "$tool ${test##*/}" 'not run' "$(seconds_of "$name")" "$(error_line "$name")"
+    fi
+}
+run_sanitizers() {
+    local tool test why=
+    if [[ $device == 'device: cuda (emulated)'* ]]; then
+        why='the GPU is emulated'
+    elif ! command -v compute-sanitizer >/dev/null; then
+        if [ -x /usr/local/cuda/bin/compute-sanitizer ]; then
+            PATH=$PATH:/usr/local/cuda/bin
+        else
+            why='compute-sanitizer is not installed'
+        fi
+    fi
+    for tool in memcheck racecheck initcheck synccheck; do
+        for test in "${tests[@]}"; do
+            case ${test##*/} in kernels_layer_norm_test | kernels_cross_entropy_test) ;; *) continue ;; esac
+            if [ -n "$why" ]; then row "$tool ${test##*/}" 'not run' 0 "$why"; else sanitize "$tool" "$test"; fi
+        done
+    done
+}
+
+# ---- Kernels' times, and training ----
+
+below_half() { # of the copy: name, type and share of each, from the JSON
+    sed -nE 's/^ *"(op|type|of_copy)": "?([^",]*)"?,*$/\1 \2/p' |
+        awk '$1 == "op" {op = $2} $1 == "type" {type = $2} $1 == "of_copy" && $2 < 0.5 {printf "%s %s %.3f\n", op, type, $2}'
+}
+measure_kernels() {
+    if attempt kernels "$(limit 110)" "$start" "$lab" kernels --device cuda ${small:+--small --rounds 3} \
+        --json "$work/kernels.json"; then
+        below_half <"$work/kernels.json" >"$work/below"
+        row 'kernels, times' ok "$(seconds_of kernels)" "$(sed -n 's/^  "measured": \([0-9]*\),*/\1/p' \
+            "$work/kernels.json") rows, $(wc -l <"$work/below") below half of the copy; the table is below"
+    else
+        row 'kernels, times' FAILED "$(seconds_of kernels)" "$(error_line kernels)"
+    fi
+}
+train() {
+    local options=(--size small --precision bf16 --batch 8 --context 1024 --steps 20) name='GPT-2 124M, 20 steps'
+    if [ -n "$small" ]; then
+        options=(--size nano --batch 2 --context 32 --steps 3) name='GPT-2 nano, 3 steps'
+    fi
+    if attempt train "$(limit 100)" "$start" "$sluice" train --model gpt2 "${options[@]}" --device cuda \
+        --data "$data/text.txt" --eval-batches 0 --json "$work/train.json"; then
+        row "$name" ok "$(seconds_of train)" "$(sed -nE \
+            's/^ *"(step_s|tokens_per_s|final_loss|peak_bytes)": ([^,]*),*$/\1 \2/p' "$work/train.json" |
+            paste -sd';' | sed 's/;/; /g')"
+    else
+        row "$name" FAILED "$(seconds_of train)" "$(error_line train)"
+    fi
+}
+
+if [ -n "$programs" ]; then
+    look_at_machine
+    find_cublaslt
+    measure_kernels
+    train
+    run_tests
+    run_sanitizers
+    if [ -s "$work/log/kernels" ]; then
+        echo
+        cat "$work/log/kernels"
+        [ ! -s "$work/below" ] || printf 'below half of the copy: %s\n' "$(paste -sd, "$work/below" | sed 's/,/, /g')"
+    fi
+else
+    row programs FAILED 0 'no BUILD, no pack and no source tree that builds here'
+fi
+
+content() { # FILE: what it holds, or null
+    if [ -s "$1" ]; then cat "$1"; else echo null; fi
+}
+{
+    printf '{"date": %s,\n"device": %s,\n"driver": %s,\n"cublaslt": %s,\n"programs": %s,\n' \
+        "$(date -u +%Y-%m-%dT%H:%M:%SZ | json_text)" "$(json_text <<<"$device")" "$(json_text <<<"$driver")" \
+        "$(json_text <<<"$cublaslt")" "$(json_text <<<"$programs")"
+    printf '"seconds": %s,\n"failed": %s,\n"parts": [\n' $(($(date +%s) - begin)) $failed
+    printf '%s\n' "${rows[@]}" | sed '$!s/$/,/'
+    printf '],\n"kernels": %s,\n"train": %s}\n' "$(content "$work/kernels.json")" "$(content "$work/train.json")"
+} >"$work/check.json"
+cp "$work/check.json" "$json" || failed=1
+printf '\n%d parts, %d failed, %d s; %s\n' ${#rows[@]} $failed $(($(date +%s) - begin)) "$json"
+[ $failed = 0 ]

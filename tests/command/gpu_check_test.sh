@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# bench/gpu_pack.sh and bench/gpu_check.sh keep their promises against the emulated GPU: the pack is small and complete,
+# what is unpacked runs, the table and the JSON say the same, and a part that fails or hangs costs itself alone.
+. "$(dirname "$0")/../support/command_check.sh"
+source=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(cd "${sluice%/*}/.." && pwd)
+unset SLUICE_TRANSPORT_PATH # the pack has its own
+
+case $("$sluice" info | sed -n 's/^gpu *//p') in
+*'this build has no device cuda'*)
+    skip 'bench/gpu_pack.sh: this build has no device cuda'
+    exit 77
+    ;;
+'device: cuda (emulated); '*) emulated=yes ;;
+*) emulated=no ;;
+esac
+
+part() { # NAME: its result in the table
+    sed -n "s/^$1  *\(ok\|FAILED\|not run\)  *[0-9.]* .*/\1/p" "$work/out"
+}
+check_gpu() { # OPTION...: runs the script of the pack
+    (cd "$work/elsewhere" && timeout 240 ./gpu_check.sh --small --json check.json "$@") >"$work/out" 2>"$work/err"
+    code=$?
+}
+
+mkdir "$work/elsewhere"
+bash "$source/bench/gpu_pack.sh" --quick -o "$work/elsewhere/sluice-gpu.tar.xz" "$build" >"$work/out" 2>"$work/err"
+check 'packing' 0 $?
+check 'at most 40 MiB' yes "$([ "$(stat -c %s "$work/elsewhere/sluice-gpu.tar.xz")" -le $((40 << 20)) ] && echo yes)"
+pack=$work/sluice-gpu
+# Nothing that a program of the pack loads comes from elsewhere, the C library and that of C++ apart.
+tar -C "$work" -xJf "$work/elsewhere/sluice-gpu.tar.xz"
+check 'libraries from elsewhere' '' "$(find "$pack/bin" "$pack/tests" "$pack/lib" -type f \
+    -exec "$pack/run" ldd {} + | awk '$2 == "=>" && $3 !~ /\/sluice-gpu\/lib\// {print $1}' | sort -u |
+    grep -vE '^lib(c|m|mvec|dl|rt|pthread|resolv|gcc_s|stdc\+\+)\.so' | xargs)"
+check 'those of C++ for machines without' 'libgcc_s.so.1 libstdc++.so.6' \
+    "$(find "$pack/lib/cxx" -type f -printf "%f\n" | sort | xargs)"
+
+if [ $emulated = no ]; then
+    skip 'bench/gpu_check.sh: it is tested against the emulated GPU'
+    [ $failed = 0 ] && echo "gpu_pack.sh: all as promised"
+    exit $failed
+fi
+check 'the first line of a test' 'device cuda (emulated)' \
+    "$("$build/lib/device/device_streams_test" 2>"$work/err" | head -n 1)"
+cp "$source/bench/gpu_check.sh" "$work/elsewhere"
+
+check_gpu --tests 'pool_test|lanes_test|device_streams_test'
+check 'the exit code' 0 $code
+for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_pool_test kernels_lanes_test \
+    device_streams_test; do
+    check "$name" ok "$(part "$name")"
+done
+check 'training' ok "$(part 'GPT-2 nano, 3 steps')"
+check 'what compute-sanitizer does' 'not run' "$(part 'racecheck kernels_layer_norm_test')"
+check 'the kernels are in the table' yes "$(grep -q '^  adamw  *bf16 ' "$work/out" && echo yes)"
+check 'what is slow is named' yes "$(grep -q '^below half of the copy: .*, adamw bf16 0\.' "$work/out" && echo yes)"
+check 'what only the host runs is told apart' yes \
+    "$(grep '^kernels_lanes_test ' "$work/out" | grep -qv 'GPU' && echo yes)"
+check 'the GPU ran the tests' yes "$(grep '^kernels_pool_test ' "$work/out" | grep -q 'on the GPU$' && echo yes)"
+if command -v python3 >/dev/null; then
+    parts=$(grep -cE '^[^ #].* (ok|FAILED|not run)  *[0-9.]+ ' "$work/out")
+    check 'the file says the same' "$parts cuda (emulated) ok" \
+        "$(python3 - "$work/elsewhere/check.json" <<'PY' 2>"$work/err"
+import json, sys
+all = json.load(open(sys.argv[1]))
+training = [part["result"] for part in all["parts"] if part["part"].startswith("GPT-2")]
+assert all["failed"] == sum(part["result"] == "FAILED" for part in all["parts"])
+assert all["kernels"]["measured"] == len(all["kernels"]["rows"]) > 50
+assert all["date"] and all["driver"] and all["device"].startswith("device: cuda (emulated); name: ")
+assert (all["train"] is None) == (training != ["ok"])
+print(len(all["parts"]), all["kernels"]["device"], *training)
+PY
+        )"
+else
+    skip 'the JSON of gpu_check.sh: python3 is not installed'
+fi
+
+# A machine without a GPU, and a test that hangs.
+rm "$work/elsewhere/sluice-gpu.tar.xz"
+mv "$pack/bin" "$pack/tests" "$pack/lib" "$pack/data" "$pack/run" "$pack/built-from" "$work/elsewhere"
+printf '#!/bin/sh\nsleep 100\n' >"$work/elsewhere/tests/kernels_hangs_test"
+chmod +x "$work/elsewhere/tests/kernels_hangs_test"
+SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'pool_test|hangs_test'
+check 'without a GPU' 1 $code
+check 'the GPU that is missing' FAILED "$(part GPU)"
+check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' && echo yes)"
+check 'a test that the host alone has run' FAILED "$(part kernels_pool_test)"
+check 'a test that hangs' FAILED "$(part kernels_hangs_test)"
+check 'its limit' yes "$(grep '^kernels_hangs_test ' "$work/out" | grep -q 'did not end in 2 s' && echo yes)"
+rm -r "$work/elsewhere/bin"
+check_gpu
+check 'without programs' 1 $code
+check 'what is missing' FAILED "$(part programs)"
+[ $failed = 0 ] && echo "gpu_pack.sh, gpu_check.sh: all as promised"
+exit $failed
