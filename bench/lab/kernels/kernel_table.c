@@ -17,8 +17,8 @@
 #include "lib/kernels/pool/pool.h"
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/residual/residual.h"
-#include "lib/kernels/zero_one/zero_one.h"
 #include "lib/kernels/step_words/step_words.h"
+#include "lib/kernels/zero_one/zero_one.h"
 
 #include <string.h>
 
