@@ -11,10 +11,12 @@ run() { # COMMAND OPTION...: output in $work/out and $work/err, exit code in $co
     code=$?
 }
 
+data=(--data "$work/text" --context 32)
+
 train() { # DEVICE OPTION...: as run; JSON in $work/DEVICE.json
     local device=$1
     shift
-    run train --device "$device" --data "$work/text" --context 32 --batch 2 --eval-batches 1 --steps 4 "$@" \
+    run train --device "$device" "${data[@]}" --batch 2 --eval-batches 1 --steps 4 "$@" \
         --json "$work/$device.json"
 }
 
@@ -54,17 +56,26 @@ settings() {
     alike BERT --model bert
 }
 
-orders() { # other orders of threads, blocks and streams change no bit; the seeds are new each time
+same_bits() { # OPTION...: eight seeds, drawn anew each time, give the same weights
     local hashes='' seed
-    [ "$("$sluice" info | grep -c 'cuda (emulated)')" != 0 ] || return
     for _ in $(seq 8); do
         seed=$((RANDOM * 32768 + RANDOM))
-        echo "seed $seed"
-        SLUICE_EMULATED_SEED=$seed train cuda --strategy fsdp --schedule one_ahead --steps 2 --clip 1
-        check "seed $seed" 0 $code
+        SLUICE_EMULATED_SEED=$seed train cuda --steps 2 "$@"
+        check "$* with seed $seed" 0 $code
+        echo "seed $seed: $(hash_of "$work/cuda.json")"
         hashes+=$(hash_of "$work/cuda.json")$'\n'
     done
-    check 'all seeds give the same weights' 1 "$(printf '%s' "$hashes" | sort -u | wc -l)"
+    check "$*: all seeds give the same weights" 1 "$(printf '%s' "$hashes" | sort -u | wc -l)"
+}
+
+orders() { # other orders of threads, blocks and streams change no bit
+    [ "$("$sluice" info | grep -c 'cuda (emulated)')" != 0 ] || return
+    same_bits --strategy fsdp --schedule one_ahead --clip 1 --dropout 0.1
+    same_bits --model bert --micro-batches 2
+    data=() # images come with scikit-learn
+    same_bits --model vit
+    same_bits --model beit
+    data=(--data "$work/text" --context 32)
 }
 
 checkpoints() { # host to cuda to host: the same bits, and either goes on from them
