@@ -124,8 +124,8 @@ static json_t *collect(void)
 {
     return json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
                      transports(), "devices", devices(), "gpu", gpu(), "instruction_set", slc_isa_name(slc_isa_level()),
-                     "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", 1,
-                     "gemm", gemm(), "launcher", launcher());
+                     "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", 1, "gemm",
+                     gemm(), "launcher", launcher());
 }
 
 static void print_value(const json_t *value)

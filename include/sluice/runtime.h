@@ -531,6 +531,11 @@ SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
 /* What the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is emulated on the host. A constant.
  * Local. */
 SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
+/* To be called where work of the program's own that belongs to a step has failed, as a kernel that it launched. Makes
+ * the runtime fail with `status` and `line` (NULL: this thread's last error), tells the other ranks, and returns the
+ * status; sluice_last_error then also names the first slot that has not ended, if it is the device that failed. Does
+ * nothing to a runtime that has failed. Local, at any time. Errors: ARGUMENT (a status that is no error). */
+SLUICE_API sluice_status sluice_runtime_fail(sluice_runtime *rt, sluice_status status, const char *line);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
  * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), IO (rank

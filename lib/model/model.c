@@ -379,6 +379,12 @@ static sluice_status layer_backward(sluice_model *m, uint32_t number)
 
 /* ---- Calls ---- */
 
+/* A device that fails is noticed by any call; the runtime knows how far it had come. */
+static sluice_status tell_runtime(sluice_model *m, sluice_status status)
+{
+    return status == SLUICE_ERR_SYSTEM ? sluice_runtime_fail(m->rt, status, NULL) : status;
+}
+
 sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
 {
     sluice_batch batch = SLUICE_INIT(sluice_batch);
@@ -394,7 +400,7 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     status = slc_micro_batch_take(m, &batch);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, true);
     m->in = (slc_batch_arrays){0};
-    return status;
+    return tell_runtime(m, status);
 }
 
 /* The head's backward comes first, and copies to and from the host are done with it. */
@@ -404,7 +410,7 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
     sluice_status status = layer_backward(m, head);
     if (!status) status = slc_micro_batch_queued(m);
     for (uint32_t i = head; !status && i-- > 0;) status = layer_backward(m, i);
-    if (status) return status;
+    if (status) return tell_runtime(m, status);
     m->memory->owes = true;
     m->has_loss = true;
     if (!loss) return SLUICE_OK;

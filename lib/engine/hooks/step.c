@@ -334,3 +334,11 @@ sluice_status sluice_evaluate_end(sluice_runtime *rt)
     rt->train.has_previous = false;
     return slc_runtime_fail(rt, status);
 }
+
+sluice_status sluice_runtime_fail(sluice_runtime *rt, sluice_status status, const char *line)
+{
+    if (!rt || status >= SLUICE_OK)
+        return slc_error(SLUICE_ERR_ARGUMENT, "runtime_fail: a runtime and the status of an error");
+    if (line) slc_error(status, "%s", line);
+    return slc_runtime_fail(rt, status);
+}

@@ -109,7 +109,8 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
         if (status) return status;
         rt->lanes.next_operation = index + 1;
     }
-    return slc_comm_wait(rt->comm, rt->lanes.next_operation);
+    sluice_status status = slc_comm_wait(rt->comm, rt->lanes.next_operation);
+    return status ? status : slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
 }
 
 /* Destroys the plan that ran. From here on a failure is the runtime's. */

@@ -5,6 +5,7 @@
 #include "lib/kernels/progress/progress.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The number: whether it is an evaluation, the pass, how many of its slots have ended. */
 enum { EVALUATION_BIT = 63, PASS_BIT = 32 };
@@ -28,9 +29,14 @@ sluice_status slc_progress_note(sluice_runtime *rt, const slc_pass *pass)
     return slc_progress(&rt->compute, rt->progress.base, number_of(pass, rt->at.cursor + 1));
 }
 
-static bool device_has_failed(sluice_runtime *rt)
+/* If the device has failed, every call for it does, and says why. */
+static bool device_has_failed(sluice_runtime *rt, char *line, size_t room)
 {
-    return slc_stream_synchronize(&rt->compute) != SLUICE_OK;
+    if (!slc_stream_synchronize(&rt->compute)) return false;
+    const size_t length = strlen(line);
+    bool said = strstr(line, "device \"") != NULL; /* a library's call may not say why it failed */
+    if (!said) snprintf(line + length, room - length, "; %s", sluice_last_error());
+    return true;
 }
 
 static void name_slot(const sluice_runtime *rt, const slc_pass *pass, uint32_t ended, char *text, size_t room)
@@ -50,7 +56,7 @@ sluice_status slc_progress_tell(sluice_runtime *rt, sluice_status status)
     char line[1024], slot[256];
     if (status != SLUICE_ERR_SYSTEM || !rt->progress.base || !rt->train.slot_count) return status;
     snprintf(line, sizeof line, "%s", sluice_last_error());
-    if (!device_has_failed(rt)) return slc_error(status, "%s", line);
+    if (!device_has_failed(rt, line, sizeof line)) return slc_error(status, "%s", line);
     const uint64_t number = *(const volatile uint64_t *)rt->progress.base;
     const slc_pass *pass = rt->mode == SLC_IN_EVALUATION ? &rt->evaluate : &rt->train;
     const uint32_t ended = (uint32_t)number;
