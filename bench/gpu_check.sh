@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs on a machine with a GPU, in less than 8 minutes: the kernel tests, compute-sanitizer on a few of them, the times
-# of every kernel, some steps of GPT-2. Each part has a limit of its own, so that one that hangs costs only itself.
-# Prints a table and writes one JSON file. docs/gpu.md says how to read them.
+# of every kernel, some steps of GPT-2, a program with kernels of its own. Each part has a limit of its own, so that one
+# that hangs costs only itself. Prints a table and writes one JSON file. docs/gpu.md says how to read them.
 #
 # gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]
 #
@@ -91,7 +91,7 @@ error_line() { # NAME: the line of a log that says best why the command failed
 
 # ---- Where the programs are ----
 
-# Both set sluice, lab, data, the list of tests, and $start, which starts a program with its libraries.
+# Both set sluice, lab, data, example, digits, the list of tests, and $start, which starts a program with its libraries.
 start=$work/start
 start_with() { # WORD...: what stands before the program
     printf '#!/usr/bin/env bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$start"
@@ -100,12 +100,14 @@ start_with() { # WORD...: what stands before the program
 pack_at() { # FOLDER
     programs="pack of $(cat "$1/built-from")"
     sluice=$1/bin/sluice lab=$1/bin/sluice-lab data=$1/data
+    example=$1/bin/digits_mlp_cuda digits=$1/data/digits.csv.gz
     tests=("$1"/tests/*_test)
     start_with "$1/run"
 }
 build_at() { # FOLDER
     programs="build $1"
     sluice=$1/bench/sluice lab=$1/bench/sluice-lab data=$work/data
+    example=$1/docs/examples/digits_mlp_cuda digits=$(sed -n 's/^SLUICE_DIGITS:[A-Z]*=//p' "$1/CMakeCache.txt")
     tests=("$1"/lib/kernels/kernels_*_test "$1"/lib/device/device_*_test)
     start_with env "SLUICE_TRANSPORT_PATH=$1/plugins/transport"
     mkdir "$data"
@@ -116,7 +118,7 @@ build_here() {
     jobs=$(nproc)
     cd "$here/.." && cmake --preset release -B build/gpu -DSLUICE_CUDA=ON &&
         cmake --build build/gpu --target sluice_command sluice_lab plugins/transport/all lib/kernels/all \
-            lib/device/all -- -j "$jobs" --quiet
+            lib/device/all docs/examples/all -- -j "$jobs" --quiet
 }
 
 tests=() programs=''
@@ -312,11 +314,25 @@ train() {
     fi
 }
 
+run_example() { # its exit code says whether it has learned
+    local name='digits_mlp_cuda, 300 steps'
+    if [ ! -x "$example" ]; then
+        row "$name" 'not run' 0 'the example is not in this build, which had no zlib'
+    elif [ ! -e "$digits" ]; then
+        row "$name" 'not run' 0 "digits.csv.gz, python3-sklearn's, was not found where this was built"
+    elif attempt example "$(limit 60)" "$start" "$example" "$digits"; then
+        row "$name" ok "$(seconds_of example)" "$(tail -n 1 "$work/log/example")"
+    else
+        row "$name" FAILED "$(seconds_of example)" "$(error_line example)"
+    fi
+}
+
 if [ -n "$programs" ]; then
     look_at_machine
     find_cublaslt
     measure_kernels
     train
+    run_example
     run_tests
     run_sanitizers
     if [ -s "$work/log/kernels" ]; then

@@ -65,6 +65,10 @@ for source in lib/kernels/*_test.c lib/kernels/*/*_test.c lib/device/*_test.c; d
     test=$build/lib/$folder/${folder}_$(basename "$source" .c)
     if [ -x "$test" ]; then strip_to "$pack/tests" "$test"; else echo "${test##*/}" >>"$work/missing"; fi
 done
+if grep -q 'docs/examples/digits_mlp_cuda:' "$build/build.ninja"; then # the build has it where zlib is
+    example=$build/docs/examples/digits_mlp_cuda
+    if [ -x "$example" ]; then strip_to "$pack/bin" "$example"; else echo "${example##*/}" >>"$work/missing"; fi
+fi
 if [ -s "$work/missing" ]; then
     echo "gpu_pack.sh: $build lacks $(xargs <"$work/missing"); build all of it first" >&2
     exit 1
@@ -88,6 +92,8 @@ glibc=$(find "$pack/bin" "$pack/tests" "$pack/lib" -type f -not -path '*/cxx/*' 
 # ---- What runs it ----
 
 cat docs/*.md README.md CONTRIBUTING.md LICENSE >"$pack/data/text.txt" # to train on
+digits=$(setting SLUICE_DIGITS) # what digits_mlp_cuda learns, where python3-sklearn is
+if [ -e "$digits" ]; then cp "$digits" "$pack/data"; fi
 cp bench/gpu_check.sh LICENSE LICENSE-NOTES.md "$pack"
 {
     git rev-parse HEAD 2>/dev/null || echo 'no commit'

@@ -525,8 +525,9 @@ SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
 SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
 /* What the device's own interface calls the stream: a cudaStream_t on "cuda", NULL on "cpu". A binary launches its
  * kernels on it between a slot's begin and end. All addresses that the runtime gives are device memory there; the
- * runtime has launched what fills them, and later launches what uses them, so that nothing has to be waited for. The
- * GPU is the current one of the thread that calls. */
+ * runtime has launched what fills them, and later launches what uses them, so that nothing has to be waited for. When
+ * sluice_step_end returns, all that was launched on it before is done. The GPU is the current one of the thread that
+ * calls. */
 SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
 /* What the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is emulated on the host. A constant.
  * Local. */

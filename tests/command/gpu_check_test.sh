@@ -52,6 +52,13 @@ for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_poo
     check "$name" ok "$(part "$name")"
 done
 check 'training' ok "$(part 'GPT-2 nano, 3 steps')"
+if [ -e "$pack/bin/digits_mlp_cuda" ] && [ -e "$pack/data/digits.csv.gz" ]; then
+    check 'a program of a user' ok "$(part 'digits_mlp_cuda, 300 steps')"
+    check 'where it ran' yes \
+        "$(grep -q '^digits_mlp_cuda.* right: [0-9.]* % on cuda (emulated)$' "$work/out" && echo yes)"
+else
+    check 'a program of a user without its digits' 'not run' "$(part 'digits_mlp_cuda, 300 steps')"
+fi
 check 'what compute-sanitizer does' 'not run' "$(part 'racecheck kernels_layer_norm_test')"
 check 'the kernels are in the table' yes "$(grep -q '^  adamw  *bf16 ' "$work/out" && echo yes)"
 check 'what is slow is named' yes "$(grep -q '^below half of the copy: .*, adamw bf16 0\.' "$work/out" && echo yes)"
@@ -84,6 +91,9 @@ chmod +x "$work/elsewhere/tests/kernels_hangs_test"
 SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'pool_test|hangs_test'
 check 'without a GPU' 1 $code
 check 'the GPU that is missing' FAILED "$(part GPU)"
+if [ -e "$work/elsewhere/data/digits.csv.gz" ]; then
+    check 'a program of a user that needs it' FAILED "$(part 'digits_mlp_cuda, 300 steps')"
+fi
 check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' && echo yes)"
 check 'a test that the host alone has run' FAILED "$(part kernels_pool_test)"
 check 'a test that hangs' FAILED "$(part kernels_hangs_test)"

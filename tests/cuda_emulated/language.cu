@@ -126,6 +126,10 @@ cudaError_t language_read_fresh(cudaStream_t stream, const float *fresh, unsigne
 cudaError_t language_scale(cudaStream_t stream, unsigned blocks, unsigned threads, unsigned count, float factor,
                            float *x)
 {
-    GPU_QUEUE(scale, dim3(blocks), dim3(threads), 0, stream, count, factor, x);
-    return cudaGetLastError();
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(threads);
+    config.stream = stream;
+    const cudaError_t error = cudaLaunchKernelEx(&config, scale, count, factor, x);
+    return cudaGetLastError() == error ? error : cudaErrorNotSupported; /* both must say the same */
 }

@@ -365,22 +365,22 @@ static size_t shared_limit(const void *kernel)
     return limit > SHARED_WITHOUT_ASKING ? limit : SHARED_WITHOUT_ASKING;
 }
 
-void emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes)
+cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes)
 {
     const emulated_grid launch = *grid;
     const dim3 t = launch.threads, g = launch.grid;
     const uint64_t threads = (uint64_t)t.x * t.y * t.z;
-    if (emulated_sticky()) return;
+    if (emulated_sticky()) return emulated_sticky();
     if (!threads || threads > THREADS_MOST || !g.x || !g.y || !g.z || g.x > INT32_MAX || g.y > GRID_Y_MOST ||
         g.z > GRID_Y_MOST || launch.shared > shared_limit(launch.kernel)) {
-        emulated_error(launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue
-                                                                   : cudaErrorInvalidConfiguration);
-        return;
+        return emulated_error(launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue
+                                                                          : cudaErrorInvalidConfiguration);
     }
     emulated_launches++;
     std::shared_ptr<void> kept(aligned_alloc(64, (bytes + 63) / 64 * 64), free);
     memcpy(kept.get(), arguments, bytes);
     push(stream, true, [=] { emulated_run_grid(&launch, kept.get()); });
+    return cudaSuccess;
 }
 
 emulated_counts emulated_count(void)

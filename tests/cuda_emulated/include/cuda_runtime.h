@@ -97,8 +97,20 @@ extern __thread emulated_fiber *emulated_thread __attribute__((tls_model("initia
 extern __thread emulated_place emulated_where __attribute__((tls_model("initial-exec")));
 #define threadIdx (emulated_thread->thread)
 #define blockIdx (emulated_where.index)
-#define blockDim (emulated_where.threads)
-#define gridDim (emulated_where.grid)
+/* These two are objects, because the struct of a launch has members of their names. */
+template <uint3 emulated_place::*OF, unsigned uint3::*AXIS> struct emulated_extent {
+    __forceinline__ operator unsigned() const
+    {
+        return emulated_where.*OF.*AXIS;
+    }
+};
+template <uint3 emulated_place::*OF> struct emulated_extents {
+    emulated_extent<OF, &uint3::x> x;
+    emulated_extent<OF, &uint3::y> y;
+    emulated_extent<OF, &uint3::z> z;
+};
+static constexpr emulated_extents<&emulated_place::threads> blockDim = {};
+static constexpr emulated_extents<&emulated_place::grid> gridDim = {};
 static const int warpSize = EMULATED_LANES;
 
 [[noreturn]] void emulated_stop(const char *why);
@@ -311,19 +323,32 @@ struct emulated_grid {
     size_t shared;
     void (*call)(const void *arguments); /* runs one thread of one block */
 };
-/* Copies the arguments; what is wrong with the launch cudaGetLastError says. */
-void emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes);
+/* Copies the arguments; what is wrong with the launch cudaGetLastError says too. */
+cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes);
 
 template <class... P, class... A>
-void emulated_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 threads, size_t shared,
-                     cudaStream_t stream, A... values)
+cudaError_t emulated_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 threads, size_t shared,
+                            cudaStream_t stream, A... values)
 {
     typedef emulated_arguments<P...> arguments;
     static_assert(sizeof(arguments) <= 4096, "CUDA passes at most 4 KiB of arguments");
     static_assert((__is_trivially_copyable(P) && ...), "CUDA copies arguments as bytes");
     const arguments all = {kernel, std::tuple<P...>(values...)};
     const emulated_grid launch = {name, (const void *)kernel, grid, threads, shared, arguments::call};
-    emulated_enqueue_grid(stream, &launch, &all, sizeof all);
+    return emulated_enqueue_grid(stream, &launch, &all, sizeof all);
+}
+
+/* A launch for compilers that do not know <<<>>>: those members of its struct that are set here. */
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+};
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A &&...arguments)
+{
+    return emulated_launch("a kernel of cudaLaunchKernelEx", kernel, config->gridDim, config->blockDim,
+                           config->dynamicSmemBytes, config->stream, arguments...);
 }
 template <class... P>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), enum cudaFuncAttribute attribute, int value)
