@@ -84,7 +84,8 @@ typedef struct {
     void (*agreed)(uint32_t parameter, uint64_t step, const double *norms, void *context);
     /* `update` and `measure` do all their work by kernels on the update's stream: they return before it is done, and
      * give the addresses that they get (`sums` among them) to those kernels alone. false: the work is done when the
-     * call returns; only the host device takes such an optimizer. */
+     * call returns; only the host device takes such an optimizer. A GPU takes one that has mixed_precision too and no
+     * `agreed`. */
     bool on_stream;
 } sluice_optimizer;
 

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST_DESCRIPTORS = 2 };
@@ -349,6 +350,17 @@ static sluice_status receive_segment(const slc_neighbours *neighbours, slc_neigh
     return status;
 }
 
+/* A process that goes away has a reason, which the control connection may tell a moment later than its sockets close.
+ */
+static sluice_status wait_for_reason(slc_failure *failure, sluice_status status)
+{
+    const uint64_t deadline_ns = slc_clock_ns() + 1000000000u;
+    if (status != SLUICE_ERR_PEER) return status;
+    while (!slc_failed(failure) && slc_clock_ns() < deadline_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    return slc_failed(failure) ? slc_failure_get(failure) : status;
+}
+
 sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segment *segment, slc_failure *failure,
                                     uint64_t deadline_ns)
 {
@@ -365,6 +377,7 @@ sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segmen
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
         sluice_status status = receive_segment(neighbours, &neighbours->peers[rank], segment, failure, deadline_ns);
+        status = wait_for_reason(failure, status);
         if (status) return slc_failed(failure) ? status : slc_error_context(status, "segment of rank %d", rank);
     }
     return SLUICE_OK;

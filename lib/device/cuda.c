@@ -1,8 +1,8 @@
 /* A GPU as a device: segments are its memory, which no other process maps; streams and events are CUDA's. Whatever
  * fails on the GPU is reported by the next call of any thread, and by all after it, as CUDA does.
  *
- * CUDA's current GPU belongs to a thread of the host, so every call that needs it makes ours the current one first;
- * that is a comparison where it is already. */
+ * CUDA's current GPU belongs to a thread of the host, which a program may change, so every call that needs it makes
+ * ours the current one first. CUDA compares, and does nothing where it is already. */
 #include "lib/device/cuda.h"
 
 #include "lib/base/status.h"
@@ -33,8 +33,6 @@ typedef struct {
     cudaEvent_t event;
 } gpu_event;
 
-static _Thread_local int current = -1;
-
 /* The grids that this thread launched and that slc_cuda_launched has not told yet; the first of more than there is room
  * for are told. */
 enum { MOST_GRIDS = 8 };
@@ -44,15 +42,13 @@ static _Thread_local uint32_t grid_count;
 static sluice_status make_current(const slc_device *device)
 {
     const gpu *g = device->state;
-    if (current == g->number) return SLUICE_OK;
-    sluice_status status = slc_cuda_status(cudaSetDevice(g->number), "cudaSetDevice");
-    if (!status) current = g->number;
-    return status;
+    return slc_cuda_status(cudaSetDevice(g->number), "cudaSetDevice");
 }
 
 sluice_status slc_cuda_status(cudaError_t error, const char *what)
 {
     if (!error) return SLUICE_OK;
+    cudaGetLastError(); /* told here: the next launch must not be blamed */
     return slc_error(error == cudaErrorMemoryAllocation ? SLUICE_ERR_MEMORY : SLUICE_ERR_SYSTEM,
                      "device \"cuda\": %s: %s", what, cudaGetErrorString(error));
 }
@@ -82,7 +78,6 @@ static sluice_status look_at(gpu *g)
     struct cudaDeviceProp properties;
     sluice_status status = slc_cuda_status(cudaSetDevice(g->number), "cudaSetDevice");
     if (status) return status;
-    current = g->number;
     status = slc_cuda_status(cudaGetDeviceProperties(&properties, g->number), "cudaGetDeviceProperties");
     if (status) return status;
     g->processors = (uint32_t)properties.multiProcessorCount;
@@ -393,10 +388,12 @@ static sluice_status cuda_event_record(sluice_stream *stream, slc_event *event)
     return slc_cuda_status(cudaEventRecord(e->event, slc_cuda_stream(stream)), "recording an event");
 }
 
-/* An error counts as done: waiting for the event then reports it. */
+/* After an error it is not done: whoever then waits for it hears of the error. */
 static bool cuda_event_done(const slc_event *event)
 {
-    return cudaEventQuery(((const gpu_event *)event->handle)->event) != cudaErrorNotReady;
+    cudaError_t error = cudaEventQuery(((const gpu_event *)event->handle)->event);
+    if (error == cudaErrorNotReady) cudaGetLastError(); /* it is no failure, and must not be taken for a launch's */
+    return !error;
 }
 
 static sluice_status cuda_event_synchronize(slc_event *event)

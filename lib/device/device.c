@@ -121,7 +121,9 @@ void slc_pinned_destroy(slc_pinned *pinned)
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)
 {
     *out = (sluice_stream){.device = device, .threads = threads ? threads : 1};
-    return device->ops->stream_create(out);
+    sluice_status status = device->ops->stream_create(out);
+    if (status) *out = (sluice_stream){0};
+    return status;
 }
 
 void slc_stream_destroy(sluice_stream *stream)

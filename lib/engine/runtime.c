@@ -27,7 +27,9 @@ sluice_status slc_runtime_healthy(sluice_runtime *rt)
 {
     if (rt->failure.status)
         return slc_error(rt->failure.status, "%s", rt->failure.line ? rt->failure.line : "the runtime has failed");
-    return sluice_world_check(rt->world);
+    sluice_status status = sluice_world_check(rt->world);
+    /* The communication thread may have been the first to hear of a device's failure. */
+    return status && rt->progress.base ? slc_runtime_fail(rt, status) : status;
 }
 
 sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object)

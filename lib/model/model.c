@@ -382,7 +382,8 @@ static sluice_status layer_backward(sluice_model *m, uint32_t number)
 /* A device that fails is noticed by any call; the runtime knows how far it had come. */
 static sluice_status tell_runtime(sluice_model *m, sluice_status status)
 {
-    return status == SLUICE_ERR_SYSTEM ? sluice_runtime_fail(m->rt, status, NULL) : status;
+    const bool device_failed = status == SLUICE_ERR_SYSTEM && slc_device_runs_ahead(m->stream->device);
+    return device_failed ? sluice_runtime_fail(m->rt, status, NULL) : status;
 }
 
 sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
@@ -416,7 +417,7 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
     if (!loss) return SLUICE_OK;
     status = slc_losses_collect(m);
     *loss = m->losses.last;
-    return status;
+    return tell_runtime(m, status);
 }
 
 sluice_status sluice_model_loss(sluice_model *m, double *loss)
@@ -425,7 +426,7 @@ sluice_status sluice_model_loss(sluice_model *m, double *loss)
         return slc_error(SLUICE_ERR_ORDER, "model_loss: the last micro-batch has no loss yet; call it behind "
                                            "sluice_model_backward, before the next sluice_model_forward");
     sluice_status status = slc_losses_collect(m);
-    if (status) return status;
+    if (status) return tell_runtime(m, status);
     m->losses.told = true;
     *loss = m->losses.sum / (double)m->losses.count;
     return SLUICE_OK;
@@ -446,7 +447,7 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     m->host_logits = NULL;
     m->in = (slc_batch_arrays){0};
     if (!status) status = slc_micro_batch_wait(m->memory);
-    if (status) return status;
+    if (status) return tell_runtime(m, status);
     *loss = batch.targets ? slc_micro_batch_loss(m, m->memory) : NAN;
     return SLUICE_OK;
 }

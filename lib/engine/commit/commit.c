@@ -203,7 +203,9 @@ static void stop_operations(sluice_runtime *rt)
 {
     if (!rt->memory.arena) return;
     bool idle = slc_gate_passed(slc_comm_completed(rt->comm), rt->lanes.next_operation);
-    if (rt->mode != SLC_IDLE && !idle)
+    /* After a failure of this rank's own, what operations wait for may never come. */
+    const bool stuck = rt->mode != SLC_IDLE || (rt->failure.status && !rt->failure.alike);
+    if (stuck && !idle)
         slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
     else if (!idle && !sluice_world_check(rt->world))
         (void)slc_comm_wait(rt->comm, rt->lanes.next_operation);

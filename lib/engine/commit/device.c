@@ -42,9 +42,16 @@ sluice_status slc_engine_open_device(sluice_runtime *rt)
 
 sluice_status slc_engine_check_optimizer_device(const sluice_runtime *rt)
 {
-    if (rt->optimizer.on_stream || slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED,
-                     "device \"%s\": optimizer %s works on host memory; give one whose on_stream is set, or use device "
-                     "cpu",
-                     rt->config.device, rt->optimizer.name);
+    const sluice_optimizer *o = &rt->optimizer;
+    if (slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return SLUICE_OK;
+    if (!o->on_stream)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "device \"%s\": optimizer %s works on host memory; give one whose on_stream is set, or use "
+                         "device cpu",
+                         rt->config.device, o->name);
+    if (!o->mixed_precision || o->agreed)
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "device \"%s\": optimizer %s %s, which is for the host; use device cpu", rt->config.device,
+                         o->name, o->agreed ? "wants to be told of norms (agreed)" : "lacks mixed_precision");
+    return SLUICE_OK;
 }

@@ -280,13 +280,13 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     slc_step_state *step = &rt->steps[pass->parity];
     status = slc_pass_wait(rt, pass, rt->agreement.item, &step->exposed_s);
     if (status) return slc_runtime_fail(rt, status);
-    slc_marks_read(rt);
     rt->mode = SLC_IDLE;
     slc_step_state *agreed = slc_agrees_late(rt) ? &rt->steps[pass->parity ^ 1] : step;
     if (agreed == step || pass->has_previous) {
         slc_words_learn(agreed);
         status = slc_engine_check_finite(rt, agreed);
     }
+    slc_marks_read(rt); /* now that it is known which updates were skipped */
     if (status) return slc_runtime_fail(rt, status);
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;

@@ -111,9 +111,17 @@ static void end_wait(sluice_runtime *rt, ring *r, const mark *m, uint64_t ns)
     r->waiting_ns = 0;
 }
 
+/* A skipped step's updates do nothing. Such a step's state is kept until the next but one begins. */
+static bool skipped(const sluice_runtime *rt, const mark *m, const slc_item *item)
+{
+    const uint32_t ago = rt->train.number - m->record.pass + item->late;
+    return item->kind == SLC_ITEM_UPDATE && ago < 2 && rt->steps[rt->train.parity ^ ago].skip;
+}
+
 static void add_work(sluice_runtime *rt, const slc_item *item, const ring *r, uint64_t ns)
 {
     const uint64_t took_ns = ns - r->working_ns;
+    if (skipped(rt, &r->working, item)) return;
     if (item->kind == SLC_ITEM_UPDATE)
         slc_measure_took(&rt->measure->update, took_ns, r->working.elements);
     else
@@ -154,7 +162,7 @@ static void take_compute(sluice_runtime *rt, ring *r, const mark *m, const slc_i
         if (!begun) return;
         if (item->kind == SLC_ITEM_SLOT)
             slc_measure_add_slot(rt->measure, item->slot, slc_seconds(ns - r->working_ns) - r->recomputed_s);
-        else
+        else if (!skipped(rt, m, item))
             slc_measure_took(&rt->measure->computed_update, ns - r->working_ns, m->elements);
         return;
     default: return;
@@ -208,4 +216,14 @@ void slc_marks_read(sluice_runtime *rt)
     marks->known ^= 1;
     marks->known_ns = ns;
     marks->pending = false;
+}
+
+void slc_marks_make_room(sluice_runtime *rt)
+{
+    for (int lane = 0; rt->marks && lane < SLC_RECORD_LANES; lane++) {
+        const ring *r = &rt->marks->lanes[lane];
+        const uint32_t read = atomic_load_explicit(&r->read, memory_order_relaxed);
+        if (atomic_load_explicit(&r->put, memory_order_relaxed) - read > PLACES / 2)
+            read_lane(rt, (slc_record_lane)lane);
+    }
 }

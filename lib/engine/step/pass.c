@@ -376,6 +376,7 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass)
     sluice_status status = slc_progress_note(rt, pass);
     if (!status) status = close_item(rt, pass, pass->slots[rt->at.cursor]);
     rt->at.cursor += !status;
+    slc_marks_make_room(rt);
     return status;
 }
 

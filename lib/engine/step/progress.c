@@ -59,10 +59,13 @@ sluice_status slc_progress_tell(sluice_runtime *rt, sluice_status status)
     if (!device_has_failed(rt, line, sizeof line)) return slc_error(status, "%s", line);
     const uint64_t number = *(const volatile uint64_t *)rt->progress.base;
     const slc_pass *pass = rt->mode == SLC_IN_EVALUATION ? &rt->evaluate : &rt->train;
+    const bool drains = !pass->evaluate && pass->kind[0] == SLC_PASS_DRAIN;
     const uint32_t ended = (uint32_t)number;
+    if (!pass->number) return slc_error(status, "%s", line); /* no step has begun */
     /* The number may be of the pass before, or of none: then this one's first slot has not ended. */
     bool of_this = number - ended == number_of(pass, 0);
-    name_slot(rt, pass, of_this ? ended : 0, slot, sizeof slot);
+    name_slot(rt, pass, drains ? pass->slot_count : of_this ? ended : 0, slot, sizeof slot);
     if (pass->evaluate) return slc_error(status, "%s; in an evaluation %s", line, slot);
-    return slc_error(status, "%s; in step %llu %s", line, (unsigned long long)rt->steps[pass->parity].step, slot);
+    const slc_step_state *step = &rt->steps[drains ? pass->parity ^ 1 : pass->parity];
+    return slc_error(status, "%s; in step %llu %s", line, (unsigned long long)step->step, slot);
 }
