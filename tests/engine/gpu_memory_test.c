@@ -305,7 +305,7 @@ static void plans_change_under_the_arrays(void **state)
     (void)state;
     need_gpu();
     static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "random"};
-    const uint32_t rounds = test_rounds(12);
+    const uint32_t scaled = test_rounds(12), rounds = scaled < 4 ? 4 : scaled; /* some of four plans grow */
     model m;
     uint32_t grown = 0;
     make(&m, "cuda", "fsdp", SLUICE_BF16);
