@@ -77,6 +77,13 @@ static size_t memory_bytes()
     return emulated_option("SLUICE_EMULATED_MEMORY", 1 << 30);
 }
 
+/* A test may take memory away from a GPU of which more is in use. */
+static size_t bytes_left()
+{
+    const size_t all = memory_bytes(), used = device_bytes;
+    return used < all ? all - used : 0;
+}
+
 static cudaError_t allocate(void **out, size_t bytes, bool device)
 {
     if (emulated_sticky()) return emulated_sticky();
@@ -84,7 +91,7 @@ static cudaError_t allocate(void **out, size_t bytes, bool device)
     *out = NULL;
     if (!bytes) return cudaSuccess;
     const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
-    if (device && (pages < bytes || pages > memory_bytes() - device_bytes))
+    if (device && (pages < bytes || pages > bytes_left()))
         return emulated_error(cudaErrorMemoryAllocation);
     char *base = (char *)mmap(NULL, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) return emulated_error(cudaErrorMemoryAllocation);
@@ -202,7 +209,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     lock.lock();
-    *total = memory_bytes(), *free_bytes = *total - device_bytes;
+    *total = memory_bytes(), *free_bytes = bytes_left();
     lock.unlock();
     return emulated_sticky();
 }
