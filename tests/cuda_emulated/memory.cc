@@ -91,8 +91,7 @@ static cudaError_t allocate(void **out, size_t bytes, bool device)
     *out = NULL;
     if (!bytes) return cudaSuccess;
     const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
-    if (device && (pages < bytes || pages > bytes_left()))
-        return emulated_error(cudaErrorMemoryAllocation);
+    if (device && (pages < bytes || pages > bytes_left())) return emulated_error(cudaErrorMemoryAllocation);
     char *base = (char *)mmap(NULL, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) return emulated_error(cudaErrorMemoryAllocation);
     char *at = base + PAGE;
