@@ -64,7 +64,7 @@ static json_t *devices(void)
     return list;
 }
 
-/* What the device cuda runs on, or why there is none. */
+/* Describes the GPU that the device cuda would run on, or says why there is none. */
 static json_t *gpu(void)
 {
     slc_device *device;

@@ -94,7 +94,7 @@ static __global__ void loss_of(float *y, answer *answers)
     for (int o = 0; o < DIGITS; o++) y[o] = (expf(y[o] - top) / sum - (o == a->digit)) / BATCH;
 }
 
-/* The same as kernel<<<blocks, THREADS, 0, stream>>>(arguments...), which nvcc alone can compile. */
+/* Launches a kernel as kernel<<<blocks, THREADS, 0, stream>>>(arguments...) would, which only nvcc can compile. */
 template <class... P, class... A> static void launch(void (*kernel)(P...), int threads, A... arguments)
 {
     cudaLaunchConfig_t config = {};

@@ -523,14 +523,14 @@ SLUICE_API sluice_world *sluice_runtime_world(const sluice_runtime *rt);
 /* The stream that the binary's kernels belong on; valid as long as the runtime. Kernels of Sluice take it, as the
  * bundled models' do. On "cpu" it runs everything at once, and a binary with kernels of its own does not need it. */
 SLUICE_API sluice_stream *sluice_runtime_stream(const sluice_runtime *rt);
-/* What the device's own interface calls the stream: a cudaStream_t on "cuda", NULL on "cpu". A binary launches its
- * kernels on it between a slot's begin and end. All addresses that the runtime gives are device memory there; the
+/* Returns the stream's handle in the device's own interface: a cudaStream_t on "cuda", NULL on "cpu". A binary launches
+ * its kernels on it between a slot's begin and end. All addresses that the runtime gives are device memory there; the
  * runtime has launched what fills them, and later launches what uses them, so that nothing has to be waited for. When
  * sluice_step_end returns, all that was launched on it before is done. The GPU is the current one of the thread that
  * calls. */
 SLUICE_API void *sluice_stream_native(const sluice_stream *stream);
-/* What the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is emulated on the host. A constant.
- * Local. */
+/* Returns the name of the device that the runtime computes on: "cpu", "cuda", or "cuda (emulated)" where a GPU is
+ * emulated on the host. A constant. Local. */
 SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
 /* To be called where work of the program's own that belongs to a step has failed, as a kernel that it launched. Makes
  * the runtime fail with `status` and `line` (NULL: this thread's last error), tells the other ranks, and returns the

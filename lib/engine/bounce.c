@@ -10,7 +10,7 @@ enum { PIECE = SLC_BOUNCE_HALF_BYTES / sizeof(float) };
 sluice_status slc_bounce_create(sluice_stream *stream, slc_bounce *out)
 {
     *out = (slc_bounce){.stream = stream};
-    if (slc_device_get_kind(stream->device) == SLC_DEVICE_HOST) return SLUICE_OK;
+    if (!slc_device_runs_ahead(stream->device)) return SLUICE_OK;
     sluice_status status =
         slc_pinned_create(stream->device, 2 * SLC_BOUNCE_HALF_BYTES + SLC_BOUNCE_ROOM_BYTES, &out->block);
     for (int half = 0; !status && half < 2; half++) status = slc_event_create(stream->device, &out->passed[half]);

@@ -283,7 +283,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     if (!m) return slc_error(SLUICE_ERR_MEMORY, "model");
     m->rt = rt;
     m->stream = sluice_runtime_stream(rt);
-    m->apart = slc_device_get_kind(m->stream->device) != SLC_DEVICE_HOST;
+    m->apart = slc_device_runs_ahead(m->stream->device);
     m->config = *config;
     m->batch = options->batch;
     m->length = options->length;

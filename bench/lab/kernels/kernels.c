@@ -79,7 +79,7 @@ static void refuse_op(const kernels_options *o, struct argp_state *state)
                o->cuda ? slc_gpu_kernels_others() : "");
 }
 
-/* What only all options together show. */
+/* Refuses options that exclude each other, which can be seen only once all of them are read. */
 static void check_options(const kernels_options *o, struct argp_state *state)
 {
     if (o->cuda && o->host_sizes) argp_error(state, "--size, --channels and --threads are not for --device cuda");

@@ -10,7 +10,8 @@ static void forget_segment(slc_comm *comm)
     /* After a failure a message may still be on its way into the memory, so wait until the thread has let go of it. */
     if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
     if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
-    if (comm->stream.device) (void)slc_stream_synchronize(&comm->stream);    /* what is issued still uses the segment */
+    if (comm->stream.device)
+        (void)slc_stream_synchronize(&comm->stream); /* kernels that are issued still use the segment */
     comm->segment = NULL;
     slc_neighbours_detach(comm->neighbours);
     slc_lane_events_destroy(&comm->events);

@@ -209,8 +209,7 @@ static void stop_operations(sluice_runtime *rt)
         slc_comm_fail(rt->comm, SLUICE_ERR_ORDER, "the runtime was destroyed inside a step");
     else if (!idle && !sluice_world_check(rt->world))
         (void)slc_comm_wait(rt->comm, rt->lanes.next_operation);
-    /* What is issued still uses the arena; a device that has failed answers at once. */
-    (void)slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
+    /* Kernels that are issued but not done still use the arena. A device that has failed does not make this wait. */
     (void)slc_stream_synchronize(&rt->compute);
     slc_comm_attach(rt->comm, NULL, NULL, 0);
 }

@@ -35,7 +35,7 @@ static sluice_status check_settings(const sluice_runtime *rt)
 sluice_status slc_engine_open_device(sluice_runtime *rt)
 {
     sluice_status status = slc_device_open(rt->config.device, &rt->device);
-    if (status || slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return status;
+    if (status || !slc_device_runs_ahead(rt->device)) return status;
     status = check_world(rt);
     return status ? status : check_settings(rt);
 }
@@ -43,7 +43,7 @@ sluice_status slc_engine_open_device(sluice_runtime *rt)
 sluice_status slc_engine_check_optimizer_device(const sluice_runtime *rt)
 {
     const sluice_optimizer *o = &rt->optimizer;
-    if (slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return SLUICE_OK;
+    if (!slc_device_runs_ahead(rt->device)) return SLUICE_OK;
     if (!o->on_stream)
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "device \"%s\": optimizer %s works on host memory; give one whose on_stream is set, or use "

@@ -393,7 +393,7 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
         out->kappa = 0;
         out->sigma = 1;
     }
-    /* What follows works on the host's memory and by the host's clock. */
+    /* The measurements below work on the host's memory and by the host's clock. */
     if (slc_device_runs_ahead(rt->device)) return status;
     if (!status) status = measure_passes(&l, out);
     if (status || rt->size == 1 || l.bytes < 8 * l.grain) return status;

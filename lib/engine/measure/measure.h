@@ -57,7 +57,7 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job);
 void slc_measure_slot_begin(slc_measure *measure);
 void slc_measure_slot_end(slc_measure *measure, uint32_t slot);
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns);
-/* The same where a mark has told how long it took. */
+/* These add a time that a mark has told: of a slot, of a recomputation, of work on so many elements. */
 void slc_measure_add_slot(slc_measure *measure, uint32_t slot, double seconds);
 void slc_measure_add_recompute(slc_measure *measure, uint32_t layer, double seconds);
 void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t elements);

@@ -140,7 +140,7 @@ static uint64_t most_bytes_of_phases(const sluice_runtime *rt)
 static uint64_t address_bytes(const sluice_runtime *rt)
 {
     const uint64_t most = most_bytes_of_phases(rt), budget = rt->current.budget_bytes;
-    if (slc_device_get_kind(rt->device) == SLC_DEVICE_HOST) return most;
+    if (!slc_device_runs_ahead(rt->device)) return most;
     return budget > rt->model.reserved_bytes ? slc_least(most, budget - rt->model.reserved_bytes) : 0;
 }
 

@@ -141,7 +141,7 @@ static sluice_status make_room(sluice_runtime *rt, const slc_plan *plan, slc_seg
 {
     const uint64_t room = slc_arena_segment(rt->memory.arena)->bytes;
     if (plan->arena_bytes <= room) return SLUICE_OK;
-    if (slc_device_get_kind(rt->device) != SLC_DEVICE_HOST)
+    if (slc_device_runs_ahead(rt->device))
         return slc_error_context(slc_segment_create(rt->device, plan->arena_bytes, larger),
                                  "the new plan's arena, next to the old one's %llu bytes", (unsigned long long)room);
     return slc_error(SLUICE_ERR_MEMORY, "the new plan takes %llu bytes, more than the %llu addresses of the arena",

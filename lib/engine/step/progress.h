@@ -1,5 +1,5 @@
-/* How far a device that runs ahead has come: each slot's end writes its number to pinned memory. A kernel that fails is
- * reported by some later call, so that this number alone says where it was. Private to lib/engine. */
+/* A device that runs ahead tells how far it has come: each slot's end writes its number to pinned memory. A kernel that
+ * fails is reported by some later call, so that this number alone says where it was. Private to lib/engine. */
 #ifndef SLC_ENGINE_PROGRESS_H
 #define SLC_ENGINE_PROGRESS_H
 

@@ -1,6 +1,6 @@
 #include "lib/engine/step/words.h"
 
-#include "lib/base/status.h"
+#include "lib/base/integer.h"
 #include "lib/engine/runtime.h"
 
 #include <string.h>
@@ -10,16 +10,11 @@ typedef struct {
     uint64_t norms, norm_bins, bytes; /* offsets in a set, and its length */
 } set_layout;
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 static set_layout layout_of(uint32_t norm_count)
 {
-    set_layout layout = {.norms = aligned(sizeof(slc_step_words))};
-    layout.norm_bins = layout.norms + aligned(norm_count * sizeof(double));
-    layout.bytes = layout.norm_bins + aligned(norm_count * SLC_NORM_BINS * sizeof(int64_t));
+    set_layout layout = {.norms = slc_round_up(sizeof(slc_step_words), 64)};
+    layout.norm_bins = layout.norms + slc_round_up(norm_count * sizeof(double), 64);
+    layout.bytes = layout.norm_bins + slc_round_up(norm_count * SLC_NORM_BINS * sizeof(int64_t), 64);
     return layout;
 }
 
