@@ -22,6 +22,7 @@ ARROWS = {
     "lib/data": [],
     "lib/weights": [],
     "lib/sluice": ["*"],
+    "plugins/nccl_shim": ["lib/kernels"],
     "ilp": ["lib/plan"],
     "sched": ["lib/plan", "ilp", "lib/memory"],
     "bench": ["*"],
@@ -38,6 +39,7 @@ ROOMS = {
         "train": ["cli", "launch", "plan"],
         "profile": ["cli", "plan", "train"],
         "sweep": ["cli", "launch", "plan", "train"],
+        "nccl": ["cli", "plan"],
         "lab": ["cli"],
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],
@@ -80,7 +82,6 @@ PUBLIC_ONLY = {
     "include/sluice/plugin": ["sluice/plugin/", "sluice/status.h"],
     "include/sluice": ["sluice/"],
     "plugins/transport": ["sluice/plugin/", "sluice/status.h"],
-    "plugins/nccl_shim": ["sluice/"],
     "docs/examples": ["sluice/"],
 }
 # What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data, and the
