@@ -30,7 +30,7 @@ static void initial_values_are_equal(void **state)
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
     abi_theirs_initial(&theirs);
     assert_memory_equal(&config, theirs.config, sizeof config);
-    assert_memory_equal(&info, theirs.info, sizeof info);
+    assert_memory_equal(&info, theirs.info, offsetof(ncclSimInfo_t, estimatedTime) + sizeof info.estimatedTime);
 }
 
 int main(void)
