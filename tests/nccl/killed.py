@@ -2,7 +2,7 @@
 """Kills the ranks of a program with the shim at moments drawn from a seed, with signal 9, and reads what they left: every
 entry but the one that a rank was writing must be whole, and belong to a communicator that the file knows.
 
-    killed.py --bed DIR:DIR --shim LIBRARY [--preload LIBRARY] [--rounds N] [--seed N] -- PROGRAM...
+    killed.py --bed DIR:DIR --shim LIBRARY [--rounds N] [--seed N] -- PROGRAM...
 
 The program prints nothing that matters, never ends by itself in that time, and has one thread in each rank.
 """
@@ -49,8 +49,7 @@ def check_file(path):
 def kill_once(given, command, seconds):
     """The entries that were read."""
     folder = tempfile.mkdtemp(prefix="sluice-killed-")
-    environment = dict(os.environ, LD_LIBRARY_PATH=given.bed, SLUICE_SHIM_DIR=folder,
-                       LD_PRELOAD=":".join(given.preload + [given.shim]))
+    environment = dict(os.environ, LD_LIBRARY_PATH=given.bed, SLUICE_SHIM_DIR=folder, LD_PRELOAD=given.shim)
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         deadline = time.monotonic() + 60
@@ -73,7 +72,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bed", required=True)
     parser.add_argument("--shim", required=True)
-    parser.add_argument("--preload", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("command", nargs=argparse.REMAINDER)

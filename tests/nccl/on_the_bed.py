@@ -87,19 +87,19 @@ def python_with(module):
 
 def compare_runs(given, command, folder):
     records = folder + "/records"
-    bed = given.bed.split(":")
+    *before, shim = given.shim.split(":")
     environment = dict(os.environ, LD_LIBRARY_PATH=given.bed, SLUICE_SHIM_DIR=records)
     after = []
     if given.preload_bed:
         names = ("libcuda.so.1", "libcudart.so.13", "libnccl.so.2")
-        after = [path for name in names for path in glob.glob(f"{bed[0]}/{name}") + glob.glob(f"{bed[1]}/{name}")]
-    environment["LD_PRELOAD"] = ":".join(given.preload + after)
+        after = [path for name in names for bed in given.bed.split(":") for path in glob.glob(f"{bed}/{name}")]
+    environment["LD_PRELOAD"] = ":".join(before + after)
     bare = run(command, environment, given.seconds, records)
     if not bare:
         fail(f"{' '.join(command)}: it prints no results")
     if os.path.exists(records):
         fail("the program without the shim left records")
-    environment["LD_PRELOAD"] = ":".join(given.preload + [given.shim] + after)
+    environment["LD_PRELOAD"] = ":".join([*before, shim, *after])
     environment.update(setting.split("=", 1) for setting in given.set)
     shimmed = run(command, environment, given.seconds, records)
     for line in bare:
@@ -113,8 +113,7 @@ def compare_runs(given, command, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bed", required=True, help="the folders of the host's CUDA and NCCL")
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--preload", action="append", default=[], help="a library that comes before the shim")
+    parser.add_argument("--shim", required=True, help="its path, after those of sanitizers' libraries and colons")
     parser.add_argument("--preload-bed", action="store_true", help="for programs whose RPATH names another NCCL")
     parser.add_argument("--module", help="run the program with SLUICE_TEST_PYTHON, if that has this module")
     parser.add_argument("--records", type=int, default=1, help="processes that call NCCL")
