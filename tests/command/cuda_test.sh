@@ -56,11 +56,12 @@ settings() {
     alike BERT --model bert
 }
 
-same_bits() { # OPTION...: eight seeds, drawn anew each time, give the same weights
-    local hashes='' seed
+same_bits() { # OPTION...: eight seeds, drawn anew each time, give the same weights; SLUICE_TEST_SCALE=10: after 20 steps
+    local hashes='' seed steps
+    steps=$(awk -v scale="${SLUICE_TEST_SCALE:-1}" 'BEGIN { print scale > 1 ? int(2 * scale) : 2 }')
     for _ in $(seq 8); do
         seed=$((RANDOM * 32768 + RANDOM))
-        SLUICE_EMULATED_SEED=$seed train cuda --steps 2 "$@"
+        SLUICE_EMULATED_SEED=$seed train cuda --steps "$steps" "$@"
         check "$* with seed $seed" 0 $code
         echo "seed $seed: $(hash_of "$work/cuda.json")"
         hashes+=$(hash_of "$work/cuda.json")$'\n'
