@@ -88,8 +88,10 @@ uint64_t made_entry(made_record *record, const made_call *call)
         }
         if (call->operation <= SLC_RECORD_SPLIT) {
             row->collectives++;
-            row->hash = row->hash * SLC_RECORD_HASH_STEP +
-                        slc_record_hash_term(call->operation, call->count, call->dtype, call->redop, call->peer);
+            bool split = call->operation == SLC_RECORD_SPLIT;
+            row->hash = row->hash * SLC_RECORD_HASH_STEP + slc_record_hash_term(call->operation,
+                                                                                split ? 0 : call->count, call->dtype,
+                                                                                call->redop, split ? -1 : call->peer);
         }
         number = row->calls;
     }
