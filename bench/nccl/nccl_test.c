@@ -8,7 +8,8 @@
 
 static char output[1 << 16];
 
-/* Runs `sluice nccl` in the test's folder with these arguments; returns the exit code. What it printed is in `output`. */
+/* Runs `sluice nccl` in the test's folder with these arguments; returns the exit code. What it printed is in `output`.
+ */
 static int run_nccl(const char *arguments)
 {
     char command[2 * PATH_MAX];
@@ -180,7 +181,7 @@ static void small_calls_that_could_go_together(void **state)
                            1e-12);
         json_decref(json);
         assert_int_equal(run_nccl("."), 0);
-        says(grouped ? "in one group" : "in no group");
+        says(grouped ? "  a group " : "  no group ");
         made_record_free(&r);
     }
     write_training(1, false, 64); /* what is 2 ms apart cannot go together */
