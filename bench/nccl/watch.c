@@ -261,7 +261,7 @@ int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, bool 
     watch w = {.paths = paths, .path_count = count, .stall_s = stall_s, .once = once};
     sluice_status status = once ? look_once(&w) : look_on(&w);
     if (!status) {
-        print_findings(&w, slc_is_standard_output(json) ? stderr : stdout);
+        print_findings(&w, once || slc_is_standard_output(json) ? stderr : stdout);
         status = write_json(&w, json);
     }
     int code = status ? slc_fail("sluice nccl") : w.now.count ? 1 : 0;
