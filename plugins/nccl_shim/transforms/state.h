@@ -3,7 +3,7 @@
 #ifndef SLC_SHIM_TRANSFORMS_STATE_H
 #define SLC_SHIM_TRANSFORMS_STATE_H
 
-#include "plugins/nccl_shim/call.h"
+#include "plugins/nccl_shim/transforms.h"
 #include "plugins/nccl_shim/transforms/device.h"
 #include "plugins/nccl_shim/transforms/residues.h"
 
@@ -14,72 +14,86 @@ typedef struct {
     unsigned compress_after; /* all-reduces of a communicator that are sent whole before the first compressed one */
 } slc_transforms_settings;
 
-/* An all-reduce that waits for the end of its group. */
+extern slc_transforms_settings slc_transforms_asked;
+
+/* An all-reduce that waits for the end of its group, or for its exchange. */
 typedef struct {
     const void *send;
     void *receive;
-    size_t count;
+    uint64_t count, bytes;
     ncclDataType_t type;
     ncclRedOp_t op;
     cudaStream_t stream;
     uint64_t entry;
-    uint64_t bytes;
-    bool compress; /* else: fuse */
-    bool done;
-    uint64_t place;        /* in the staging, while it is being sent */
-    slc_residue_row *kept; /* NULL: its errors have no place */
+    bool compress;  /* else: fuse */
+    bool done;      /* sent */
+    bool fused;     /* in the memory, from where it goes to its place once the group has ended */
+    uint64_t place; /* in the memory, while it is being sent */
+    uint64_t kept;  /* where its errors lie, if has_errors */
+    bool has_errors;
 } slc_taken;
 
-typedef struct slc_transforms {
+typedef struct slc_transformed {
     slc_shim_comm *comm;
     slc_recorder *recorder;
+    int refused; /* a slc_record_pass_reason of all calls; -1: none */
     const slc_shim_gpu *gpu;
     unsigned rank, ranks;
-    bool broken; /* a call of a transform failed */
-    _Atomic bool busy;
-    slc_cu_address memory;   /* settings.staging bytes: first the staging, then the errors */
-    uint64_t staging_bytes;  /* of them for what is on its way */
-    slc_cu_event used;       /* behind the last work that uses the memory */
-    cudaStream_t last;       /* its stream, where was_used */
+    slc_cu_address memory;  /* slc_transforms_asked.staging bytes: first those on their way, then the errors */
+    uint64_t staging_bytes; /* for what is on its way */
+    slc_cu_event event;     /* to let streams wait for each other */
+    slc_cu_event used;      /* after the latest work on the memory, if was_used, in stream `last` */
+    cudaStream_t last;
     bool was_used;
-    uint64_t compressible;   /* all-reduces that could have been compressed, so far */
-    slc_residues *residues;  /* NULL: compression is off */
-    bool warned;             /* that errors do not fit */
-    slc_taken *taken;        /* of the group that is being made */
+    uint64_t compressible;  /* all-reduces that could have been compressed, so far */
+    slc_residues *residues; /* NULL: compression is off */
+    bool warned;            /* that not all errors fit */
+    _Atomic bool busy;      /* a thread is in a transform of it */
+    slc_taken *taken;       /* of the group that is being made */
     size_t taken_count, taken_capacity;
-    struct slc_transforms *next; /* in the thread's group */
-} slc_transforms;
+    struct slc_transformed *next; /* in the thread's group */
+} slc_transformed;
 
-extern slc_transforms_settings slc_transforms_asked;
+/* Compares the settings of all ranks, one all-reduce for each communicator of a list, in one group. Those on which not
+ * all agree get refused. Communicators come with their memory, or with refused set where they have none. */
+void slc_transforms_agree(slc_transformed *list);
 
-/* Compares the settings of all ranks of communicators that were just made; those of which all agree keep what `made`
- * points to. One all-reduce each, in one group. */
-void slc_transforms_agree(slc_transforms *const *made, bool *agreed, unsigned count);
-
-/* Sends what a communicator's group has to fuse. To be called between the group's calls and its end in NCCL; what is not
- * fused is called in the group as it is. slc_fuse_scatter, after that end, puts the results into their places. */
-ncclResult_t slc_fuse_gather(slc_transforms *t);
-ncclResult_t slc_fuse_scatter(slc_transforms *t);
+/* Gathers what a communicator's group has to fuse and calls NCCL for it, between the group's calls and its end; what is
+ * alone is called as it is. slc_fuse_scatter, after that end, brings the results to their places. */
+ncclResult_t slc_fuse_gather(slc_transformed *t);
+ncclResult_t slc_fuse_scatter(slc_transformed *t);
 
 /* Sends all that the communicators of a list have to compress, outside of any group. */
-ncclResult_t slc_compress_send(slc_transforms *list);
+ncclResult_t slc_compress_send(slc_transformed *list);
 
-/* Lets the stream of a group's first call wait for all others that the group's taken calls name, and for the last use
- * of the memory; `leave` does the reverse. Returns the stream by `lead`. */
-sluice_status slc_transforms_join(slc_transforms *t, cudaStream_t *lead);
-sluice_status slc_transforms_leave(slc_transforms *t, cudaStream_t lead);
+/* Whether the memory holds the packets of this all-reduce: the same answer on all ranks. */
+bool slc_compress_fits(const slc_transformed *t, uint64_t count);
 
-/* Says in a line what failed, once, and lets all later calls of the communicator pass. Returns `result`. */
-ncclResult_t slc_transforms_break(slc_transforms *t, ncclResult_t result);
+/* Enters the GPU, and lets the stream of the first taken call wait for the streams of the others and for the latest work
+ * on the memory; slc_transforms_leave is the reverse. *lead is that stream. */
+sluice_status slc_transforms_enter(slc_transformed *t, cudaStream_t *lead);
+sluice_status slc_transforms_leave(slc_transformed *t, cudaStream_t lead);
+
+/* Makes NCCL's answer of a status. A failure is told in a line; all later calls of the communicator pass. */
+ncclResult_t slc_transforms_answer(slc_transformed *t, const char *transform, sluice_status status);
+/* The same for an answer of NCCL's. */
+ncclResult_t slc_transforms_nccl_answer(slc_transformed *t, const char *transform, ncclResult_t result);
+
+/* Calls NCCL for a taken call as it is. */
+ncclResult_t slc_transforms_pass(slc_transformed *t, slc_taken *call, slc_record_pass_reason reason);
 
 /* Counts a call that passes unchanged. */
-void slc_transforms_count_passed(slc_transforms *t, slc_record_pass_reason reason, uint64_t bytes);
-/* Sets a flag of a call's entry, if the ring still has it. */
-void slc_transforms_flag(slc_transforms *t, uint64_t entry, uint32_t flag);
+void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reason, uint64_t bytes);
 
-static inline void slc_add64(uint64_t *word, uint64_t value)
+static inline void slc_row_add(uint64_t *word, uint64_t value)
 {
     __atomic_store_n(word, *word + value, __ATOMIC_RELAXED);
+}
+
+/* The first error of two. */
+static inline ncclResult_t slc_worse(ncclResult_t first, ncclResult_t second)
+{
+    return slc_has_failed(first) ? first : slc_has_failed(second) ? second : first;
 }
 
 #endif
