@@ -2,6 +2,7 @@
  * a reader in another process may look at any time. */
 #include "plugins/nccl_shim/call.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 static int64_t now_ns(void)
@@ -27,9 +28,27 @@ static unsigned recorded_redop(const slc_shim_call *call)
     return call->redop < ncclNumOps ? call->redop : SLC_RECORD_CUSTOM_REDOP;
 }
 
+/* The number of a send among those to its peer, of a receive among those from it; 0 where it cannot be counted. */
+static uint64_t count_with_peer(const slc_shim_call *call)
+{
+    slc_shim_comm *known = call->known;
+    int size = known->row->size;
+    if (call->peer < 0 || call->peer >= size) return 0;
+    uint64_t *peers = atomic_load_explicit(&known->peers, memory_order_acquire);
+    if (!peers) {
+        uint64_t *fresh = calloc(2 * (size_t)size, sizeof *fresh);
+        if (!fresh) return 0;
+        if (atomic_compare_exchange_strong(&known->peers, &peers, fresh))
+            peers = fresh;
+        else
+            free(fresh);
+    }
+    return ++peers[call->operation == SLC_RECORD_SEND ? call->peer : size + call->peer];
+}
+
 /* Counts the call on its communicator and gives its number there. NCCL allows one thread at a time on a communicator,
  * so these are plain additions; they are atomic stores for readers' sake. */
-static uint32_t count_on_row(const slc_shim_call *call)
+static uint32_t count_on_row(slc_shim_call *call)
 {
     slc_record_communicator *row = call->known->row;
     if (call->operation > SLC_RECORD_RECEIVE) return (uint32_t)row->calls;
@@ -40,6 +59,7 @@ static uint32_t count_on_row(const slc_shim_call *call)
         put64(&row->hash, row->hash * SLC_RECORD_HASH_STEP + term);
         put64(&row->collectives, row->collectives + 1);
     }
+    if (call->operation >= SLC_RECORD_SEND) call->peer_number = count_with_peer(call);
     put64(&row->calls, row->calls + 1);
     return (uint32_t)row->calls;
 }
@@ -51,14 +71,17 @@ static void write_entry(const slc_shim_call *call, uint32_t number)
     slc_record_entry *entry = &recorder->entries[call->entry & recorder->entry_mask];
     uint64_t row = call->known ? call->known->number : SLC_RECORD_NO_COMMUNICATOR;
     uint64_t low = SLC_RECORD_LOW48, redop = recorded_redop(call);
+    uint64_t send = (uint64_t)(uintptr_t)call->send & low, receive = (uint64_t)(uintptr_t)call->receive & low;
+    if (call->operation == SLC_RECORD_SEND) receive = call->peer_number & low;
+    if (call->operation == SLC_RECORD_RECEIVE) send = call->peer_number & low;
     uint32_t flags = (thread->depth ? SLC_RECORD_GROUPED : 0u) | (call->captured ? SLC_RECORD_CAPTURED : 0u);
     put32(&entry->sequence, 0);
     atomic_thread_fence(memory_order_release);
     put32(&entry->number, number);
     put64((uint64_t *)&entry->time_ns, (uint64_t)now_ns());
     put64(&entry->count, call->count);
-    put64(&entry->send_communicator, ((uint64_t)(uintptr_t)call->send & low) | row << 48);
-    put64(&entry->receive_thread, ((uint64_t)(uintptr_t)call->receive & low) | (uint64_t)thread->number << 48);
+    put64(&entry->send_communicator, send | row << 48);
+    put64(&entry->receive_thread, receive | (uint64_t)thread->number << 48);
     put64(&entry->stream_operation_dtype,
           ((uint64_t)(uintptr_t)call->stream & low) | (uint64_t)call->operation << 48 | (uint64_t)call->type << 56);
     put64(&entry->caller_module_redop, slc_module_caller(recorder, call->caller) | redop << 56);
@@ -88,11 +111,16 @@ void slc_call_begin(slc_shim_call *call)
     if (call->thread->depth) begin_groups(call->thread, call->real);
 }
 
-void slc_entry_failed(slc_recorder *recorder, uint64_t entry)
+void slc_entry_mark(slc_recorder *recorder, uint64_t entry, unsigned flags)
 {
     slc_record_entry *there = &recorder->entries[entry & recorder->entry_mask];
     if (__atomic_load_n(&there->sequence, __ATOMIC_ACQUIRE) == (uint32_t)(entry + 1))
-        __atomic_fetch_or(&there->group_flags, (uint32_t)SLC_RECORD_FAILED << 24, __ATOMIC_RELAXED);
+        __atomic_fetch_or(&there->group_flags, (uint32_t)flags << 24, __ATOMIC_RELAXED);
+}
+
+void slc_entry_failed(slc_recorder *recorder, uint64_t entry)
+{
+    slc_entry_mark(recorder, entry, SLC_RECORD_FAILED);
     atomic_store_explicit(&recorder->fault, true, memory_order_relaxed);
 }
 

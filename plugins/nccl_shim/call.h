@@ -22,11 +22,13 @@ typedef struct {
     slc_recorder *recorder;
     slc_shim_thread *thread;
     const slc_nccl_real *real;
-    uint64_t entry; /* the index of its entry */
+    uint64_t peer_number; /* of a send or a receive, among those with this peer; 0: not counted */
+    uint64_t entry;       /* the index of its entry */
     bool captured;
 } slc_shim_call;
 
 enum { SLC_NO_TYPE = 0xff };
+#define SLC_PLAIN_CALL ((slc_shim_call){.type = SLC_NO_TYPE, .redop = SLC_RECORD_NO_REDOP, .peer = -1})
 
 /* The library whose own call this is: a call that arrives from NCCL's code, or while this thread is inside a call of
  * ours, is NCCL's and passes unrecorded. NULL: it is the program's. */
@@ -49,7 +51,10 @@ static inline bool slc_has_failed(ncclResult_t result)
     return result != ncclSuccess && result != ncclInProgress;
 }
 
-/* Marks an entry as failed, if the ring still has it. */
+/* Sets flags of an entry (SLC_RECORD_FUSED, …), if the ring still has it. */
+void slc_entry_mark(slc_recorder *recorder, uint64_t entry, unsigned flags);
+
+/* Marks an entry as failed; the record will not be removed at the process's end. */
 void slc_entry_failed(slc_recorder *recorder, uint64_t entry);
 
 #endif

@@ -17,6 +17,7 @@ typedef struct slc_shim_comm {
     ncclComm_t *out;              /* where its handle will be */
     uint64_t entry;               /* the index of the call that makes it */
     void *transforms;             /* of transforms/; NULL: none */
+    _Atomic(uint64_t *) peers;    /* sends to each rank, then receives from each; NULL: none yet */
 } slc_shim_comm;
 
 /* A communicator in the making, with a row that says so. NULL without memory. */

@@ -1,41 +1,53 @@
 /* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
 #include "plugins/nccl_shim/groups.h"
 
+#include "plugins/nccl_shim/transforms.h"
+
 /* ---- Communicators ---- */
 
-void slc_comm_ready(slc_shim_comm *made)
+void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first)
 {
-    slc_record_communicator *row = made->row;
-    int value;
-    if (made->real->CommCuDevice(made->comm, &value) == ncclSuccess) row->device = value;
-    if (!row->size) {
-        if (made->real->CommUserRank(made->comm, &value) == ncclSuccess) row->rank = value;
-        if (made->real->CommCount(made->comm, &value) == ncclSuccess) row->size = value;
+    for (slc_shim_comm *made = first; made; made = made->next) {
+        slc_record_communicator *row = made->row;
+        int value;
+        if (made->real->CommCuDevice(made->comm, &value) == ncclSuccess) row->device = value;
+        if (!row->size) {
+            if (made->real->CommUserRank(made->comm, &value) == ncclSuccess) row->rank = value;
+            if (made->real->CommCount(made->comm, &value) == ncclSuccess) row->size = value;
+        }
+        slc_comm_state(made, SLC_RECORD_ROW_READY);
     }
-    slc_comm_state(made, SLC_RECORD_ROW_READY);
+    if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 
-static void settle(slc_recorder *recorder, slc_shim_comm *made, ncclResult_t result)
+/* Binds those that have a handle; a program that took itself out of a split has none. */
+static void settle(slc_recorder *recorder, slc_shim_comm *list, ncclResult_t result)
 {
-    if (slc_has_failed(result)) {
-        slc_comm_state(made, SLC_RECORD_ROW_FAILED);
-        slc_entry_failed(recorder, made->entry);
-        return;
+    slc_shim_comm *bound = NULL, **end = &bound;
+    for (slc_shim_comm *made = list, *next; made; made = next) {
+        next = made->next;
+        made->next = NULL;
+        if (slc_has_failed(result)) {
+            slc_comm_state(made, SLC_RECORD_ROW_FAILED);
+            slc_entry_failed(recorder, made->entry);
+        } else if (*made->out) {
+            slc_comm_bind(recorder, made, *made->out);
+            *end = made;
+            end = &made->next;
+        }
     }
-    if (!*made->out) return;
-    slc_comm_bind(recorder, made, *made->out);
-    if (result == ncclSuccess) slc_comm_ready(made);
+    if (bound && result == ncclSuccess) slc_comms_ready(recorder, bound);
 }
 
-void slc_comm_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *made, ncclResult_t result)
+void slc_comms_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first, ncclResult_t result)
 {
     if (!thread->depth || slc_has_failed(result)) {
-        settle(recorder, made, result);
+        settle(recorder, first, result);
         return;
     }
     slc_shim_comm **end = &thread->pending;
     while (*end) end = &(*end)->next;
-    *end = made;
+    *end = first;
 }
 
 /* ---- Groups ---- */
@@ -78,12 +90,10 @@ static void mark_group_failed(slc_recorder *recorder, const slc_shim_thread *thr
 static void end_outermost(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result)
 {
     if (slc_has_failed(result)) mark_group_failed(recorder, thread);
+    slc_shim_comm *made = thread->pending;
     thread->libraries = 0;
-    for (slc_shim_comm *made; (made = thread->pending);) {
-        thread->pending = made->next;
-        made->next = NULL;
-        settle(recorder, made, result);
-    }
+    thread->pending = NULL;
+    settle(recorder, made, result);
 }
 
 ncclResult_t ncclGroupStart(void)
@@ -105,8 +115,11 @@ ncclResult_t ncclGroupEnd(void)
     if (own) return own->GroupEnd();
     slc_recorder *recorder = slc_recorder_get();
     slc_shim_thread *thread = slc_thread_get(recorder);
-    ncclResult_t result;
+    const slc_transforms *transforms = thread->depth == 1 ? recorder->transforms : NULL;
+    ncclResult_t result, held = ncclSuccess;
+    if (transforms) held = transforms->group_end(recorder, thread);
     IN_LIBRARIES(thread, result, GroupEnd());
+    if (transforms) result = transforms->group_ended(recorder, thread, slc_has_failed(held) ? held : result);
     if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
     return result;
 }

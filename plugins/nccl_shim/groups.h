@@ -4,10 +4,11 @@
 
 #include "plugins/nccl_shim/call.h"
 
-/* Takes a communicator whose making call returned `result`: at once, or, in a group, at its outermost end. */
-void slc_comm_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *made, ncclResult_t result);
+/* Takes communicators (a list by `next`) whose making call returned `result`: at once, or, in a group, at its outermost
+ * end. */
+void slc_comms_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first, ncclResult_t result);
 
-/* Notes that a communicator can be used: asks it what its row does not know yet. */
-void slc_comm_ready(slc_shim_comm *made);
+/* Notes that communicators (a list by `next`) can be used: asks them what their rows do not know yet. */
+void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first);
 
 #endif

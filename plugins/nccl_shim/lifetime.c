@@ -1,6 +1,7 @@
 /* How communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
  * themselves. */
 #include "plugins/nccl_shim/groups.h"
+#include "plugins/nccl_shim/transforms.h"
 
 #include "lib/base/hash/fnv.h"
 
@@ -12,8 +13,6 @@
         const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));                                      \
         if (own) return own->call;                                                                                     \
     } while (0)
-
-static const slc_shim_call plain_call = {.type = SLC_NO_TYPE, .redop = SLC_RECORD_NO_REDOP, .peer = -1};
 
 /* ---- Beginnings ---- */
 
@@ -36,7 +35,7 @@ static void take_config(slc_shim_comm *made, const ncclConfig_t *config, const s
 static slc_shim_comm *begin_init(slc_shim_call *call, uint64_t key, int rank, int size, ncclComm_t *out,
                                  const ncclConfig_t *config, const void *caller)
 {
-    *call = plain_call;
+    *call = SLC_PLAIN_CALL;
     call->operation = SLC_RECORD_INIT;
     call->count = (size_t)size;
     call->caller = caller;
@@ -52,7 +51,7 @@ static slc_shim_comm *begin_init(slc_shim_call *call, uint64_t key, int rank, in
 static ncclResult_t end_init(slc_shim_call *call, ncclResult_t result)
 {
     slc_call_end(call, result);
-    if (call->known) slc_comm_made(call->recorder, call->thread, call->known, result);
+    if (call->known) slc_comms_made(call->recorder, call->thread, call->known, result);
     return result;
 }
 
@@ -100,7 +99,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
     slc_recorder *recorder = slc_recorder_get();
     uint64_t key = key_of_init_all(recorder);
     slc_shim_comm *made = NULL, **end = &made;
-    slc_shim_call call = plain_call;
+    slc_shim_call call = SLC_PLAIN_CALL;
     for (int i = 0; comms && i < count; i++) {
         *end = begin_init(&call, key, i, count, &comms[i], NULL, __builtin_return_address(0));
         slc_call_end(&call, ncclSuccess);
@@ -111,12 +110,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
     thread->inside = real;
     ncclResult_t result = real->CommInitAll(comms, count, devices);
     thread->inside = NULL;
-    while (made) {
-        slc_shim_comm *next = made->next;
-        made->next = NULL;
-        slc_comm_made(recorder, thread, made, result);
-        made = next;
-    }
+    slc_comms_made(recorder, thread, made, result);
     return result;
 }
 
@@ -140,7 +134,7 @@ static slc_shim_comm *create_child(const slc_shim_call *call, const uint64_t chi
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out, ncclConfig_t *config)
 {
     NCCL_OWN_CALL(CommSplit(comm, color, key, out, config));
-    slc_shim_call call = plain_call;
+    slc_shim_call call = SLC_PLAIN_CALL;
     call.operation = SLC_RECORD_SPLIT;
     call.comm = comm;
     call.count = (size_t)(int64_t)color;
@@ -150,7 +144,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
     uint64_t child[2] = {SLC_RECORD_SPLIT, (uint64_t)(int64_t)color};
     slc_shim_comm *made = call.known && color != NCCL_SPLIT_NOCOLOR ? create_child(&call, child, out, config) : NULL;
     ncclResult_t result = slc_call_end(&call, call.real->CommSplit(comm, color, key, out, config));
-    if (made) slc_comm_made(call.recorder, call.thread, made, result);
+    if (made) slc_comms_made(call.recorder, call.thread, made, result);
     return result;
 }
 
@@ -158,7 +152,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, 
                             int flags)
 {
     NCCL_OWN_CALL(CommShrink(comm, excluded, excluded_count, out, config, flags));
-    slc_shim_call call = plain_call;
+    slc_shim_call call = SLC_PLAIN_CALL;
     call.operation = SLC_RECORD_SHRINK;
     call.comm = comm;
     call.count = (size_t)excluded_count;
@@ -173,7 +167,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, 
     }
     ncclResult_t result =
         slc_call_end(&call, call.real->CommShrink(comm, excluded, excluded_count, out, config, flags));
-    if (made) slc_comm_made(call.recorder, call.thread, made, result);
+    if (made) slc_comms_made(call.recorder, call.thread, made, result);
     return result;
 }
 
@@ -186,7 +180,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     ncclResult_t result = real->CommGetAsyncError(comm, error);
     if (known && result == ncclSuccess &&
         __atomic_load_n(&known->row->state, __ATOMIC_ACQUIRE) == SLC_RECORD_ROW_CREATING) {
-        if (*error == ncclSuccess) slc_comm_ready(known);
+        if (*error == ncclSuccess) slc_comms_ready(recorder, known);
         if (slc_has_failed(*error)) slc_comm_state(known, SLC_RECORD_ROW_FAILED);
     }
     if (result == ncclSuccess && slc_has_failed(*error)) atomic_store(&recorder->fault, true);
@@ -196,11 +190,17 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 /* ---- Ends ---- */
 
 #define BEGIN_END(call, OPERATION, handle)                                                                             \
-    slc_shim_call call = plain_call;                                                                                   \
+    slc_shim_call call = SLC_PLAIN_CALL;                                                                               \
     call.operation = OPERATION;                                                                                        \
     call.comm = handle;                                                                                                \
     call.caller = __builtin_return_address(0);                                                                         \
     slc_call_begin(&call)
+
+static void end_transforms(const slc_shim_call *call)
+{
+    const slc_transforms *transforms = call->recorder->transforms;
+    if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
+}
 
 static ncclResult_t end_with_state(slc_shim_call *call, ncclResult_t result, slc_record_row_state state)
 {
@@ -220,6 +220,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     NCCL_OWN_CALL(CommDestroy(comm));
     BEGIN_END(call, SLC_RECORD_DESTROY, comm);
+    end_transforms(&call);
     return end_with_state(&call, call.real->CommDestroy(comm), SLC_RECORD_ROW_DESTROYED);
 }
 
@@ -227,6 +228,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     NCCL_OWN_CALL(CommAbort(comm));
     BEGIN_END(call, SLC_RECORD_ABORT, comm);
+    end_transforms(&call);
     return end_with_state(&call, call.real->CommAbort(comm), SLC_RECORD_ROW_ABORTED);
 }
 
@@ -236,13 +238,6 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
     BEGIN_END(call, SLC_RECORD_REVOKE, comm);
     atomic_store(&call.recorder->fault, true);
     return slc_call_end(&call, call.real->CommRevoke(comm, flags));
-}
-
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
-{
-    NCCL_OWN_CALL(CommWindowRegister(comm, buffer, bytes, window, flags));
-    BEGIN_END(call, SLC_RECORD_WINDOW, comm);
-    return slc_call_end(&call, call.real->CommWindowRegister(comm, buffer, bytes, window, flags));
 }
 
 #define TWIN(name, parameters) ncclResult_t pncclComm##name parameters __attribute__((alias("ncclComm" #name)));
@@ -257,4 +252,3 @@ TWIN(Finalize, (ncclComm_t comm))
 TWIN(Destroy, (ncclComm_t comm))
 TWIN(Abort, (ncclComm_t comm))
 TWIN(Revoke, (ncclComm_t comm, int flags))
-TWIN(WindowRegister, (ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags))

@@ -1,5 +1,5 @@
 /* NCCL's collectives and its send and receive. */
-#include "plugins/nccl_shim/call.h"
+#include "plugins/nccl_shim/transforms.h"
 
 #define SEND_RECEIVE .send = send, .receive = receive
 #define NO_REDOP .redop = SLC_RECORD_NO_REDOP
@@ -14,7 +14,11 @@
         slc_shim_call call = {                                                                                         \
             .count = count, .type = type, .comm = comm, .stream = stream, .caller = caller, __VA_ARGS__};              \
         slc_call_begin(&call);                                                                                         \
-        return slc_call_end(&call, call.real->NAME arguments);                                                         \
+        const slc_transforms *transforms = call.recorder->transforms;                                                  \
+        ncclResult_t result;                                                                                           \
+        if (__builtin_expect(transforms == NULL, 1) || !transforms->take(&call, &result))                              \
+            result = call.real->NAME arguments;                                                                        \
+        return slc_call_end(&call, result);                                                                            \
     }                                                                                                                  \
     ncclResult_t pnccl##NAME parameters __attribute__((alias("nccl" #NAME)));
 

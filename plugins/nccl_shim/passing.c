@@ -28,12 +28,6 @@ PASS(ncclResult_t, RedOpCreatePreMulSum,
      (ncclRedOp_t * op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm),
      (op, scalar, type, residence, comm), library_of(comm))
 PASS(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm), library_of(comm))
-PASS(ncclResult_t, MemAlloc, (void **memory, size_t bytes), (memory, bytes), slc_nccl_real_default())
-PASS(ncclResult_t, MemFree, (void *memory), (memory), slc_nccl_real_default())
-PASS(ncclResult_t, CommRegister, (const ncclComm_t comm, void *buffer, size_t bytes, void **handle),
-     (comm, buffer, bytes, handle), library_of(comm))
-PASS(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle), (comm, handle), library_of(comm))
-PASS(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t window), (comm, window), library_of(comm))
 PASS(ncclResult_t, DevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out),
      (comm, requirements, out), library_of(comm))
 PASS(ncclResult_t, DevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *device_comm), (comm, device_comm),

@@ -27,7 +27,9 @@ enum {
 
 /* The operations of entries. Those up to SPLIT are collectives: each rank of the communicator calls the same ones in
  * the same order, and they are numbered and enter the rolling hash. SEND and RECEIVE are numbered by the same counter,
- * but do not enter the hash. The others carry the number of the communicator's last operation. */
+ * but do not enter the hash; in the place of the address that they lack they have their own number among the sends to
+ * (receives from) that peer, from 1, so that the two ends are matched after the ring has come round too (0: not
+ * counted). The others carry the number of the communicator's last operation. */
 typedef enum {
     SLC_RECORD_ALL_REDUCE = 1,
     SLC_RECORD_REDUCE_SCATTER,

@@ -3,6 +3,7 @@
 
 #include "lib/base/log.h"
 #include "plugins/nccl_shim/settings.h"
+#include "plugins/nccl_shim/transforms.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -56,6 +57,18 @@ static bool is_on(const char *name)
     return on;
 }
 
+static void open_transforms(slc_recorder *recorder)
+{
+    static const char *const names[] = {"SLUICE_SHIM_FUSE", "SLUICE_SHIM_COMPRESS"};
+    if (slc_transforms_open) {
+        recorder->transforms = slc_transforms_open(recorder);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (strcmp(slc_setting_text(&slc_nccl_shim_settings, names[i]), "0"))
+            slc_log(SLC_LOG_WARN, "%s has no effect: this shim was built without transforms", names[i]);
+}
+
 static slc_recorder *make_recorder(void)
 {
     slc_recorder *recorder = calloc(1, sizeof *recorder);
@@ -70,6 +83,7 @@ static slc_recorder *make_recorder(void)
     int version = 0;
     if (real->path[0] && real->GetVersion(&version) == ncclSuccess) recorder->header->nccl_version = (uint32_t)version;
     strncpy(recorder->header->nccl_path, real->path, sizeof recorder->header->nccl_path - 1);
+    open_transforms(recorder);
     return recorder;
 }
 

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 
 typedef struct slc_comm_table slc_comm_table;
-enum { SLC_CALLER_CACHE = 1024 }; /* return addresses whose module is known without asking the loader */
+typedef struct slc_transforms slc_transforms; /* transforms.h */
+enum { SLC_CALLER_CACHE = 1024 };             /* return addresses whose module is known without asking the loader */
 
 /* Everything that the file has is at these addresses, whether the mapping is a file or, where there was no room,
  * private memory. */
@@ -19,11 +20,12 @@ typedef struct slc_recorder {
     slc_record_communicator *rows;
     slc_record_module *modules;
     slc_record_entry *entries;
-    slc_record_time *times; /* NULL without SLUICE_SHIM_TIME */
-    uint64_t entry_mask;    /* entry_count - 1 */
-    char *path;             /* of the file; NULL: private memory */
-    bool kept;              /* whatever happens: the user asked for it */
-    _Atomic bool fault;     /* a call failed, or the process ended with an error: the file stays */
+    slc_record_time *times;           /* NULL without SLUICE_SHIM_TIME */
+    uint64_t entry_mask;              /* entry_count - 1 */
+    char *path;                       /* of the file; NULL: private memory */
+    const slc_transforms *transforms; /* NULL: off */
+    bool kept;                        /* whatever happens: the user asked for it */
+    _Atomic bool fault;               /* a call failed, or the process ended with an error: the file stays */
     _Atomic uint32_t groups, threads, inits;
     _Atomic(slc_comm_table *) communicators;
     _Atomic uint64_t callers[SLC_CALLER_CACHE];
@@ -39,6 +41,7 @@ typedef struct {
     uint32_t libraries;            /* a bit for each library but the default one in which the group was begun too */
     uint64_t group_first;          /* an index not above those of the group's entries */
     struct slc_shim_comm *pending; /* communicators that the group makes */
+    void *transforms;              /* what transforms hold until the group ends */
 } slc_shim_thread;
 
 extern _Thread_local slc_shim_thread slc_this_thread __attribute__((tls_model("initial-exec")));

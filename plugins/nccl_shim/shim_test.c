@@ -346,6 +346,8 @@ static void entries_say_what_was_called(void **state)
     assert_int_equal(it.header->entries, count); /* NCCL's own call of ncclBroadcast is not among them */
     for (uint64_t i = 0; i < count; i++) expect_entry(&it, i, &all[i]);
     assert_int_equal(entry(&it, 2)->group_flags & 0xffffff, entry(&it, 3)->group_flags & 0xffffff);
+    assert_int_equal(entry(&it, 2)->receive_thread & SLC_RECORD_LOW48, 1); /* the first send to rank 0 */
+    assert_int_equal(entry(&it, 3)->send_communicator & SLC_RECORD_LOW48, 1);
     for (uint64_t i = 1; i < count; i++) assert_true(entry(&it, i)->time_ns >= entry(&it, i - 1)->time_ns);
     assert_int_equal(it.rows[0].rank, 1);
     assert_int_equal(it.rows[0].state, SLC_RECORD_ROW_READY);
