@@ -43,11 +43,10 @@ static sluice_status wait_for(slc_cu_stream stream)
 /* Queues the all-reduce of two words on a stream of its own. */
 static sluice_status ask(slc_transformed *t, slc_cu_stream stream)
 {
-    uint64_t mine[2] = {settings_word(t)};
-    mine[1] = ~mine[0];
+    t->words[0] = settings_word(t), t->words[1] = ~t->words[0];
     void *words = (void *)(uintptr_t)t->memory;
     sluice_status status = slc_cu_status(
-        slc_cu.MemcpyAsync(t->memory, (slc_cu_address)(uintptr_t)mine, sizeof mine, stream), "copying the settings");
+        slc_cu.MemcpyAsync(t->memory, (slc_cu_address)(uintptr_t)t->words, sizeof t->words, stream), "copying the settings");
     if (status) return status;
     ncclResult_t result = t->comm->real->AllReduce(words, words, 2, ncclUint64, ncclMax, t->comm->comm, stream);
     if (result == ncclSuccess) return SLUICE_OK;
@@ -56,10 +55,10 @@ static sluice_status ask(slc_transformed *t, slc_cu_stream stream)
 
 static sluice_status hear(slc_transformed *t, slc_cu_stream stream)
 {
-    uint64_t all[2], mine = settings_word(t);
+    const uint64_t mine = settings_word(t), *all = t->words;
     sluice_status status = wait_for(stream);
     if (status) return status;
-    status = slc_cu_status(slc_cu.MemcpyAsync((slc_cu_address)(uintptr_t)all, t->memory, sizeof all, stream),
+    status = slc_cu_status(slc_cu.MemcpyAsync((slc_cu_address)(uintptr_t)t->words, t->memory, sizeof t->words, stream),
                            "copying the settings");
     if (status) return status;
     status = wait_for(stream);

@@ -41,6 +41,7 @@ typedef struct slc_transformed {
     unsigned rank, ranks;
     slc_cu_address memory;  /* slc_transforms_asked.staging bytes: first those on their way, then the errors */
     uint64_t staging_bytes; /* for what is on its way */
+    uint64_t words[2];      /* that the other ranks are asked with */
     slc_cu_event event;     /* to let streams wait for each other */
     slc_cu_event used;      /* after the latest work on the memory, if was_used, in stream `last` */
     cudaStream_t last;
