@@ -37,22 +37,22 @@ static __device__ __forceinline__ bool compress_failed(float scale)
     return (__float_as_uint(scale) & 0x7f800000u) == 0x7f800000u;
 }
 
-/* Adds the error of the last exchange, whose scale was `last`, to the first `left` of b, keeps the sums, and writes
- * their signs; elements from `left` on become 0. */
+/* Adds the error of the last exchange, whose scale was `last`, to the first `left` of b, keeps the sums where `sum` is
+ * not NULL, and writes their signs; elements from `left` on become 0. */
 static __device__ __forceinline__ void compress_keep(float b[GPU_GRAIN], float *sum, uint64_t left, float last,
                                                      unsigned char *bits)
 {
-    float kept[GPU_GRAIN];
+    float kept[GPU_GRAIN] = {};
     const bool lost = compress_failed(last);
     unsigned signs = 0;
-    gpu_load_grain(sum, true, left, kept);
+    if (sum) gpu_load_grain(sum, true, left, kept);
     for (unsigned i = 0; i < GPU_GRAIN; i++) {
         const float error = lost ? 0.0f : kept[i] - (kept[i] < 0.0f ? -last : last);
         b[i] = i < left ? b[i] + error : 0.0f;
         if (!(b[i] < 0.0f)) signs |= 0x80u >> i % 8 << i / 8 * 8;
     }
-    gpu_store8(sum, true, left, b);
-    if (left > GPU_EACH) gpu_store8(sum + GPU_EACH, true, left - GPU_EACH, b + GPU_EACH);
+    if (sum) gpu_store8(sum, true, left, b);
+    if (sum && left > GPU_EACH) gpu_store8(sum + GPU_EACH, true, left - GPU_EACH, b + GPU_EACH);
     bits[0] = (unsigned char)signs;
     if (left > GPU_EACH) bits[1] = (unsigned char)(signs >> 8);
 }
@@ -78,7 +78,7 @@ template <class F>
 static __device__ __forceinline__ void compress_one_scale(gpu_bins *bins, const compress_block &block, float *sum,
                                                           float *scale, unsigned char *packet, uint64_t scales, F input)
 {
-    const float last = *scale;
+    const float last = scale ? *scale : 0.0f;
     unsigned char *bits = compress_packet_bits(packet, scales);
     gpu_bins_clear(bins);
     __syncthreads();
@@ -88,14 +88,15 @@ static __device__ __forceinline__ void compress_one_scale(gpu_bins *bins, const 
         if (at < block.to) {
             const uint64_t rest = block.to - at, grain = GPU_GRAIN, left = rest < grain ? rest : grain;
             input(at, left, b);
-            compress_keep(b, sum + at, left, last, bits + at / 8);
+            compress_keep(b, sum ? sum + at : NULL, left, last, bits + at / 8);
         }
         compress_add_squares(bins, b);
     }
     __syncthreads();
     if (threadIdx.x) return;
-    *scale = compress_scale(bins, block.to - block.from);
-    *compress_packet_scale(packet, block.number) = *scale;
+    const float formed = compress_scale(bins, block.to - block.from);
+    *compress_packet_scale(packet, block.number) = formed;
+    if (scale) *scale = formed;
 }
 
 static __device__ __forceinline__ void compress_worker(gpu_bins *bins, const slc_compress_cuda_worker &w)
@@ -103,7 +104,7 @@ static __device__ __forceinline__ void compress_worker(gpu_bins *bins, const slc
     const compress_block block = compress_block_at(w.shape, blockIdx.x);
     const uint64_t base = block.chunk * w.shape.chunk;
     const bool aligned = (uint64_t)w.x % 16 == 0;
-    compress_one_scale(bins, block, w.sum + base, w.scale + blockIdx.x, w.packets + block.chunk * w.shape.stride,
+    compress_one_scale(bins, block, w.sum ? w.sum + base : NULL, w.scale ? w.scale + blockIdx.x : NULL, w.packets + block.chunk * w.shape.stride,
                        w.shape.scales, [&](uint64_t at, uint64_t, float b[GPU_GRAIN]) {
                            if (base + at < w.shape.count) /* the rest is padding */
                                gpu_load_grain(w.x + base + at, aligned, w.shape.count - base - at, b);
@@ -128,7 +129,7 @@ static __device__ __forceinline__ void compress_add_opinion(const slc_compress_c
 static __device__ __forceinline__ void compress_server(gpu_bins *bins, const slc_compress_cuda_server &s)
 {
     const compress_block block = compress_block_at(s.shape, blockIdx.x);
-    compress_one_scale(bins, block, s.sum, s.scale + block.number, s.result, s.shape.scales,
+    compress_one_scale(bins, block, s.sum, s.scale ? s.scale + block.number : NULL, s.result, s.shape.scales,
                        [&](uint64_t at, uint64_t left, float b[GPU_GRAIN]) {
                            for (uint32_t r = 0; r < s.shape.ranks; r++) compress_add_opinion(s, r, block, at, left, b);
                        });
