@@ -1,21 +1,25 @@
 /* `sluice nccl`: what the NCCL shim recorded. */
 #include "bench/cli/command.h"
+#include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
 #include "bench/nccl/summary.h"
 #include "bench/nccl/timeline.h"
+#include "bench/nccl/watch.h"
 #include "lib/base/status.h"
 
 #include <argp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 256, KEY_TIMELINE };
+enum { KEY_JSON = 256, KEY_TIMELINE, KEY_WATCH, KEY_STALL };
 
 typedef struct {
     const char **paths;
     size_t path_count;
     const char *json, *timeline;
+    bool watch;
+    double stall_s;
 } nccl_options;
 
 static const struct argp_option option_rows[] = {
@@ -24,6 +28,9 @@ static const struct argp_option option_rows[] = {
      "Write all calls, and operations whose times are known, as JSON for Perfetto or chrome://tracing; '-': standard "
      "output, and no tables",
      0},
+    {"watch", KEY_WATCH, NULL, 0,
+     "Compare what the ranks call while they run, until a fault is found (exit code 1) or all have ended", 0},
+    {"stall", KEY_STALL, "SECONDS", 0, "A rank that others wait for is late after this time (10)", 0},
     {0},
 };
 
@@ -34,9 +41,14 @@ static const char doc[] =
     "SLUICE_SHIM_DIR, or /dev/shm/sluice-UID. To make records, start the program with the shim and keep them:\n"
     "  LD_PRELOAD=libsluice_nccl.so SLUICE_SHIM_KEEP=1 python train.py\n"
     "With SLUICE_SHIM_TIME=1 they have the operations' times.\n\n"
+    "Where ranks called different things, or wait for a rank that does not come, a line on standard error says who, "
+    "where "
+    "and from which code, and the exit code is 1. A rank that runs is late when nothing has moved for --stall seconds; "
+    "--watch looks until there is a fault.\n\n"
     "Examples:\n"
     "  sluice nccl\n"
-    "  sluice nccl records-of-host-a records-of-host-b --timeline step.json";
+    "  sluice nccl records-of-host-a records-of-host-b --timeline step.json\n"
+    "  sluice nccl --watch --stall 30";
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
@@ -44,10 +56,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case KEY_JSON: o->json = text; return 0;
     case KEY_TIMELINE: o->timeline = text; return 0;
+    case KEY_WATCH: o->watch = true; return 0;
+    case KEY_STALL: o->stall_s = slc_number(text, 0.01, 1e6, false, state, "--stall"); return 0;
     case ARGP_KEY_ARG: o->paths[o->path_count++] = text; return 0;
     case ARGP_KEY_END:
         if (slc_is_standard_output(o->json) && slc_is_standard_output(o->timeline))
             argp_error(state, "--json and --timeline cannot both be standard output");
+        if (o->watch && o->timeline) argp_error(state, "--timeline is written without --watch");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -84,11 +99,21 @@ static sluice_status report(const nccl_options *o, const slc_nccl_records *recor
     return slc_outcome_status(&outcome);
 }
 
+/* Reports what was recorded so far, and the faults in it. */
+static int report_once(const nccl_options *o)
+{
+    slc_nccl_records records;
+    sluice_status status = slc_nccl_records_read(o->paths, o->path_count, &records);
+    if (!status) status = report(o, &records);
+    slc_nccl_records_free(&records);
+    return status ? slc_fail("sluice nccl") : slc_nccl_watch(o->paths, o->path_count, o->stall_s, true, NULL);
+}
+
 static int run_nccl(int argc, char **argv)
 {
     char folder[64];
     const struct argp parser = {.options = option_rows, .parser = parse_option, .args_doc = "[DIR…]", .doc = doc};
-    nccl_options o = {.paths = calloc((size_t)argc + 1, sizeof *o.paths)};
+    nccl_options o = {.paths = calloc((size_t)argc + 1, sizeof *o.paths), .stall_s = 10};
     if (!o.paths) {
         slc_error(SLUICE_ERR_MEMORY, "options");
         return slc_fail("sluice nccl");
@@ -96,12 +121,8 @@ static int run_nccl(int argc, char **argv)
     int code = EXIT_USAGE;
     argp_err_exit_status = EXIT_USAGE;
     if (!argp_parse(&parser, argc, argv, 0, NULL, &o)) {
-        slc_nccl_records records;
         if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
-        sluice_status status = slc_nccl_records_read(o.paths, o.path_count, &records);
-        if (!status) status = report(&o, &records);
-        slc_nccl_records_free(&records);
-        code = status ? slc_fail("sluice nccl") : 0;
+        code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
     }
     free(o.paths);
     return code;
