@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 typedef struct CUstream_st *cudaStream_t;
+typedef const char *slc_nccl_text; /* a result's type in one word, for lists */
 
 #ifndef NCCL_H_
 #define NCCL_MAJOR 2
@@ -182,8 +183,8 @@ typedef struct ncclLLA2AHandle {
 /* X(result, name without its prefix, (parameters), (arguments)): the exports that begin with nccl and with pnccl. */
 #define SLC_NCCL_FUNCTIONS(X, Y)                                                                                       \
     X(ncclResult_t, GetVersion, (int *version), (version))                                                             \
-    X(const char *, GetErrorString, (ncclResult_t result), (result))                                                   \
-    X(const char *, GetLastError, (ncclComm_t comm), (comm))                                                           \
+    X(slc_nccl_text, GetErrorString, (ncclResult_t result), (result))                                                  \
+    X(slc_nccl_text, GetLastError, (ncclComm_t comm), (comm))                                                          \
     X(void, ResetDebugInit, (void), ())                                                                                \
     X(ncclResult_t, GetUniqueId, (ncclUniqueId * id), (id))                                                            \
     X(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),                          \
@@ -292,7 +293,9 @@ typedef struct ncclLLA2AHandle {
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 SLC_NCCL_FUNCTIONS(SLC_NCCL_DECLARE, SLC_NCCL_DECLARE_ONE)
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #include "tests/cuda_emulated/runtime.h"
 
 #include <cublasLt.h>
+#include <cuda_runtime.h>
 #include <vector>
 
 struct cublasLtContext {

@@ -2,8 +2,8 @@
  * may touch, and exact to the byte for the address sanitizer. */
 #include "tests/cuda_emulated/runtime.h"
 
+#include <iterator>
 #include <map>
-#include <stdio.h>
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -15,17 +15,11 @@
 
 enum { PAGE = 4096 };
 
-namespace {
-struct allocation {
-    size_t bytes, pages; /* pages: their bytes */
-    bool device;
-};
-typedef std::map<const char *, allocation> allocations;
-} // namespace
+typedef std::map<const char *, emulated_allocation> allocations;
 
 static emulated_lock lock;
-static size_t device_bytes;
-static int running; /* operations that may touch device memory */
+static size_t used[EMULATED_DEVICES_MOST]; /* bytes of each device */
+static int running;                        /* operations that may touch device memory */
 static allocations &all()
 {
     static allocations *list = new allocations;
@@ -34,13 +28,18 @@ static allocations &all()
 
 static bool guarded()
 {
-    static const bool guard = emulated_option("SLUICE_EMULATED_GUARD", 0) != 0;
+    static const bool guard = emulated_rules.guard && emulated_option(emulated_rules.guard, 0) != 0;
     return guard;
 }
 
-static void protect(const char *at, const allocation &a, bool open)
+static bool on_device(emulated_kind kind)
 {
-    if (a.device) mprotect((void *)at, a.pages, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    return kind == EMULATED_DEVICE || kind == EMULATED_MANAGED;
+}
+
+static void protect(const char *at, const emulated_allocation &a, bool open)
+{
+    if (a.kind == EMULATED_DEVICE) mprotect((void *)at, a.pages, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 void emulated_reach(bool open)
@@ -53,135 +52,163 @@ void emulated_reach(bool open)
     lock.unlock();
 }
 
-/* Whether all of [at, at + bytes) lies in one allocation of the device, or in one of pinned memory. */
-static bool inside(const void *at, size_t bytes, bool device)
+emulated_kind emulated_find(const void *at, size_t bytes, const char **begin, emulated_allocation *found)
 {
+    emulated_kind kind = EMULATED_UNKNOWN;
     lock.lock();
     auto a = all().upper_bound((const char *)at);
-    bool found = a != all().begin();
-    if (found) {
+    if (a != all().begin()) {
         a--;
-        found = a->second.device == device && (const char *)at + bytes <= a->first + a->second.bytes;
+        if ((const char *)at + bytes <= a->first + a->second.bytes && (const char *)at < a->first + a->second.pages) {
+            kind = a->second.kind;
+            if (begin) *begin = a->first;
+            if (found) *found = a->second;
+        }
     }
     lock.unlock();
-    return found;
+    return kind;
 }
 
-bool emulated_device_memory(const void *at, size_t bytes)
+uint64_t emulated_memory()
 {
-    return inside(at, bytes, true);
-}
-
-static size_t memory_bytes()
-{
-    return emulated_option("SLUICE_EMULATED_MEMORY", 1 << 30);
+    return emulated_option(emulated_rules.memory, emulated_rules.memory_bytes);
 }
 
 /* A test may take memory away from a GPU of which more is in use. */
-static size_t bytes_left()
+static size_t bytes_left(int device)
 {
-    const size_t all = memory_bytes(), used = device_bytes;
-    return used < all ? all - used : 0;
+    const size_t all = emulated_memory();
+    return used[device] < all ? all - used[device] : 0;
 }
 
-static cudaError_t allocate(void **out, size_t bytes, bool device)
+static cudaError_t allocate(void **out, size_t bytes, emulated_kind kind, int device)
 {
-    if (emulated_sticky()) return emulated_sticky();
-    emulated_allocations++;
-    *out = NULL;
-    if (!bytes) return cudaSuccess;
     const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
-    if (device && (pages < bytes || pages > bytes_left())) return emulated_error(cudaErrorMemoryAllocation);
+    lock.lock();
+    const bool fits = pages >= bytes && (!on_device(kind) || pages <= bytes_left(device));
+    if (fits && on_device(kind)) used[device] += pages;
+    lock.unlock();
+    if (!fits) return cudaErrorMemoryAllocation;
     char *base = (char *)mmap(NULL, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) return emulated_error(cudaErrorMemoryAllocation);
+    if (base == MAP_FAILED) {
+        lock.lock();
+        if (on_device(kind)) used[device] -= pages;
+        lock.unlock();
+        return cudaErrorMemoryAllocation;
+    }
     char *at = base + PAGE;
     mprotect(at, pages, PROT_READ | PROT_WRITE);
     memset(at, 0xff, pages);
     ASAN_POISON_MEMORY_REGION(at + bytes, pages - bytes);
-    const allocation a = {bytes, pages, device};
+    const emulated_allocation a = {bytes, pages, kind, device};
     lock.lock();
     all()[at] = a;
-    if (device) device_bytes += pages;
     if (guarded() && !running) protect(at, a, false);
     lock.unlock();
     *out = at;
     return cudaSuccess;
 }
 
-static cudaError_t release(void *at, bool device)
+cudaError_t emulated_allocate(void **out, size_t bytes, emulated_kind kind)
 {
-    if (!at) return emulated_sticky();
+    if (emulated_sticky()) return emulated_sticky();
     emulated_allocations++;
-    emulated_waits++;
-    emulated_wait_for_all_streams();
+    *out = NULL;
+    return bytes ? emulated_error(allocate(out, bytes, kind, emulated_device())) : cudaSuccess;
+}
+
+bool emulated_register(void *at, size_t bytes)
+{
+    lock.lock();
+    auto next = all().upper_bound((const char *)at);
+    bool taken = next != all().end() && next->first < (const char *)at + bytes;
+    if (!taken && next != all().begin()) {
+        auto before = std::prev(next);
+        taken = before->first + before->second.pages > (const char *)at;
+    }
+    if (!taken) all()[(const char *)at] = {bytes, bytes, EMULATED_REGISTERED, emulated_device()};
+    lock.unlock();
+    return !taken;
+}
+
+cudaError_t emulated_release(void *at, emulated_kind kind)
+{
     lock.lock();
     auto a = all().find((const char *)at);
-    if (a == all().end() || a->second.device != device) emulated_stop("memory is freed that was not allocated so");
-    const size_t pages = a->second.pages;
-    all().erase(a);
-    if (device) device_bytes -= pages;
+    const bool is_it = a != all().end() && a->second.kind == kind;
+    const size_t pages = is_it ? a->second.pages : 0;
+    if (is_it && on_device(kind)) used[a->second.device] -= pages;
+    if (is_it) all().erase(a);
     lock.unlock();
+    if (!is_it) {
+        emulated_forbidden("memory is freed that was not allocated so");
+        return cudaErrorInvalidValue;
+    }
+    if (kind == EMULATED_REGISTERED) return cudaSuccess;
     ASAN_UNPOISON_MEMORY_REGION(at, pages);
     munmap((char *)at - PAGE, pages + 2 * PAGE);
-    return emulated_sticky();
+    return cudaSuccess;
+}
+
+/* Waits for the streams of the memory's device, and frees it. */
+static cudaError_t release(void *at, emulated_kind kind)
+{
+    if (!at) return emulated_sticky();
+    emulated_allocation a = {};
+    emulated_find(at, 0, NULL, &a);
+    emulated_allocations++;
+    emulated_waits++;
+    emulated_wait_for_device(a.kind == EMULATED_DEVICE ? a.device : emulated_device());
+    if (kind == EMULATED_DEVICE && a.kind == EMULATED_MANAGED) kind = a.kind;
+    cudaError_t error = emulated_release(at, kind);
+    return error ? emulated_error(error) : emulated_sticky();
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    return allocate(out, bytes, true);
+    return emulated_allocate(out, bytes, EMULATED_DEVICE);
 }
 
 cudaError_t cudaFree(void *at)
 {
-    return release(at, true);
+    return release(at, EMULATED_DEVICE);
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned)
 {
-    return allocate(out, bytes, false);
+    return emulated_allocate(out, bytes, EMULATED_PINNED);
 }
 
 cudaError_t cudaFreeHost(void *at)
 {
-    return release(at, false);
-}
-
-/* ---- Copies ---- */
-
-/* Whether it is device memory; stops unless it is that or pinned. */
-static bool on_device(const void *at, size_t bytes, const char *what)
-{
-    if (inside(at, bytes, true)) return true;
-    if (inside(at, bytes, false)) return false;
-    char why[128];
-    snprintf(why, sizeof why, "%s %zu bytes that are neither one piece of device memory nor pinned", what, bytes);
-    emulated_stop(why);
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
-{
-    if (!bytes) return emulated_sticky();
-    const bool to_device = on_device(to, bytes, "a copy to"), from_device = on_device(from, bytes, "a copy from");
-    if (kind != cudaMemcpyDefault && kind != (to_device ? 1u : 0u) + (from_device ? 2u : 0u))
-        return emulated_error(cudaErrorInvalidValue);
-    if ((const char *)to < (const char *)from + bytes && (const char *)from < (const char *)to + bytes)
-        emulated_stop("a copy whose ends overlap");
-    emulated_copies++;
-    return emulated_enqueue(s, true, [=] { emulated_copy_bytes(to, from, bytes); });
-}
-
-cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t s)
-{
-    if (!bytes) return emulated_sticky();
-    on_device(at, bytes, "a fill of");
-    return emulated_enqueue(s, true, [=] { emulated_set_bytes(at, value, bytes); });
+    return release(at, EMULATED_PINNED);
 }
 
 /* ---- Devices ---- */
 
+enum { NONE = -1 };
+static __thread int current_device = NONE; /* of a thread that has asked nothing of a device yet */
+
+int emulated_device()
+{
+    if (current_device == NONE) current_device = 0;
+    return current_device;
+}
+
+int emulated_chosen_device()
+{
+    return current_device;
+}
+
+void emulated_choose_device(int device)
+{
+    current_device = device;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = (int)emulated_option("SLUICE_EMULATED_DEVICES", 1);
+    *count = (int)emulated_option(emulated_rules.devices, emulated_rules.device_count);
+    if (*count > EMULATED_DEVICES_MOST) *count = EMULATED_DEVICES_MOST;
     return *count ? cudaSuccess : cudaErrorNoDevice;
 }
 
@@ -190,25 +217,15 @@ cudaError_t cudaSetDevice(int device)
     int count;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error) return emulated_error(error);
-    return device < 0 || device >= count ? emulated_error(cudaErrorInvalidDevice) : emulated_sticky();
-}
-
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
-{
-    const int capability = (int)emulated_option("SLUICE_EMULATED_CAPABILITY", 90);
-    memset(properties, 0, sizeof *properties);
-    snprintf(properties->name, sizeof properties->name, "emulated");
-    properties->totalGlobalMem = memory_bytes();
-    properties->major = capability / 10, properties->minor = capability % 10;
-    properties->multiProcessorCount = 4;
-    properties->maxThreadsPerMultiProcessor = 2048;
+    if (device < 0 || device >= count) return emulated_error(cudaErrorInvalidDevice);
+    current_device = device;
     return emulated_sticky();
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     lock.lock();
-    *total = memory_bytes(), *free_bytes = bytes_left();
+    *total = emulated_memory(), *free_bytes = bytes_left(emulated_device());
     lock.unlock();
     return emulated_sticky();
 }

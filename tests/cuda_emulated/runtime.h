@@ -1,4 +1,8 @@
-/* What the files of the emulated runtime share. They are compiled without the thread sanitizer: what orders the
+/* What the files of the emulated runtime share. Streams and memory (streams.cc, memory.cc, bytes.cc) are the same in
+ * two libraries: the emulation for this project's kernels, and tests/hostcuda, which runs other people's programs. What
+ * the two do not have in common they say by their rules and by functions of their own.
+ *
+ * The files are compiled without the thread sanitizer: what orders the
  * program's own accesses they tell it by hand (order_before and order_after on one address), so that what the program
  * forgot to order shows as a race. Their own words are ordered by atomics, which the sanitizer does not see. */
 #ifndef EMULATED_RUNTIME_H
@@ -6,8 +10,11 @@
 
 #include <atomic>
 #include <functional>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 #include <emulated.h>
 
 #if defined(EMULATED_THREAD_SANITIZER)
@@ -40,7 +47,21 @@ struct emulated_lock {
     void unlock();
 };
 
-/* ---- fibers.cc ---- */
+/* ---- Rules, which each of the two libraries has ---- */
+struct emulated_rules {
+    const char *devices, *memory,
+        *guard; /* names of settings in the environment; guard may be NULL: nothing is guarded */
+    uint64_t device_count, memory_bytes; /* where they are not set */
+    bool destroy_waits;                  /* cudaStreamDestroy returns when the stream's work is done */
+};
+extern const emulated_rules emulated_rules;
+/* A program does what this project's programs must not do, and what CUDA bears or answers with an error: the emulation
+ * ends the process, tests/hostcuda returns. */
+void emulated_forbidden(const char *why);
+void emulated_stream_ends(); /* called by a stream's thread at its end */
+
+/* ---- fibers.cc, of the emulation alone ---- */
+struct emulated_grid;
 /* Runs all blocks of a grid in this thread, in a drawn order. */
 void emulated_run_grid(const emulated_grid *grid, const void *arguments);
 void emulated_end_fibers(); /* frees what this thread keeps for its blocks */
@@ -51,11 +72,28 @@ extern std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_laun
 cudaError_t emulated_enqueue(cudaStream_t stream, bool device_memory, std::function<void()> work);
 cudaError_t emulated_error(cudaError_t error); /* keeps it for cudaGetLastError; returns it */
 cudaError_t emulated_sticky();                 /* the error that every call returns from now on, or cudaSuccess */
-void emulated_wait_for_all_streams();
+void emulated_wait_for_device(int device);     /* for all its streams */
 
 /* ---- memory.cc ---- */
+enum { EMULATED_DEVICES_MOST = 64 };
+int emulated_device();        /* the current one of this thread; 0, from now on, if it had none */
+int emulated_chosen_device(); /* the same, but -1 if it has none */
+void emulated_choose_device(int device);
+uint64_t emulated_memory(); /* the bytes of a device */
+enum emulated_kind { EMULATED_UNKNOWN, EMULATED_PINNED, EMULATED_DEVICE, EMULATED_MANAGED, EMULATED_REGISTERED };
+struct emulated_allocation {
+    size_t bytes, pages; /* pages: their bytes */
+    emulated_kind kind;
+    int device; /* the current one when it was allocated */
+};
+cudaError_t emulated_allocate(void **out, size_t bytes, emulated_kind kind);
+/* Enters memory of the host that the program has; false: a part of it is known already. */
+bool emulated_register(void *at, size_t bytes);
+/* Forgets and frees an allocation of this kind, at once, without waiting for streams. */
+cudaError_t emulated_release(void *at, emulated_kind kind);
+/* Returns the kind of the allocation that all of [at, at + bytes) lies in, and tells what it is unless that is NULL. */
+emulated_kind emulated_find(const void *at, size_t bytes, const char **begin, emulated_allocation *found);
 void emulated_reach(bool open); /* takes device memory in and out of reach, where it is guarded */
-bool emulated_device_memory(const void *at, size_t bytes); /* all of it lies in one allocation of the device */
 
 /* ---- bytes.cc, which sanitizers see ---- */
 void emulated_copy_bytes(void *to, const void *from, size_t bytes);

@@ -1,17 +1,11 @@
-/* Streams, events, launches and errors. A stream is a thread with a queue; with a seed it sleeps now and then before
- * an operation, so that what the program did not order happens in many orders. */
-#include "tests/cuda_emulated/runtime.h"
+/* Streams, events and errors. A stream is a thread with a queue; with a seed it sleeps now and then before an
+ * operation, so that what the program did not order happens in many orders. */
+#include "tests/cuda_emulated/streams.h"
 
-#include <deque>
 #include <linux/futex.h>
-#include <map>
-#include <memory>
-#include <pthread.h>
 #include <set>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-#include <vector>
 
 std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_launches, emulated_copies;
 
@@ -105,68 +99,39 @@ cudaError_t cudaPeekAtLastError(void)
     return emulated_sticky() ? emulated_sticky() : last_error;
 }
 
-const char *cudaGetErrorString(cudaError_t error)
-{
-    switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
-    case cudaErrorNotReady: return "device not ready";
-    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
-    case cudaErrorLaunchFailure: return "unspecified launch failure";
-    case cudaErrorNotSupported: return "operation not supported";
-    }
-    return "unrecognized error code";
-}
-
 /* ---- Streams ---- */
 
-namespace {
-struct operation {
-    std::function<void()> work; /* none: the stream ends */
-    bool device_memory;
-    char order; /* what the caller did before it is seen by it; each has its own, so that later calls order nothing */
-};
-} // namespace
-struct CUstream_st {
-    std::deque<std::unique_ptr<operation>> queue;
-    emulated_lock lock;
-    std::atomic<uint32_t> asked{0}, done{0};
-    pthread_t thread;
-    uint64_t random;
-    char order; /* from the stream to who waits for it */
-};
-enum { GENERATIONS = 8 };
-struct CUevent_st {
-    std::atomic<uint32_t> asked{0}, done{0};
-    bool timed;
-    timespec when;
-    char order[GENERATIONS]; /* of record n at n % GENERATIONS, so that a later record orders nothing more */
-};
-
 static emulated_lock streams_lock;
-static std::set<cudaStream_t> &all_streams()
+static std::set<std::shared_ptr<CUstream_st>> &all_streams()
 {
-    static std::set<cudaStream_t> *streams = new std::set<cudaStream_t>;
+    static std::set<std::shared_ptr<CUstream_st>> *streams = new std::set<std::shared_ptr<CUstream_st>>;
     return *streams;
+}
+static std::atomic<cudaStream_t> default_streams[EMULATED_DEVICES_MOST];
+
+static void *end_stream(cudaStream_t s, uint32_t number)
+{
+    emulated_stream_ends();
+    streams_lock.lock();
+    all_streams().erase(s->shared_from_this());
+    streams_lock.unlock();
+    s->done = number;
+    emulated_wake(&s->done);
+    return NULL;
 }
 
 static void *stream_main(void *argument)
 {
-    cudaStream_t s = (cudaStream_t)argument;
+    std::unique_ptr<std::shared_ptr<CUstream_st>> kept((std::shared_ptr<CUstream_st> *)argument);
+    cudaStream_t s = kept->get();
     for (uint32_t number = 1;; number++) {
         emulated_wait_for(&s->asked, number);
         s->lock.lock();
-        std::unique_ptr<operation> next = std::move(s->queue.front());
+        std::unique_ptr<emulated_job> next = std::move(s->queue.front());
         s->queue.pop_front();
         s->lock.unlock();
         order_after(&next->order);
-        if (!next->work) break;
+        if (!next->work) return end_stream(s, number);
         if (emulated_seed() && emulated_draw(&s->random) % 4 == 0) usleep((unsigned)(emulated_draw(&s->random) % 500));
         if (!next->device_memory) {
             next->work();
@@ -175,18 +140,16 @@ static void *stream_main(void *argument)
             next->work();
             emulated_reach(false);
         }
+        next.reset();
         order_before(&s->order);
         s->done = number;
         emulated_wake(&s->done);
     }
-    emulated_end_fibers();
-    return NULL;
 }
 
-static void push(cudaStream_t s, bool device_memory, std::function<void()> work)
+void emulated_push(cudaStream_t s, bool device_memory, std::function<void()> work)
 {
-    if (!s) emulated_stop("the default stream is not for use");
-    std::unique_ptr<operation> o(new operation{std::move(work), device_memory, 0});
+    std::unique_ptr<emulated_job> o(new emulated_job{std::move(work), device_memory, 0});
     order_before(&o->order);
     s->lock.lock();
     s->queue.push_back(std::move(o));
@@ -195,61 +158,149 @@ static void push(cudaStream_t s, bool device_memory, std::function<void()> work)
     emulated_wake(&s->asked);
 }
 
-cudaError_t emulated_enqueue(cudaStream_t s, bool device_memory, std::function<void()> work)
+static bool is_idle(cudaStream_t s)
+{
+    return s->done == s->asked;
+}
+
+static bool waits_for_default(cudaStream_t s)
+{
+    return !(s->flags & cudaStreamNonBlocking);
+}
+
+/* Makes stream s wait for what stream t was asked to do before now. */
+static void wait_in_stream(cudaStream_t s, std::shared_ptr<CUstream_st> t)
+{
+    const uint32_t number = t->asked;
+    emulated_push(s, false, [=] {
+        emulated_wait_for(&t->done, number);
+        order_after(&t->order);
+    });
+}
+
+/* The default stream waits for the device's other streams and they for it, unless they were made otherwise. */
+static void order_with_default_stream(cudaStream_t s)
+{
+    if (!waits_for_default(s)) return;
+    cudaStream_t standard = default_streams[s->device];
+    if (s != standard) {
+        if (standard && !is_idle(standard)) wait_in_stream(s, standard->shared_from_this());
+        return;
+    }
+    for (auto &t : emulated_streams_of(s->device))
+        if (t.get() != s && waits_for_default(t.get()) && !is_idle(t.get()) && !t->recorder) wait_in_stream(s, t);
+}
+
+cudaError_t emulated_enqueue(cudaStream_t handle, bool device_memory, std::function<void()> work)
 {
     if (emulated_sticky()) return emulated_sticky();
-    push(s, device_memory, std::move(work));
+    cudaStream_t s = emulated_stream(handle);
+    if (!s) return emulated_error(cudaErrorMemoryAllocation);
+    if (emulated_recorder *recorder = s->recorder)
+        return emulated_error(recorder->append(s, device_memory, std::move(work)));
+    order_with_default_stream(s);
+    emulated_push(s, device_memory, std::move(work));
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+cudaError_t emulated_create_stream(cudaStream_t *out, unsigned flags, int priority)
 {
-    static std::atomic<uint64_t> number;
+    static std::atomic<uint64_t> numbers;
     if (emulated_sticky()) return emulated_sticky();
-    if (flags != cudaStreamNonBlocking) emulated_stop("streams must not wait for the default stream");
     emulated_allocations++;
-    cudaStream_t s = new CUstream_st();
-    s->random = emulated_seed() + 977 * ++number;
-    if (pthread_create(&s->thread, NULL, stream_main, s)) {
-        delete s;
-        return emulated_error(cudaErrorMemoryAllocation);
-    }
+    auto s = std::make_shared<CUstream_st>();
+    s->handle = s;
+    s->flags = flags, s->priority = priority, s->device = emulated_device();
+    s->number = ++numbers, s->random = emulated_seed() + 977 * s->number;
     streams_lock.lock();
     all_streams().insert(s);
     streams_lock.unlock();
-    *out = s;
+    auto kept = new std::shared_ptr<CUstream_st>(s); /* by its thread */
+    if (pthread_create(&s->thread, NULL, stream_main, kept)) {
+        delete kept;
+        s->handle.reset();
+        streams_lock.lock();
+        all_streams().erase(s);
+        streams_lock.unlock();
+        return emulated_error(cudaErrorMemoryAllocation);
+    }
+    *out = s.get();
     return cudaSuccess;
 }
 
-static void wait_for_stream(cudaStream_t s)
+namespace {
+struct own_streams { /* a thread's default streams, destroyed at its end */
+    cudaStream_t of[EMULATED_DEVICES_MOST] = {};
+    ~own_streams()
+    {
+        for (cudaStream_t s : of)
+            if (s) cudaStreamDestroy(s);
+    }
+};
+} // namespace
+
+static cudaStream_t default_stream(int device)
+{
+    static emulated_lock lock;
+    lock.lock();
+    cudaStream_t s = default_streams[device];
+    if (!s && !emulated_create_stream(&s, 0, 0)) default_streams[device] = s;
+    lock.unlock();
+    return s;
+}
+
+cudaStream_t emulated_stream(cudaStream_t handle)
+{
+    if ((uintptr_t)handle > 2) return handle;
+    emulated_forbidden("the default stream is not for use");
+    if ((uintptr_t)handle < 2) return default_stream(emulated_device());
+    static thread_local own_streams own;
+    cudaStream_t *s = &own.of[emulated_device()];
+    return *s || !emulated_create_stream(s, 0, 0) ? *s : NULL;
+}
+
+void emulated_wait_for_stream(CUstream_st *s)
 {
     emulated_wait_for(&s->done, s->asked);
     order_after(&s->order);
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t s)
+cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 {
+    cudaStream_t s = emulated_stream(handle);
+    if (!s) return emulated_error(cudaErrorMemoryAllocation);
     emulated_waits++;
-    wait_for_stream(s);
+    if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->refuse());
+    if (s == default_streams[s->device]) order_with_default_stream(s);
+    emulated_wait_for_stream(s);
     return emulated_sticky();
 }
 
-void emulated_wait_for_all_streams()
+std::vector<std::shared_ptr<CUstream_st>> emulated_streams_of(int device)
 {
+    std::vector<std::shared_ptr<CUstream_st>> found;
     streams_lock.lock();
-    std::vector<cudaStream_t> streams(all_streams().begin(), all_streams().end());
+    for (auto &s : all_streams())
+        if (s->device == device) found.push_back(s);
     streams_lock.unlock();
-    for (cudaStream_t s : streams) wait_for_stream(s);
+    return found;
+}
+
+void emulated_wait_for_device(int device)
+{
+    for (auto &s : emulated_streams_of(device)) emulated_wait_for_stream(s.get());
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
-    streams_lock.lock();
-    all_streams().erase(s);
-    streams_lock.unlock();
-    push(s, false, nullptr);
-    pthread_join(s->thread, NULL);
-    delete s;
+    if ((uintptr_t)s <= 2) return emulated_error(cudaErrorInvalidResourceHandle);
+    if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->refuse());
+    std::shared_ptr<CUstream_st> kept = std::move(s->handle);
+    emulated_push(s, false, nullptr);
+    if (emulated_rules.destroy_waits)
+        pthread_join(s->thread, NULL);
+    else
+        pthread_detach(s->thread);
     return emulated_sticky();
 }
 
@@ -259,58 +310,85 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
     if (emulated_sticky()) return emulated_sticky();
     emulated_allocations++;
-    *out = new CUevent_st();
-    (*out)->timed = !(flags & cudaEventDisableTiming);
+    auto e = std::make_shared<CUevent_st>();
+    e->handle = e;
+    e->device = emulated_device();
+    e->timed = !(flags & cudaEventDisableTiming);
+    *out = e.get();
     return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
-    emulated_wait_for(&e->done, e->asked); /* a GPU would free it only then */
-    delete e;
+    if (!e) return emulated_error(cudaErrorInvalidResourceHandle);
+    std::shared_ptr<CUevent_st> kept = std::move(e->handle);
     return emulated_sticky();
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+std::function<void()> emulated_recording(cudaEvent_t event)
 {
-    if (emulated_sticky()) return emulated_sticky();
+    std::shared_ptr<CUevent_st> e = event->shared_from_this();
     const uint32_t number = ++e->asked;
-    push(s, false, [=] {
+    return [=] {
         clock_gettime(CLOCK_MONOTONIC, &e->when);
-        order_before(&e->order[number % GENERATIONS]);
+        order_before(&e->order[number % CUevent_st::GENERATIONS]);
         uint32_t done = e->done; /* another stream may have done a later record already */
         while ((int32_t)(done - number) < 0 && !e->done.compare_exchange_weak(done, number)) {
         }
         emulated_wake(&e->done);
-    });
+    };
+}
+
+std::function<void()> emulated_waiting(cudaEvent_t event)
+{
+    std::shared_ptr<CUevent_st> e = event->shared_from_this();
+    const uint32_t number = e->asked;
+    return [=] {
+        emulated_wait_for(&e->done, number);
+        order_after(&e->order[number % CUevent_st::GENERATIONS]);
+    };
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t handle)
+{
+    if (emulated_sticky()) return emulated_sticky();
+    cudaStream_t s = emulated_stream(handle);
+    if (!e || !s || e->device != s->device) return emulated_error(cudaErrorInvalidResourceHandle);
+    if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->record(s, e));
+    e->recorder.reset();
+    order_with_default_stream(s);
+    emulated_push(s, false, emulated_recording(e));
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     if (emulated_sticky()) return emulated_sticky();
+    if (e->recorder) return emulated_error(e->recorder->refuse_event());
     const uint32_t number = e->asked;
     if ((int32_t)(e->done - number) < 0) return cudaErrorNotReady;
-    order_after(&e->order[number % GENERATIONS]);
+    order_after(&e->order[number % CUevent_st::GENERATIONS]);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
+    if (e->recorder) return emulated_error(e->recorder->refuse_event());
     emulated_waits++;
-    const uint32_t number = e->asked;
-    emulated_wait_for(&e->done, number);
-    order_after(&e->order[number % GENERATIONS]);
+    emulated_waiting(e)();
     return emulated_sticky();
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t e, unsigned)
 {
-    const uint32_t number = e->asked;
-    return emulated_enqueue(s, false, [=] {
-        emulated_wait_for(&e->done, number);
-        order_after(&e->order[number % GENERATIONS]);
-    });
+    if (emulated_sticky()) return emulated_sticky();
+    cudaStream_t s = emulated_stream(handle);
+    if (!e || !s) return emulated_error(cudaErrorInvalidResourceHandle);
+    emulated_recorder *recorder = e->recorder ? e->recorder.get() : s->recorder.load();
+    if (recorder) return emulated_error(recorder->wait(s, e));
+    order_with_default_stream(s);
+    emulated_push(s, false, emulated_waiting(e));
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
@@ -322,68 +400,4 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
     *milliseconds = (float)(1e3 * (double)(end->when.tv_sec - begin->when.tv_sec) +
                             1e-6 * (double)(end->when.tv_nsec - begin->when.tv_nsec));
     return cudaSuccess;
-}
-
-/* ---- Launches ---- */
-
-constexpr size_t SHARED_WITHOUT_ASKING = 48 << 10;
-constexpr int SHARED_MOST = 227 << 10, THREADS_MOST = 1024, GRID_Y_MOST = 65535;
-
-static emulated_lock limits_lock;
-static std::map<const void *, size_t> &shared_limits()
-{
-    static std::map<const void *, size_t> *limits = new std::map<const void *, size_t>;
-    return *limits;
-}
-
-cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
-{
-    if (emulated_sticky()) return emulated_sticky();
-    if (value < 0 || value > SHARED_MOST) return emulated_error(cudaErrorInvalidValue);
-    limits_lock.lock();
-    shared_limits()[kernel] = (size_t)value;
-    limits_lock.unlock();
-    return cudaSuccess;
-}
-
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *)
-{
-    return emulated_error(cudaErrorNotSupported);
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, int, size_t)
-{
-    return emulated_error(cudaErrorNotSupported);
-}
-
-static size_t shared_limit(const void *kernel)
-{
-    limits_lock.lock();
-    auto found = shared_limits().find(kernel);
-    size_t limit = found == shared_limits().end() ? 0 : found->second;
-    limits_lock.unlock();
-    return limit > SHARED_WITHOUT_ASKING ? limit : SHARED_WITHOUT_ASKING;
-}
-
-cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes)
-{
-    const emulated_grid launch = *grid;
-    const dim3 t = launch.threads, g = launch.grid;
-    const uint64_t threads = (uint64_t)t.x * t.y * t.z;
-    if (emulated_sticky()) return emulated_sticky();
-    if (!threads || threads > THREADS_MOST || !g.x || !g.y || !g.z || g.x > INT32_MAX || g.y > GRID_Y_MOST ||
-        g.z > GRID_Y_MOST || launch.shared > shared_limit(launch.kernel)) {
-        return emulated_error(launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue
-                                                                          : cudaErrorInvalidConfiguration);
-    }
-    emulated_launches++;
-    std::shared_ptr<void> kept(aligned_alloc(64, (bytes + 63) / 64 * 64), free);
-    memcpy(kept.get(), arguments, bytes);
-    push(stream, true, [=] { emulated_run_grid(&launch, kept.get()); });
-    return cudaSuccess;
-}
-
-emulated_counts emulated_count(void)
-{
-    return {emulated_allocations, emulated_waits, emulated_launches, emulated_copies};
 }

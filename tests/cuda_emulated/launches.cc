@@ -1,0 +1,154 @@
+/* What the emulation for this project's kernels has beyond streams and memory: launches of its kernels, its limits, and
+ * its rules, by which a program that does what this project never does is stopped. */
+#include "tests/cuda_emulated/streams.h"
+
+#include <map>
+#include <stdio.h>
+
+#include <cuda_runtime.h>
+
+/* ---- Rules ---- */
+
+const struct emulated_rules emulated_rules = {
+    "SLUICE_EMULATED_DEVICES", "SLUICE_EMULATED_MEMORY", "SLUICE_EMULATED_GUARD", 1, 1 << 30, true};
+
+void emulated_forbidden(const char *why)
+{
+    emulated_stop(why);
+}
+
+void emulated_stream_ends()
+{
+    emulated_end_fibers();
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+    if (flags != cudaStreamNonBlocking) emulated_stop("streams must not wait for the default stream");
+    return emulated_create_stream(out, flags, 0);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
+{
+    const int capability = (int)emulated_option("SLUICE_EMULATED_CAPABILITY", 90);
+    memset(properties, 0, sizeof *properties);
+    snprintf(properties->name, sizeof properties->name, "emulated");
+    properties->totalGlobalMem = emulated_memory();
+    properties->major = capability / 10, properties->minor = capability % 10;
+    properties->multiProcessorCount = 4;
+    properties->maxThreadsPerMultiProcessor = 2048;
+    return emulated_sticky();
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    case cudaErrorNotReady: return "device not ready";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    case cudaErrorNotSupported: return "operation not supported";
+    }
+    return "unrecognized error code";
+}
+
+/* ---- Copies ---- */
+
+/* Whether it is device memory; stops unless it is that or pinned. */
+static bool on_device(const void *at, size_t bytes, const char *what)
+{
+    const emulated_kind kind = emulated_find(at, bytes, NULL, NULL);
+    if (kind) return kind == EMULATED_DEVICE;
+    char why[128];
+    snprintf(why, sizeof why, "%s %zu bytes that are neither one piece of device memory nor pinned", what, bytes);
+    emulated_stop(why);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+    if (!bytes) return emulated_sticky();
+    const bool to_device = on_device(to, bytes, "a copy to"), from_device = on_device(from, bytes, "a copy from");
+    if (kind != cudaMemcpyDefault && kind != (to_device ? 1u : 0u) + (from_device ? 2u : 0u))
+        return emulated_error(cudaErrorInvalidValue);
+    if ((const char *)to < (const char *)from + bytes && (const char *)from < (const char *)to + bytes)
+        emulated_stop("a copy whose ends overlap");
+    emulated_copies++;
+    return emulated_enqueue(s, true, [=] { emulated_copy_bytes(to, from, bytes); });
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t s)
+{
+    if (!bytes) return emulated_sticky();
+    on_device(at, bytes, "a fill of");
+    return emulated_enqueue(s, true, [=] { emulated_set_bytes(at, value, bytes); });
+}
+
+/* ---- Launches ---- */
+
+constexpr size_t SHARED_WITHOUT_ASKING = 48 << 10;
+constexpr int SHARED_MOST = 227 << 10, THREADS_MOST = 1024, GRID_Y_MOST = 65535;
+
+static emulated_lock limits_lock;
+static std::map<const void *, size_t> &shared_limits()
+{
+    static std::map<const void *, size_t> *limits = new std::map<const void *, size_t>;
+    return *limits;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
+{
+    if (emulated_sticky()) return emulated_sticky();
+    if (value < 0 || value > SHARED_MOST) return emulated_error(cudaErrorInvalidValue);
+    limits_lock.lock();
+    shared_limits()[kernel] = (size_t)value;
+    limits_lock.unlock();
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *)
+{
+    return emulated_error(cudaErrorNotSupported);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, int, size_t)
+{
+    return emulated_error(cudaErrorNotSupported);
+}
+
+static size_t shared_limit(const void *kernel)
+{
+    limits_lock.lock();
+    auto found = shared_limits().find(kernel);
+    size_t limit = found == shared_limits().end() ? 0 : found->second;
+    limits_lock.unlock();
+    return limit > SHARED_WITHOUT_ASKING ? limit : SHARED_WITHOUT_ASKING;
+}
+
+cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes)
+{
+    const emulated_grid launch = *grid;
+    const dim3 t = launch.threads, g = launch.grid;
+    const uint64_t threads = (uint64_t)t.x * t.y * t.z;
+    if (emulated_sticky()) return emulated_sticky();
+    if (!threads || threads > THREADS_MOST || !g.x || !g.y || !g.z || g.x > INT32_MAX || g.y > GRID_Y_MOST ||
+        g.z > GRID_Y_MOST || launch.shared > shared_limit(launch.kernel)) {
+        return emulated_error(launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue
+                                                                          : cudaErrorInvalidConfiguration);
+    }
+    emulated_launches++;
+    std::shared_ptr<void> kept(aligned_alloc(64, (bytes + 63) / 64 * 64), free);
+    memcpy(kept.get(), arguments, bytes);
+    return emulated_enqueue(stream, true, [=] { emulated_run_grid(&launch, kept.get()); });
+}
+
+emulated_counts emulated_count(void)
+{
+    return {emulated_allocations, emulated_waits, emulated_launches, emulated_copies};
+}
