@@ -60,6 +60,21 @@ static inline uint32_t small_encode(float value, int mantissa, int bias, float l
     return sign | bits >> (23 - mantissa);
 }
 
+static inline uint32_t half_encode(float value)
+{
+    return small_encode(value, 10, 15, 65536.0f, 0x7e00);
+}
+
+static inline uint32_t e5m2_encode(float value)
+{
+    return small_encode(value, 2, 15, 57344.0f, 0x7f);
+}
+
+static inline uint32_t e4m3_encode(float value)
+{
+    return small_encode(value, 3, 7, 448.0f, 0x7f);
+}
+
 float hostnccl_small_decode(ncclDataType_t type, unsigned code)
 {
     switch (type) {
@@ -73,10 +88,10 @@ float hostnccl_small_decode(ncclDataType_t type, unsigned code)
 unsigned hostnccl_small_encode(ncclDataType_t type, float value)
 {
     switch (type) {
-    case ncclFloat16: return small_encode(value, 10, 15, 65536.0f, 0x7e00);
+    case ncclFloat16: return half_encode(value);
     case ncclBfloat16: return sluice_bf16_from_float(value);
-    case ncclFloat8e5m2: return small_encode(value, 2, 15, 57344.0f, 0x7f);
-    default: return small_encode(value, 3, 7, 448.0f, 0x7f);
+    case ncclFloat8e5m2: return e5m2_encode(value);
+    default: return e4m3_encode(value);
     }
 }
 
@@ -108,10 +123,19 @@ static void small_store(ncclDataType_t type, const float *from, size_t n, void *
 {
     uint16_t *wide = to;
     uint8_t *narrow = to;
-    if (hostnccl_type_bytes(type) == 2)
-        for (size_t i = 0; i < n; i++) wide[i] = (uint16_t)hostnccl_small_encode(type, from[i]);
-    else
-        for (size_t i = 0; i < n; i++) narrow[i] = (uint8_t)hostnccl_small_encode(type, from[i]);
+    switch (type) {
+    case ncclFloat16:
+        for (size_t i = 0; i < n; i++) wide[i] = (uint16_t)half_encode(from[i]);
+        break;
+    case ncclBfloat16:
+        for (size_t i = 0; i < n; i++) wide[i] = sluice_bf16_from_float(from[i]);
+        break;
+    case ncclFloat8e5m2:
+        for (size_t i = 0; i < n; i++) narrow[i] = (uint8_t)e5m2_encode(from[i]);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) narrow[i] = (uint8_t)e4m3_encode(from[i]);
+    }
 }
 
 /* Sums and products of whole numbers are made in U, which wraps. */
