@@ -47,17 +47,19 @@ static inline float e4m3_decode(uint32_t code)
     return float_of((code & 0x7f) == 0x7f ? bits | 0x7fc00000 : bits);
 }
 
-/* The nearest number with this many bits of mantissa and this bias; what is larger than `limit` becomes `limit`. */
+/* The nearest number with this many bits of mantissa and this bias; what is larger than `limit` becomes `limit`. All
+ * ways are computed and one is taken, without branches, and compared as signed numbers, which all vector units can. */
 static inline uint32_t small_encode(float value, int mantissa, int bias, float limit, uint32_t nan)
 {
-    uint32_t bits = bits_of(value), sign = bits >> 31 << (mantissa == 10 ? 15 : 7);
-    bits &= 0x7fffffff;
-    if (bits > 0x7f800000) return sign | nan;
-    if (float_of(bits) > limit) bits = bits_of(limit);
+    uint32_t given = bits_of(value), sign = given >> 31 << (mantissa == 10 ? 15 : 7), bits = given & 0x7fffffff;
+    bool is_nan = (int32_t)bits > 0x7f800000;
+    bits = (int32_t)bits > (int32_t)bits_of(limit) ? bits_of(limit) : bits;
     uint32_t magic = (uint32_t)(127 + 24 - bias - mantissa) << 23; /* its last bit is worth the smallest subnormal */
-    if (bits < (uint32_t)(128 - bias) << 23) return sign | (bits_of(float_of(bits) + float_of(magic)) - magic);
-    bits += ((uint32_t)(bias - 127) << 23) + (1u << (22 - mantissa)) - 1 + (bits >> (23 - mantissa) & 1);
-    return sign | bits >> (23 - mantissa);
+    uint32_t subnormal = bits_of(float_of(bits) + float_of(magic)) - magic;
+    uint32_t rounded = bits + ((uint32_t)(bias - 127) << 23) + (1u << (22 - mantissa)) - 1;
+    uint32_t normal = (rounded + (bits >> (23 - mantissa) & 1)) >> (23 - mantissa);
+    uint32_t code = (int32_t)bits < (128 - bias) << 23 ? subnormal : normal;
+    return sign | (is_nan ? nan : code);
 }
 
 static inline uint32_t half_encode(float value)
