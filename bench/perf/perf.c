@@ -288,7 +288,7 @@ static int measure_here(const perf_options *o)
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = measure_in(world, o, &wrong, &file);
     if (status)
-        fprintf(stderr, "sluice perf: %s: %s\n", sluice_status_name(status), sluice_last_error());
+        slc_fail("sluice perf");
     else if (wrong && config.rank == 0)
         fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
     if (!status) status = sluice_world_barrier(world);
