@@ -140,7 +140,7 @@ static void text_for_people(void **state)
     says("3 of 4                  30  no record of rank 3");
     says("all_reduce");
     says("SLUICE_SHIM_TIME=1 measures them");
-    says("steps: 3 calls and 8.0 MiB each, 5 times every 10.0 ms (rank 0; 3 of 3 processes alike)");
+    says("steps: 3 calls and 8.0 MiB each, 5 times every 10.0 ms (rank 0; 3 of 3 ranks alike)");
     says("    2 x 1a2b all_reduce float32 avg, 4.0 MiB");
     says("lost: the oldest 42 of 90 calls");
     says_not("failed");

@@ -201,25 +201,26 @@ static void print_step_calls(const slc_nccl_process *p, const slc_nccl_steps *st
     }
 }
 
-/* Describes the step of the first process that has one, and says whether the others have the same. */
+/* Describes the step of the first rank that has one, and says how many others have the same. */
 static void print_steps(const slc_nccl_summary *s, FILE *out)
 {
-    size_t first = 0, alike = 0, calls = 0;
-    while (first < s->records->count && !s->steps[first].length) first++;
-    for (size_t i = 0; i < s->records->count; i++) calls += s->steps[i].call_count;
-    if (first == s->records->count) {
+    const slc_nccl_device_steps *first = NULL;
+    size_t alike = 0, calls = 0;
+    for (size_t i = 0; i < s->steps_count; i++) {
+        const slc_nccl_steps *steps = &s->steps[i].steps;
+        calls += steps->call_count;
+        if (!first && steps->length) first = &s->steps[i];
+        alike += first && steps->length == first->steps.length && steps->bytes == first->steps.bytes;
+    }
+    if (!first) {
         if (calls) fprintf(out, "steps: no sequence of calls repeats at least three times\n\n");
         return;
     }
-    const slc_nccl_steps *steps = &s->steps[first];
-    for (size_t i = 0; i < s->records->count; i++)
-        alike += s->steps[i].length == steps->length && s->steps[i].bytes == steps->bytes;
-    char rank[24], bytes[24], period[24];
-    own_ranks(&s->records->processes[first], rank, sizeof rank);
-    fprintf(out, "steps: %zu calls and %s each, %zu times every %s (rank %s; %zu of %zu processes alike)\n",
-            steps->length, slc_plan_bytes((double)steps->bytes, bytes), steps->count,
-            slc_plan_seconds(steps->period_s, period), rank, alike, s->records->count);
-    print_step_calls(&s->records->processes[first], steps, out);
+    char bytes[24], period[24];
+    fprintf(out, "steps: %zu calls and %s each, %zu times every %s (rank %d; %zu of %zu ranks alike)\n",
+            first->steps.length, slc_plan_bytes((double)first->steps.bytes, bytes), first->steps.count,
+            slc_plan_seconds(first->steps.period_s, period), first->rank, alike, s->steps_count);
+    print_step_calls(first->process, &first->steps, out);
     fputc('\n', out);
 }
 

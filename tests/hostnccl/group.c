@@ -136,15 +136,16 @@ static ncclResult_t launch_batch(hostnccl_batch *batch)
 }
 
 /* Advances jobs in turn until none is left; those of non-blocking communicators are advanced once and then kept by
- * their communicator. */
+ * their communicator, and their calls return ncclInProgress even where that was enough. */
 static ncclResult_t run_jobs(hostnccl_job *jobs)
 {
     ncclResult_t result = ncclSuccess, failed = ncclSuccess;
     for (unsigned rounds = 0; jobs; rounds++) {
         for (hostnccl_job **at = &jobs; *at;) {
             hostnccl_job *job = *at;
+            bool blocking = job->blocking;
             ncclResult_t state = failed ? failed : job->advance(job);
-            if (state == ncclInProgress && job->blocking) {
+            if (state == ncclInProgress && blocking) {
                 at = &job->next;
                 continue;
             }
@@ -160,7 +161,7 @@ static ncclResult_t run_jobs(hostnccl_job *jobs)
                 if (state) failed = state;
                 hostnccl_job_end(job, state != ncclSuccess);
             }
-            if (state == ncclInProgress) result = ncclInProgress;
+            if (!blocking) result = ncclInProgress;
         }
         if (jobs && !failed) nanosleep(&(struct timespec){.tv_nsec = rounds < 100 ? 20000 : 500000}, NULL);
     }

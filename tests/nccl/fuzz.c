@@ -574,7 +574,7 @@ static uint64_t number_after(char **argv, int *i, const char *name)
 /* The options of ranks.h are left to it. */
 static void read_options(int argc, char **argv)
 {
-    options.calls = test_rounds(3000);
+    options.calls = test_rounds(1500);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seed"))
             options.seed = number_after(argv, &i, "--seed");
