@@ -1,6 +1,7 @@
 /* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
 #include "plugins/nccl_shim/groups.h"
 
+#include "plugins/nccl_shim/measure.h"
 #include "plugins/nccl_shim/transforms.h"
 
 /* ---- Communicators ---- */
@@ -17,6 +18,7 @@ void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first)
         }
         slc_comm_state(made, SLC_RECORD_ROW_READY);
     }
+    slc_measure_find_driver(recorder);
     if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 
@@ -30,7 +32,10 @@ static void settle(slc_recorder *recorder, slc_shim_comm *list, ncclResult_t res
         if (slc_has_failed(result)) {
             slc_comm_state(made, SLC_RECORD_ROW_FAILED);
             slc_entry_failed(recorder, made->entry);
-        } else if (*made->out) {
+            slc_comm_drop(made);
+        } else if (!*made->out) {
+            slc_comm_drop(made);
+        } else {
             slc_comm_bind(recorder, made, *made->out);
             *end = made;
             end = &made->next;
@@ -117,9 +122,12 @@ ncclResult_t ncclGroupEnd(void)
     slc_shim_thread *thread = slc_thread_get(recorder);
     const slc_transforms *transforms = thread->depth == 1 ? recorder->transforms : NULL;
     ncclResult_t result, held = ncclSuccess;
+    bool measured = thread->depth == 1 && recorder->measures;
+    if (measured) slc_measure_group_begin(recorder, thread);
     if (transforms) held = transforms->group_end(recorder, thread);
     IN_LIBRARIES(thread, result, GroupEnd());
     if (transforms) result = transforms->group_ended(recorder, thread, slc_has_failed(held) ? held : result);
+    if (measured) slc_measure_group_end(recorder, thread, result);
     if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
     return result;
 }
