@@ -8,7 +8,8 @@
 
 static char output[1 << 16];
 
-/* Runs `sluice nccl` in the test's folder with these arguments; returns the exit code. What it printed is in `output`. */
+/* Runs `sluice nccl` in the test's folder with these arguments; returns the exit code. What it printed is in `output`.
+ */
 static int run_nccl(const char *arguments)
 {
     char command[2 * PATH_MAX];
@@ -139,7 +140,7 @@ static void text_for_people(void **state)
     says("3 of 4                  30  no record of rank 3");
     says("all_reduce");
     says("SLUICE_SHIM_TIME=1 measures them");
-    says("steps: 3 calls and 8.0 MiB each, 5 times every 10.0 ms (rank 0; 3 of 3 processes alike)");
+    says("steps: 3 calls and 8.0 MiB each, 5 times every 10.0 ms (rank 0; 3 of 3 ranks alike)");
     says("    2 x 1a2b all_reduce float32 avg, 4.0 MiB");
     says("lost: the oldest 42 of 90 calls");
     says_not("failed");
@@ -180,7 +181,7 @@ static void small_calls_that_could_go_together(void **state)
                            1e-12);
         json_decref(json);
         assert_int_equal(run_nccl("."), 0);
-        says(grouped ? "in one group" : "in no group");
+        says(grouped ? "  a group " : "  no group ");
         made_record_free(&r);
     }
     write_training(1, false, 64); /* what is 2 ms apart cannot go together */

@@ -466,7 +466,7 @@ static void a_file_that_shrinks(void **state)
         if (truncate(path_of("r.nccl"), (off_t)(SLC_RECORD_HEADER_BYTES + rand() % 4000000)) ||
             truncate(path_of("r.nccl"), (off_t)r.header->file_bytes))
             _exit(1);
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; i < 60; i++) {
         slc_nccl_records records;
         sluice_status status = read_folder(&records);
         if (status && status != SLUICE_ERR_FORMAT && status != SLUICE_ERR_IO)

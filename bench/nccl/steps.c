@@ -9,6 +9,7 @@
 #include "lib/base/median.h"
 #include "lib/base/status.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,12 +111,80 @@ static size_t longest_pause(const slc_nccl_steps *s, const search *found, double
     return best;
 }
 
-static void describe(const slc_nccl_process *process, slc_nccl_steps *s, const search *found, double *room)
+/* Before the period number `first` and each `every` ones after it the pause is long. */
+typedef struct {
+    size_t first, every; /* every 0: long pauses do not come at equal distances */
+} step_rhythm;
+
+/* Returns the index of the largest of `counts`. */
+static size_t largest(const size_t *counts, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (counts[i] > counts[best]) best = i;
+    return best;
+}
+
+/* Takes the most frequent distance between pauses of at least `least`, and the most frequent place in it. Four in five
+ * long pauses must lie there, and four in five that lie there must be long: a program is held up now and then. `counts`
+ * has room for count + 1. */
+static step_rhythm find_rhythm(const double *pauses, size_t count, double least, size_t *counts)
+{
+    size_t all = 0, before = 0;
+    memset(counts, 0, (count + 1) * sizeof *counts);
+    for (size_t i = 0; i < count; i++) {
+        if (pauses[i] < least) continue;
+        if (all++) counts[i - before]++;
+        before = i;
+    }
+    size_t every = largest(counts, count + 1);
+    if (every < 2 || every > count / LEAST_REPEATS) return (step_rhythm){0};
+    memset(counts, 0, every * sizeof *counts);
+    for (size_t i = 0; i < count; i++)
+        if (pauses[i] >= least) counts[i % every]++;
+    size_t first = largest(counts, every), places = (count - first + every - 1) / every;
+    if (counts[first] < LEAST_REPEATS || counts[first] * 5 < all * 4 || counts[first] * 5 < (places - 1) * 4)
+        return (step_rhythm){0};
+    return (step_rhythm){first, every};
+}
+
+/* Several periods are one step where layers are alike: the pause between steps is longer than those in a step. Tries
+ * what divides the pauses best first. */
+static step_rhythm rhythm_of_steps(const double *pauses, double *sorted, size_t count, size_t *counts)
+{
+    const double least_ratio = 1.5;
+    memcpy(sorted, pauses, count * sizeof *sorted);
+    slc_sort(sorted, count);
+    for (double below = INFINITY;;) {
+        double ratio = least_ratio;
+        size_t split = 0;
+        for (size_t i = slc_most(count - count / 2, 1); i < count; i++) {
+            double here = sorted[i] / (sorted[i - 1] > 1 ? sorted[i - 1] : 1);
+            if (here >= below || here <= ratio) continue;
+            ratio = here;
+            split = i;
+        }
+        if (!split) return (step_rhythm){0};
+        step_rhythm found = find_rhythm(pauses, count, sorted[split], counts);
+        if (found.every) return found;
+        below = ratio;
+    }
+}
+
+static void describe(const slc_nccl_process *process, slc_nccl_steps *s, const search *found, double *room,
+                     size_t *counts)
 {
     if (!found->period) return;
     s->length = found->period;
     s->first = found->first + longest_pause(s, found, room);
     s->count = (found->end - s->first) / s->length;
+    for (size_t i = 0; i < s->count; i++) room[i] = (double)pause_before(s, s->first + i * s->length);
+    step_rhythm rhythm = rhythm_of_steps(room, room + s->count, s->count, counts);
+    if (rhythm.every) {
+        s->first += rhythm.first * s->length;
+        s->count = (s->count - rhythm.first) / rhythm.every;
+        s->length *= rhythm.every;
+    }
     for (size_t i = 0; i < s->length; i++) s->bytes += slc_nccl_entry_bytes(process, s->calls[s->first + i]);
     for (size_t i = 1; i < s->count; i++)
         room[i - 1] =
@@ -140,7 +209,7 @@ sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, s
     *out = (slc_nccl_steps){.calls = malloc(most * sizeof *out->calls)};
     uint64_t *tokens = malloc((3 * most + 1) * sizeof *tokens);
     size_t *matches = malloc((3 * most + 1) * sizeof *matches);
-    double *room = malloc(most * sizeof *room);
+    double *room = malloc(2 * most * sizeof *room);
     sluice_status status = SLUICE_OK;
     if (out->calls && tokens && matches && room) {
         list_calls(process, device, out);
@@ -149,7 +218,7 @@ sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, s
         search s = {.tokens = tokens, .count = n, .turned = tokens + n, .ahead = matches, .back = matches + n};
         for (size_t i = 0; i < ANCHORS; i++)
             if (n * i / ANCHORS < n) search_from(&s, n * i / ANCHORS);
-        describe(process, out, &s, room);
+        describe(process, out, &s, room, matches);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "steps of %s", process->path);
     }

@@ -56,6 +56,17 @@ static void periods_of_sequences(void **state)
     found("qq aab aab aab qqq aab aab", 3, 2, 3); /* the longest stretch */
 }
 
+/* Layers that are alike make the shortest period shorter than a step; pauses tell. */
+static void pauses_divide_what_is_alike(void **state)
+{
+    (void)state;
+    found("ababab ababab ababab ababab ababab", 6, 0, 5);
+    found("aaaa aaaa aaaa aaaa aa", 4, 0, 4);
+    found("ab ab ab ab ab ab", 2, 0, 6);                     /* every period has its pause */
+    found("abab ab ababab ab ababababab ab abab", 2, 0, 15); /* no regular distance */
+    found("xx aaa aaa aaa aaa aaa y", 3, 2, 5);
+}
+
 static void bytes_and_times_of_a_step(void **state)
 {
     (void)state;
@@ -122,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(periods_of_sequences),
+        cmocka_unit_test(pauses_divide_what_is_alike),
         cmocka_unit_test(bytes_and_times_of_a_step),
         cmocka_unit_test(long_stretches_are_found),
     };

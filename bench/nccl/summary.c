@@ -50,10 +50,17 @@ static int by_key_and_rank(const void *a, const void *b)
     return x->row->rank < y->row->rank ? -1 : x->row->rank > y->row->rank;
 }
 
-/* Lists the ranks of all communicators that were made, those of one communicator after each other. */
-static sluice_status match_ranks(slc_nccl_summary *s)
+static int by_appearance(const void *a, const void *b)
 {
-    size_t most = 1, count = 0;
+    const slc_nccl_communicator_sum *x = a, *y = b;
+    if (x->first_row != y->first_row) return x->first_row < y->first_row ? -1 : 1;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Lists the ranks of all communicators that were made, those of one communicator after each other. */
+static sluice_status list_ranks(slc_nccl_summary *s)
+{
+    size_t most = 1;
     for (size_t i = 0; i < s->records->count; i++) most += s->records->processes[i].header.communicators;
     s->ranks = calloc(most, sizeof *s->ranks);
     s->communicators = calloc(most, sizeof *s->communicators);
@@ -62,36 +69,51 @@ static sluice_status match_ranks(slc_nccl_summary *s)
         const slc_nccl_process *p = &s->records->processes[i];
         for (uint32_t k = 0; k < p->header.communicators; k++)
             if (p->communicators[k].key && p->communicators[k].state != SLC_RECORD_ROW_FREE)
-                s->ranks[count++] = (slc_nccl_rank){p, &p->communicators[k]};
+                s->ranks[s->rank_count++] = (slc_nccl_rank){p, &p->communicators[k], 0};
     }
-    qsort(s->ranks, count, sizeof *s->ranks, by_key_and_rank);
-    for (size_t i = 0; i < count; i++) {
-        const slc_record_communicator *row = s->ranks[i].row;
-        slc_nccl_communicator_sum *c = s->communicators + s->communicator_count;
-        if (i && row->key == s->ranks[i - 1].row->key)
-            c--;
-        else
-            s->communicator_count++;
-        if (!c->ranks) *c = (slc_nccl_communicator_sum){.key = row->key, .ranks = &s->ranks[i]};
-        if (row->parent_key) c->parent_key = row->parent_key;
-        if (row->size > c->size) c->size = row->size;
-        c->rank_count++;
-        c->calls += row->calls;
-    }
+    qsort(s->ranks, s->rank_count, sizeof *s->ranks, by_key_and_rank);
     return SLUICE_OK;
 }
 
+static void add_rank(slc_nccl_communicator_sum *c, const slc_nccl_rank *rank)
+{
+    const slc_record_communicator *row = rank->row;
+    if (row->parent_key) c->parent_key = row->parent_key;
+    if (row->size > c->size) c->size = row->size;
+    c->first_row = slc_least(c->first_row, (uint64_t)(row - rank->process->communicators));
+    c->rank_count++;
+    c->calls += row->calls;
+}
+
+static sluice_status match_ranks(slc_nccl_summary *s)
+{
+    sluice_status status = list_ranks(s);
+    if (status) return status;
+    for (size_t i = 0; i < s->rank_count; i++) {
+        bool new = !i || s->ranks[i].row->key != s->ranks[i - 1].row->key;
+        if (new)
+            s->communicators[s->communicator_count++] = (slc_nccl_communicator_sum){
+                .key = s->ranks[i].row->key, .ranks = &s->ranks[i], .first_row = SLC_RECORD_COMMUNICATORS};
+        add_rank(&s->communicators[s->communicator_count - 1], &s->ranks[i]);
+    }
+    qsort(s->communicators, s->communicator_count, sizeof *s->communicators, by_appearance);
+    for (size_t i = 0; i < s->communicator_count; i++)
+        for (size_t k = 0; k < s->communicators[i].rank_count; k++) s->communicators[i].ranks[k].communicator = i;
+    return SLUICE_OK;
+}
+
+/* Finds the communicator with this key, which must be there. */
 static size_t communicator_of(const slc_nccl_summary *s, uint64_t key)
 {
-    size_t low = 0, high = s->communicator_count;
+    size_t low = 0, high = s->rank_count;
     while (low + 1 < high) {
         size_t middle = (low + high) / 2;
-        if (s->communicators[middle].key <= key)
+        if (s->ranks[middle].row->key <= key)
             low = middle;
         else
             high = middle;
     }
-    return low;
+    return s->ranks[low].communicator;
 }
 
 /* ---- Traffic ---- */
@@ -113,7 +135,8 @@ static void add_call(slc_nccl_summary *s, slc_nccl_traffic *cell, const slc_nccl
 
 static void add_process(slc_nccl_summary *s, const slc_nccl_process *p, slc_nccl_traffic *cells, size_t *rows)
 {
-    for (uint32_t k = 0; k < p->header.communicators; k++) rows[k] = communicator_of(s, p->communicators[k].key);
+    for (uint32_t k = 0; k < p->header.communicators && s->rank_count; k++)
+        rows[k] = communicator_of(s, p->communicators[k].key);
     for (size_t i = 0; i < p->entry_count; i++) {
         const slc_nccl_entry *e = &p->entries[i];
         s->captured += (e->flags & SLC_RECORD_CAPTURED) != 0;
@@ -182,18 +205,36 @@ static sluice_status measure_busy(const slc_nccl_process *p, slc_nccl_busy *out)
     return SLUICE_OK;
 }
 
-static sluice_status look_at_processes(slc_nccl_summary *s)
+static sluice_status measure_all_busy(slc_nccl_summary *s)
 {
-    size_t count = s->records->count;
-    s->busy = calloc(count + 1, sizeof *s->busy);
-    s->steps = calloc(count + 1, sizeof *s->steps);
-    if (!s->busy || !s->steps) return slc_error(SLUICE_ERR_MEMORY, "summary of %zu processes", count);
     sluice_status status = SLUICE_OK;
-    for (size_t i = 0; !status && i < count; i++) {
-        const slc_nccl_process *p = &s->records->processes[i];
-        int device = slc_nccl_device(p, 0);
-        status = measure_busy(p, &s->busy[i]);
-        if (!status && device >= 0) status = slc_nccl_steps_find(p, device, &s->steps[i]);
+    s->busy = calloc(s->records->count + 1, sizeof *s->busy);
+    if (!s->busy) return slc_error(SLUICE_ERR_MEMORY, "times of %zu processes", s->records->count);
+    for (size_t i = 0; !status && i < s->records->count; i++)
+        status = measure_busy(&s->records->processes[i], &s->busy[i]);
+    return status;
+}
+
+/* ---- Steps ---- */
+
+static int rank_on_device(const slc_nccl_process *p, int device)
+{
+    for (uint32_t i = 0; i < p->header.communicators; i++)
+        if (p->communicators[i].device == device) return p->communicators[i].rank;
+    return -1;
+}
+
+static sluice_status find_steps(slc_nccl_summary *s, const slc_nccl_process *p)
+{
+    sluice_status status = SLUICE_OK;
+    int device;
+    for (unsigned n = 0; !status && (device = slc_nccl_device(p, n)) >= 0; n++) {
+        slc_nccl_device_steps *steps = realloc(s->steps, (s->steps_count + 1) * sizeof *steps);
+        if (!steps) return slc_error(SLUICE_ERR_MEMORY, "steps of %s", p->path);
+        s->steps = steps;
+        steps += s->steps_count++;
+        *steps = (slc_nccl_device_steps){.process = p, .device = device, .rank = rank_on_device(p, device)};
+        status = slc_nccl_steps_find(p, device, &steps->steps);
     }
     return status;
 }
@@ -203,14 +244,15 @@ sluice_status slc_nccl_summarize(const slc_nccl_records *records, slc_nccl_summa
     *out = (slc_nccl_summary){.records = records};
     sluice_status status = match_ranks(out);
     if (!status) status = add_traffic(out);
-    if (!status) status = look_at_processes(out);
+    if (!status) status = measure_all_busy(out);
+    for (size_t i = 0; !status && i < records->count; i++) status = find_steps(out, &records->processes[i]);
     if (!status) status = slc_nccl_grouping_find(records, &out->grouping);
     return status;
 }
 
 void slc_nccl_summary_free(slc_nccl_summary *s)
 {
-    for (size_t i = 0; s->steps && i < s->records->count; i++) slc_nccl_steps_free(&s->steps[i]);
+    for (size_t i = 0; i < s->steps_count; i++) slc_nccl_steps_free(&s->steps[i].steps);
     slc_nccl_grouping_free(&s->grouping);
     free(s->steps);
     free(s->busy);

@@ -12,6 +12,7 @@
 typedef struct {
     const slc_nccl_process *process;
     const slc_record_communicator *row;
+    size_t communicator;
 } slc_nccl_rank;
 
 typedef struct {
@@ -19,7 +20,8 @@ typedef struct {
     int size;             /* 0: not known */
     slc_nccl_rank *ranks; /* those with a record, in order */
     size_t rank_count;
-    uint64_t calls; /* of all these ranks, also those whose entries are lost */
+    size_t first_row; /* the lowest of its rows in the processes: which came before others */
+    uint64_t calls;   /* of all these ranks, also those whose entries are lost */
 } slc_nccl_communicator_sum;
 
 /* The calls of one operation and dtype on one communicator whose entries are kept, of all its ranks. */
@@ -42,16 +44,25 @@ typedef struct {
     double busy_s, span_s; /* span: from the first operation's beginning to the last one's end */
 } slc_nccl_busy;
 
+/* The steps of a process on one of its devices. */
+typedef struct {
+    const slc_nccl_process *process;
+    int device, rank; /* the rank in the first communicator on that device */
+    slc_nccl_steps steps;
+} slc_nccl_device_steps;
+
 typedef struct {
     const slc_nccl_records *records;
-    slc_nccl_rank *ranks; /* of all communicators */
-    slc_nccl_communicator_sum *communicators;
+    slc_nccl_rank *ranks; /* of all communicators, by key */
+    size_t rank_count;
+    slc_nccl_communicator_sum *communicators; /* in the order in which they were made */
     size_t communicator_count;
     slc_nccl_traffic *traffic; /* by communicator, operation and dtype */
     size_t traffic_count;
     slc_nccl_size_class sizes[SLC_NCCL_SIZE_CLASSES]; /* class n: calls of at most 4^n bytes and more than 4^(n-1) */
     slc_nccl_busy *busy;                              /* of each process; 0 where no time is known */
-    slc_nccl_steps *steps;                            /* of each process's first device */
+    slc_nccl_device_steps *steps;
+    size_t steps_count;
     slc_nccl_grouping grouping;
     uint64_t entries, entries_lost, entries_written; /* begun; of them gone round; of them being written, or damaged */
     uint64_t communicators_lost, times_lost;

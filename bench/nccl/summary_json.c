@@ -73,13 +73,16 @@ static json_t *call_json(const slc_nccl_process *p, const slc_nccl_entry *e)
                      NUMBER(slc_nccl_entry_bytes(p, e)), "peer", e->peer);
 }
 
-static json_t *steps_json(const slc_nccl_process *p, const slc_nccl_steps *steps)
+static json_t *steps_json(const slc_nccl_device_steps *of)
 {
+    const slc_nccl_process *p = of->process;
+    const slc_nccl_steps *steps = &of->steps;
     json_t *calls = json_array();
     for (size_t i = 0; i < steps->length; i++)
         json_array_append_new(calls, call_json(p, steps->calls[steps->first + i]));
-    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:o}", "host", p->header.host, "pid", NUMBER(p->header.pid), "count",
-                     NUMBER(steps->count), "bytes", NUMBER(steps->bytes), "period_s", steps->period_s, "calls", calls);
+    return json_pack("{s:s, s:I, s:i, s:i, s:I, s:I, s:f, s:o}", "host", p->header.host, "pid", NUMBER(p->header.pid),
+                     "device", of->device, "rank", of->rank, "count", NUMBER(steps->count), "bytes",
+                     NUMBER(steps->bytes), "period_s", steps->period_s, "calls", calls);
 }
 
 static json_t *sequence_json(const slc_nccl_sequence *q)
@@ -115,10 +118,10 @@ static json_t *sizes_json(const slc_nccl_summary *s)
 json_t *slc_nccl_summary_json(const slc_nccl_summary *s)
 {
     json_t *processes = json_array(), *communicators = json_array(), *traffic = json_array(), *steps = json_array();
-    for (size_t i = 0; i < s->records->count; i++) {
+    for (size_t i = 0; i < s->records->count; i++)
         json_array_append_new(processes, process_json(&s->records->processes[i], &s->busy[i]));
-        if (s->steps[i].length) json_array_append_new(steps, steps_json(&s->records->processes[i], &s->steps[i]));
-    }
+    for (size_t i = 0; i < s->steps_count; i++)
+        if (s->steps[i].steps.length) json_array_append_new(steps, steps_json(&s->steps[i]));
     for (size_t i = 0; i < s->communicator_count; i++)
         json_array_append_new(communicators, communicator_json(&s->communicators[i]));
     for (size_t i = 0; i < s->traffic_count; i++) json_array_append_new(traffic, traffic_json(&s->traffic[i]));

@@ -106,9 +106,10 @@ static void print_traffic_row(const slc_nccl_traffic *t, FILE *out)
 
 static void print_traffic(const slc_nccl_summary *s, FILE *out)
 {
-    bool timed = false;
+    bool timed = false, asked = false;
     if (!s->traffic_count) return;
     for (size_t i = 0; i < s->traffic_count; i++) timed |= s->traffic[i].timed_calls > 0;
+    for (size_t i = 0; i < s->records->count; i++) asked |= s->records->processes[i].header.times_at > 0;
     fprintf(out, "%-12s %-15s %-11s %12s %11s %11s", "communicator", "operation", "dtype", "calls a rank", "bytes",
             "mean size");
     if (timed) fprintf(out, " %11s %8s %8s", "mean time", "algbw", "busbw");
@@ -119,7 +120,7 @@ static void print_traffic(const slc_nccl_summary *s, FILE *out)
     if (timed)
         fprintf(out, "(GB/s, as nccl-tests counts; a time includes waiting for the other ranks)\n\n");
     else
-        fprintf(out, "(no times: SLUICE_SHIM_TIME=1 measures them)\n\n");
+        fprintf(out, asked ? "(no times were taken yet)\n\n" : "(no times: SLUICE_SHIM_TIME=1 measures them)\n\n");
 }
 
 static void print_busy(const slc_nccl_summary *s, FILE *out)
@@ -155,74 +156,102 @@ static void print_sizes(const slc_nccl_summary *s, FILE *out)
     fputc('\n', out);
 }
 
-/* Prints a step's calls, equal neighbours as one line. */
+static void print_step_call(const slc_nccl_process *p, const slc_nccl_entry *e, FILE *out)
+{
+    char bytes[24];
+    fprintf(out, "%04x %s %s", (unsigned)(p->communicators[e->communicator].key >> 48),
+            slc_nccl_operation_name(e->operation), slc_nccl_dtype_name(e->dtype));
+    if (e->redop != SLC_RECORD_NO_REDOP) fprintf(out, " %s", slc_nccl_redop_name(e->redop));
+    fprintf(out, ", %s", slc_plan_bytes((double)slc_nccl_entry_bytes(p, e), bytes));
+    if (e->operation == SLC_RECORD_SEND || e->operation == SLC_RECORD_RECEIVE)
+        fprintf(out, " %s rank %d", e->operation == SLC_RECORD_SEND ? "to" : "from", e->peer);
+    fputc('\n', out);
+}
+
+/* How often `length` calls from the ith of a step on follow each other. */
+static size_t repeats(const slc_nccl_steps *steps, size_t i, size_t length)
+{
+    const slc_nccl_entry **calls = steps->calls + steps->first;
+    size_t end = i + length;
+    while (end < steps->length && slc_nccl_calls_alike(calls[end], calls[end - length])) end++;
+    return (end - i) / length;
+}
+
+/* Prints a step's calls; those that follow each other several times, alone or as a few, are printed once. */
 static void print_step_calls(const slc_nccl_process *p, const slc_nccl_steps *steps, FILE *out)
 {
+    enum { MOST_TOGETHER = 8 };
     size_t lines = 0;
-    for (size_t i = 0, end; i < steps->length; i = end) {
-        const slc_nccl_entry *e = steps->calls[steps->first + i];
-        char bytes[24];
-        for (end = i + 1; end < steps->length && slc_nccl_calls_alike(e, steps->calls[steps->first + end]);) end++;
-        if (++lines > MOST_STEP_LINES) {
+    for (size_t i = 0; i < steps->length;) {
+        size_t length = 1, times = 1;
+        if (lines >= MOST_STEP_LINES) {
             fprintf(out, "  … %zu more calls\n", steps->length - i);
             return;
         }
-        fprintf(out, "  %5zu x %04x %s %s", end - i, (unsigned)(p->communicators[e->communicator].key >> 48),
-                slc_nccl_operation_name(e->operation), slc_nccl_dtype_name(e->dtype));
-        if (e->redop != SLC_RECORD_NO_REDOP) fprintf(out, " %s", slc_nccl_redop_name(e->redop));
-        fprintf(out, ", %s", slc_plan_bytes((double)slc_nccl_entry_bytes(p, e), bytes));
-        if (e->operation == SLC_RECORD_SEND || e->operation == SLC_RECORD_RECEIVE)
-            fprintf(out, " %s rank %d", e->operation == SLC_RECORD_SEND ? "to" : "from", e->peer);
-        fputc('\n', out);
+        for (size_t n = 1; n <= MOST_TOGETHER && times == 1 && i + n < steps->length; n++)
+            if ((times = repeats(steps, i, n)) > 1) length = n;
+        for (size_t k = 0; k < length; k++, lines++) {
+            if (k == 0)
+                fprintf(out, "  %5zu x ", times);
+            else
+                fprintf(out, "%*s", 10, "");
+            print_step_call(p, steps->calls[steps->first + i + k], out);
+        }
+        i += length * times;
     }
 }
 
-/* Describes the step of the first process that has one, and says whether the others have the same. */
+/* Describes the step of the first rank that has one, and says how many others have the same. */
 static void print_steps(const slc_nccl_summary *s, FILE *out)
 {
-    size_t first = 0, alike = 0, calls = 0;
-    while (first < s->records->count && !s->steps[first].length) first++;
-    for (size_t i = 0; i < s->records->count; i++) calls += s->steps[i].call_count;
-    if (first == s->records->count) {
+    const slc_nccl_device_steps *first = NULL;
+    size_t alike = 0, calls = 0;
+    for (size_t i = 0; i < s->steps_count; i++) {
+        const slc_nccl_steps *steps = &s->steps[i].steps;
+        calls += steps->call_count;
+        if (!first && steps->length) first = &s->steps[i];
+        alike += first && steps->length == first->steps.length && steps->bytes == first->steps.bytes;
+    }
+    if (!first) {
         if (calls) fprintf(out, "steps: no sequence of calls repeats at least three times\n\n");
         return;
     }
-    const slc_nccl_steps *steps = &s->steps[first];
-    for (size_t i = 0; i < s->records->count; i++)
-        alike += s->steps[i].length == steps->length && s->steps[i].bytes == steps->bytes;
-    char rank[24], bytes[24], period[24];
-    own_ranks(&s->records->processes[first], rank, sizeof rank);
-    fprintf(out, "steps: %zu calls and %s each, %zu times every %s (rank %s; %zu of %zu processes alike)\n",
-            steps->length, slc_plan_bytes((double)steps->bytes, bytes), steps->count,
-            slc_plan_seconds(steps->period_s, period), rank, alike, s->records->count);
-    print_step_calls(&s->records->processes[first], steps, out);
+    char bytes[24], period[24];
+    fprintf(out, "steps: %zu calls and %s each, %zu times every %s (rank %d; %zu of %zu ranks alike)\n",
+            first->steps.length, slc_plan_bytes((double)first->steps.bytes, bytes), first->steps.count,
+            slc_plan_seconds(first->steps.period_s, period), first->rank, alike, s->steps_count);
+    print_step_calls(first->process, &first->steps, out);
     fputc('\n', out);
 }
 
 static void print_grouping(const slc_nccl_summary *s, FILE *out)
 {
     const slc_nccl_grouping *g = &s->grouping;
-    char a[24], b[24], c[24], d[24];
+    char a[24], b[24], c[24];
     if (!g->count) return;
-    fprintf(out, "small calls that could go together: fusing n of V bytes saves (n-1) alpha and costs 2 kappa + 4 sum "
-                 "V/M\n");
+    fprintf(out,
+            "small calls that could go together: n of V bytes save (n-1) alpha and cost 2 kappa + 4 sum V/M\n"
+            "%6s %6s  %-36s %11s %9s %9s  %-9s  %s\n",
+            "times", "n", "", "bytes", "save", "cost", "in", "called from");
     for (size_t i = 0; i < g->count && i < MOST_SEQUENCES; i++) {
         const slc_nccl_sequence *q = &g->sequences[i];
-        char caller[300];
-        fprintf(out, "  %" PRIu64 " times %" PRIu64 " x %s %s on %04x, %s: saves %s, costs %s; %s, %s\n", q->count,
-                q->calls, slc_nccl_operation_name(q->first->operation), slc_nccl_dtype_name(q->first->dtype),
-                (unsigned)(q->process->communicators[q->first->communicator].key >> 48),
+        char caller[300], what[64];
+        snprintf(what, sizeof what, "%04x %s %s",
+                 (unsigned)(q->process->communicators[q->first->communicator].key >> 48),
+                 slc_nccl_operation_name(q->first->operation), slc_nccl_dtype_name(q->first->dtype));
+        fprintf(out, "%6" PRIu64 " %6" PRIu64 "  %-36s %11s %9s %9s  %-9s  %s\n", q->count, q->calls, what,
                 slc_plan_bytes((double)q->bytes, a), slc_plan_seconds(q->saved_s, b), slc_plan_seconds(q->spent_s, c),
-                q->grouped ? "in one group" : "in no group", slc_nccl_caller(q->process, q->first, caller));
+                q->grouped ? "a group" : "no group", slc_nccl_caller(q->process, q->first, caller));
     }
-    if (g->count > MOST_SEQUENCES) fprintf(out, "  and %zu more kinds; --json has them\n", g->count - MOST_SEQUENCES);
-    fprintf(out,
-            "  (alpha %s apart, %s, and %s in a group, kappa %s, M %.3g TB/s, usual values of a GPU; those in a "
-            "group SLUICE_SHIM_FUSE=BYTES fuses where they are all_reduces, the others need ncclGroupStart and "
-            "ncclGroupEnd around them first)\n\n",
-            slc_plan_seconds(g->costs.alpha_s, a), g->costs.alpha_is_measured ? "measured" : "a usual value",
-            slc_plan_seconds(g->costs.grouped_alpha_s, b), slc_plan_seconds(g->costs.kappa_s, d),
+    if (g->count > MOST_SEQUENCES) fprintf(out, "and %zu more kinds; --json has them\n", g->count - MOST_SEQUENCES);
+    fprintf(out, "alpha: %s, %s; in a group %s, kappa %s, M %.3g TB/s, usual values of a GPU\n",
+            slc_plan_seconds(g->costs.alpha_s, a),
+            g->costs.alpha_is_measured ? "measured on operations of at most 4 KiB"
+                                       : "a usual value, since no times are known",
+            slc_plan_seconds(g->costs.grouped_alpha_s, b), slc_plan_seconds(g->costs.kappa_s, c),
             g->costs.memory_bytes_per_s * 1e-12);
+    fprintf(out, "(SLUICE_SHIM_FUSE=BYTES fuses all_reduces of a group; what is in no group needs ncclGroupStart and "
+                 "ncclGroupEnd first)\n\n");
 }
 
 /* What the transforms did on one communicator, and why calls passed unchanged. */

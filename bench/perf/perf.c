@@ -5,6 +5,7 @@
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/throttle_option.h"
+#include "bench/cli/parse.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -302,7 +303,7 @@ static int run_perf(int argc, char **argv)
                             .warm_up = 5,
                             .ahead = 4,
                             .check = true};
-    if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &options);
     if (slc_launched()) return measure_here(&options);
     int code, ranks = options.ranks ? (int)options.ranks : 1;
     return slc_launch_self(ranks, "perf", argv + 1, NULL, &code) ? slc_fail("sluice perf") : code;

@@ -12,14 +12,15 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+/* With release order, so that no word of an entry is seen before the 0 in its sequence. */
 static inline void put64(uint64_t *word, uint64_t value)
 {
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 static inline void put32(uint32_t *word, uint32_t value)
 {
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 static unsigned recorded_redop(const slc_shim_call *call)
@@ -76,7 +77,6 @@ static void write_entry(const slc_shim_call *call, uint32_t number)
     if (call->operation == SLC_RECORD_RECEIVE) send = call->peer_number & low;
     uint32_t flags = (thread->depth ? SLC_RECORD_GROUPED : 0u) | (call->captured ? SLC_RECORD_CAPTURED : 0u);
     put32(&entry->sequence, 0);
-    atomic_thread_fence(memory_order_release);
     put32(&entry->number, number);
     put64((uint64_t *)&entry->time_ns, (uint64_t)now_ns());
     put64(&entry->count, call->count);

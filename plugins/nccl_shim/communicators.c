@@ -100,6 +100,12 @@ no_memory:
     return NULL;
 }
 
+void slc_comm_drop(slc_shim_comm *made)
+{
+    if (made->number == SLC_RECORD_NO_COMMUNICATOR) free(made->row);
+    free(made);
+}
+
 uint64_t slc_comm_key(uint64_t start, const void *data, size_t bytes)
 {
     uint64_t key = slc_fnv(start, data, bytes);

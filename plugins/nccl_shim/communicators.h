@@ -23,6 +23,9 @@ typedef struct slc_shim_comm {
 /* A communicator in the making, with a row that says so. NULL without memory. */
 slc_shim_comm *slc_comm_create(slc_recorder *recorder, const slc_nccl_real *real, uint64_t key, int rank, int size);
 
+/* Gives back one that never got a handle; its row stays. */
+void slc_comm_drop(slc_shim_comm *made);
+
 /* Lets slc_comm_find(comm) give this one, also where the address named another one before. */
 void slc_comm_bind(slc_recorder *recorder, slc_shim_comm *made, ncclComm_t comm);
 

@@ -30,7 +30,10 @@ static void settle(slc_recorder *recorder, slc_shim_comm *list, ncclResult_t res
         if (slc_has_failed(result)) {
             slc_comm_state(made, SLC_RECORD_ROW_FAILED);
             slc_entry_failed(recorder, made->entry);
-        } else if (*made->out) {
+            slc_comm_drop(made);
+        } else if (!*made->out) {
+            slc_comm_drop(made);
+        } else {
             slc_comm_bind(recorder, made, *made->out);
             *end = made;
             end = &made->next;

@@ -15,12 +15,14 @@
 _Atomic(slc_recorder *) slc_recorder_current;
 _Thread_local slc_shim_thread slc_this_thread;
 static atomic_flag starting = ATOMIC_FLAG_INIT;
-static bool watches_process; /* its forks and its end; inherited by a process that is forked */
+static slc_recorder *inherited; /* the parent's, which this process does not touch */
+static bool watches_process;    /* its forks and its end; inherited by a process that is forked */
 
 /* The forked process has one thread, and what its parent recorded is not its own. */
 static void begin_child(void)
 {
-    atomic_store(&slc_recorder_current, NULL);
+    slc_recorder *parent = atomic_exchange(&slc_recorder_current, NULL);
+    if (parent) inherited = parent;
     atomic_flag_clear(&starting);
 }
 
@@ -74,6 +76,7 @@ static slc_recorder *make_recorder(void)
     slc_recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder) return NULL;
     slc_record_layout layout = {.entry_count = entry_count(), .times = is_on("SLUICE_SHIM_TIME")};
+    recorder->parent = inherited;
     recorder->kept = is_on("SLUICE_SHIM_KEEP");
     if (slc_record_file_open(recorder, &layout)) {
         free(recorder);

@@ -24,6 +24,7 @@ typedef struct slc_recorder {
     uint64_t entry_mask;              /* entry_count - 1 */
     char *path;                       /* of the file; NULL: private memory */
     const slc_transforms *transforms; /* NULL: off */
+    struct slc_recorder *parent;      /* of the process that this one was forked from */
     bool kept;                        /* whatever happens: the user asked for it */
     _Atomic bool fault;               /* a call failed, or the process ended with an error: the file stays */
     _Atomic uint32_t groups, threads, inits;

@@ -4,7 +4,7 @@
 #ifndef HOSTNCCL_ARITHMETIC_H
 #define HOSTNCCL_ARITHMETIC_H
 
-#include "tests/hostnccl/runtime.h"
+#include "plugins/nccl_shim/nccl_abi.h"
 
 size_t hostnccl_type_bytes(ncclDataType_t type);
 bool hostnccl_type_is_float(ncclDataType_t type);

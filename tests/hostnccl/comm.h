@@ -11,6 +11,7 @@
 
 #include "tests/hostnccl/arithmetic.h"
 #include "tests/hostnccl/segment.h"
+#include <cuda_runtime_api.h>
 #include <pthread.h>
 
 typedef enum {
@@ -107,7 +108,7 @@ struct ncclComm {
 /* Keeps the text for ncclGetLastError, prints it where NCCL_DEBUG is set, and returns `result`. */
 __attribute__((format(printf, 2, 3))) ncclResult_t hostnccl_error(ncclResult_t result, const char *format, ...);
 
-ncclResult_t hostnccl_cuda_failed(const char *call, hostnccl_cuda_error error);
+ncclResult_t hostnccl_cuda_failed(const char *call, cudaError_t error);
 
 /* ncclInvalidArgument for NULL and what is no communicator. */
 ncclResult_t hostnccl_comm_check(ncclComm_t comm, const char *function);

@@ -205,7 +205,7 @@ static ncclResult_t init_rank(const char *function, ncclComm_t *out, int ranks, 
                               HOSTNCCL_RANKS);
     if (!is_name(id->internal))
         return hostnccl_error(ncclInvalidArgument, "%s : the unique id was not made by ncclGetUniqueId", function);
-    hostnccl_cuda_error error = cudaGetDeviceCount(&devices);
+    cudaError_t error = cudaGetDeviceCount(&devices);
     if (error) return hostnccl_cuda_failed("cudaGetDeviceCount", error);
     ncclGetVersion(&version); /* as NCCL does, whose first line tells it */
     ncclResult_t result = read_config(config, true, &job.blocking);
@@ -259,7 +259,7 @@ HOSTNCCL_EXPORT(ncclCommInitRankScalable);
 static ncclResult_t check_devices(int count, const int *devices)
 {
     int there = 0;
-    hostnccl_cuda_error error = cudaGetDeviceCount(&there);
+    cudaError_t error = cudaGetDeviceCount(&there);
     if (error) return hostnccl_cuda_failed("cudaGetDeviceCount", error);
     if (!devices && count > there)
         return hostnccl_error(ncclInvalidUsage, "ncclCommInitAll : %d ranks for %d devices", count, there);

@@ -69,10 +69,10 @@ void hostnccl_batch_free(hostnccl_batch *batch)
 }
 
 /* Makes `later` wait for what was given to `earlier`. */
-static hostnccl_cuda_error order_streams(cudaStream_t earlier, cudaStream_t later)
+static cudaError_t order_streams(cudaStream_t earlier, cudaStream_t later)
 {
-    hostnccl_event event;
-    hostnccl_cuda_error error = cudaEventCreateWithFlags(&event, HOSTNCCL_EVENT_NO_TIMES);
+    cudaEvent_t event;
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     if (error) return error;
     error = cudaEventRecord(event, earlier);
     if (!error) error = cudaStreamWaitEvent(later, event, 0);
@@ -90,14 +90,14 @@ static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation 
 
 /* All streams of the batch meet: it begins after what they had to do, and what they get later begins after it. A batch
  * that is freed when it has run must not be looked at any more. */
-static hostnccl_cuda_error launch_on_streams(hostnccl_batch *batch)
+static cudaError_t launch_on_streams(hostnccl_batch *batch)
 {
     cudaStream_t stream = batch->operations->stream, *others = NULL;
     size_t count = 0;
-    hostnccl_cuda_error error = 0;
+    cudaError_t error = cudaSuccess;
     for (hostnccl_operation *o = batch->operations; o; o = o->next)
         if (brings_stream(batch, o)) count++;
-    if (count && !(others = malloc(count * sizeof *others))) return 2; /* cudaErrorMemoryAllocation */
+    if (count && !(others = malloc(count * sizeof *others))) return cudaErrorMemoryAllocation;
     count = 0;
     for (hostnccl_operation *o = batch->operations; o; o = o->next)
         if (brings_stream(batch, o)) others[count++] = o->stream;
@@ -111,13 +111,14 @@ static hostnccl_cuda_error launch_on_streams(hostnccl_batch *batch)
 static ncclResult_t launch_batch(hostnccl_batch *batch)
 {
     ncclComm_t comm = batch->comm;
-    int device = 0, capture = 0;
+    int device = 0;
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaGetDevice(&device);
-    hostnccl_cuda_error error = cudaSetDevice(comm->device);
+    cudaError_t error = cudaSetDevice(comm->device);
     if (!error) error = cudaStreamIsCapturing(batch->operations->stream, &capture);
     if (!error) {
         pthread_mutex_lock(&comm->lock);
-        batch->captured = capture == HOSTNCCL_CAPTURE_ACTIVE;
+        batch->captured = capture == cudaStreamCaptureStatusActive;
         if (batch->captured) {
             batch->next = comm->captured;
             comm->captured = batch;
@@ -135,15 +136,16 @@ static ncclResult_t launch_batch(hostnccl_batch *batch)
 }
 
 /* Advances jobs in turn until none is left; those of non-blocking communicators are advanced once and then kept by
- * their communicator. */
+ * their communicator, and their calls return ncclInProgress even where that was enough. */
 static ncclResult_t run_jobs(hostnccl_job *jobs)
 {
     ncclResult_t result = ncclSuccess, failed = ncclSuccess;
     for (unsigned rounds = 0; jobs; rounds++) {
         for (hostnccl_job **at = &jobs; *at;) {
             hostnccl_job *job = *at;
+            bool blocking = job->blocking;
             ncclResult_t state = failed ? failed : job->advance(job);
-            if (state == ncclInProgress && job->blocking) {
+            if (state == ncclInProgress && blocking) {
                 at = &job->next;
                 continue;
             }
@@ -159,7 +161,7 @@ static ncclResult_t run_jobs(hostnccl_job *jobs)
                 if (state) failed = state;
                 hostnccl_job_end(job, state != ncclSuccess);
             }
-            if (state == ncclInProgress) result = ncclInProgress;
+            if (!blocking) result = ncclInProgress;
         }
         if (jobs && !failed) nanosleep(&(struct timespec){.tv_nsec = rounds < 100 ? 20000 : 500000}, NULL);
     }

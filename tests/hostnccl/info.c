@@ -20,7 +20,7 @@ ncclResult_t hostnccl_error(ncclResult_t result, const char *format, ...)
     return result;
 }
 
-ncclResult_t hostnccl_cuda_failed(const char *call, hostnccl_cuda_error error)
+ncclResult_t hostnccl_cuda_failed(const char *call, cudaError_t error)
 {
     return hostnccl_error(ncclUnhandledCudaError, "Cuda failure %d '%s' (%s)", error, cudaGetErrorString(error), call);
 }

@@ -9,14 +9,14 @@ ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
     if (!memory || bytes == 0)
         return hostnccl_error(ncclInvalidArgument, "ncclMemAlloc : ptr argument is NULL, or 0 bytes");
-    hostnccl_cuda_error error = cudaMalloc(memory, bytes);
+    cudaError_t error = cudaMalloc(memory, bytes);
     return error ? hostnccl_cuda_failed("cudaMalloc", error) : ncclSuccess;
 }
 HOSTNCCL_EXPORT(ncclMemAlloc);
 
 ncclResult_t ncclMemFree(void *memory)
 {
-    hostnccl_cuda_error error = memory ? cudaFree(memory) : 0;
+    cudaError_t error = memory ? cudaFree(memory) : cudaSuccess;
     return error ? hostnccl_cuda_failed("cudaFree", error) : ncclSuccess;
 }
 HOSTNCCL_EXPORT(ncclMemFree);

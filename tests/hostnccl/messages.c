@@ -89,12 +89,12 @@ static bool advance_all(hostnccl_operation *operations, size_t *left)
 bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations)
 {
     hostnccl_segment *segment = comm->segment;
-    double bytes = 0;
+    double sent = 0, received = 0; /* the link carries both at a time */
     size_t left = 0;
     for (hostnccl_operation *o = operations; o; o = o->next) {
         if (!is_message(o)) continue;
         o->moved = 0, o->done = false, o->scalar = 0; /* a graph runs them again */
-        bytes += o->kind == HOSTNCCL_SEND ? (double)message_bytes(o) : 0;
+        *(o->kind == HOSTNCCL_SEND ? &sent : &received) += (double)message_bytes(o);
         left++;
     }
     if (left == 0) return true;
@@ -110,6 +110,6 @@ bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations)
             hostnccl_segment_wait(segment, bell, &spins);
         }
     }
-    hostnccl_charge(comm, begin_ns, bytes);
+    hostnccl_charge(comm, begin_ns, sent > received ? sent : received);
     return true;
 }

@@ -5,7 +5,7 @@
 #ifndef HOSTNCCL_SEGMENT_H
 #define HOSTNCCL_SEGMENT_H
 
-#include "tests/hostnccl/runtime.h"
+#include "plugins/nccl_shim/nccl_abi.h"
 #include <stdatomic.h>
 
 enum { HOSTNCCL_RANKS = 1024, HOSTNCCL_NAME_BYTES = 96, HOSTNCCL_SLOTS = 2 };

@@ -3,6 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/number.h"
+#include "bench/cli/parse.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -78,7 +79,7 @@ static int study_main(int argc, char **argv)
     static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "STUDY", .doc = doc};
     study_options o = {.study = {.seed = 1}};
     argp_err_exit_status = EXIT_USAGE;
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     o.study.out = slc_is_standard_output(o.json) ? stderr : stdout;
     size_t chosen = 0;
     while (chosen < sizeof studies / sizeof *studies && strcmp(studies[chosen].name, o.name)) chosen++;

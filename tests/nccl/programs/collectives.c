@@ -119,11 +119,11 @@ static void spread(place *p, ncclDataType_t dtype)
         send = in_place ? p->receive : p->send;
         give(p, send, COUNT, dtype, ncclMax);
         expect_rank(p, root, 0, 0, COUNT, dtype);
-        if (p->seed % 2)
-            NCCL(ncclBroadcast(send, p->receive, COUNT, dtype, root, p->communicator, p->stream));
+        if (in_place && root)
+            NCCL(ncclBcast(send, COUNT, dtype, root, p->communicator, p->stream));
         else
-            NCCL(ncclBcast(send = p->send, COUNT, dtype, root, p->communicator, p->stream));
-        check_result(p, p->seed % 2 ? p->receive : send, COUNT, dtype, "broadcast");
+            NCCL(ncclBroadcast(send, p->receive, COUNT, dtype, root, p->communicator, p->stream));
+        check_result(p, p->receive, COUNT, dtype, "broadcast");
     }
 }
 

@@ -1,0 +1,14 @@
+/* Where the members of CUDA's structs lie, as one of two headers has it: layouts.c is compiled with each. */
+#ifndef HOSTCUDA_LAYOUTS_H
+#define HOSTCUDA_LAYOUTS_H
+
+#include <stddef.h>
+
+typedef struct {
+    const char *name; /* NULL ends the list */
+    size_t offset, bytes;
+} layout;
+
+extern const layout layouts_here[], layouts_toolkit[];
+
+#endif
