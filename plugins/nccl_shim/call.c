@@ -2,6 +2,8 @@
  * a reader in another process may look at any time. */
 #include "plugins/nccl_shim/call.h"
 
+#include "plugins/nccl_shim/measure.h"
+
 #include <stdlib.h>
 #include <time.h>
 
@@ -90,6 +92,11 @@ static void write_entry(const slc_shim_call *call, uint32_t number)
     __atomic_store_n(&entry->sequence, (uint32_t)(call->entry + 1), __ATOMIC_RELEASE);
 }
 
+static bool is_on_stream(const slc_shim_call *call)
+{
+    return call->operation <= SLC_RECORD_RECEIVE && call->operation != SLC_RECORD_SPLIT;
+}
+
 /* A group is begun in the default library; in another one when the first call of the group needs it. */
 static void begin_groups(slc_shim_thread *thread, const slc_nccl_real *real)
 {
@@ -105,10 +112,12 @@ void slc_call_begin(slc_shim_call *call)
     call->thread = slc_thread_get(recorder);
     if (call->comm) call->known = slc_comm_find(recorder, call->comm);
     call->real = call->known ? call->known->real : slc_nccl_real_default();
+    if (recorder->driver && is_on_stream(call)) call->captured = slc_measure_is_captured(recorder, call->stream);
     call->entry = __atomic_fetch_add(&recorder->header->entries, 1, __ATOMIC_RELAXED);
     write_entry(call, call->known ? count_on_row(call) : 0);
     call->thread->inside = call->real;
     if (call->thread->depth) begin_groups(call->thread, call->real);
+    if (__builtin_expect(recorder->measures, 0) && is_on_stream(call)) slc_measure_begin(call);
 }
 
 void slc_entry_mark(slc_recorder *recorder, uint64_t entry, unsigned flags)
@@ -126,6 +135,7 @@ void slc_entry_failed(slc_recorder *recorder, uint64_t entry)
 
 ncclResult_t slc_call_end(slc_shim_call *call, ncclResult_t result)
 {
+    if (__builtin_expect(call->recorder->measures, 0) && is_on_stream(call)) slc_measure_end(call, result);
     call->thread->inside = NULL;
     if (call->known && call->operation <= SLC_RECORD_RECEIVE)
         put64(&call->known->row->returned, call->known->row->returned + 1);

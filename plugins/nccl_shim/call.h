@@ -25,6 +25,7 @@ typedef struct {
     uint64_t peer_number; /* of a send or a receive, among those with this peer; 0: not counted */
     uint64_t entry;       /* the index of its entry */
     bool captured;
+    struct slc_time_pair *pair; /* events around it; NULL: none */
 } slc_shim_call;
 
 enum { SLC_NO_TYPE = 0xff };

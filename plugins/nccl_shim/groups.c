@@ -1,6 +1,7 @@
 /* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
 #include "plugins/nccl_shim/groups.h"
 
+#include "plugins/nccl_shim/measure.h"
 #include "plugins/nccl_shim/transforms.h"
 
 /* ---- Communicators ---- */
@@ -17,6 +18,7 @@ void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first)
         }
         slc_comm_state(made, SLC_RECORD_ROW_READY);
     }
+    slc_measure_find_driver(recorder);
     if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 
@@ -120,9 +122,12 @@ ncclResult_t ncclGroupEnd(void)
     slc_shim_thread *thread = slc_thread_get(recorder);
     const slc_transforms *transforms = thread->depth == 1 ? recorder->transforms : NULL;
     ncclResult_t result, held = ncclSuccess;
+    bool measured = thread->depth == 1 && recorder->measures;
+    if (measured) slc_measure_group_begin(recorder, thread);
     if (transforms) held = transforms->group_end(recorder, thread);
     IN_LIBRARIES(thread, result, GroupEnd());
     if (transforms) result = transforms->group_ended(recorder, thread, slc_has_failed(held) ? held : result);
+    if (measured) slc_measure_group_end(recorder, thread, result);
     if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
     return result;
 }

@@ -1,6 +1,7 @@
 /* How communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
  * themselves. */
 #include "plugins/nccl_shim/groups.h"
+#include "plugins/nccl_shim/measure.h"
 #include "plugins/nccl_shim/transforms.h"
 
 #include "lib/base/hash/fnv.h"
@@ -196,8 +197,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     call.caller = __builtin_return_address(0);                                                                         \
     slc_call_begin(&call)
 
-static void end_transforms(const slc_shim_call *call)
+static void before_end(const slc_shim_call *call)
 {
+    slc_measure_harvest(call->recorder);
     const slc_transforms *transforms = call->recorder->transforms;
     if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
 }
@@ -220,7 +222,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     NCCL_OWN_CALL(CommDestroy(comm));
     BEGIN_END(call, SLC_RECORD_DESTROY, comm);
-    end_transforms(&call);
+    before_end(&call);
     return end_with_state(&call, call.real->CommDestroy(comm), SLC_RECORD_ROW_DESTROYED);
 }
 
@@ -228,7 +230,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     NCCL_OWN_CALL(CommAbort(comm));
     BEGIN_END(call, SLC_RECORD_ABORT, comm);
-    end_transforms(&call);
+    before_end(&call);
     return end_with_state(&call, call.real->CommAbort(comm), SLC_RECORD_ROW_ABORTED);
 }
 

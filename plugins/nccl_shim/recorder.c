@@ -77,6 +77,7 @@ static slc_recorder *make_recorder(void)
     if (!recorder) return NULL;
     slc_record_layout layout = {.entry_count = entry_count(), .times = is_on("SLUICE_SHIM_TIME")};
     recorder->parent = inherited;
+    recorder->wants_done = is_on("SLUICE_SHIM_DONE");
     recorder->kept = is_on("SLUICE_SHIM_KEEP");
     if (slc_record_file_open(recorder, &layout)) {
         free(recorder);

@@ -3,6 +3,7 @@
 #ifndef SLC_NCCL_SHIM_RECORDER_H
 #define SLC_NCCL_SHIM_RECORDER_H
 
+#include "plugins/nccl_shim/driver.h"
 #include "plugins/nccl_shim/real.h"
 #include "plugins/nccl_shim/record.h"
 #include <sluice/status.h>
@@ -10,8 +11,9 @@
 #include <stdbool.h>
 
 typedef struct slc_comm_table slc_comm_table;
-typedef struct slc_transforms slc_transforms; /* transforms.h */
-enum { SLC_CALLER_CACHE = 1024 };             /* return addresses whose module is known without asking the loader */
+typedef struct slc_transforms slc_transforms;       /* transforms.h */
+typedef struct slc_group_streams slc_group_streams; /* measure.c */
+enum { SLC_CALLER_CACHE = 1024 }; /* return addresses whose module is known without asking the loader */
 
 /* Everything that the file has is at these addresses, whether the mapping is a file or, where there was no room,
  * private memory. */
@@ -20,8 +22,14 @@ typedef struct slc_recorder {
     slc_record_communicator *rows;
     slc_record_module *modules;
     slc_record_entry *entries;
-    slc_record_time *times;           /* NULL without SLUICE_SHIM_TIME */
-    uint64_t entry_mask;              /* entry_count - 1 */
+    slc_record_time *times;             /* NULL without SLUICE_SHIM_TIME */
+    uint64_t entry_mask;                /* entry_count - 1 */
+    _Atomic(const slc_driver *) driver; /* CUDA's; NULL: not found, or not looked for yet */
+    _Atomic bool driver_is_known;
+    _Atomic bool measures;            /* the driver is there, and DONE or TIME is on */
+    _Atomic bool time_is_off;         /* the driver refused */
+    bool wants_done;                  /* SLUICE_SHIM_DONE */
+    _Atomic uint64_t done_at;         /* the rows' address on devices; 0: streams write nothing */
     char *path;                       /* of the file; NULL: private memory */
     const slc_transforms *transforms; /* NULL: off */
     struct slc_recorder *parent;      /* of the process that this one was forked from */
@@ -42,6 +50,7 @@ typedef struct {
     uint32_t libraries;            /* a bit for each library but the default one in which the group was begun too */
     uint64_t group_first;          /* an index not above those of the group's entries */
     struct slc_shim_comm *pending; /* communicators that the group makes */
+    slc_group_streams *streams;    /* that the group uses, to be measured */
     void *transforms;              /* what transforms hold until the group ends */
 } slc_shim_thread;
 
