@@ -102,29 +102,29 @@ static size_t pauses_at(const double *pauses, size_t count, size_t length, size_
     return samples;
 }
 
-/* The place with the longest pauses begins the step, if nearly all of them are longer than nearly all at any other
- * place, and if they are a fifth of the step (a pause for a checkpoint every many steps is not). Returns the place, or
- * `length`: the pauses do not tell. */
+/* The place with the longest pauses begins the step, if nearly all of them are longer than most at any other place, and
+ * if they are a fifth of the step (a pause for a checkpoint every many steps is not). Returns the place, or `length`:
+ * the pauses do not tell. */
 static size_t place_of_pause(const double *pauses, size_t count, size_t length, double *room)
 {
     const double longer = 1.5, least_share = 0.2;
     double longest = 0, pause = 0, step = 0;
-    double high = 0, second_high = 0; /* the upper quartiles of two places, that of `high_place` the highest */
+    double high = 0, second_high = 0; /* the medians of two places, that of `high_place` the highest */
     size_t best = length, high_place = 0;
     for (size_t place = 0; place < length; place++) {
         size_t last = pauses_at(pauses, count, length, place, room) - 1;
-        double upper = room[(3 * last + 3) / 4];
-        step += room[last / 2];
-        if (upper > high) {
+        double median = room[last / 2];
+        step += median;
+        if (median > high) {
             second_high = high;
-            high = upper;
+            high = median;
             high_place = place;
-        } else if (upper > second_high) {
-            second_high = upper;
+        } else if (median > second_high) {
+            second_high = median;
         }
         if (room[last / 4] <= longest) continue;
         longest = room[last / 4];
-        pause = room[last / 2];
+        pause = median;
         best = place;
     }
     double others = high_place == best ? second_high : high;
