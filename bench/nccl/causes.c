@@ -89,12 +89,12 @@ static void choose_causes(graph *g)
     }
 }
 
-static void write_after(FILE *out, const slc_nccl_member *m)
+static void write_after(FILE *out, const slc_nccl_communicator *c, const slc_nccl_member *m)
 {
     if (m->called)
-        fprintf(out, " after operation %" PRIu64, m->called);
+        fprintf(out, " after %s %" PRIu64, slc_nccl_ordinal_name(c), m->called);
     else
-        fputs(" before its first operation", out);
+        fprintf(out, " before its first %s", slc_nccl_ordinal_name(c));
 }
 
 /* "; its last call was all_gather int8[4] on communicator 77aa" where that is another communicator. */
@@ -116,7 +116,8 @@ static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
 }
 
 /* "rank 2 (host a, pid 17) is gone after operation 41" */
-static void write_state(FILE *out, const graph *g, const slc_nccl_member *m, slc_nccl_finding_kind kind)
+static void write_state(FILE *out, const graph *g, const slc_nccl_communicator *c, const slc_nccl_member *m,
+                        slc_nccl_finding_kind kind)
 {
     fprintf(out, "rank %d (", m->rank);
     slc_nccl_write_process(out, m->process);
@@ -142,7 +143,7 @@ static void write_state(FILE *out, const graph *g, const slc_nccl_member *m, slc
             fprintf(out, " %s and has called nothing more",
                     m->process->state == SLC_NCCL_RUNNING ? "is running" : "has ended");
     }
-    write_after(out, m);
+    write_after(out, c, m);
     if (m->quiet_s > 1 && m->quiet_s < 1e8 && m->process->state != SLC_NCCL_GONE && m->process->state != SLC_NCCL_ENDED)
         fprintf(out, ", %.0f s ago", m->quiet_s);
     if (kind == SLC_NCCL_FOUND_LAGS || kind == SLC_NCCL_FOUND_STOPPED) write_last_call(out, g, m);
@@ -186,7 +187,7 @@ static bool write_waiting(graph *g, slc_nccl_finding *f, FILE *out, const slc_nc
     }
     if (w->kind != SLC_NCCL_WAITS_FOR_COLLECTIVE || !one) return whole;
     const slc_nccl_entry *call = slc_nccl_member_collective(one, w->ordinal);
-    fprintf(out, ", operation %" PRIu64 ": ", w->ordinal);
+    fprintf(out, ", %s %" PRIu64 ": ", slc_nccl_ordinal_name(c), w->ordinal);
     slc_nccl_write_ranks(out, g->ranks, count);
     fputs(" called ", out);
     if (!call) {
@@ -224,7 +225,7 @@ static sluice_status tell_ranks(graph *g, const slc_nccl_wait *w)
             continue;
         }
         if (described++) fputs(", ", out);
-        write_state(out, g, m, kind);
+        write_state(out, g, c, m, kind);
     }
     if (more) fprintf(out, ", and %zu others likewise", more);
     if (w->kind == SLC_NCCL_WAITS_FOR_THE_DEAD) fputs(", while others are still in the communicator", out);
@@ -258,9 +259,9 @@ static sluice_status tell_exchange(graph *g, const slc_nccl_wait *w)
         fputs("data", out);
     fprintf(out, " %s rank %d", sent ? "to" : "from", w->to->rank);
     if (w->entry) slc_nccl_write_caller(out, w->from, w->entry);
-    fprintf(out, ", which called %" PRIu64 " of at least %" PRIu64 " %s; ", w->ordinal - 1, w->ordinal,
-            sent ? "receives for it" : "sends for it");
-    write_state(out, g, w->to,
+    fprintf(out, ", %s %" PRIu64 " between the two, of which rank %d %s %" PRIu64 "; ", sent ? "send" : "receive",
+            w->ordinal, w->to->rank, sent ? "received" : "sent", w->ordinal - 1);
+    write_state(out, g, w->communicator, w->to,
                 kind == SLC_NCCL_FOUND_SEND_UNMATCHED || kind == SLC_NCCL_FOUND_RECEIVE_UNMATCHED ? SLC_NCCL_FOUND_LAGS
                                                                                                   : kind);
     f->number = w->ordinal;
@@ -366,7 +367,7 @@ static void write_link(FILE *out, const slc_nccl_wait *w)
     if (w->kind == SLC_NCCL_WAITS_FOR_COLLECTIVE) {
         fputs("called ", out);
         if (w->entry) slc_nccl_write_call(out, w->entry);
-        fprintf(out, " as operation %" PRIu64 " of ", w->ordinal);
+        fprintf(out, " as %s %" PRIu64 " of ", slc_nccl_ordinal_name(w->communicator), w->ordinal);
         slc_nccl_write_name(out, w->communicator);
     } else {
         fputs(w->kind == SLC_NCCL_WAITS_FOR_RECEIVE ? "sent " : "receives ", out);

@@ -315,8 +315,8 @@ static void send_without_receive(void **state)
     all_quiet(&s, 12);
     expect(
         &s, SLC_NCCL_FOUND_SEND_UNMATCHED,
-        "rank 0 sent float32[16] (64 bytes) to rank 1, which called 2 of at least 3 receives for it; rank 1 (host a, "
-        "pid 101) is running");
+        "rank 0 sent float32[16] (64 bytes) to rank 1, send 3 between the two, of which rank 1 received 2; rank 1 "
+           "(host a, pid 101) is running");
     /* The other ranks, which call a collective, wait for the sender. */
     for (int i = 1; i < 4; i++) do_call(&s, i, 0, sum_of_64);
     expect(&s, SLC_NCCL_FOUND_SEND_UNMATCHED, "rank 0 sent float32[16] (64 bytes) to rank 1");

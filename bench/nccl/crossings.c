@@ -96,10 +96,12 @@ static const shared_call *find_crossing(const shared_call *calls, size_t count, 
     return NULL;
 }
 
-static void write_order(FILE *out, const slc_nccl_member *m, const shared_call *first, const shared_call *second)
+/* Writes the order of node a, or of node b; ranks are called by the larger communicator's numbers. */
+static void write_order(FILE *out, bool of_a, const shared_call *first, const shared_call *second)
 {
-    bool is_a = first->a->node == m->node;
-    const slc_nccl_entry *x = is_a ? first->in_a : first->in_b, *y = is_a ? second->in_a : second->in_b;
+    const shared_call *larger = first->communicator->size >= second->communicator->size ? first : second;
+    const slc_nccl_member *m = of_a ? larger->a : larger->b;
+    const slc_nccl_entry *x = of_a ? first->in_a : first->in_b, *y = of_a ? second->in_a : second->in_b;
     fprintf(out, "rank %d (", m->rank);
     slc_nccl_write_process(out, m->process);
     fputs(") called ", out);
@@ -124,9 +126,9 @@ static sluice_status add_crossing(const slc_nccl_members *all, slc_nccl_findings
     fputs(" and ", out);
     slc_nccl_write_name(out, second->communicator);
     fputs(" are called in opposite orders: ", out);
-    write_order(out, first->a, first, second);
+    write_order(out, true, first, second);
     fputs(", ", out);
-    write_order(out, second->b, second, first);
+    write_order(out, false, second, first);
     fputs(": each waits for the other in its stream", out);
     int64_t a_ns = second->in_a->time_ns + second->a->process->header.realtime_minus_monotonic_ns;
     int64_t b_ns = first->in_b->time_ns + first->b->process->header.realtime_minus_monotonic_ns;

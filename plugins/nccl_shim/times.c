@@ -208,18 +208,25 @@ static slc_time_pair *take_finished(slc_recorder *recorder, slc_time_pool *pool)
     return oldest;
 }
 
+/* Reading events must not end a capture that another thread has under way. */
+static void exchange_capture_mode(const slc_recorder *recorder, int *mode)
+{
+    const slc_driver *driver = recorder->driver;
+    if (driver->ThreadExchangeStreamCaptureMode) driver->ThreadExchangeStreamCaptureMode(mode);
+}
+
 static void harvest(slc_recorder *recorder, slc_time_pool *pool, unsigned most)
 {
+    int mode = SLC_DRIVER_RELAXED;
     if (atomic_flag_test_and_set_explicit(&pool->reading, memory_order_acquire)) return;
-    int mode = SLC_DRIVER_RELAXED; /* reading events must not end a capture that another thread has under way */
-    recorder->driver->ThreadExchangeStreamCaptureMode(&mode);
+    exchange_capture_mode(recorder, &mode);
     slc_time_pair *pair;
     while (most-- && !atomic_load(&recorder->time_is_off) && (pair = take_finished(recorder, pool))) {
         renew_anchor(recorder, pool);
         if (!atomic_load(&recorder->time_is_off)) write_pair(recorder, pool, pair);
         give_back(pair);
     }
-    recorder->driver->ThreadExchangeStreamCaptureMode(&mode);
+    exchange_capture_mode(recorder, &mode);
     atomic_flag_clear_explicit(&pool->reading, memory_order_release);
 }
 

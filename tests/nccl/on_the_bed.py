@@ -73,6 +73,18 @@ def check_records(records, files, lines):
         fail(f"the program called {called} operations, the records hold {recorded}")
 
 
+def check_no_alarm(records):
+    """`sluice nccl --watch` finds nothing in the records of a program that ended well."""
+    command = os.environ.get("SLUICE_COMMAND")
+    if not command:
+        return
+    said = subprocess.run([command, "nccl", "--watch", records], capture_output=True, text=True, timeout=120,
+                          check=False, env=dict(os.environ, LD_PRELOAD=""))
+    if said.returncode:
+        print(said.stdout, said.stderr, file=sys.stderr)
+        fail("`sluice nccl --watch` finds a fault in a program without one (above)")
+
+
 def python_with(module):
     """The Python that SLUICE_TEST_PYTHON names, where it has the module."""
     python = os.environ.get("SLUICE_TEST_PYTHON")
@@ -108,6 +120,7 @@ def compare_runs(given, command, folder):
         print("\n".join(shimmed), file=sys.stderr)
         fail("with the shim the results are others (above) than without it")
     check_records(records, given.records, shimmed)
+    check_no_alarm(records)
 
 
 def main():
