@@ -56,9 +56,10 @@ static void write_done(slc_recorder *recorder, const slc_shim_comm *known, cudaS
     if (!at || !known || known->number == SLC_RECORD_NO_COMMUNICATOR) return;
     at += known->number * sizeof *recorder->rows + offsetof(slc_record_communicator, done);
     int error = recorder->driver->StreamWriteValue64(stream, at, number, 0);
-    if (error && atomic_exchange(&recorder->done_at, 0))
-        slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect any more: cuStreamWriteValue64 failed with CUDA error %d",
-                error);
+    if (!error || !atomic_exchange(&recorder->done_at, 0)) return;
+    recorder->header->done_is_written = 0;
+    slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect any more: cuStreamWriteValue64 failed with CUDA error %d",
+            error);
 }
 
 /* ---- Groups ---- */
