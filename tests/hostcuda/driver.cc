@@ -330,6 +330,15 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
     return driver_result(cudaStreamGetPriority(stream, priority));
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    if (!mode) return CUDA_ERROR_INVALID_VALUE;
+    enum cudaStreamCaptureMode wanted = (enum cudaStreamCaptureMode)*mode;
+    cudaError_t error = cudaThreadExchangeStreamCaptureMode(&wanted);
+    if (!error) *mode = (CUstreamCaptureMode)wanted;
+    return driver_result(error);
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     enum cudaStreamCaptureStatus found;
@@ -355,6 +364,11 @@ extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureSt
                                               CUgraph *graph, const CUgraphNode **dependencies, size_t *count)
 {
     return cuStreamGetCaptureInfo(stream, status, id, graph, dependencies, NULL, count);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    return driver_result(cudaThreadExchangeStreamCaptureMode((enum cudaStreamCaptureMode *)mode));
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned)

@@ -4,7 +4,7 @@
 #include "tests/cuda_emulated/streams.h"
 #include "tests/hostcuda/runtime.h"
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 /* ---- Lanes ---- */
@@ -72,7 +72,8 @@ struct capture : emulated_recorder, std::enable_shared_from_this<capture> {
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
     unsigned long long id;
-    bool invalid = false, ended = false;
+    std::atomic<bool> invalid{false};
+    bool ended = false;
     std::shared_ptr<lanes> graph = std::make_shared<lanes>();
     std::vector<std::shared_ptr<CUstream_st>> streams; /* of each lane */
     std::vector<places> reached;                       /* what each lane has waited for, directly or not */
@@ -170,7 +171,50 @@ static capture *capture_of(cudaStream_t handle)
     return s ? static_cast<capture *>(s->recorder.load()) : NULL;
 }
 
+/* ---- Calls that a capture forbids ---- */
+
 static __thread enum cudaStreamCaptureMode own_mode;
+static emulated_lock forbidding_lock;
+static std::atomic<int> forbidding_count;
+static std::set<capture *> &forbidding() /* captures that are not relaxed */
+{
+    static std::set<capture *> *all = new std::set<capture *>;
+    return *all;
+}
+
+static void begin_to_forbid(capture *c)
+{
+    if (c->mode == cudaStreamCaptureModeRelaxed) return;
+    forbidding_lock.lock();
+    forbidding().insert(c);
+    forbidding_count++;
+    forbidding_lock.unlock();
+}
+
+static void end_to_forbid(capture *c)
+{
+    forbidding_lock.lock();
+    forbidding_count -= (int)forbidding().erase(c);
+    forbidding_lock.unlock();
+}
+
+/* A global capture forbids such calls to all threads but those that have exchanged their mode, a thread-local one to
+ * the thread that began it. */
+cudaError_t emulated_unsafe_call()
+{
+    if (!forbidding_count || own_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+    bool forbidden = false;
+    forbidding_lock.lock();
+    for (capture *c : forbidding()) {
+        const bool everywhere = c->mode == cudaStreamCaptureModeGlobal && own_mode == cudaStreamCaptureModeGlobal;
+        if (!everywhere && !pthread_equal(c->thread, pthread_self())) continue;
+        c->invalid = forbidden = true;
+    }
+    forbidding_lock.unlock();
+    return forbidden ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+/* ---- Calls about capture ---- */
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
@@ -189,6 +233,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
     auto made = std::make_shared<capture>();
     made->origin = s, made->mode = mode, made->thread = pthread_self(), made->id = ++ids;
     made->join(s);
+    begin_to_forbid(made.get());
     return cudaSuccess;
 }
 
@@ -202,6 +247,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out)
     if (c->mode != cudaStreamCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self()))
         return emulated_error(cudaErrorStreamCaptureWrongThread);
     if (c->origin != emulated_stream(handle)) return emulated_error(c->break_off(cudaErrorStreamCaptureUnmatched));
+    end_to_forbid(c.get());
     c->leave();
     if (c->invalid) return emulated_error(cudaErrorStreamCaptureInvalidated);
     if (!c->joined()) return emulated_error(cudaErrorStreamCaptureUnjoined);

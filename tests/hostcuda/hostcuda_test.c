@@ -371,6 +371,45 @@ static void wrong_captures_are_refused(void **state)
     ok(cudaStreamDestroy(other));
 }
 
+static void *call_from_another_thread(void *argument)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaEvent_t event = argument;
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, cudaStreamCaptureModeGlobal);
+    ok(cudaEventQuery(event)); /* a relaxed thread may */
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(cudaEventQuery(event), cudaErrorStreamCaptureUnsupported);
+    return NULL;
+}
+
+static void captures_forbid_what_may_wait(void **state)
+{
+    (void)state;
+    cudaGraph_t graph = NULL;
+    void *at;
+    pthread_t thread;
+    ok(cudaSetDevice(0));
+    cudaStream_t stream = make_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = make_event();
+    ok(cudaEventRecord(event, stream));
+    ok(cudaEventSynchronize(event));
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* forbids it to other threads too */
+    ok(pthread_create(&thread, NULL, call_from_another_thread, event));
+    ok(pthread_join(thread, NULL));
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    assert_int_equal(cudaMalloc(&at, 64), cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    ok(cudaMalloc(&at, 64));
+    ok(cudaFree(at));
+    ok(cudaStreamEndCapture(stream, &graph));
+    ok(cudaGraphDestroy(graph));
+    ok(cudaEventDestroy(event));
+    ok(cudaStreamDestroy(stream));
+}
+
 /* ---- The driver ---- */
 
 static void driver_and_runtime_are_one(void **state)
@@ -528,6 +567,7 @@ int main(void)
         cmocka_unit_test(graphs_replay),
         cmocka_unit_test(a_graph_has_several_streams),
         cmocka_unit_test(wrong_captures_are_refused),
+        cmocka_unit_test(captures_forbid_what_may_wait),
         cmocka_unit_test(driver_and_runtime_are_one),
         cmocka_unit_test(a_new_thread_has_no_context),
         cmocka_unit_test(functions_are_found_by_name_and_version),

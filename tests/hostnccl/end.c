@@ -139,6 +139,7 @@ HOSTNCCL_EXPORT(ncclCommAbort);
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 {
+    if (!comm) return ncclSuccess;
     ncclResult_t result = hostnccl_comm_check(comm, "ncclCommRevoke");
     if (result) return result;
     if (flags != NCCL_REVOKE_DEFAULT)
