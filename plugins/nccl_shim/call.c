@@ -98,7 +98,7 @@ static bool is_on_stream(const slc_shim_call *call)
 }
 
 /* A group is begun in the default library; in another one when the first call of the group needs it. */
-static void begin_groups(slc_shim_thread *thread, const slc_nccl_real *real)
+void slc_call_join_groups(slc_shim_thread *thread, const slc_nccl_real *real)
 {
     if (real == slc_nccl_real_default() || thread->libraries & 1u << real->number) return;
     thread->libraries |= 1u << real->number;
@@ -116,7 +116,7 @@ void slc_call_begin(slc_shim_call *call)
     call->entry = __atomic_fetch_add(&recorder->header->entries, 1, __ATOMIC_RELAXED);
     write_entry(call, call->known ? count_on_row(call) : 0);
     call->thread->inside = call->real;
-    if (call->thread->depth) begin_groups(call->thread, call->real);
+    if (call->thread->depth) slc_call_join_groups(call->thread, call->real);
     if (__builtin_expect(recorder->measures, 0) && is_on_stream(call)) slc_measure_begin(call);
 }
 

@@ -39,6 +39,9 @@ static inline const slc_nccl_real *slc_call_of_nccl(const void *caller)
     return __builtin_expect(inside != NULL, 0) ? inside : slc_nccl_real_at(caller);
 }
 
+/* Begins the thread's groups in a library that its group has not used yet. */
+void slc_call_join_groups(slc_shim_thread *thread, const slc_nccl_real *real);
+
 /* Writes the call's entry, counts it on its communicator, and begins the thread's groups in its library if that is
  * another one than the default. Until slc_call_end what arrives in this thread is NCCL's own. */
 void slc_call_begin(slc_shim_call *call);

@@ -4,6 +4,7 @@
 #include "plugins/nccl_shim/real.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 const slc_driver *slc_driver_find(void)
 {
@@ -14,7 +15,7 @@ const slc_driver *slc_driver_find(void)
 #define TAKE(name, suffix, parameters)                                                                                 \
     symbol = slc_real_dlsym(handle, "cu" #name suffix);                                                                \
     if (!symbol) symbol = slc_real_dlsym(handle, "cu" #name);                                                          \
-    if (!symbol) return NULL;                                                                                          \
+    if (!symbol && strcmp(#name, "ThreadExchangeStreamCaptureMode")) return NULL;                                      \
     __atomic_store_n((void **)&driver.name, symbol, __ATOMIC_RELEASE);
     SLC_DRIVER_FUNCTIONS(TAKE)
 #undef TAKE

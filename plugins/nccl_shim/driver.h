@@ -10,7 +10,8 @@ typedef struct CUstream_st *slc_driver_stream;
 typedef struct CUevent_st *slc_driver_event;
 typedef struct CUctx_st *slc_driver_context;
 
-/* X(name, the exported name's suffix, parameters). Each function returns 0 or an error's number. */
+/* X(name, the exported name's suffix, parameters). Each function returns 0 or an error's number. A driver without
+ * ThreadExchangeStreamCaptureMode, which is NULL then, has no modes of capture either. */
 #define SLC_DRIVER_FUNCTIONS(X)                                                                                        \
     X(CtxGetCurrent, "", (slc_driver_context * out))                                                                   \
     X(CtxPushCurrent, "_v2", (slc_driver_context context))                                                             \

@@ -40,7 +40,7 @@ static slc_shim_comm *begin_init(slc_shim_call *call, uint64_t key, int rank, in
     call->operation = SLC_RECORD_INIT;
     call->count = (size_t)size;
     call->caller = caller;
-    call->known = slc_comm_create(slc_recorder_get(), slc_nccl_real_default(), key, rank, size);
+    call->known = slc_comm_create(slc_recorder_get(), slc_nccl_real_for(caller), key, rank, size);
     slc_call_begin(call);
     if (!call->known) return NULL;
     call->known->entry = call->entry;
@@ -107,8 +107,9 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
         if (*end) end = &(*end)->next;
     }
     slc_shim_thread *thread = slc_thread_get(recorder);
-    const slc_nccl_real *real = slc_nccl_real_default();
+    const slc_nccl_real *real = slc_nccl_real_for(__builtin_return_address(0));
     thread->inside = real;
+    if (thread->depth) slc_call_join_groups(thread, real);
     ncclResult_t result = real->CommInitAll(comms, count, devices);
     thread->inside = NULL;
     slc_comms_made(recorder, thread, made, result);
@@ -199,7 +200,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 
 static void before_end(const slc_shim_call *call)
 {
-    slc_measure_harvest(call->recorder);
+    slc_measure_harvest(call->recorder, call->operation == SLC_RECORD_ABORT);
     const slc_transforms *transforms = call->recorder->transforms;
     if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
 }

@@ -15,7 +15,7 @@ ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
     LIBRARY_OF_CALL(MemAlloc(memory, bytes));
     slc_recorder *recorder = slc_recorder_get();
-    ncclResult_t result = slc_nccl_real_default()->MemAlloc(memory, bytes);
+    ncclResult_t result = slc_nccl_real_for(__builtin_return_address(0))->MemAlloc(memory, bytes);
     if (result == ncclSuccess) slc_memory_known(recorder, *memory, *memory, bytes);
     return result;
 }
@@ -24,7 +24,7 @@ ncclResult_t ncclMemFree(void *memory)
 {
     LIBRARY_OF_CALL(MemFree(memory));
     slc_memory_dropped(slc_recorder_get(), memory);
-    return slc_nccl_real_default()->MemFree(memory);
+    return slc_nccl_real_for(__builtin_return_address(0))->MemFree(memory);
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t bytes, void **handle)

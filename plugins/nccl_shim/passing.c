@@ -16,11 +16,11 @@ static const slc_nccl_real *library_of(ncclComm_t comm)
         return (own ? own : library)->name arguments;                                                                  \
     }                                                                                                                  \
     result pnccl##name parameters __attribute__((alias("nccl" #name)));
-PASS(ncclResult_t, GetVersion, (int *version), (version), slc_nccl_real_default())
-PASS(slc_nccl_text, GetErrorString, (ncclResult_t result), (result), slc_nccl_real_default())
+PASS(ncclResult_t, GetVersion, (int *version), (version), slc_nccl_real_for(__builtin_return_address(0)))
+PASS(slc_nccl_text, GetErrorString, (ncclResult_t result), (result), slc_nccl_real_for(__builtin_return_address(0)))
 PASS(slc_nccl_text, GetLastError, (ncclComm_t comm), (comm), library_of(comm))
-PASS(void, ResetDebugInit, (void), (), slc_nccl_real_default())
-PASS(ncclResult_t, GetUniqueId, (ncclUniqueId * id), (id), slc_nccl_real_default())
+PASS(void, ResetDebugInit, (void), (), slc_nccl_real_for(__builtin_return_address(0)))
+PASS(ncclResult_t, GetUniqueId, (ncclUniqueId * id), (id), slc_nccl_real_for(__builtin_return_address(0)))
 PASS(ncclResult_t, CommCount, (const ncclComm_t comm, int *count), (comm, count), library_of(comm))
 PASS(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device), (comm, device), library_of(comm))
 PASS(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank), (comm, rank), library_of(comm))
@@ -39,16 +39,16 @@ PASS(int, TeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, 
 PASS(int, TeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank), library_of(comm))
 PASS(ncclResult_t, LsaBarrierCreateRequirement,
      (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *out, ncclDevResourceRequirements_t *requirements),
-     (team, barriers, out, requirements), slc_nccl_real_default())
+     (team, barriers, out, requirements), slc_nccl_real_for(__builtin_return_address(0)))
 PASS(ncclResult_t, GinBarrierCreateRequirement,
      (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *out,
       ncclDevResourceRequirements_t *requirements),
      (comm, team, barriers, out, requirements), library_of(comm))
 PASS(int, LLA2ACalcSlots, (int max_elements, int max_element_bytes), (max_elements, max_element_bytes),
-     slc_nccl_real_default())
+     slc_nccl_real_for(__builtin_return_address(0)))
 PASS(ncclResult_t, LLA2ACreateRequirement,
      (int blocks, int slots, ncclLLA2AHandle_t *out, ncclDevResourceRequirements_t *requirements),
-     (blocks, slots, out, requirements), slc_nccl_real_default())
+     (blocks, slots, out, requirements), slc_nccl_real_for(__builtin_return_address(0)))
 
 void ncclResetDebugInitInternal(void)
 {

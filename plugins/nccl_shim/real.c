@@ -163,6 +163,92 @@ const slc_nccl_real *slc_nccl_real_default(void)
     return real;
 }
 
+/* ---- Several libraries ---- */
+
+typedef struct {
+    unsigned long long adds; /* how often the loader has loaded something: the count below is of that moment */
+    unsigned libraries;
+} loaded_count;
+
+static int count_loaded(struct dl_phdr_info *info, size_t bytes, void *out)
+{
+    static _Atomic unsigned long long adds_then;
+    static _Atomic unsigned libraries_then;
+    loaded_count *count = out;
+    (void)bytes;
+    if (!count->adds) {
+        count->adds = info->dlpi_adds;
+        count->libraries = atomic_load(&libraries_then);
+        if (atomic_load(&adds_then) == info->dlpi_adds) return 1;
+        count->libraries = 0;
+    }
+    count->libraries += !strncmp(file_of(info->dlpi_name), "libnccl.so", strlen("libnccl.so"));
+    atomic_store(&libraries_then, count->libraries); /* right once the last one was counted; the lock is the loader's */
+    atomic_store(&adds_then, info->dlpi_adds);
+    return 0;
+}
+
+/* Is the program itself linked to NCCL? Its handle finds everything, so its list of needed libraries has to say. */
+static bool program_needs_nccl(void *program)
+{
+    struct link_map *map;
+    const char *names = NULL;
+    if (dlinfo(program, RTLD_DI_LINKMAP, &map)) return false;
+    for (const ElfW(Dyn) *item = map->l_ld; item->d_tag != DT_NULL; item++)
+        if (item->d_tag == DT_STRTAB) names = (const char *)item->d_un.d_ptr;
+    for (const ElfW(Dyn) *item = map->l_ld; names && item->d_tag != DT_NULL; item++)
+        if (item->d_tag == DT_NEEDED && !strncmp(names + item->d_un.d_val, "libnccl.so", strlen("libnccl.so")))
+            return true;
+    return false;
+}
+
+/* A function of the library that the module at this address is linked to; NULL: it is linked to none. */
+static const void *linked_function(const void *caller, bool *is_default)
+{
+    Dl_info info, own;
+    struct link_map *map = NULL;
+    *is_default = false;
+    if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return NULL;
+    void *module = dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    if (!module) return NULL;
+    const void *function = NULL;
+    if (map->l_name[0])
+        function = slc_real_dlsym(module, "ncclGetVersion");
+    else
+        *is_default = program_needs_nccl(module);
+    dlclose(module);
+    bool is_ours = function && dladdr(function, &info) && dladdr((const void *)linked_function, &own) &&
+                   info.dli_fbase == own.dli_fbase;
+    return is_ours ? NULL : function;
+}
+
+/* The library that has this function, which is loaded. */
+static const slc_nccl_real *library_with(const void *function)
+{
+    Dl_info info;
+    const slc_nccl_real *real = slc_nccl_real_at(function);
+    if (real || !dladdr(function, &info)) return real;
+    while (atomic_flag_test_and_set_explicit(&finding, memory_order_acquire)) sched_yield();
+    void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle) real = take_library(handle);
+    atomic_flag_clear_explicit(&finding, memory_order_release);
+    return real;
+}
+
+const slc_nccl_real *slc_nccl_real_for(const void *caller)
+{
+    const slc_nccl_real *real = slc_nccl_real_default();
+    loaded_count count = {0};
+    if (*slc_setting_text(&slc_nccl_shim_settings, "SLUICE_SHIM_NCCL") || !real->path[0]) return real;
+    dl_iterate_phdr(count_loaded, &count);
+    if (count.libraries < 2) return real;
+    bool is_default;
+    const void *function = linked_function(caller, &is_default);
+    if (!function && !is_default) function = atomic_load_explicit(&asked, memory_order_acquire);
+    const slc_nccl_real *other = function ? library_with(function) : NULL;
+    return other ? other : real;
+}
+
 const slc_nccl_real *slc_nccl_real_at(const void *address)
 {
     unsigned count = atomic_load_explicit(&found_count, memory_order_acquire);

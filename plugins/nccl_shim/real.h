@@ -23,6 +23,11 @@ typedef struct slc_nccl_real {
  * libnccl.so*, else the one that a dlsym was asked of, else libnccl.so.2 as the loader finds it. Never NULL. */
 const slc_nccl_real *slc_nccl_real_default(void);
 
+/* The library for a call without a communicator that comes from this address. It is the default one, unless several are
+ * loaded: then the one that the caller's module is linked to, and for a module that is linked to none the one that a
+ * dlsym was asked of last. */
+const slc_nccl_real *slc_nccl_real_for(const void *caller);
+
 /* The library in whose code the address lies; NULL where it lies in none that was used so far. */
 const slc_nccl_real *slc_nccl_real_at(const void *address);
 

@@ -275,6 +275,19 @@ static void fork_and_exec(void **state)
     expect_three_of(r, PROGRAM(CLIENT, "exec", ECHO_PATH), file_of(CLIENT));
 }
 
+/* Each call goes to the copy of NCCL that its communicator came from. */
+static void two_copies(void **state)
+{
+    run *r = *state;
+    record it;
+    run_with(r, SETTINGS("LD_LIBRARY_PATH="), PROGRAM(CLIENT, "two", MODULE, OTHER_ECHO));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    assert_int_equal(it.header->communicators, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(it.rows[i].calls, 3);
+    unmap(&it);
+}
+
 static void nothing_without_a_call(void **state)
 {
     run *r = *state;
@@ -618,6 +631,7 @@ int main(void)
         IN_FOLDER(soname),
         IN_FOLDER(absolute_path),
         IN_FOLDER(fork_and_exec),
+        IN_FOLDER(two_copies),
         IN_FOLDER(nothing_without_a_call),
         IN_FOLDER(entries_say_what_was_called),
         IN_FOLDER(killed_processes_leave_whole_entries),

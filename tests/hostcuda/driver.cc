@@ -357,6 +357,11 @@ extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureSt
     return cuStreamGetCaptureInfo(stream, status, id, graph, dependencies, NULL, count);
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    return driver_result(cudaThreadExchangeStreamCaptureMode((enum cudaStreamCaptureMode *)mode));
+}
+
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned)
 {
     return driver_result(hostcuda_write_value(stream, (void *)at, value, 4));

@@ -100,6 +100,30 @@ static void answers(void)
     printf("last error: %s\n", nccl.GetLastError ? nccl.GetLastError(NULL) : "");
 }
 
+/* Two copies of NCCL: a module is linked to one, this program has found the other one by name. */
+static void two_copies(const char *module_path, const char *other_path)
+{
+    void *module = dlopen(module_path, RTLD_NOW | RTLD_LOCAL), *other = dlopen(other_path, RTLD_NOW | RTLD_LOCAL);
+    need(module && other, "both are opened");
+    int (*calls)(int), version = 0;
+    long (*of_linked)(void), (*of_other)(void);
+    *(void **)&calls = dlsym(module, "module_calls");
+    *(void **)&of_linked = dlsym(module, "echo_calls");
+    *(void **)&of_other = dlsym(other, "echo_calls");
+    need(!calls(3), "the module's calls");
+    find_functions(other);
+    long before_linked = of_linked(), before_other = of_other();
+    need(!nccl.GetVersion(&version) && version == ECHO_OTHER_VERSION, "version");
+    ncclComm_t comm = make_comm(0, 1);
+    need(!nccl.GroupStart(), "group");
+    all_reduce(comm, 3);
+    need(!nccl.GroupEnd(), "end of group");
+    need(!nccl.CommDestroy(comm), "destroy");
+    need(of_other() == before_other + 8, "calls of the copy that was found by name");
+    need(of_linked() == before_linked + 2, "the other copy saw the group alone");
+    need(!calls(3) && of_other() == before_other + 8, "the module's calls stay with its copy");
+}
+
 static void *loop(void *unused)
 {
     ncclComm_t comm = make_comm(0, 1);
@@ -112,6 +136,10 @@ int main(int argc, char **argv)
     const char *way = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "";
     if (!strcmp(way, "idle")) return 0;
     if (!strcmp(way, "module")) return module_in(path);
+    if (!strcmp(way, "two")) {
+        two_copies(path, argc > 3 ? argv[3] : "");
+        return 0;
+    }
     if (!strcmp(way, "default")) {
         need(dlopen(path, RTLD_NOW | RTLD_GLOBAL) != NULL, "opened for all");
         find_functions(RTLD_DEFAULT);

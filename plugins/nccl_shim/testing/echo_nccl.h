@@ -4,7 +4,10 @@
 
 #include "plugins/nccl_shim/nccl_abi.h"
 
-enum { ECHO_VERSION = 22809, ECHO_REFUSED = 666 };
+#ifndef ECHO_VERSION
+#define ECHO_VERSION 22809
+#endif
+enum { ECHO_OTHER_VERSION = 22810, ECHO_REFUSED = 666 };
 
 long echo_calls(void);
 
