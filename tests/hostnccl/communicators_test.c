@@ -602,6 +602,13 @@ static void mistakes_are_refused(void **state)
     CHECK(ncclCommInitRankScalable(&comm, 1, 0, 2, &id, NULL) == ncclInvalidArgument);
     CHECK(ncclCommInitAll(more, 2, (int[]){1, 1}) == ncclInvalidUsage);
     CHECK(ncclCommInitAll(more, 2, (int[]){0, 99}) == ncclInvalidUsage);
+    setenv("HOSTNCCL_MISMATCH", "sometimes", 1);
+    CHECK(ncclCommInitRank(&comm, 1, id, 0) == ncclInvalidArgument);
+    CHECK(strstr(ncclGetLastError(NULL), "hang or corrupt"));
+    unsetenv("HOSTNCCL_MISMATCH");
+    setenv("HOSTNCCL_BANDWIDTH", "1GB", 1);
+    CHECK(ncclCommInitRank(&comm, 1, id, 0) == ncclInvalidArgument);
+    unsetenv("HOSTNCCL_BANDWIDTH");
     CHECK(ncclCommDestroy(NULL) == ncclSuccess && ncclCommAbort(NULL) == ncclSuccess);
     /* Two ranks of one process on one device, and the same rank twice. */
     CHECK(ncclGroupStart() == ncclSuccess && cudaSetDevice(0) == cudaSuccess);
