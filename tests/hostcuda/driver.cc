@@ -16,7 +16,6 @@ struct CUctx_st {
     std::atomic<int> references{0};
 };
 static CUctx_st contexts[DEVICES_MOST];
-static std::atomic<bool> begun; /* cuInit was called, or the runtime was used */
 
 /* The runtime's errors have the driver's numbers but for those of launches. */
 static CUresult driver_result(cudaError_t error)
@@ -56,7 +55,6 @@ CUresult cuInit(unsigned flags)
     int count;
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     if (cudaGetDeviceCount(&count)) return CUDA_ERROR_NO_DEVICE;
-    begun = true;
     return CUDA_SUCCESS;
 }
 
