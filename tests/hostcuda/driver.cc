@@ -137,6 +137,13 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* The first version of it, of programs older than CUDA 12. */
+#undef cuGetProcAddress
+extern "C" CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+    return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+}
+
 /* ---- Devices ---- */
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
