@@ -1,5 +1,6 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
+#include "bench/cli/parse.h"
 #include "ilp/slot_model.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
@@ -186,7 +187,7 @@ static int run_info(int argc, char **argv)
             "launcher that started this process.",
     };
     info_options options = {0};
-    argp_parse(&parser, argc, argv, 0, NULL, &options);
+    slc_parse(&parser, argc, argv, 0, &options);
     int exit_code = 0;
     if (options.settings)
         slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);

@@ -24,6 +24,7 @@ foreach(transport ucx throttle)
         install(TARGETS sluice_transport_${transport} LIBRARY DESTINATION "${plugin_dir}")
     endif()
 endforeach()
+install(TARGETS sluice_nccl LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/LICENSE-NOTES.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

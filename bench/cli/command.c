@@ -1,6 +1,8 @@
 /* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived. */
 #include "bench/cli/command.h"
 
+#include "lib/base/nearest.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sluice/status.h>
@@ -15,7 +17,7 @@ static void print_help(FILE *out, const slc_tool *program)
     fprintf(out, "%s\n\nUsage: %s COMMAND [OPTION...]\n\n", program->summary, program->name);
     for (int i = 0; program->commands[i]; i++)
         fprintf(out, "  %-8s %s\n", program->commands[i]->name, program->commands[i]->summary);
-    fprintf(out, "\n`%s COMMAND --help` says more. `%s --version` prints the version.\n", program->name, program->name);
+    fprintf(out, "\n`%s help COMMAND` says more. `%s --version` prints the version.\n", program->name, program->name);
 }
 
 /* If standard output was closed, the next file to be opened would get its number and all that is printed. With this,
@@ -56,7 +58,14 @@ static void check_at_exit(void)
 
 static int run_command(const slc_tool *program, int argc, char **argv)
 {
+    static char help[] = "--help";
     const char *name = argc > 1 ? argv[1] : "";
+    if (!strcmp(name, "help") && argc > 2) { /* "help NAME" is "NAME --help" */
+        argv[1] = argv[2];
+        argv[2] = help;
+        argc = 3;
+        name = argv[1];
+    }
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_help(stdout, program);
         return 0;
@@ -65,15 +74,23 @@ static int run_command(const slc_tool *program, int argc, char **argv)
         printf("%s %s\n", program->name, SLUICE_VERSION);
         return 0;
     }
+    slc_nearest nearest = {0};
     for (int i = 0; program->commands[i]; i++) {
+        slc_nearest_offer(&nearest, name, strlen(name), program->commands[i]->name);
         if (strcmp(name, program->commands[i]->name)) continue;
         char own_name[64];
         snprintf(own_name, sizeof own_name, "%s %s", program->name, name);
         argv[1] = own_name;
         return program->commands[i]->run(argc - 1, argv + 1);
     }
-    if (*name) fprintf(stderr, "%s: no command \"%s\"\n\n", program->name, name);
-    print_help(stderr, program);
+    if (!*name) {
+        print_help(stderr, program);
+        return EXIT_USAGE;
+    }
+    const char *near = slc_nearest_suggestion(&nearest, strlen(name));
+    fprintf(stderr, "%s: no command \"%s\"%s%s%s\n", program->name, name, near ? "; did you mean \"" : "",
+            near ? near : "", near ? "\"?" : "");
+    fprintf(stderr, "`%s --help` lists the commands.\n", program->name);
     return EXIT_USAGE;
 }
 

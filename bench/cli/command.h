@@ -31,6 +31,7 @@ extern const sluice_command slc_command_train;
 
 extern const sluice_command slc_command_check;
 extern const sluice_command slc_command_info;
+extern const sluice_command slc_command_nccl;
 extern const sluice_command slc_command_perf;
 extern const sluice_command slc_command_plan;
 extern const sluice_command slc_command_profile;

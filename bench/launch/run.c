@@ -1,5 +1,6 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
+#include "bench/cli/parse.h"
 #include "bench/launch/launch.h"
 
 #include <argp.h>
@@ -66,7 +67,7 @@ static int run_ranks(int argc, char **argv)
                "  sluice run -n 2 -- ./my_training --epochs 3",
     };
     slc_launch_options options = {0};
-    argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
+    slc_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
     int exit_code;
     return slc_launch(&options, &exit_code) ? slc_fail("sluice run") : exit_code;
 }

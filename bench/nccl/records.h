@@ -39,8 +39,7 @@ typedef struct {
     slc_nccl_entry *entries;                /* ascending by index; those being written are left out */
     size_t entry_count;
     uint64_t entries_gone; /* the oldest, which the ring has lost */
-    void *map;             /* private to records.c */
-    size_t map_bytes;
+    uint64_t read_from;    /* private to record_file.c */
 } slc_nccl_process;
 
 typedef struct {
@@ -48,22 +47,29 @@ typedef struct {
     size_t count;
 } slc_nccl_records;
 
-/* Reads every *.nccl file in these folders (a path may name one file too). Errors: NOT_FOUND where there is none, IO,
- * and FORMAT with the file and what is wrong in it. The caller gives it back to slc_nccl_records_free. */
+/* Reads every *.nccl file in these folders (a path may name one file too). Files that are removed meanwhile and files
+ * whose header is not written yet are left out. Numbers that others count with are in range: rows and modules of
+ * entries exist, ranks lie in their communicator, times are neither negative nor beyond 2^61, texts are UTF-8 without
+ * control characters. Errors: ARGUMENT where there is no file, IO, MEMORY, and FORMAT with the file and what is wrong
+ * in it. The caller gives it back to slc_nccl_records_free, after an error too. */
 sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count, slc_nccl_records *out);
 
-/* Reads the same files again, and those that came since; cheap enough to be called ten times a second. */
+/* Reads the same files again, and those that came since; cheap enough to be called ten times a second. Only the latest
+ * 1024 entries are brought up to date, those that were being written, and new ones. A process whose file has been
+ * removed has ended: it stays as it was as long as it shares a communicator with one that has a file. That no file is
+ * left is no error. Errors: IO, MEMORY, FORMAT; the records stay valid. */
 sluice_status slc_nccl_records_again(const char *const *paths, size_t path_count, slc_nccl_records *records);
 
 void slc_nccl_records_free(slc_nccl_records *records);
 
-const char *slc_nccl_operation_name(unsigned operation); /* "all_reduce" */
-const char *slc_nccl_dtype_name(unsigned dtype);         /* "float32" */
-const char *slc_nccl_redop_name(unsigned redop);         /* "sum", "custom" */
-size_t slc_nccl_dtype_bytes(unsigned dtype);             /* 0: not known */
+const char *slc_nccl_operation_name(unsigned operation);       /* "all_reduce" */
+const char *slc_nccl_dtype_name(unsigned dtype);               /* "float32" */
+const char *slc_nccl_redop_name(unsigned redop);               /* "sum", "custom" */
+const char *slc_nccl_state_name(slc_nccl_process_state state); /* "running" */
+size_t slc_nccl_dtype_bytes(unsigned dtype);                   /* 0: not known */
 
 /* The bytes of an entry's larger buffer: its count times the dtype's size, times the ranks for all_gather,
- * reduce_scatter, all_to_all, gather and scatter. */
+ * reduce_scatter, all_to_all, gather and scatter; 0 for what moves no data. At most 2^62. */
 uint64_t slc_nccl_entry_bytes(const slc_nccl_process *process, const slc_nccl_entry *entry);
 
 /* "MODULE+0xOFFSET" of an entry's caller, the module's file name only; "-" where it is not known. */

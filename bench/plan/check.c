@@ -3,6 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/plan/files.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/parse.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -122,7 +123,7 @@ static int run_check(int argc, char **argv)
                "Example:\n"
                "  sluice check --profile profile.json --plan plan.json",
     };
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     sluice_status status = slc_plan_files_read(&o.files);
     if (!status) print_findings(slc_is_standard_output(o.json) ? stderr : stdout, &o.files);
     if (!status) status = write_json(&o);

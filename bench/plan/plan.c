@@ -1,6 +1,7 @@
 /* `sluice plan`: makes a plan from a profile, as a table for people and as a file. */
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/parse.h"
 #include "bench/plan/table.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse_quantity.h"
@@ -152,7 +153,7 @@ static int run_plan(int argc, char **argv)
     plan_options o = {.strategy = "auto", .schedule = SLC_SCHEDULE_DEFAULT, .recompute = "auto"};
     slc_profile *profile = NULL;
     argp_err_exit_status = EXIT_USAGE;
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     sluice_status status = slc_profile_read(o.profile, &profile);
     if (!status && o.world) status = slc_profile_set_world(profile, o.world);
     if (!o.lossy && !strcmp(o.strategy, "onebit")) o.lossy = "onebit";

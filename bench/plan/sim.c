@@ -5,6 +5,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/plan/files.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/parse.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"
 
@@ -130,7 +131,7 @@ static int run_sim(int argc, char **argv)
                "  sluice sim --profile profile.json --plan plan.json --spread 0.1 --seed 3 --passes 50\n"
                "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -",
     };
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     slc_forecast forecast;
     slc_item_times *items = NULL;
     sluice_status status = slc_plan_files_read(&o.files);

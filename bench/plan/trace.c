@@ -2,6 +2,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
+#include "bench/cli/parse.h"
 #include "bench/plan/files.h"
 #include "bench/plan/timeline_picture.h"
 #include "lib/base/status.h"
@@ -93,7 +94,7 @@ static int run_trace(int argc, char **argv)
                "  sluice trace --profile profile.json --plan plan.json -o step.json\n"
                "  sluice trace --profile profile.json --plan plan.json --picture step.svg",
     };
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     slc_forecast forecast;
     slc_item_times *items = NULL;
     sluice_status status = slc_plan_files_read(&o.files);

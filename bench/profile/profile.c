@@ -2,6 +2,7 @@
  * published figures for machines that one does not have. */
 #include "bench/cli/command.h"
 #include "bench/cli/number.h"
+#include "bench/cli/parse.h"
 #include "bench/plan/profile_table.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
@@ -114,7 +115,7 @@ static int run_profile(int argc, char **argv)
                "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n"
                "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n",
     };
-    if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &options);
     return options.made.model ? make_and_write(&options) : measure_profile(&options, argv + 1);
 }
 

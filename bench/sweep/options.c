@@ -3,6 +3,7 @@
 #include "bench/sweep/options.h"
 
 #include "bench/cli/throttle_option.h"
+#include "bench/cli/parse.h"
 #include "bench/train/onebit_options.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
@@ -308,7 +309,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {&defaults, 0, NULL, 0}, {0}};
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
     *out = (slc_bench_options){.repeat = 1, .output = "out/bench", .shares = 11};
-    if (argp_parse(&parser, argc, argv, 0, NULL, out)) return slc_error(SLUICE_ERR_ARGUMENT, "command line");
+    slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
     sluice_status status = split_lists(out);
     if (!status) status = check_mode(out);

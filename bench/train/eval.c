@@ -3,6 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/parse.h"
 #include "lib/base/status.h"
 #include "lib/model/gradient_keeper.h"
 #include "lib/model/inputs.h"
@@ -232,7 +233,7 @@ static int run_eval(int argc, char **argv)
                "  sluice eval --weights vit/ --inputs images.safetensors --gradients gradients.safetensors --json -\n\n"
                "Labels are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.",
     };
-    if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &options);
     evaluation e = {.options = &options, .loss = NAN};
     sluice_status status = run_evaluation(&e);
     if (status) fprintf(stderr, "sluice eval: %s\n", sluice_last_error());

@@ -2,6 +2,7 @@
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/parse.h"
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
@@ -241,7 +242,7 @@ static int run_train(int argc, char **argv)
             "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
             "130); a second one gives up the step.",
     };
-    if (argp_parse(&parser, argc, argv, 0, NULL, &options)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &options);
     if (slc_training_options_check(&options)) {
         slc_fail("sluice train");
         return EXIT_USAGE;

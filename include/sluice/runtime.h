@@ -507,8 +507,8 @@ typedef struct {
      * the largest live set over slots and the operations inside them. */
     uint64_t activation_sum_bytes, activation_packed_bytes, activation_bound_bytes;
 
-    /* Memory of the host, outside of the budget, through which the runtime copies to and from a device whose memory the
-     * host cannot touch; 0 on "cpu". */
+    /* Memory of the host, outside of the budget, through which this process copies to and from a device whose memory
+     * the host cannot touch, the inputs of its models included; 0 on "cpu". */
     uint64_t pinned_bytes;
 } sluice_memory_report;
 

@@ -2,6 +2,7 @@
 #include "lib/base/settings.h"
 
 #include "lib/base/log.h"
+#include "lib/base/nearest.h"
 #include "lib/base/status.h"
 
 #include <assert.h>
@@ -73,44 +74,16 @@ sluice_status slc_setting_count(const slc_settings *table, const char *name, uns
 
 /* ---- Variables that no row describes ---- */
 
-enum { LONGEST_NAME = 64 };
-
-/* The number of insertions, deletions and replacements that turn one name into the other (Levenshtein). */
-static size_t distance(const char *a, size_t a_length, const char *b)
-{
-    size_t row[LONGEST_NAME + 1], b_length = strlen(b);
-    if (a_length > LONGEST_NAME || b_length > LONGEST_NAME) return LONGEST_NAME;
-    for (size_t k = 0; k <= b_length; k++) row[k] = k;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= b_length; k++) {
-            size_t replaced = diagonal + (a[i - 1] != b[k - 1]);
-            size_t shorter = row[k] < row[k - 1] ? row[k] : row[k - 1];
-            diagonal = row[k];
-            row[k] = replaced < shorter + 1 ? replaced : shorter + 1;
-        }
-    }
-    return row[b_length];
-}
-
 static void check_variable(const slc_settings *const *tables, size_t count, const char *name, size_t length)
 {
-    const char *nearest = NULL;
-    size_t least = LONGEST_NAME;
-    for (size_t t = 0; t < count; t++) {
-        for (size_t i = 0; i < tables[t]->count; i++) {
-            const char *known = tables[t]->rows[i].name;
-            size_t far = distance(name, length, known);
-            if (!far) return;
-            if (far >= least) continue;
-            least = far;
-            nearest = known;
-        }
-    }
-    bool near = nearest && 3 * least <= length;
+    slc_nearest nearest = {0};
+    for (size_t t = 0; t < count; t++)
+        for (size_t i = 0; i < tables[t]->count; i++)
+            slc_nearest_offer(&nearest, name, length, tables[t]->rows[i].name);
+    if (nearest.name && !nearest.distance) return;
+    const char *near = slc_nearest_suggestion(&nearest, length);
     slc_log(SLC_LOG_WARN, "%.*s is not a setting and has no effect%s%s%s", (int)length, name,
-            near ? "; did you mean " : "", near ? nearest : "", near ? "?" : "");
+            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count)

@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     cudaStream_t stream;
-    void *room; /* MOVE_BYTES for moves by less than that, made by the first of them */
+    slc_pinned room; /* MOVE_BYTES for moves by less than that, made by the first of them */
 } gpu_stream;
 
 typedef struct {
@@ -239,7 +239,7 @@ static void cuda_stream_destroy(sluice_stream *stream)
     gpu_stream *s = stream->handle;
     cudaStream_t handle = slc_cuda_stream(stream);
     cudaStreamDestroy(handle);
-    if (s->room) cudaFree(s->room);
+    slc_pinned_destroy(&s->room);
     free(s);
 }
 
@@ -321,16 +321,17 @@ static sluice_status cuda_copy(sluice_stream *stream, void *dst, const void *src
     return status ? status : slc_cuda_launched(stream, "copy");
 }
 
-/* Moves by less than MOVE_BYTES go through memory aside, so that there are few copies however small the step is. */
+/* Moves by less than MOVE_BYTES go through memory aside, so that there are few copies however small the step is. It is
+ * the host's, because the device's belongs to the budget. */
 static sluice_status move_piece(sluice_stream *stream, unsigned char *dst, const unsigned char *src, size_t bytes,
                                 bool aside)
 {
     gpu_stream *s = stream->handle;
     if (!aside) return cuda_copy(stream, dst, src, bytes);
     sluice_status status = SLUICE_OK;
-    if (!s->room) status = slc_cuda_status(cudaMalloc(&s->room, MOVE_BYTES), "room for a move");
-    if (!status) status = cuda_copy(stream, s->room, src, bytes);
-    if (!status) status = cuda_copy(stream, dst, s->room, bytes);
+    if (!s->room.base) status = slc_pinned_create(stream->device, MOVE_BYTES, &s->room);
+    if (!status) status = cuda_copy(stream, s->room.base, src, bytes);
+    if (!status) status = cuda_copy(stream, dst, s->room.base, bytes);
     return status;
 }
 

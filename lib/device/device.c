@@ -5,8 +5,11 @@
 #include "lib/base/status.h"
 #include "lib/device/ops.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+static atomic_uint_least64_t pinned_bytes; /* of devices that run ahead */
 
 static const slc_device_ops *const kinds[] = {
     &slc_host_ops,
@@ -109,13 +112,20 @@ sluice_status slc_pinned_create(slc_device *device, size_t bytes, slc_pinned *ou
     *out = (slc_pinned){.bytes = bytes, .device = device};
     sluice_status status = device->ops->pinned_create(device, bytes, &out->base);
     if (status) *out = (slc_pinned){0};
+    if (slc_device_runs_ahead(device)) atomic_fetch_add(&pinned_bytes, out->bytes);
     return status;
 }
 
 void slc_pinned_destroy(slc_pinned *pinned)
 {
     if (pinned->device) pinned->device->ops->pinned_destroy(pinned->device, pinned->base);
+    if (pinned->device && slc_device_runs_ahead(pinned->device)) atomic_fetch_sub(&pinned_bytes, pinned->bytes);
     *pinned = (slc_pinned){0};
+}
+
+uint64_t slc_pinned_bytes(void)
+{
+    return atomic_load(&pinned_bytes);
 }
 
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)

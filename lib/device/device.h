@@ -111,6 +111,8 @@ void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes);
  * one. */
 sluice_status slc_pinned_create(slc_device *device, size_t bytes, slc_pinned *out);
 void slc_pinned_destroy(slc_pinned *pinned);
+/* All pinned memory of the process that is there for devices which run ahead. Any thread. */
+uint64_t slc_pinned_bytes(void);
 
 /* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);

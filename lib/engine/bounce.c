@@ -25,11 +25,6 @@ void slc_bounce_destroy(slc_bounce *bounce)
     *bounce = (slc_bounce){0};
 }
 
-uint64_t slc_bounce_bytes(const slc_bounce *bounce)
-{
-    return bounce->block.bytes;
-}
-
 static unsigned char *half_of(const slc_bounce *bounce, uint64_t piece)
 {
     return (unsigned char *)bounce->block.base + piece % 2 * SLC_BOUNCE_HALF_BYTES;

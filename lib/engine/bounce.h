@@ -20,8 +20,6 @@ typedef struct {
 /* Everything runs on `stream`, which must outlive it. The caller ends it. Errors: MEMORY. */
 sluice_status slc_bounce_create(sluice_stream *stream, slc_bounce *out);
 void slc_bounce_destroy(slc_bounce *bounce); /* does nothing to a zeroed one */
-/* The pinned bytes that it takes: 0 on the host device. */
-uint64_t slc_bounce_bytes(const slc_bounce *bounce);
 
 /* Copies `count` elements to or from the device's memory. The copy is complete when the call returns. */
 sluice_status slc_bounce_read(slc_bounce *bounce, sluice_dtype from, const void *device, float *host, uint64_t count);

@@ -27,7 +27,9 @@ enum {
 
 /* The operations of entries. Those up to SPLIT are collectives: each rank of the communicator calls the same ones in
  * the same order, and they are numbered and enter the rolling hash. SEND and RECEIVE are numbered by the same counter,
- * but do not enter the hash. The others carry the number of the communicator's last operation. */
+ * but do not enter the hash; in the place of the address that they lack they have their own number among the sends to
+ * (receives from) that peer, from 1, so that the two ends are matched after the ring has come round too (0: not
+ * counted). The others carry the number of the communicator's last operation. */
 typedef enum {
     SLC_RECORD_ALL_REDUCE = 1,
     SLC_RECORD_REDUCE_SCATTER,
@@ -37,7 +39,7 @@ typedef enum {
     SLC_RECORD_ALL_TO_ALL,
     SLC_RECORD_GATHER,
     SLC_RECORD_SCATTER,
-    SLC_RECORD_SPLIT, /* of the parent; count: the colour, peer: the key */
+    SLC_RECORD_SPLIT, /* of the parent; count: the colour, peer: the key; in the hash both count as 0 and -1 */
     SLC_RECORD_SEND,
     SLC_RECORD_RECEIVE,
     SLC_RECORD_SHRINK, /* of the parent, by the ranks that stay; count: the number of excluded ranks */
@@ -124,14 +126,16 @@ typedef enum {
 typedef struct {
     uint32_t state; /* slc_record_row_state */
     int32_t rank, size, device;
-    /* The ranks' name for the communicator: a hash of the unique id's bytes; for one made by split or shrink, of the
-     * parent's key, the number of that operation on the parent and the colour. Never 0. */
+    /* The ranks' name for the communicator: a hash of the unique id's bytes (the first one's where there are several);
+     * for one made by split or shrink, of the parent's key, the parent's number of collectives so far (not its number
+     * of operations, since sends and receives differ between ranks) and the colour or the excluded ranks. Never 0. */
     uint64_t key, parent_key;
     uint64_t calls;       /* operations called, send and receive included */
     uint64_t returned;    /* of them, those whose call has returned */
     uint64_t collectives; /* of `calls`, those that entered the hash */
     /* After each collective: hash = hash * SLC_RECORD_HASH_STEP + slc_record_hash_term(…), modulo 2^64, so that a
-     * reader can take the latest entries back out of it. It begins as key. */
+     * reader can take the latest entries back out of it. It begins as key. A call that failed stays in it. What an
+     * operation lacks enters as the entry has it: dtype 0xff, redop SLC_RECORD_NO_REDOP, root -1. */
     uint64_t hash;
     uint64_t done; /* with SLUICE_SHIM_DONE: number of the last operation that a stream has finished */
     uint64_t bytes_passed, bytes_compressed, bytes_sent_compressed; /* by the transforms, of this rank */

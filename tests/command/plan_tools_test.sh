@@ -159,7 +159,7 @@ onebit() {
         check "a timeline has $event" yes "$(grep -qF "\"$event\"" "$work/trace.json" && echo yes)"
     done
     refuses '$.job.compressed: the plan is of the compressed phase' 1 sim "${step[@]}" --lossy none
-    refuses '--lossy all: use none or onebit' 64 check "${step[@]}" --lossy all
+    refuses '--lossy all: use none or onebit' 2 check "${step[@]}" --lossy all
     refuses '--lossy all: use none or onebit' 2 plan --profile "$work/profile.json" --lossy all
     refuses 'onebit is lossy' 2 plan --profile "$work/profile.json" --strategy onebit --lossy none
     sed 's/"accumulate": "last"/"accumulate": "each"/' "$work/profile.json" >"$work/each.json"
@@ -170,7 +170,7 @@ refusals() {
     local command
     for command in sim check 'trace -o -'; do
         # shellcheck disable=SC2086
-        refuses '--plan FILE is missing' 64 $command --profile "$work/profile.json"
+        refuses '--plan FILE is missing' 2 $command --profile "$work/profile.json"
         # shellcheck disable=SC2086
         refuses 'cannot read' 1 $command --profile "$work/nowhere.json" --plan "$work/plan.json"
     done
@@ -190,10 +190,10 @@ refusals() {
     refuses 'world' 1 sim "${files[@]}" --world 8
     tool profile --made gpt2-medium --cluster 2xcpu-1gbit -o "$work/other.json"
     refuses '$.job' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
-    refuses '.svg or .png' 64 trace "${files[@]}" --picture "$work/step.gif"
-    refuses 'give -o FILE' 64 trace "${files[@]}"
-    refuses 'from 0 to 0.99' 64 sim "${files[@]}" --spread 1
-    refuses 'whole number' 64 sim "${files[@]}" --world none
+    refuses '.svg or .png' 2 trace "${files[@]}" --picture "$work/step.gif"
+    refuses 'give -o FILE' 2 trace "${files[@]}"
+    refuses 'from 0 to 0.99' 2 sim "${files[@]}" --spread 1
+    refuses 'whole number' 2 sim "${files[@]}" --world none
     refuses 'cannot write' 1 sim "${files[@]}" --json /no/such/folder/x
     refuses 'cannot write' 1 trace "${files[@]}" -o /no/such/folder/x
 }

@@ -11,7 +11,7 @@
 #include <sluice/model.h>
 #include <sluice/sluice.h>
 
-enum { BATCH = 2, LENGTH = 16, ROWS = BATCH * LENGTH, FIRST_STEPS = 4, STEPS = 8, AHEAD = 2 };
+enum { BATCH = 2, LENGTH = 16, ROWS = BATCH * LENGTH, FIRST_STEPS = 4, STEPS = 4, AHEAD = 2 };
 
 static void must(sluice_status status)
 {

@@ -40,6 +40,7 @@ ROOMS = {
         "profile": ["cli", "plan", "train"],
         "sweep": ["cli", "launch", "plan", "train"],
         "nccl": ["cli", "plan"],
+        "nccl_overhead": ["cli"],
         "lab": ["cli"],
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],

@@ -3,6 +3,7 @@
 #include "lib/base/median.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/number.h"
+#include "bench/cli/parse.h"
 #include "lib/kernels/gemm/gemm.h"
 
 #include <argp.h>
@@ -165,7 +166,7 @@ static int gemm_main(int argc, char **argv)
     const struct argp parser = {option_rows, parse, NULL, doc, NULL, NULL, NULL};
     slc_device *device = NULL;
     sluice_stream stream;
-    argp_parse(&parser, argc, argv, 0, NULL, &options);
+    slc_parse(&parser, argc, argv, 0, &options);
     sluice_status status = slc_device_open("cpu", &device);
     if (!status) status = slc_stream_create(device, options.threads, &stream);
     if (!status) {

@@ -6,6 +6,7 @@
 #include "bench/lab/kernels/kernel_table.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/number.h"
+#include "bench/cli/parse.h"
 #include "lib/base/median.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
@@ -294,9 +295,9 @@ static int run(int argc, char **argv)
     static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
     kernels_options o = {.bytes = 64 << 20, .channels = 768, .rounds = 9, .threads = 1};
     argp_err_exit_status = EXIT_USAGE;
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     sluice_status status = o.cuda ? measure_on_gpu(&o) : measure_and_write(&o);
-    if (status) fprintf(stderr, "sluice-lab kernels: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (status) slc_fail("sluice-lab kernels");
     return status ? EXIT_FAILED : 0;
 }
 

@@ -5,6 +5,7 @@
 #include "bench/cli/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/number.h"
+#include "bench/cli/parse.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
@@ -207,7 +208,7 @@ static int measure_here(const overhead_options *o)
     slc_outcome file = {0};
     sluice_status status = sluice_world_create(NULL, &world);
     if (!status) status = measure_in(world, o, &file);
-    if (status) fprintf(stderr, "sluice-lab overhead: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (status) slc_fail("sluice-lab overhead");
     if (!status) status = sluice_world_barrier(world);
     if (file.status) fprintf(stderr, "sluice-lab overhead: %s\n", file.why);
     sluice_world_destroy(world);
@@ -242,7 +243,7 @@ static int run(int argc, char **argv)
         .config = {
             .layers = 8, .rounds = 9, .steps = 5, .layer_bytes = 4 << 20, .block_bytes = 64 << 10, .slot_s = 0.004}};
     argp_err_exit_status = EXIT_USAGE;
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     default_plans(&o);
     int code = slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
     for (int i = 0; i < MOST_PLANS; i++) free(o.texts[i]);

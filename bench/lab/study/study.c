@@ -3,6 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/number.h"
+#include "bench/cli/parse.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
@@ -78,7 +79,7 @@ static int study_main(int argc, char **argv)
     static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "STUDY", .doc = doc};
     study_options o = {.study = {.seed = 1}};
     argp_err_exit_status = EXIT_USAGE;
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o)) return EXIT_USAGE;
+    slc_parse(&parser, argc, argv, 0, &o);
     o.study.out = slc_is_standard_output(o.json) ? stderr : stdout;
     size_t chosen = 0;
     while (chosen < sizeof studies / sizeof *studies && strcmp(studies[chosen].name, o.name)) chosen++;
@@ -90,7 +91,7 @@ static int study_main(int argc, char **argv)
     sluice_status status = o.study.rows ? studies[chosen].measure(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
     if (!status && o.json) status = write_rows(&o);
     json_decref(o.study.rows);
-    if (status) fprintf(stderr, "sluice-lab study: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (status) slc_fail("sluice-lab study");
     return status ? EXIT_FAILED : 0;
 }
 

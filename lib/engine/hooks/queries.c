@@ -70,7 +70,7 @@ sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_repo
                                  .peak_bytes = slc_arena_peak(rt->memory.arena),
                                  .rss_bytes = slc_rss_bytes(slc_arena_segment(rt->memory.arena)),
                                  .rss_commit_bytes = rt->memory.rss_commit_bytes,
-                                 .pinned_bytes = slc_bounce_bytes(&rt->memory.bounce)};
+                                 .pinned_bytes = slc_device_runs_ahead(rt->device) ? slc_pinned_bytes() : 0};
     for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) {
         uint64_t peak = slc_arena_category_peak(rt->memory.arena, (slc_memory_category)c);
         if (!peak) continue;

@@ -36,19 +36,28 @@ static struct {
 } lt;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of lt and of the list of algorithms */
 
+/* `folder` "": where the loader looks. */
+static void *open_in(const char *folder)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+    void *library = NULL;
+    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return library;
+}
+
 /* Says whether there is one; *out is what dlsym takes. */
 static bool open_library(void **out)
 {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
     const char *folder = slc_setting_text(&slc_device_settings, "SLUICE_CUDA_LIBRARIES");
     *out = RTLD_DEFAULT;
     if (dlsym(RTLD_DEFAULT, "cublasLtMatmul")) return true;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
-        if ((*out = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return true;
-    }
-    return false;
+    *out = open_in("");
+    if (!*out && *folder) *out = open_in(folder);
+    return *out;
 }
 
 /* The lock is held. */

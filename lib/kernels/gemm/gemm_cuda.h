@@ -1,5 +1,5 @@
 /* Matrix products on the GPU, by cublasLt, which is looked for when the first is asked for: among what the process has
- * loaded, in the folder SLUICE_CUDA_LIBRARIES, where the loader looks. The algorithm of a shape is chosen once and
+ * loaded, where the loader looks, in the folder SLUICE_CUDA_LIBRARIES. The algorithm of a shape is chosen once and
  * kept, so that results repeat to the bit. Any thread may call. */
 #ifndef SLC_KERNEL_GEMM_CUDA_H
 #define SLC_KERNEL_GEMM_CUDA_H

@@ -1,0 +1,106 @@
+/* Goes through the arguments as getopt_long will, before it does: only so can a mistake be answered with a suggestion.
+ */
+#include "bench/cli/parse.h"
+
+#include "bench/cli/command.h"
+#include "lib/base/nearest.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a word of the command line means to a parser. */
+typedef struct {
+    const struct argp_option *option; /* NULL: none has this name */
+    unsigned matches;                 /* options that the word abbreviates */
+    slc_nearest nearest;
+} meaning;
+
+static const struct argp_option own_options[] = {{.name = "help"}, {.name = "usage"}, {0}};
+
+static bool ends(const struct argp_option *o)
+{
+    return !o->name && !o->key && !o->doc && !o->group;
+}
+
+static void compare(const struct argp_option *rows, const char *word, size_t length, meaning *out)
+{
+    for (const struct argp_option *o = rows; o && !ends(o); o++) {
+        if (!o->name) continue;
+        slc_nearest_offer(&out->nearest, word, length, o->name);
+        if (strncmp(o->name, word, length)) continue;
+        if (!o->name[length]) out->nearest = (slc_nearest){o->name, 0};
+        out->option = o;
+        out->matches++;
+    }
+}
+
+static void look_up(const struct argp *parser, const char *word, size_t length, meaning *out)
+{
+    compare(parser->options, word, length, out);
+    for (const struct argp_child *c = parser->children; c && c->argp; c++) look_up(c->argp, word, length, out);
+}
+
+static const struct argp_option *find_key(const struct argp *parser, int key)
+{
+    for (const struct argp_option *o = parser->options; o && !ends(o); o++)
+        if (o->key == key) return o;
+    for (const struct argp_child *c = parser->children; c && c->argp; c++) {
+        const struct argp_option *found = find_key(c->argp, key);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static bool wants_value(const struct argp_option *o)
+{
+    return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
+}
+
+/* Returns whether the next argument is this one's value; ends the process where no option has this name. */
+static bool check_long(const struct argp *parser, const char *program, const char *argument)
+{
+    const char *word = argument + 2;
+    const size_t length = strcspn(word, "=");
+    meaning m = {0};
+    look_up(parser, word, length, &m);
+    compare(own_options, word, length, &m);
+    if (m.matches) return !word[length] && wants_value(m.option);
+    const char *near = slc_nearest_suggestion(&m.nearest, length);
+    fprintf(stderr, "%s: no option \"%.*s\"%s%s%s\n", program, (int)length + 2, argument,
+            near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+    fprintf(stderr, "`%s --help` lists the options.\n", program);
+    exit(EXIT_USAGE);
+}
+
+/* As check_long, for "-abc": letters up to the first that takes a value, which is the rest of the argument or the next
+ * one. */
+static bool check_short(const struct argp *parser, const char *argument)
+{
+    for (const char *letter = argument + 1; *letter; letter++)
+        if (wants_value(find_key(parser, (unsigned char)*letter))) return !letter[1];
+    return false;
+}
+
+static void check_arguments(const struct argp *parser, int argc, char **argv, bool in_order)
+{
+    static char help[] = "--help";
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--")) return;
+        if (argv[i][0] != '-' || !argv[i][1]) {
+            if (in_order) return; /* the rest is another program's */
+            continue;
+        }
+        if (!strcmp(argv[i], "-h") && !find_key(parser, 'h')) argv[i] = help;
+        bool value = argv[i][1] == '-' ? check_long(parser, argv[0], argv[i]) : check_short(parser, argv[i]);
+        i += value;
+    }
+}
+
+void slc_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input)
+{
+    check_arguments(parser, argc, argv, flags & ARGP_IN_ORDER);
+    argp_err_exit_status = EXIT_USAGE;
+    if (argp_parse(parser, argc, argv, flags, NULL, input)) exit(EXIT_USAGE);
+}

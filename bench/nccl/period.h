@@ -1,0 +1,23 @@
+/* The shortest repeating period of a sequence of numbers: the steps in what a program calls. Pure functions. */
+#ifndef SLC_BENCH_NCCL_PERIOD_H
+#define SLC_BENCH_NCCL_PERIOD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    size_t first, end;  /* the longest run of repetitions, end exclusive */
+    size_t length;      /* numbers in one of them */
+    size_t repetitions; /* whole ones in that run */
+    size_t covered;     /* numbers in all runs of at least three repetitions */
+} slc_period;
+
+enum { SLC_PERIOD_REPETITIONS = 3 }; /* fewer of them in a row are no period */
+
+/* Finds the shortest period whose repetitions cover nearly as much of the sequence as those of any other. What comes
+ * before, between and after runs of repetitions may be anything; with `unbroken` only the longest run counts. Only the
+ * last 32768 numbers are looked at. Returns false where nothing repeats three times in a row. */
+bool slc_period_find(const uint64_t *numbers, size_t count, bool unbroken, slc_period *out);
+
+#endif

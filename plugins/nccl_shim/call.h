@@ -1,0 +1,64 @@
+/* One call on a communicator, from its arrival to its return: recorded, measured, changed by a transform where one is
+ * asked for, passed on. Private to plugins/nccl_shim. */
+#ifndef SLC_NCCL_SHIM_CALL_H
+#define SLC_NCCL_SHIM_CALL_H
+
+#include "plugins/nccl_shim/communicators.h"
+
+/* What a function of NCCL's was given. */
+typedef struct {
+    slc_record_operation operation;
+    const void *send;
+    void *receive;
+    size_t count;
+    unsigned type;  /* ncclDataType_t; 0xff: none */
+    unsigned redop; /* ncclRedOp_t as the program gave it; SLC_RECORD_NO_REDOP: none */
+    int peer;       /* the root, or the other rank; -1: none */
+    ncclComm_t comm;
+    cudaStream_t stream;
+    const void *caller;
+    slc_shim_comm *known; /* found by slc_call_begin where `comm` is given; NULL: the shim has not seen it made */
+    /* Filled by slc_call_begin. */
+    slc_recorder *recorder;
+    slc_shim_thread *thread;
+    const slc_nccl_real *real;
+    uint64_t peer_number; /* of a send or a receive, among those with this peer; 0: not counted */
+    uint64_t entry;       /* the index of its entry */
+    bool captured;
+    struct slc_time_pair *pair; /* events around it; NULL: none */
+} slc_shim_call;
+
+enum { SLC_NO_TYPE = 0xff };
+#define SLC_PLAIN_CALL ((slc_shim_call){.type = SLC_NO_TYPE, .redop = SLC_RECORD_NO_REDOP, .peer = -1})
+
+/* The library whose own call this is: a call that arrives from NCCL's code, or while this thread is inside a call of
+ * ours, is NCCL's and passes unrecorded. NULL: it is the program's. */
+static inline const slc_nccl_real *slc_call_of_nccl(const void *caller)
+{
+    const slc_nccl_real *inside = slc_this_thread.inside;
+    return __builtin_expect(inside != NULL, 0) ? inside : slc_nccl_real_at(caller);
+}
+
+/* Begins the thread's groups in a library that its group has not used yet. */
+void slc_call_join_groups(slc_shim_thread *thread, const slc_nccl_real *real);
+
+/* Writes the call's entry, counts it on its communicator, and begins the thread's groups in its library if that is
+ * another one than the default. Until slc_call_end what arrives in this thread is NCCL's own. */
+void slc_call_begin(slc_shim_call *call);
+
+/* Notes what the call returned. */
+ncclResult_t slc_call_end(slc_shim_call *call, ncclResult_t result);
+
+/* A call that failed; what NCCL has not finished yet has not. */
+static inline bool slc_has_failed(ncclResult_t result)
+{
+    return result != ncclSuccess && result != ncclInProgress;
+}
+
+/* Sets flags of an entry (SLC_RECORD_FUSED, …), if the ring still has it. */
+void slc_entry_mark(slc_recorder *recorder, uint64_t entry, unsigned flags);
+
+/* Marks an entry as failed; the record will not be removed at the process's end. */
+void slc_entry_failed(slc_recorder *recorder, uint64_t entry);
+
+#endif

@@ -1,0 +1,43 @@
+/* The process's communicators: which library each came from, and its row in the record. Private to plugins/nccl_shim.
+ * A table without locks that never frees: a watchdog's abort finds a communicator while another thread is blocked in a
+ * call on it. */
+#ifndef SLC_NCCL_SHIM_COMMUNICATORS_H
+#define SLC_NCCL_SHIM_COMMUNICATORS_H
+
+#include "plugins/nccl_shim/recorder.h"
+
+typedef struct slc_shim_comm {
+    ncclComm_t comm;
+    const slc_nccl_real *real;
+    slc_record_communicator *row; /* of no file where the record has no rows left */
+    unsigned number;              /* of the row; SLC_RECORD_NO_COMMUNICATOR where it has none */
+    bool nonblocking, shares;     /* as its configuration says: `shares` resources with its parent */
+    unsigned shrinks;             /* that were called on it */
+    struct slc_shim_comm *next;   /* in its thread's list of those that a group makes */
+    ncclComm_t *out;              /* where its handle will be */
+    uint64_t entry;               /* the index of the call that makes it */
+    void *transforms;             /* of transforms/; NULL: none */
+    _Atomic(uint64_t *) peers;    /* sends to each rank, then receives from each; NULL: none yet */
+} slc_shim_comm;
+
+/* A communicator in the making, with a row that says so. NULL without memory. */
+slc_shim_comm *slc_comm_create(slc_recorder *recorder, const slc_nccl_real *real, uint64_t key, int rank, int size);
+
+/* Gives back one that never got a handle; its row stays. */
+void slc_comm_drop(slc_shim_comm *made);
+
+/* Lets slc_comm_find(comm) give this one, also where the address named another one before. */
+void slc_comm_bind(slc_recorder *recorder, slc_shim_comm *made, ncclComm_t comm);
+
+/* NULL: the handle was not made through the shim, or before a fork. */
+slc_shim_comm *slc_comm_find(const slc_recorder *recorder, ncclComm_t comm);
+
+static inline void slc_comm_state(slc_shim_comm *comm, slc_record_row_state state)
+{
+    __atomic_store_n(&comm->row->state, (uint32_t)state, __ATOMIC_RELEASE);
+}
+
+/* The key of a communicator that is made of another one, or of an id. */
+uint64_t slc_comm_key(uint64_t start, const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,149 @@
+/* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
+#include "plugins/nccl_shim/groups.h"
+
+#include "plugins/nccl_shim/measure.h"
+#include "plugins/nccl_shim/transforms.h"
+
+/* ---- Communicators ---- */
+
+void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first)
+{
+    for (slc_shim_comm *made = first; made; made = made->next) {
+        slc_record_communicator *row = made->row;
+        int value;
+        if (made->real->CommCuDevice(made->comm, &value) == ncclSuccess) row->device = value;
+        if (!row->size) {
+            if (made->real->CommUserRank(made->comm, &value) == ncclSuccess) row->rank = value;
+            if (made->real->CommCount(made->comm, &value) == ncclSuccess) row->size = value;
+        }
+        slc_comm_state(made, SLC_RECORD_ROW_READY);
+    }
+    slc_measure_find_driver(recorder);
+    if (recorder->transforms) recorder->transforms->created(recorder, first);
+}
+
+/* Binds those that have a handle; a program that took itself out of a split has none. */
+static void settle(slc_recorder *recorder, slc_shim_comm *list, ncclResult_t result)
+{
+    slc_shim_comm *bound = NULL, **end = &bound;
+    for (slc_shim_comm *made = list, *next; made; made = next) {
+        next = made->next;
+        made->next = NULL;
+        if (slc_has_failed(result)) {
+            slc_comm_state(made, SLC_RECORD_ROW_FAILED);
+            slc_entry_failed(recorder, made->entry);
+            slc_comm_drop(made);
+        } else if (!*made->out) {
+            slc_comm_drop(made);
+        } else {
+            slc_comm_bind(recorder, made, *made->out);
+            *end = made;
+            end = &made->next;
+        }
+    }
+    if (bound && result == ncclSuccess) slc_comms_ready(recorder, bound);
+}
+
+void slc_comms_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first, ncclResult_t result)
+{
+    if (!thread->depth || slc_has_failed(result)) {
+        settle(recorder, first, result);
+        return;
+    }
+    slc_shim_comm **end = &thread->pending;
+    while (*end) end = &(*end)->next;
+    *end = first;
+}
+
+/* ---- Groups ---- */
+
+/* Calls one function in the default library and in the others that the thread's group uses. */
+#define IN_LIBRARIES(thread, result, CALL)                                                                             \
+    do {                                                                                                               \
+        (thread)->inside = slc_nccl_real_default();                                                                    \
+        (result) = (thread)->inside->CALL;                                                                             \
+        for (unsigned i = 0; i < SLC_MOST_LIBRARIES; i++) {                                                            \
+            if (!((thread)->libraries & 1u << i)) continue;                                                            \
+            (thread)->inside = slc_nccl_real_numbered(i);                                                              \
+            ncclResult_t more = (thread)->inside->CALL;                                                                \
+            if ((result) == ncclSuccess) (result) = more;                                                              \
+        }                                                                                                              \
+        (thread)->inside = NULL;                                                                                       \
+    } while (0)
+
+static void begin_outermost(slc_recorder *recorder, slc_shim_thread *thread)
+{
+    do thread->group = (atomic_fetch_add_explicit(&recorder->groups, 1, memory_order_relaxed) + 1) & 0xffffffu;
+    while (!thread->group);
+    thread->libraries = 0;
+    thread->group_first = __atomic_load_n(&recorder->header->entries, __ATOMIC_RELAXED);
+}
+
+/* The group failed; nobody says which of its calls did. */
+static void mark_group_failed(slc_recorder *recorder, const slc_shim_thread *thread)
+{
+    uint64_t end = __atomic_load_n(&recorder->header->entries, __ATOMIC_RELAXED), first = thread->group_first;
+    if (end - first > recorder->entry_mask) first = end - recorder->entry_mask;
+    for (uint64_t i = first; i < end; i++) {
+        const slc_record_entry *entry = &recorder->entries[i & recorder->entry_mask];
+        if ((__atomic_load_n(&entry->group_flags, __ATOMIC_RELAXED) & 0xffffffu) == thread->group)
+            slc_entry_failed(recorder, i);
+    }
+    atomic_store_explicit(&recorder->fault, true, memory_order_relaxed);
+}
+
+static void end_outermost(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result)
+{
+    if (slc_has_failed(result)) mark_group_failed(recorder, thread);
+    slc_shim_comm *made = thread->pending;
+    thread->libraries = 0;
+    thread->pending = NULL;
+    settle(recorder, made, result);
+}
+
+ncclResult_t ncclGroupStart(void)
+{
+    const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));
+    if (own) return own->GroupStart();
+    slc_recorder *recorder = slc_recorder_get();
+    slc_shim_thread *thread = slc_thread_get(recorder);
+    ncclResult_t result;
+    if (!thread->depth) begin_outermost(recorder, thread);
+    IN_LIBRARIES(thread, result, GroupStart());
+    if (result == ncclSuccess) thread->depth++;
+    return result;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));
+    if (own) return own->GroupEnd();
+    slc_recorder *recorder = slc_recorder_get();
+    slc_shim_thread *thread = slc_thread_get(recorder);
+    const slc_transforms *transforms = thread->depth == 1 ? recorder->transforms : NULL;
+    ncclResult_t result, held = ncclSuccess;
+    bool measured = thread->depth == 1 && recorder->measures;
+    if (measured) slc_measure_group_begin(recorder, thread);
+    if (transforms) held = transforms->group_end(recorder, thread);
+    IN_LIBRARIES(thread, result, GroupEnd());
+    if (transforms) result = transforms->group_ended(recorder, thread, slc_has_failed(held) ? held : result);
+    if (measured) slc_measure_group_end(recorder, thread, result);
+    if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
+    return result;
+}
+
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
+{
+    const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));
+    if (own) return own->GroupSimulateEnd(info);
+    slc_recorder *recorder = slc_recorder_get();
+    slc_shim_thread *thread = slc_thread_get(recorder);
+    ncclResult_t result;
+    IN_LIBRARIES(thread, result, GroupSimulateEnd(info));
+    if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
+    return result;
+}
+
+ncclResult_t pncclGroupStart(void) __attribute__((alias("ncclGroupStart")));
+ncclResult_t pncclGroupEnd(void) __attribute__((alias("ncclGroupEnd")));
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *info) __attribute__((alias("ncclGroupSimulateEnd")));

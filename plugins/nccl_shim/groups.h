@@ -1,0 +1,14 @@
+/* Groups, and communicators that become known at their end. Private to plugins/nccl_shim. */
+#ifndef SLC_NCCL_SHIM_GROUPS_H
+#define SLC_NCCL_SHIM_GROUPS_H
+
+#include "plugins/nccl_shim/call.h"
+
+/* Takes communicators (a list by `next`) whose making call returned `result`: at once, or, in a group, at its outermost
+ * end. */
+void slc_comms_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first, ncclResult_t result);
+
+/* Notes that communicators (a list by `next`) can be used: asks them what their rows do not know yet. */
+void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first);
+
+#endif

@@ -1,0 +1,257 @@
+/* How communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
+ * themselves. */
+#include "plugins/nccl_shim/groups.h"
+#include "plugins/nccl_shim/measure.h"
+#include "plugins/nccl_shim/transforms.h"
+
+#include "lib/base/hash/fnv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NCCL_OWN_CALL(call)                                                                                            \
+    do {                                                                                                               \
+        const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));                                      \
+        if (own) return own->call;                                                                                     \
+    } while (0)
+
+/* ---- Beginnings ---- */
+
+/* A program may know fewer members of the configuration than this version has. */
+#define KNOWS(config, member) ((config) && (config)->size >= offsetof(ncclConfig_t, member) + sizeof(config)->member)
+
+static void take_config(slc_shim_comm *made, const ncclConfig_t *config, const slc_shim_comm *parent)
+{
+    const char *text = getenv("NCCL_COMM_BLOCKING");
+    made->nonblocking = parent && parent->nonblocking;
+    made->shares = parent && parent->shares;
+    if (KNOWS(config, blocking) && config->blocking != NCCL_CONFIG_UNDEF_INT) made->nonblocking = !config->blocking;
+    if (text && (!strcmp(text, "0") || !strcmp(text, "1"))) made->nonblocking = *text == '0';
+    if (KNOWS(config, splitShare) && config->splitShare == 1) made->shares = true;
+    if (KNOWS(config, shrinkShare) && config->shrinkShare == 1) made->shares = true;
+    made->row->nonblocking = made->nonblocking;
+}
+
+/* Writes the entry of a row's creation. NULL without memory: then the communicator is not recorded. */
+static slc_shim_comm *begin_init(slc_shim_call *call, uint64_t key, int rank, int size, ncclComm_t *out,
+                                 const ncclConfig_t *config, const void *caller)
+{
+    *call = SLC_PLAIN_CALL;
+    call->operation = SLC_RECORD_INIT;
+    call->count = (size_t)size;
+    call->caller = caller;
+    call->known = slc_comm_create(slc_recorder_get(), slc_nccl_real_for(caller), key, rank, size);
+    slc_call_begin(call);
+    if (!call->known) return NULL;
+    call->known->entry = call->entry;
+    call->known->out = out;
+    take_config(call->known, config, NULL);
+    return call->known;
+}
+
+static ncclResult_t end_init(slc_shim_call *call, ncclResult_t result)
+{
+    slc_call_end(call, result);
+    if (call->known) slc_comms_made(call->recorder, call->thread, call->known, result);
+    return result;
+}
+
+#define KEY_OF(id) slc_comm_key(SLC_FNV_START, (id), sizeof *(id))
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
+{
+    NCCL_OWN_CALL(CommInitRank(comm, nranks, id, rank));
+    slc_shim_call call;
+    begin_init(&call, KEY_OF(&id), rank, nranks, comm, NULL, __builtin_return_address(0));
+    return end_init(&call, call.real->CommInitRank(comm, nranks, id, rank));
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+{
+    NCCL_OWN_CALL(CommInitRankConfig(comm, nranks, id, rank, config));
+    slc_shim_call call;
+    begin_init(&call, KEY_OF(&id), rank, nranks, comm, config, __builtin_return_address(0));
+    return end_init(&call, call.real->CommInitRankConfig(comm, nranks, id, rank, config));
+}
+
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int id_count, ncclUniqueId *ids,
+                                      ncclConfig_t *config)
+{
+    NCCL_OWN_CALL(CommInitRankScalable(comm, nranks, rank, id_count, ids, config));
+    slc_shim_call call;
+    uint64_t key = ids && id_count > 0 ? KEY_OF(ids) : 1;
+    begin_init(&call, key, rank, nranks, comm, config, __builtin_return_address(0));
+    return end_init(&call, call.real->CommInitRankScalable(comm, nranks, rank, id_count, ids, config));
+}
+
+/* All ranks are in this process, and NCCL makes the id itself: the key is made of the process and the call's number. */
+static uint64_t key_of_init_all(slc_recorder *recorder)
+{
+    const slc_record_header *header = recorder->header;
+    uint64_t words[] = {(uint64_t)header->pid, header->started, atomic_fetch_add(&recorder->inits, 1)};
+    uint64_t hash = slc_fnv(SLC_FNV_START, header->host, strlen(header->host));
+    hash = slc_fnv(hash, header->boot_id, strlen(header->boot_id));
+    return slc_comm_key(hash, words, sizeof words);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
+{
+    NCCL_OWN_CALL(CommInitAll(comms, count, devices));
+    slc_recorder *recorder = slc_recorder_get();
+    uint64_t key = key_of_init_all(recorder);
+    slc_shim_comm *made = NULL, **end = &made;
+    slc_shim_call call = SLC_PLAIN_CALL;
+    for (int i = 0; comms && i < count; i++) {
+        *end = begin_init(&call, key, i, count, &comms[i], NULL, __builtin_return_address(0));
+        slc_call_end(&call, ncclSuccess);
+        if (*end) end = &(*end)->next;
+    }
+    slc_shim_thread *thread = slc_thread_get(recorder);
+    const slc_nccl_real *real = slc_nccl_real_for(__builtin_return_address(0));
+    thread->inside = real;
+    if (thread->depth) slc_call_join_groups(thread, real);
+    ncclResult_t result = real->CommInitAll(comms, count, devices);
+    thread->inside = NULL;
+    slc_comms_made(recorder, thread, made, result);
+    return result;
+}
+
+/* The row of a communicator that is made of another one. What `child` holds is equal on all of its ranks, and differs
+ * from that of its parent's other children. */
+static slc_shim_comm *create_child(const slc_shim_call *call, const uint64_t child[2], ncclComm_t *out,
+                                   const ncclConfig_t *config)
+{
+    const slc_shim_comm *parent = call->known;
+    uint64_t words[] = {parent->row->key, parent->row->collectives, child[0], child[1]};
+    uint64_t key = slc_comm_key(SLC_FNV_START, words, sizeof words);
+    slc_shim_comm *made = slc_comm_create(call->recorder, call->real, key, -1, 0);
+    if (!made) return NULL;
+    made->row->parent_key = parent->row->key;
+    made->entry = call->entry;
+    made->out = out;
+    take_config(made, config, parent);
+    return made;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out, ncclConfig_t *config)
+{
+    NCCL_OWN_CALL(CommSplit(comm, color, key, out, config));
+    slc_shim_call call = SLC_PLAIN_CALL;
+    call.operation = SLC_RECORD_SPLIT;
+    call.comm = comm;
+    call.count = (size_t)(int64_t)color;
+    call.peer = key;
+    call.caller = __builtin_return_address(0);
+    slc_call_begin(&call);
+    uint64_t child[2] = {SLC_RECORD_SPLIT, (uint64_t)(int64_t)color};
+    slc_shim_comm *made = call.known && color != NCCL_SPLIT_NOCOLOR ? create_child(&call, child, out, config) : NULL;
+    ncclResult_t result = slc_call_end(&call, call.real->CommSplit(comm, color, key, out, config));
+    if (made) slc_comms_made(call.recorder, call.thread, made, result);
+    return result;
+}
+
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, ncclComm_t *out, ncclConfig_t *config,
+                            int flags)
+{
+    NCCL_OWN_CALL(CommShrink(comm, excluded, excluded_count, out, config, flags));
+    slc_shim_call call = SLC_PLAIN_CALL;
+    call.operation = SLC_RECORD_SHRINK;
+    call.comm = comm;
+    call.count = (size_t)excluded_count;
+    call.caller = __builtin_return_address(0);
+    slc_call_begin(&call);
+    slc_shim_comm *made = NULL;
+    if (call.known) {
+        size_t bytes = excluded && excluded_count > 0 ? (size_t)excluded_count * sizeof *excluded : 0;
+        uint64_t child[2] = {SLC_RECORD_SHRINK + ((uint64_t)call.known->shrinks++ << 8),
+                             slc_fnv(SLC_FNV_START, excluded, bytes)};
+        made = create_child(&call, child, out, config);
+    }
+    ncclResult_t result =
+        slc_call_end(&call, call.real->CommShrink(comm, excluded, excluded_count, out, config, flags));
+    if (made) slc_comms_made(call.recorder, call.thread, made, result);
+    return result;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
+{
+    NCCL_OWN_CALL(CommGetAsyncError(comm, error));
+    slc_recorder *recorder = slc_recorder_get();
+    slc_shim_comm *known = slc_comm_find(recorder, comm);
+    const slc_nccl_real *real = known ? known->real : slc_nccl_real_default();
+    ncclResult_t result = real->CommGetAsyncError(comm, error);
+    if (known && result == ncclSuccess &&
+        __atomic_load_n(&known->row->state, __ATOMIC_ACQUIRE) == SLC_RECORD_ROW_CREATING) {
+        if (*error == ncclSuccess) slc_comms_ready(recorder, known);
+        if (slc_has_failed(*error)) slc_comm_state(known, SLC_RECORD_ROW_FAILED);
+    }
+    if (result == ncclSuccess && slc_has_failed(*error)) atomic_store(&recorder->fault, true);
+    return result;
+}
+
+/* ---- Ends ---- */
+
+#define BEGIN_END(call, OPERATION, handle)                                                                             \
+    slc_shim_call call = SLC_PLAIN_CALL;                                                                               \
+    call.operation = OPERATION;                                                                                        \
+    call.comm = handle;                                                                                                \
+    call.caller = __builtin_return_address(0);                                                                         \
+    slc_call_begin(&call)
+
+static void before_end(const slc_shim_call *call)
+{
+    slc_measure_harvest(call->recorder, call->operation == SLC_RECORD_ABORT);
+    const slc_transforms *transforms = call->recorder->transforms;
+    if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
+}
+
+static ncclResult_t end_with_state(slc_shim_call *call, ncclResult_t result, slc_record_row_state state)
+{
+    slc_call_end(call, result);
+    if (call->known && !slc_has_failed(result)) slc_comm_state(call->known, state);
+    return result;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    NCCL_OWN_CALL(CommFinalize(comm));
+    BEGIN_END(call, SLC_RECORD_FINALIZE, comm);
+    return end_with_state(&call, call.real->CommFinalize(comm), SLC_RECORD_ROW_FINALIZED);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    NCCL_OWN_CALL(CommDestroy(comm));
+    BEGIN_END(call, SLC_RECORD_DESTROY, comm);
+    before_end(&call);
+    return end_with_state(&call, call.real->CommDestroy(comm), SLC_RECORD_ROW_DESTROYED);
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    NCCL_OWN_CALL(CommAbort(comm));
+    BEGIN_END(call, SLC_RECORD_ABORT, comm);
+    before_end(&call);
+    return end_with_state(&call, call.real->CommAbort(comm), SLC_RECORD_ROW_ABORTED);
+}
+
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
+{
+    NCCL_OWN_CALL(CommRevoke(comm, flags));
+    BEGIN_END(call, SLC_RECORD_REVOKE, comm);
+    atomic_store(&call.recorder->fault, true);
+    return slc_call_end(&call, call.real->CommRevoke(comm, flags));
+}
+
+#define TWIN(name, parameters) ncclResult_t pncclComm##name parameters __attribute__((alias("ncclComm" #name)));
+TWIN(InitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank))
+TWIN(InitRankConfig, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config))
+TWIN(InitRankScalable, (ncclComm_t * comm, int nranks, int rank, int id_count, ncclUniqueId *ids, ncclConfig_t *config))
+TWIN(InitAll, (ncclComm_t * comms, int count, const int *devices))
+TWIN(Split, (ncclComm_t comm, int color, int key, ncclComm_t *out, ncclConfig_t *config))
+TWIN(Shrink, (ncclComm_t comm, int *excluded, int excluded_count, ncclComm_t *out, ncclConfig_t *config, int flags))
+TWIN(GetAsyncError, (ncclComm_t comm, ncclResult_t *error))
+TWIN(Finalize, (ncclComm_t comm))
+TWIN(Destroy, (ncclComm_t comm))
+TWIN(Abort, (ncclComm_t comm))
+TWIN(Revoke, (ncclComm_t comm, int flags))

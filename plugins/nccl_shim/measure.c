@@ -1,0 +1,195 @@
+/* Decides what is measured of a call or a group, and writes what streams have finished. */
+#include "plugins/nccl_shim/measure.h"
+
+#include "lib/base/log.h"
+#include "plugins/nccl_shim/times.h"
+
+#include <stdlib.h>
+
+/* ---- The driver ---- */
+
+/* Lets devices write into the communicators' rows. */
+static void register_rows(slc_recorder *recorder)
+{
+    enum { PORTABLE = 1, MAPPED = 2 };
+    const slc_driver *driver = recorder->driver;
+    size_t bytes = SLC_RECORD_COMMUNICATORS * sizeof *recorder->rows;
+    uint64_t address = 0;
+    int error = driver->MemHostRegister(recorder->rows, bytes, PORTABLE | MAPPED);
+    if (!error) error = driver->MemHostGetDevicePointer(&address, recorder->rows, 0);
+    if (error) {
+        slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect: CUDA's driver does not take the record (error %d)",
+                error);
+        recorder->wants_done = false;
+        return;
+    }
+    recorder->header->done_is_written = 1;
+    atomic_store(&recorder->done_at, address);
+}
+
+void slc_measure_find_driver(slc_recorder *recorder)
+{
+    if (atomic_load(&recorder->driver_is_known) || atomic_exchange(&recorder->driver_is_known, true)) return;
+    const slc_driver *driver = slc_driver_find();
+    if (!driver) {
+        if (recorder->wants_done || recorder->times)
+            slc_log(SLC_LOG_WARN,
+                    "SLUICE_SHIM_DONE and _TIME have no effect: this process has no libcuda.so.1 that can");
+        return;
+    }
+    recorder->driver = driver;
+    if (recorder->wants_done) register_rows(recorder);
+    atomic_store(&recorder->measures, recorder->wants_done || recorder->times);
+}
+
+bool slc_measure_is_captured(const slc_recorder *recorder, cudaStream_t stream)
+{
+    int status = 0;
+    return !recorder->driver->StreamIsCapturing(stream, &status) && status;
+}
+
+/* ---- Finished ---- */
+
+static void write_done(slc_recorder *recorder, const slc_shim_comm *known, cudaStream_t stream, uint64_t number)
+{
+    uint64_t at = atomic_load_explicit(&recorder->done_at, memory_order_relaxed);
+    if (!at || !known || known->number == SLC_RECORD_NO_COMMUNICATOR) return;
+    at += known->number * sizeof *recorder->rows + offsetof(slc_record_communicator, done);
+    int error = recorder->driver->StreamWriteValue64(stream, at, number, 0);
+    if (!error || !atomic_exchange(&recorder->done_at, 0)) return;
+    recorder->header->done_is_written = 0;
+    slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect any more: cuStreamWriteValue64 failed with CUDA error %d",
+            error);
+}
+
+/* ---- Groups ---- */
+
+/* What a group put on one stream for one communicator. */
+typedef struct {
+    slc_shim_comm *known;
+    cudaStream_t stream;
+    slc_driver_context context;
+    uint64_t number, first, last;
+    slc_time_pair *pair;
+} group_stream;
+
+struct slc_group_streams {
+    size_t count, room;
+    group_stream *streams; /* grows, and is kept */
+};
+
+/* Lists that no group uses: the next group takes one of them, in whatever thread. */
+static _Atomic(slc_group_streams *) spare[32];
+
+static slc_group_streams *take_streams(void)
+{
+    for (size_t i = 0; i < sizeof spare / sizeof *spare; i++) {
+        slc_group_streams *found = atomic_load_explicit(&spare[i], memory_order_relaxed);
+        if (found && (found = atomic_exchange(&spare[i], NULL))) return found;
+    }
+    return calloc(1, sizeof(slc_group_streams));
+}
+
+static void put_streams(slc_group_streams *streams)
+{
+    streams->count = 0;
+    for (size_t i = 0; i < sizeof spare / sizeof *spare; i++) {
+        slc_group_streams *none = NULL;
+        if (atomic_compare_exchange_strong(&spare[i], &none, streams)) return;
+    }
+    free(streams->streams);
+    free(streams);
+}
+
+static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
+{
+    slc_group_streams *all = thread->streams;
+    for (size_t i = all ? all->count : 0; i-- > 0;)
+        if (all->streams[i].known == call->known && all->streams[i].stream == call->stream) return &all->streams[i];
+    if (!all && !(thread->streams = all = take_streams())) return NULL;
+    if (all->count == all->room) {
+        size_t room = all->room ? 2 * all->room : 16;
+        group_stream *more = realloc(all->streams, room * sizeof *more);
+        if (!more) return NULL;
+        all->streams = more;
+        all->room = room;
+    }
+    group_stream *fresh = &all->streams[all->count++];
+    *fresh = (group_stream){.known = call->known, .stream = call->stream, .first = call->entry};
+    call->recorder->driver->CtxGetCurrent(&fresh->context);
+    return fresh;
+}
+
+/* Makes the context that the call had current; true if it has to be taken back. */
+static bool enter(const slc_recorder *recorder, slc_driver_context context)
+{
+    slc_driver_context current = NULL;
+    if (recorder->driver->CtxGetCurrent(&current) || current == context) return false;
+    return !recorder->driver->CtxPushCurrent(context);
+}
+
+static void leave(const slc_recorder *recorder)
+{
+    slc_driver_context context;
+    recorder->driver->CtxPopCurrent(&context);
+}
+
+void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread)
+{
+    for (size_t i = 0; recorder->times && thread->streams && i < thread->streams->count; i++) {
+        group_stream *one = &thread->streams->streams[i];
+        bool entered = enter(recorder, one->context);
+        one->pair = slc_times_begin(recorder, one->stream);
+        if (entered) leave(recorder);
+    }
+}
+
+void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result)
+{
+    bool failed = slc_has_failed(result);
+    for (size_t i = 0; thread->streams && i < thread->streams->count; i++) {
+        group_stream *one = &thread->streams->streams[i];
+        bool entered = enter(recorder, one->context);
+        if (!failed) write_done(recorder, one->known, one->stream, one->number);
+        if (one->pair) {
+            one->pair->row = one->known ? one->known->number : SLC_RECORD_NO_COMMUNICATOR;
+            one->pair->group = thread->group;
+            one->pair->first = one->first;
+            one->pair->last = one->last;
+            slc_times_end(recorder, one->pair, failed);
+        }
+        if (entered) leave(recorder);
+    }
+    if (thread->streams) put_streams(thread->streams);
+    thread->streams = NULL;
+}
+
+/* ---- Single calls ---- */
+
+void slc_measure_begin(slc_shim_call *call)
+{
+    if (call->captured) return;
+    if (!call->thread->depth) {
+        if (call->recorder->times) call->pair = slc_times_begin(call->recorder, call->stream);
+        return;
+    }
+    group_stream *one = stream_of_group(call->thread, call);
+    if (!one) return;
+    one->last = call->entry;
+    one->number = call->known ? call->known->row->calls : 0;
+}
+
+void slc_measure_end(slc_shim_call *call, ncclResult_t result)
+{
+    bool failed = slc_has_failed(result);
+    if (call->captured || call->thread->depth) return;
+    if (!failed) write_done(call->recorder, call->known, call->stream, call->known ? call->known->row->calls : 0);
+    if (!call->pair) return;
+    call->pair->first = call->pair->last = call->entry;
+    slc_times_end(call->recorder, call->pair, failed);
+}
+
+void slc_measure_harvest(slc_recorder *recorder, bool aborts)
+{
+    if (recorder->times && recorder->driver) slc_times_harvest(recorder, !aborts);
+}

@@ -1,0 +1,29 @@
+/* What streams do with the operations that a program puts on them: SLUICE_SHIM_DONE has them write into the record
+ * which operation they have finished, SLUICE_SHIM_TIME has events say when each one ran. Private to plugins/nccl_shim.
+ * A stream that is being captured is only marked as such. Where the driver refuses, measuring ends with one warning.
+ *
+ * Events come from pools, one a CUDA context, which grow while they are too small and never shrink. They are read in
+ * later calls. A group's operations on one stream and communicator share one pair of events around the group. */
+#ifndef SLC_NCCL_SHIM_MEASURE_H
+#define SLC_NCCL_SHIM_MEASURE_H
+
+#include "plugins/nccl_shim/call.h"
+
+/* Looks for the driver, if it is not known yet; called when a communicator has become usable. */
+void slc_measure_find_driver(slc_recorder *recorder);
+
+/* Is the stream being captured? Only with recorder->driver. */
+bool slc_measure_is_captured(const slc_recorder *recorder, cudaStream_t stream);
+
+/* Around a collective, send or receive; only with recorder->measures. In a group, the call is put down for its end. */
+void slc_measure_begin(slc_shim_call *call);
+void slc_measure_end(slc_shim_call *call, ncclResult_t result);
+
+/* Around the outermost ncclGroupEnd; only with recorder->measures. */
+void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread);
+void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
+
+/* Reads what events are done before a communicator ends; in an abort it waits for nobody. */
+void slc_measure_harvest(slc_recorder *recorder, bool aborts);
+
+#endif

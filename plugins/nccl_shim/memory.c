@@ -1,0 +1,78 @@
+/* NCCL's functions that make memory known to it; transforms leave such memory alone. */
+#include "plugins/nccl_shim/transforms.h"
+
+#define LIBRARY_OF_CALL(call)                                                                                          \
+    const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));                                          \
+    if (own) return own->call
+
+static const slc_nccl_real *library_of(const slc_recorder *recorder, ncclComm_t comm)
+{
+    const slc_shim_comm *known = comm ? slc_comm_find(recorder, comm) : NULL;
+    return known ? known->real : slc_nccl_real_default();
+}
+
+ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
+{
+    LIBRARY_OF_CALL(MemAlloc(memory, bytes));
+    slc_recorder *recorder = slc_recorder_get();
+    ncclResult_t result = slc_nccl_real_for(__builtin_return_address(0))->MemAlloc(memory, bytes);
+    if (result == ncclSuccess) slc_memory_known(recorder, *memory, *memory, bytes);
+    return result;
+}
+
+ncclResult_t ncclMemFree(void *memory)
+{
+    LIBRARY_OF_CALL(MemFree(memory));
+    slc_memory_dropped(slc_recorder_get(), memory);
+    return slc_nccl_real_for(__builtin_return_address(0))->MemFree(memory);
+}
+
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t bytes, void **handle)
+{
+    LIBRARY_OF_CALL(CommRegister(comm, buffer, bytes, handle));
+    slc_recorder *recorder = slc_recorder_get();
+    ncclResult_t result = library_of(recorder, comm)->CommRegister(comm, buffer, bytes, handle);
+    if (result == ncclSuccess) slc_memory_known(recorder, *handle, buffer, bytes);
+    return result;
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    LIBRARY_OF_CALL(CommDeregister(comm, handle));
+    slc_recorder *recorder = slc_recorder_get();
+    slc_memory_dropped(recorder, handle);
+    return library_of(recorder, comm)->CommDeregister(comm, handle);
+}
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
+{
+    LIBRARY_OF_CALL(CommWindowRegister(comm, buffer, bytes, window, flags));
+    slc_shim_call call = SLC_PLAIN_CALL;
+    call.operation = SLC_RECORD_WINDOW;
+    call.comm = comm;
+    call.count = bytes;
+    call.send = buffer;
+    call.caller = __builtin_return_address(0);
+    slc_call_begin(&call);
+    ncclResult_t result = slc_call_end(&call, call.real->CommWindowRegister(comm, buffer, bytes, window, flags));
+    if (result == ncclSuccess) slc_memory_known(call.recorder, call.thread->depth ? NULL : *window, buffer, bytes);
+    return result;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
+{
+    LIBRARY_OF_CALL(CommWindowDeregister(comm, window));
+    slc_recorder *recorder = slc_recorder_get();
+    slc_memory_dropped(recorder, window);
+    return library_of(recorder, comm)->CommWindowDeregister(comm, window);
+}
+
+ncclResult_t pncclMemAlloc(void **memory, size_t bytes) __attribute__((alias("ncclMemAlloc")));
+ncclResult_t pncclMemFree(void *memory) __attribute__((alias("ncclMemFree")));
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buffer, size_t bytes, void **handle)
+    __attribute__((alias("ncclCommRegister")));
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle) __attribute__((alias("ncclCommDeregister")));
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
+    __attribute__((alias("ncclCommWindowRegister")));
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
+    __attribute__((alias("ncclCommWindowDeregister")));

@@ -1,0 +1,43 @@
+/* The NCCL libraries of the process to which calls are passed on. Private to plugins/nccl_shim. Any thread; nothing is
+ * ever freed, so a pointer stays good. */
+#ifndef SLC_NCCL_SHIM_REAL_H
+#define SLC_NCCL_SHIM_REAL_H
+
+#include "plugins/nccl_shim/nccl_abi.h"
+#include <stdbool.h>
+
+enum { SLC_MOST_LIBRARIES = 16 };
+
+/* One library. Each function is callable: one that the library lacks says so in a line and returns
+ * ncclInternalError. */
+typedef struct slc_nccl_real {
+#define SLC_NCCL_MEMBER(result, name, parameters, arguments) result(*name) parameters;
+    SLC_NCCL_FUNCTIONS(SLC_NCCL_MEMBER, SLC_NCCL_MEMBER)
+#undef SLC_NCCL_MEMBER
+    const char *path;     /* "" where none was found: then each function returns ncclSystemError */
+    uintptr_t begin, end; /* where it is loaded */
+    unsigned number;      /* of the libraries found, below SLC_MOST_LIBRARIES */
+} slc_nccl_real;
+
+/* The library for calls without a communicator: SLUICE_SHIM_NCCL, else the first one loaded whose file is called
+ * libnccl.so*, else the one that a dlsym was asked of, else libnccl.so.2 as the loader finds it. Never NULL. */
+const slc_nccl_real *slc_nccl_real_default(void);
+
+/* The library for a call without a communicator that comes from this address. It is the default one, unless several are
+ * loaded: then the one that the caller's module is linked to, and for a module that is linked to none the one that a
+ * dlsym was asked of last. */
+const slc_nccl_real *slc_nccl_real_for(const void *caller);
+
+/* The library in whose code the address lies; NULL where it lies in none that was used so far. */
+const slc_nccl_real *slc_nccl_real_at(const void *address);
+
+/* The library with this number, which slc_nccl_real_default or slc_nccl_real_at gave before. */
+const slc_nccl_real *slc_nccl_real_numbered(unsigned number);
+
+/* Remembers that a program got this function of NCCL's by dlsym. */
+void slc_nccl_real_asked(const void *function);
+
+/* libc's dlsym, which ours covers. */
+void *slc_real_dlsym(void *handle, const char *name);
+
+#endif

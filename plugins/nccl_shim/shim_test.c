@@ -1,0 +1,648 @@
+/* The shim as a program meets it: every way in which NCCL is found, what the record then holds, and what happens where
+ * something is not as it should be. Programs are testing/client.c and testing/linked.c, NCCL is testing/echo_nccl.c. */
+#include "plugins/nccl_shim/nccl_abi.h"
+#include "plugins/nccl_shim/record.h"
+#include "plugins/nccl_shim/testing/echo_nccl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+/* Given by the build: SHIM_PRELOAD, ECHO_FOLDER, CLIENT, LINKED, MODULE, and REAL_NCCL where it was found. */
+#define ECHO_PATH ECHO_FOLDER "/libnccl.so.2"
+
+/* ---- Programs ---- */
+
+typedef struct {
+    char folder[64]; /* for records */
+    char printed[16384];
+    pid_t pid;
+    int status;
+} run;
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info, (void)kind, (void)where;
+    return remove(path);
+}
+
+static int make_folder(void **state)
+{
+    run *r = calloc(1, sizeof *r);
+    strcpy(r->folder, "/tmp/sluice-shim-XXXXXX");
+    *state = r;
+    return mkdtemp(r->folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    run *r = *state;
+    nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(r);
+    return 0;
+}
+
+/* Starts a program with the shim; `settings` are NAME=VALUE, the last one NULL. Its output comes through a pipe. */
+static int start(run *r, const char *const *settings, const char *const *arguments)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    r->pid = fork();
+    if (!r->pid) {
+        dup2(ends[1], 1);
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        setenv("SLUICE_SHIM_DIR", r->folder, 1);
+        setenv("LD_LIBRARY_PATH", ECHO_FOLDER, 1);
+        setenv("LD_PRELOAD", SHIM_PRELOAD, 1);
+        for (; *settings; settings++) {
+            const char *value = strchr(*settings, '=') + 1;
+            char name[64];
+            snprintf(name, sizeof name, "%.*s", (int)(value - *settings - 1), *settings);
+            *value ? setenv(name, value, 1) : unsetenv(name);
+        }
+        execv(arguments[0], (char *const *)(uintptr_t)arguments);
+        _exit(127);
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+static void finish(run *r, int output)
+{
+    size_t used = 0;
+    for (ssize_t got; used + 1 < sizeof r->printed; used += (size_t)got)
+        if ((got = read(output, r->printed + used, sizeof r->printed - 1 - used)) <= 0) break;
+    r->printed[used] = 0;
+    close(output);
+    waitpid(r->pid, &r->status, 0);
+}
+
+#define NO_SETTINGS ((const char *const[]){NULL})
+#define SETTINGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define PROGRAM(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void run_with(run *r, const char *const *settings, const char *const *arguments)
+{
+    finish(r, start(r, settings, arguments));
+}
+
+static void expect_well(const run *r)
+{
+    if (WIFEXITED(r->status) && !WEXITSTATUS(r->status)) return;
+    print_message("status %x, printed: %s\n", (unsigned)r->status, r->printed);
+    fail();
+}
+
+/* ---- Records ---- */
+
+typedef struct {
+    void *map;
+    size_t bytes;
+    const slc_record_header *header;
+    const slc_record_communicator *rows;
+    const slc_record_module *modules;
+    const slc_record_entry *entries;
+} record;
+
+static record map_record(const char *folder, const char *name)
+{
+    char path[512];
+    struct stat info;
+    record it;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int file = open(path, O_RDONLY);
+    assert_true(file >= 0);
+    assert_int_equal(fstat(file, &info), 0);
+    it.bytes = (size_t)info.st_size;
+    it.map = mmap(NULL, it.bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    assert_true(it.map != MAP_FAILED);
+    close(file);
+    const char *base = it.map;
+    it.header = it.map;
+    assert_memory_equal(it.header->magic, SLC_RECORD_MAGIC, 8);
+    assert_int_equal(it.header->version, SLC_RECORD_VERSION);
+    assert_int_equal(it.header->file_bytes, it.bytes);
+    it.rows = (const slc_record_communicator *)(base + it.header->communicators_at);
+    it.modules = (const slc_record_module *)(base + it.header->modules_at);
+    it.entries = (const slc_record_entry *)(base + it.header->entries_at);
+    return it;
+}
+
+/* Maps the records of a folder, by the process's numbers; returns how many. */
+static int map_records(const char *folder, record *out, int most)
+{
+    int count = 0;
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (struct dirent *item; (item = readdir(list));) {
+        if (item->d_name[0] == '.') continue;
+        assert_true(count < most);
+        out[count++] = map_record(folder, item->d_name);
+    }
+    closedir(list);
+    return count;
+}
+
+static void unmap(const record *it)
+{
+    munmap(it->map, it->bytes);
+}
+
+static const slc_record_entry *entry(const record *it, uint64_t index)
+{
+    const slc_record_entry *there = &it->entries[index % it->header->entry_count];
+    assert_int_equal(there->sequence, (uint32_t)(index + 1));
+    return there;
+}
+
+static unsigned operation(const slc_record_entry *e)
+{
+    return (unsigned)(e->stream_operation_dtype >> 48) & 0xff;
+}
+
+static const char *caller_module(const record *it, const slc_record_entry *e)
+{
+    unsigned row = (unsigned)(e->caller_module_redop >> 48) & 0xff;
+    assert_true(row < it->header->modules);
+    const char *path = it->modules[row].path, *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const char *file_of(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+/* The record of three all-reduces on a communicator of one rank. */
+static void expect_three(const record *it, const char *module)
+{
+    const slc_record_communicator *row = it->rows;
+    assert_int_equal(it->header->communicators, 1);
+    assert_int_equal(row->state, SLC_RECORD_ROW_DESTROYED);
+    assert_int_equal(row->size, 1);
+    assert_int_equal(row->calls, 3);
+    assert_int_equal(row->returned, 3);
+    assert_int_equal(row->collectives, 3);
+    assert_int_equal(it->header->entries, 5);
+    assert_int_equal(it->header->nccl_version, ECHO_VERSION);
+    assert_int_equal(it->header->state, SLC_RECORD_ENDED);
+    const unsigned operations[] = {SLC_RECORD_INIT, SLC_RECORD_ALL_REDUCE, SLC_RECORD_ALL_REDUCE, SLC_RECORD_ALL_REDUCE,
+                                   SLC_RECORD_DESTROY};
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(operation(entry(it, i)), operations[i]);
+        assert_string_equal(caller_module(it, entry(it, i)), module);
+    }
+}
+
+static void expect_three_of(run *r, const char *const *arguments, const char *module)
+{
+    record it;
+    run_with(r, NO_SETTINGS, arguments);
+    expect_well(r);
+    assert_string_equal(r->printed, "");
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    assert_int_equal(it.header->pid, r->pid);
+    assert_string_equal(it.header->nccl_path, ECHO_PATH);
+    expect_three(&it, module);
+    unmap(&it);
+}
+
+/* ---- Ways in ---- */
+
+static void linked(void **state)
+{
+    expect_three_of(*state, PROGRAM(LINKED), file_of(LINKED));
+}
+
+static void local_by_rpath(void **state)
+{
+    run *r = *state;
+    record it;
+    run_with(r, SETTINGS("LD_LIBRARY_PATH="), PROGRAM(CLIENT, "module", MODULE));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    expect_three(&it, file_of(MODULE));
+    unmap(&it);
+}
+
+static void default_handle(void **state)
+{
+    expect_three_of(*state, PROGRAM(CLIENT, "default", ECHO_PATH), file_of(CLIENT));
+}
+
+static void soname(void **state)
+{
+    expect_three_of(*state, PROGRAM(CLIENT, "soname"), file_of(CLIENT));
+}
+
+static void absolute_path(void **state)
+{
+    expect_three_of(*state, PROGRAM(CLIENT, "path", ECHO_PATH), file_of(CLIENT));
+}
+
+static void fork_and_exec(void **state)
+{
+    run *r = *state;
+    record all[2];
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "fork", ECHO_PATH));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, all, 2), 2);
+    int parent = all[0].header->pid == r->pid ? 0 : 1;
+    expect_three(&all[parent], file_of(CLIENT));
+    const record *child = &all[!parent];
+    assert_int_equal(child->header->communicators, 2);
+    assert_int_equal(child->header->entries, 10);
+    assert_int_equal(child->rows[1].calls, 3);
+    for (int i = 0; i < 2; i++) unmap(&all[i]);
+    nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(mkdir(r->folder, 0700), 0);
+    expect_three_of(r, PROGRAM(CLIENT, "exec", ECHO_PATH), file_of(CLIENT));
+}
+
+/* Each call goes to the copy of NCCL that its communicator came from. */
+static void two_copies(void **state)
+{
+    run *r = *state;
+    record it;
+    run_with(r, SETTINGS("LD_LIBRARY_PATH="), PROGRAM(CLIENT, "two", MODULE, OTHER_ECHO));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    assert_int_equal(it.header->communicators, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(it.rows[i].calls, 3);
+    unmap(&it);
+}
+
+static void nothing_without_a_call(void **state)
+{
+    run *r = *state;
+    record none;
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "idle"));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &none, 0), 0);
+}
+
+/* ---- What is recorded ---- */
+
+typedef struct {
+    unsigned operation, row, dtype, redop, flags;
+    uint64_t count, stream;
+    int peer;
+    uint32_t number;
+} expected;
+
+static void expect_entry(const record *it, uint64_t index, const expected *e)
+{
+    const slc_record_entry *there = entry(it, index);
+    assert_int_equal(operation(there), e->operation);
+    assert_int_equal(there->send_communicator >> 48, e->row);
+    assert_int_equal(there->stream_operation_dtype >> 56, e->dtype);
+    assert_int_equal(there->stream_operation_dtype & SLC_RECORD_LOW48, e->stream);
+    assert_int_equal(there->caller_module_redop >> 56, e->redop);
+    assert_int_equal(there->group_flags >> 24, e->flags);
+    assert_int_equal(there->count, e->count);
+    assert_int_equal(there->peer, e->peer);
+    assert_int_equal(there->number, e->number);
+    assert_int_equal(there->receive_thread >> 48, 1);
+}
+
+static uint64_t hash_of(const record *it, unsigned row)
+{
+    uint64_t hash = it->rows[row].key;
+    for (uint64_t i = 0; i < it->header->entries; i++) {
+        const slc_record_entry *e = entry(it, i);
+        unsigned op = operation(e), dtype = (unsigned)(e->stream_operation_dtype >> 56);
+        if (e->send_communicator >> 48 != row || op > SLC_RECORD_SPLIT) continue;
+        bool split = op == SLC_RECORD_SPLIT;
+        uint64_t term = slc_record_hash_term(op, split ? 0 : e->count, dtype, (unsigned)(e->caller_module_redop >> 56),
+                                             split ? -1 : e->peer);
+        hash = hash * SLC_RECORD_HASH_STEP + term;
+    }
+    return hash;
+}
+
+static void entries_say_what_was_called(void **state)
+{
+    enum { NONE = 0xff, F32 = ncclFloat32 };
+    run *r = *state;
+    record it;
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "everything", ECHO_PATH));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    const expected all[] = {
+        {SLC_RECORD_INIT, 0, NONE, NONE, 0, 2, 0, -1, 0},
+        {SLC_RECORD_BROADCAST, 0, ncclInt8, NONE, 0, 8, 0, 1, 1},
+        {SLC_RECORD_SEND, 0, ncclInt8, NONE, SLC_RECORD_GROUPED, 5, 0, 0, 2},
+        {SLC_RECORD_RECEIVE, 0, ncclInt8, NONE, SLC_RECORD_GROUPED, 6, 0, 0, 3},
+        {SLC_RECORD_SPLIT, 0, NONE, NONE, 0, 4, 0, 9, 4},
+        {SLC_RECORD_SPLIT, 0, NONE, NONE, 0, (uint64_t)-1, 0, 9, 5},
+        {SLC_RECORD_ALL_REDUCE, 1, F32, SLC_RECORD_CUSTOM_REDOP, 0, 2, 0x1234, -1, 1},
+        {SLC_RECORD_ALL_REDUCE, 0, F32, ncclAvg, SLC_RECORD_FAILED, ECHO_REFUSED, 0, -1, 6},
+        {SLC_RECORD_DESTROY, 1, NONE, NONE, 0, 0, 0, -1, 1},
+    };
+    const uint64_t count = sizeof all / sizeof *all;
+    assert_int_equal(it.header->entries, count); /* NCCL's own call of ncclBroadcast is not among them */
+    for (uint64_t i = 0; i < count; i++) expect_entry(&it, i, &all[i]);
+    assert_int_equal(entry(&it, 2)->group_flags & 0xffffff, entry(&it, 3)->group_flags & 0xffffff);
+    assert_int_equal(entry(&it, 2)->receive_thread & SLC_RECORD_LOW48, 1); /* the first send to rank 0 */
+    assert_int_equal(entry(&it, 3)->send_communicator & SLC_RECORD_LOW48, 1);
+    for (uint64_t i = 1; i < count; i++) assert_true(entry(&it, i)->time_ns >= entry(&it, i - 1)->time_ns);
+    assert_int_equal(it.rows[0].rank, 1);
+    assert_int_equal(it.rows[0].state, SLC_RECORD_ROW_READY);
+    assert_int_equal(it.rows[1].parent_key, it.rows[0].key);
+    assert_int_equal(it.rows[1].size, 1);
+    assert_true(it.rows[1].key && it.rows[1].key != it.rows[0].key);
+    for (unsigned row = 0; row < 2; row++) assert_int_equal(it.rows[row].hash, hash_of(&it, row));
+    unmap(&it);
+}
+
+static void killed_processes_leave_whole_entries(void **state)
+{
+    run *r = *state;
+    for (int round = 0; round < 8; round++) {
+        char ready[8];
+        record it;
+        int output = start(r, SETTINGS("SLUICE_SHIM_ENTRIES=500"), PROGRAM(CLIENT, "threads", ECHO_PATH));
+        assert_true(read(output, ready, sizeof ready) > 0);
+        usleep((useconds_t)(random() % 20000));
+        kill(r->pid, SIGKILL);
+        finish(r, output);
+        assert_int_equal(map_records(r->folder, &it, 1), 1);
+        assert_int_equal(it.header->entry_count, 512);
+        assert_int_equal(it.header->state, SLC_RECORD_RUNNING);
+        uint64_t begun = it.header->entries, first = begun > 512 ? begun - 512 : 0, open_ones = 0;
+        for (uint64_t i = first; i < begun; i++) {
+            const slc_record_entry *e = &it.entries[i % 512];
+            if (e->sequence != (uint32_t)(i + 1)) {
+                open_ones++;
+                continue;
+            }
+            if (operation(e) == SLC_RECORD_INIT) continue;
+            assert_int_equal(operation(e), SLC_RECORD_ALL_REDUCE);
+            assert_int_equal(e->count, 100);
+            assert_string_equal(caller_module(&it, e), file_of(CLIENT));
+        }
+        assert_true(open_ones <= 3); /* one a thread */
+        unmap(&it);
+        nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        assert_int_equal(mkdir(r->folder, 0700), 0);
+    }
+}
+
+/* ---- Where records lie and how long ---- */
+
+/* The record of this process in the folder that is taken where none is given; its path, or "". */
+static void standard_record(pid_t pid, char out[512])
+{
+    char folder[64], number[32];
+    snprintf(folder, sizeof folder, "/dev/shm/sluice-%ld", (long)geteuid());
+    snprintf(number, sizeof number, "-%ld-", (long)pid);
+    out[0] = 0;
+    DIR *list = opendir(folder);
+    if (!list) return;
+    for (struct dirent *item; (item = readdir(list));)
+        if (strstr(item->d_name, number)) snprintf(out, 512, "%s/%s", folder, item->d_name);
+    closedir(list);
+}
+
+static void records_go_where_all_was_well(void **state)
+{
+    run *r = *state;
+    char path[512];
+    if (access("/dev/shm", W_OK)) skip();
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_well(r);
+    standard_record(r->pid, path);
+    assert_string_equal(path, "");
+
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_KEEP=1"), PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_well(r);
+    standard_record(r->pid, path);
+    assert_int_equal(unlink(path), 0);
+
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "fails", ECHO_PATH));
+    assert_int_equal(WEXITSTATUS(r->status), 5);
+    standard_record(r->pid, path);
+    assert_int_equal(unlink(path), 0);
+
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "everything", ECHO_PATH));
+    expect_well(r);
+    standard_record(r->pid, path);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Of dead processes, those records go that were last written more than a day ago; a file's own time says little. */
+static void old_records_go(void **state)
+{
+    run *r = *state;
+    char old[512], young[512], path[512], host[64];
+    if (access("/dev/shm", W_OK)) skip();
+    gethostname(host, sizeof host);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_KEEP=1"), PROGRAM(CLIENT, "path", ECHO_PATH));
+    standard_record(r->pid, old);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_KEEP=1"), PROGRAM(CLIENT, "path", ECHO_PATH));
+    standard_record(r->pid, young);
+    int file = open(old, O_RDWR);
+    assert_true(file >= 0);
+    slc_record_header header;
+    assert_int_equal(pread(file, &header, sizeof header, 0), sizeof header);
+    header.realtime_minus_monotonic_ns -= INT64_C(90000) * 1000000000;
+    assert_int_equal(pwrite(file, &header, sizeof header, 0), sizeof header);
+    close(file);
+    struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, young, long_ago, 0), 0);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_well(r);
+    standard_record(r->pid, path);
+    assert_string_equal(path, "");
+    assert_int_equal(access(old, F_OK), -1);
+    assert_int_equal(unlink(young), 0);
+}
+
+static void expect_unrecorded(run *r, const char *why)
+{
+    record none;
+    expect_well(r);
+    if (!strstr(r->printed, "NCCL's calls are not recorded") || !strstr(r->printed, why)) {
+        print_message("printed: %s\n", r->printed);
+        fail();
+    }
+    assert_ptr_equal(strstr(strchr(r->printed, '\n') + 1, "sluice"), NULL); /* one line */
+    assert_int_equal(map_records(r->folder, &none, 0), 0);
+}
+
+static void bad_folders_are_refused(void **state)
+{
+    run *r = *state;
+    assert_int_equal(chmod(r->folder, 0777), 0);
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_unrecorded(r, "may be written by others");
+    assert_int_equal(chmod(r->folder, 0700), 0);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR=/nowhere/at/all"), PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_unrecorded(r, "/nowhere/at/all: No such file");
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR=" CLIENT), PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_unrecorded(r, "is no folder");
+    if (!geteuid()) {
+        assert_int_equal(chown(r->folder, 65534, (gid_t)-1), 0);
+        run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "path", ECHO_PATH));
+        expect_unrecorded(r, "belongs to another user");
+    }
+}
+
+static void without_space_the_program_runs(void **state)
+{
+    run *r = *state;
+    struct rlimit old, small = {1 << 20, RLIM_INFINITY};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "path", ECHO_PATH));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    expect_unrecorded(r, "ulimit -f");
+
+    /* A small file system of one's own takes rights that not every machine gives. */
+    char command[1024];
+    snprintf(command, sizeof command,
+             "mount -t tmpfs -o size=1m,mode=0700 none %s || exit 99; %s path %s; s=$?; ls %s; exit $s", r->folder,
+             CLIENT, ECHO_PATH, r->folder);
+    run_with(r, NO_SETTINGS, PROGRAM("/usr/bin/env", "unshare", "-rm", "sh", "-c", command));
+    if (WEXITSTATUS(r->status) == 127 || WEXITSTATUS(r->status) == 99 || WEXITSTATUS(r->status) == 1) return;
+    expect_unrecorded(r, "No space left");
+}
+
+/* ---- NCCL libraries that lack something ---- */
+
+static void missing_functions_are_named(void **state)
+{
+    run *r = *state;
+    run_with(r, NO_SETTINGS, PROGRAM(LINKED, "missing"));
+    expect_well(r);
+    assert_non_null(strstr(r->printed, "ncclCommRevoke is not in " ECHO_PATH));
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "missing", ECHO_PATH));
+    expect_well(r);
+}
+
+static void a_missing_library_is_named(void **state)
+{
+    run *r = *state;
+    run_with(r, SETTINGS("SLUICE_SHIM_NCCL=/nowhere/libnccl.so.2"), PROGRAM(LINKED, "none"));
+    expect_well(r);
+    assert_non_null(strstr(r->printed, "no NCCL library for this process: /nowhere/libnccl.so.2: "));
+    assert_ptr_equal(strstr(strchr(r->printed, '\n') + 1, "sluice"), NULL);
+}
+
+/* ---- Exports, and the real NCCL ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names that a library defines for others, sorted; with a line feed after each. */
+static void exported_names(const char *library, const char *filter, char *out, size_t bytes)
+{
+    char command[1024], line[256];
+    char *names[4096];
+    size_t count = 0, used = 0;
+    snprintf(command, sizeof command, "nm -D --defined-only %s | sed 's/.* //; s/@.*//' | grep -E '%s'", library,
+             filter);
+    FILE *list = popen(command, "r");
+    assert_non_null(list);
+    while (fgets(line, sizeof line, list) && count < 4096) names[count++] = strdup(line);
+    pclose(list);
+    qsort(names, count, sizeof *names, by_text);
+    out[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        used += (size_t)snprintf(out + used, bytes - used, "%s", names[i]);
+        assert_true(used < bytes);
+        free(names[i]);
+    }
+}
+
+static void exports_are_nccls(void **state)
+{
+    (void)state;
+    static const char *const listed[] = {
+#define TWO(result, name, parameters, arguments) "nccl" #name "\n", "pnccl" #name "\n",
+#define ONE(result, name, parameters, arguments) "nccl" #name "\n",
+        SLC_NCCL_FUNCTIONS(TWO, ONE) "dlsym\n"};
+    const size_t count = sizeof listed / sizeof *listed;
+    const char *sorted[sizeof listed / sizeof *listed];
+    char ours[8192], wanted[8192] = "";
+    if (system("command -v nm >/dev/null")) skip();
+    memcpy(sorted, listed, sizeof listed);
+    qsort(sorted, count, sizeof *sorted, by_text);
+    for (size_t i = 0; i < count; i++) strcat(wanted, sorted[i]);
+    exported_names(SHIM, ".", ours, sizeof ours);
+    assert_string_equal(ours, wanted);
+#ifdef REAL_NCCL
+    char theirs[8192];
+    exported_names(REAL_NCCL, "^p?nccl", theirs, sizeof theirs);
+    exported_names(SHIM, "^p?nccl", ours, sizeof ours);
+    assert_string_equal(ours, theirs);
+#endif
+}
+
+static void the_real_nccl_answers_the_same(void **state)
+{
+#ifdef REAL_NCCL
+    run *r = *state;
+    run_with(r, SETTINGS("LD_PRELOAD="), PROGRAM(CLIENT, "answers", REAL_NCCL));
+    expect_well(r);
+    char bare[sizeof r->printed];
+    strcpy(bare, r->printed);
+    assert_non_null(strstr(bare, "version 0 2"));
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "answers", REAL_NCCL));
+    expect_well(r);
+    assert_string_equal(r->printed, bare);
+    record it;
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    assert_string_equal(it.header->nccl_path, REAL_NCCL);
+    unmap(&it);
+#else
+    (void)state;
+    print_message("SKIP: no libnccl.so.2 was found\n");
+    skip();
+#endif
+}
+
+int main(void)
+{
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(linked),
+        IN_FOLDER(local_by_rpath),
+        IN_FOLDER(default_handle),
+        IN_FOLDER(soname),
+        IN_FOLDER(absolute_path),
+        IN_FOLDER(fork_and_exec),
+        IN_FOLDER(two_copies),
+        IN_FOLDER(nothing_without_a_call),
+        IN_FOLDER(entries_say_what_was_called),
+        IN_FOLDER(killed_processes_leave_whole_entries),
+        IN_FOLDER(records_go_where_all_was_well),
+        IN_FOLDER(old_records_go),
+        IN_FOLDER(bad_folders_are_refused),
+        IN_FOLDER(without_space_the_program_runs),
+        IN_FOLDER(missing_functions_are_named),
+        IN_FOLDER(a_missing_library_is_named),
+        cmocka_unit_test(exports_are_nccls),
+        IN_FOLDER(the_real_nccl_answers_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* A program that uses NCCL in the way its first argument says, for shim_test.c. It is linked to no NCCL: what is linked
+ * is calls_module, in the same way as by a program's own libraries. Its exit status is 0 if all calls answered as they
+ * should. */
+#include "plugins/nccl_shim/testing/echo_nccl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* NCCL's functions as a program has them that looks for them by name. */
+static struct {
+#define MEMBER(result, name, parameters, arguments) result(*name) parameters;
+    SLC_NCCL_FUNCTIONS(MEMBER, MEMBER)
+} nccl;
+
+static void find_functions(void *handle)
+{
+#define FIND(result, name, parameters, arguments) *(void **)&nccl.name = dlsym(handle, "nccl" #name);
+    SLC_NCCL_FUNCTIONS(FIND, FIND)
+}
+
+static void need(int holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "client: %s\n", what);
+    _exit(2);
+}
+
+static ncclComm_t make_comm(int rank, int size)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    memset(&id, 7, sizeof id);
+    need(!nccl.CommInitRank(&comm, size, id, rank), "init");
+    return comm;
+}
+
+static void all_reduce(ncclComm_t comm, int times)
+{
+    static char data[64];
+    for (int i = 0; i < times; i++)
+        need(!nccl.AllReduce(data, data, 100, ncclFloat32, ncclSum, comm, NULL), "all-reduce");
+}
+
+/* Three all-reduces on a communicator that is made and destroyed. */
+static void three(void)
+{
+    ncclComm_t comm = make_comm(0, 1);
+    all_reduce(comm, 3);
+    need(!nccl.CommDestroy(comm), "destroy");
+}
+
+static int module_in(const char *path)
+{
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    need(module != NULL, "module");
+    int (*calls)(int);
+    *(void **)&calls = dlsym(module, "module_calls");
+    return calls(3);
+}
+
+/* Collectives, groups, split, point to point, one refused call, nothing destroyed in an orderly way but the child. */
+static void everything(void)
+{
+    ncclComm_t comm = make_comm(1, 2), child, none;
+    char data[8] = {0};
+    need(!nccl.Bcast(data, 8, ncclInt8, 1, comm, NULL), "broadcast");
+    need(!nccl.GroupStart(), "group");
+    need(!nccl.Send(data, 5, ncclInt8, 0, comm, NULL), "send");
+    need(!nccl.Recv(data, 6, ncclInt8, 0, comm, NULL), "receive");
+    need(!nccl.GroupEnd(), "end of group");
+    need(!nccl.CommSplit(comm, 4, 9, &child, NULL), "split");
+    need(!nccl.CommSplit(comm, NCCL_SPLIT_NOCOLOR, 9, &none, NULL) && !none, "split without a colour");
+    need(!nccl.AllReduce(data, data, 2, ncclFloat32, (ncclRedOp_t)17, child, (cudaStream_t)0x1234), "custom");
+    need(nccl.AllReduce(data, data, ECHO_REFUSED, ncclFloat32, ncclAvg, comm, NULL) == ncclInvalidArgument, "refused");
+    need(!nccl.CommDestroy(child), "destroy");
+}
+
+/* What NCCL answers where there is no GPU, or on the tests' own; printed, to be compared with and without the shim. */
+static void answers(void)
+{
+    int version = 0;
+    ncclUniqueId id;
+    ncclComm_t comms[2] = {NULL, NULL};
+    char data[8];
+    int result = nccl.GetVersion(&version);
+    printf("version %d %d\n", result, version);
+    printf("id %d\n", nccl.GetUniqueId(&id));
+    printf("init all %d\n", nccl.CommInitAll(comms, 2, NULL));
+    printf("group %d\n", nccl.GroupStart());
+    printf("all-reduce of nothing %d\n", nccl.AllReduce(data, data, 2, ncclFloat32, ncclSum, NULL, NULL));
+    printf("end of group %d\n", nccl.GroupEnd());
+    printf("end of no group %d\n", nccl.GroupEnd());
+    for (int i = 0; i <= ncclNumResults; i++) printf("error %d: %s\n", i, nccl.GetErrorString((ncclResult_t)i));
+    printf("last error: %s\n", nccl.GetLastError ? nccl.GetLastError(NULL) : "");
+}
+
+/* Two copies of NCCL: a module is linked to one, this program has found the other one by name. */
+static void two_copies(const char *module_path, const char *other_path)
+{
+    void *module = dlopen(module_path, RTLD_NOW | RTLD_LOCAL), *other = dlopen(other_path, RTLD_NOW | RTLD_LOCAL);
+    need(module && other, "both are opened");
+    int (*calls)(int), version = 0;
+    long (*of_linked)(void), (*of_other)(void);
+    *(void **)&calls = dlsym(module, "module_calls");
+    *(void **)&of_linked = dlsym(module, "echo_calls");
+    *(void **)&of_other = dlsym(other, "echo_calls");
+    need(!calls(3), "the module's calls");
+    find_functions(other);
+    long before_linked = of_linked(), before_other = of_other();
+    need(!nccl.GetVersion(&version) && version == ECHO_OTHER_VERSION, "version");
+    ncclComm_t comm = make_comm(0, 1);
+    need(!nccl.GroupStart(), "group");
+    all_reduce(comm, 3);
+    need(!nccl.GroupEnd(), "end of group");
+    need(!nccl.CommDestroy(comm), "destroy");
+    need(of_other() == before_other + 8, "calls of the copy that was found by name");
+    need(of_linked() == before_linked + 2, "the other copy saw the group alone");
+    need(!calls(3) && of_other() == before_other + 8, "the module's calls stay with its copy");
+}
+
+static void *loop(void *unused)
+{
+    ncclComm_t comm = make_comm(0, 1);
+    for (;;) all_reduce(comm, 100);
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "";
+    if (!strcmp(way, "idle")) return 0;
+    if (!strcmp(way, "module")) return module_in(path);
+    if (!strcmp(way, "two")) {
+        two_copies(path, argc > 3 ? argv[3] : "");
+        return 0;
+    }
+    if (!strcmp(way, "default")) {
+        need(dlopen(path, RTLD_NOW | RTLD_GLOBAL) != NULL, "opened for all");
+        find_functions(RTLD_DEFAULT);
+    } else {
+        void *handle = dlopen(!strcmp(way, "soname") ? "libnccl.so.2" : path, RTLD_NOW | RTLD_LOCAL);
+        need(handle != NULL, "opened");
+        find_functions(handle);
+    }
+    need(nccl.AllReduce != NULL, "found");
+    if (!strcmp(way, "fork")) {
+        three();
+        pid_t child = fork();
+        if (!child) {
+            three();
+            three();
+            exit(0); /* an orderly end, as of a process of its own */
+        }
+        int status;
+        need(waitpid(child, &status, 0) == child && !status, "the child");
+    } else if (!strcmp(way, "exec")) {
+        three();
+        execl(argv[0], argv[0], "path", path, NULL);
+        return 3;
+    } else if (!strcmp(way, "everything")) {
+        everything();
+    } else if (!strcmp(way, "fails")) {
+        three();
+        return 5;
+    } else if (!strcmp(way, "threads")) {
+        pthread_t thread;
+        for (int i = 0; i < 3; i++) pthread_create(&thread, NULL, loop, NULL);
+        printf("ready\n");
+        fflush(stdout);
+        pause();
+    } else if (!strcmp(way, "answers")) {
+        answers();
+    } else if (!strcmp(way, "missing")) {
+        need(nccl.CommRevoke == NULL, "a function that the library lacks is not found");
+    } else {
+        three();
+    }
+    return 0;
+}

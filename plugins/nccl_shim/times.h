@@ -1,0 +1,29 @@
+/* Pairs of events and the times they say. Private to plugins/nccl_shim. Any thread. */
+#ifndef SLC_NCCL_SHIM_TIMES_H
+#define SLC_NCCL_SHIM_TIMES_H
+
+#include "plugins/nccl_shim/recorder.h"
+
+/* A pair around one call, or around a group's calls on one stream and communicator. */
+typedef struct slc_time_pair {
+    struct slc_time_pair *next;
+    struct slc_time_pool *pool;
+    slc_driver_event begin, end;
+    uint64_t first, last; /* indices of the entries; those between that are of others are left out */
+    cudaStream_t stream;
+    unsigned row;
+    uint32_t group; /* 0: the one entry `first` */
+} slc_time_pair;
+
+/* A pair of the current context, its first event recorded on the stream. NULL: there is none, which is counted, or the
+ * driver refused, and times are off. */
+slc_time_pair *slc_times_begin(slc_recorder *recorder, cudaStream_t stream);
+
+/* Records the second event. The pair is read later, or dropped where the call failed. */
+void slc_times_end(slc_recorder *recorder, slc_time_pair *pair, bool failed);
+
+/* Reads all pairs that are finished. Where another thread reads some just now, it waits for that one, or leaves them.
+ */
+void slc_times_harvest(slc_recorder *recorder, bool waits);
+
+#endif

@@ -1,0 +1,60 @@
+/* Where transforms (fusing, compressing) meet the calls that pass through the shim. Private to plugins/nccl_shim. The
+ * folder transforms/ implements slc_transforms_open; a build without it, and a process that asks for none, has
+ * recorder->transforms NULL, and each place below is then one branch that is never taken.
+ *
+ * All functions are called in the program's thread, with no lock held, and never for NCCL's own calls. They call NCCL
+ * by the function pointers of comm->real, which do not come back here, and may return an error of NCCL's. */
+#ifndef SLC_NCCL_SHIM_TRANSFORMS_H
+#define SLC_NCCL_SHIM_TRANSFORMS_H
+
+#include "plugins/nccl_shim/call.h"
+
+struct slc_transforms {
+    /* Communicators that have just become usable, all together: those of one ncclCommInitAll, of one outermost group,
+     * or a single one; a list by `next`. The call that made them has succeeded and not yet returned. One that is not
+     * blocking comes when ncclCommGetAsyncError first says success. Each keeps what it is given in comm->transforms. */
+    void (*created)(slc_recorder *recorder, slc_shim_comm *first);
+
+    /* A collective, send or receive, its entry written. Returns true if it took the call: then *result is what the
+     * program gets, and the call is not passed on (in a group it may be held until group_end; outside of groups all
+     * its work must be enqueued on call->stream now). Returns false if the call is to pass: then it counts the reason
+     * in call->known->row->passed. `known` may be NULL. */
+    bool (*take)(slc_shim_call *call, ncclResult_t *result);
+
+    /* The end of the thread's outermost group, before it is passed on: sends what take held. An error is returned to
+     * the program once the group has been ended. */
+    ncclResult_t (*group_end)(slc_recorder *recorder, slc_shim_thread *thread);
+
+    /* After the outermost group was ended with `result`: unpacking, and what else needs the group's work enqueued. */
+    ncclResult_t (*group_ended)(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
+
+    /* Before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing here may
+     * wait. Finalize comes without it. */
+    void (*ended)(slc_shim_comm *comm, bool aborted);
+
+    /* Memory that NCCL knows by its address: by ncclMemAlloc (the handle is the address), ncclCommRegister or a window.
+     * Dropped when it is freed or deregistered, by the same handle. */
+    void (*memory_known)(const void *handle, const void *address, size_t bytes);
+    void (*memory_dropped)(const void *handle);
+};
+
+/* Reads the settings; fills the header's fuse_bytes, compress_bytes and staging_limit. NULL: nothing is asked for, or
+ * it cannot be had, which it then says in one line. */
+const slc_transforms *slc_transforms_open(slc_recorder *recorder) __attribute__((weak));
+
+/* Tells transforms of memory that a call made known. In a group a handle may come later: such
+ * memory is never dropped. */
+static inline void slc_memory_known(const slc_recorder *recorder, const void *handle, const void *address, size_t bytes)
+{
+    const slc_transforms *transforms = recorder->transforms;
+    if (__builtin_expect(transforms != NULL, 0) && address)
+        transforms->memory_known(handle ? handle : address, address, bytes);
+}
+
+static inline void slc_memory_dropped(const slc_recorder *recorder, const void *handle)
+{
+    const slc_transforms *transforms = recorder->transforms;
+    if (__builtin_expect(transforms != NULL, 0) && handle) transforms->memory_dropped(handle);
+}
+
+#endif

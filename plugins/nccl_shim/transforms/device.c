@@ -1,0 +1,102 @@
+/* Finds CUDA's driver in the process, and loads the kernels into a GPU's primary context. */
+#include "plugins/nccl_shim/transforms/device.h"
+
+#include "lib/base/status.h"
+#include "plugins/nccl_shim/real.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+enum { MOST_GPUS = 64 };
+
+slc_cu_driver slc_cu;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a GPU is opened */
+static slc_shim_gpu gpus[MOST_GPUS];
+static bool driver_found;
+
+sluice_status slc_cu_status(int result, const char *what)
+{
+    const char *name = NULL;
+    if (!result) return SLUICE_OK;
+    if (!slc_cu.GetErrorName || slc_cu.GetErrorName(result, &name) || !name) name = "an unknown error";
+    return slc_error(SLUICE_ERR_SYSTEM, "%s failed with %s (%d)", what, name, result);
+}
+
+static sluice_status find_driver(void)
+{
+    if (driver_found) return SLUICE_OK;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!library) return slc_error(SLUICE_ERR_UNSUPPORTED, "CUDA's driver (libcuda.so.1) is not in the process");
+#define FIND(name, suffix, parameters)                                                                                 \
+    if (!(*(void **)&slc_cu.name = slc_real_dlsym(library, "cu" #name suffix)))                                        \
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "CUDA's driver has no cu" #name suffix);
+    SLC_CU_FUNCTIONS(FIND)
+#undef FIND
+    driver_found = true;
+    return SLUICE_OK;
+}
+
+static sluice_status load_kernels(slc_shim_gpu *gpu)
+{
+    static const char *const names[SLC_SHIM_KERNELS] = {SHIM_KERNEL_GATHER, SHIM_KERNEL_SCATTER, SHIM_KERNEL_WORKER,
+                                                        SHIM_KERNEL_SERVER, SHIM_KERNEL_RESULTS};
+    slc_cu_module module;
+    sluice_status status = slc_cu_status(slc_cu.ModuleLoadData(&module, slc_shim_image), "loading the kernels");
+    for (int k = 0; !status && k < SLC_SHIM_KERNELS; k++)
+        status = slc_cu_status(slc_cu.ModuleGetFunction(&gpu->kernel[k], module, names[k]), names[k]);
+    if (!status) return SLUICE_OK;
+    slc_error_context(status, "this build's kernels do not run here (-DSLUICE_CUDA=ON makes those for a GPU)");
+    return SLUICE_ERR_UNSUPPORTED;
+}
+
+static sluice_status open_gpu(int number, slc_shim_gpu *gpu)
+{
+    int device;
+    slc_cu_context context;
+    sluice_status status = find_driver();
+    if (status) return status;
+    status = slc_cu_status(slc_cu.DeviceGet(&device, number), "cuDeviceGet");
+    if (status) return status;
+    status = slc_cu_status(slc_cu.DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    if (status) return status;
+    const slc_shim_gpu entered = {.context = context};
+    status = slc_shim_gpu_enter(&entered);
+    if (status) return status;
+    status = load_kernels(gpu);
+    slc_shim_gpu_leave();
+    if (!status) gpu->context = context;
+    return status;
+}
+
+sluice_status slc_shim_gpu_open(int number, const slc_shim_gpu **out)
+{
+    if (number < 0 || number >= MOST_GPUS)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "GPU %d: at most %d are known", number, MOST_GPUS);
+    sluice_status status = SLUICE_OK;
+    pthread_mutex_lock(&lock);
+    if (!gpus[number].context) status = open_gpu(number, &gpus[number]);
+    pthread_mutex_unlock(&lock);
+    *out = &gpus[number];
+    return status;
+}
+
+sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu)
+{
+    return slc_cu_status(slc_cu.CtxPushCurrent(gpu->context), "cuCtxPushCurrent");
+}
+
+void slc_shim_gpu_leave(void)
+{
+    slc_cu_context left;
+    slc_cu.CtxPopCurrent(&left);
+}
+
+sluice_status slc_shim_gpu_launch(const slc_shim_gpu *gpu, slc_cu_stream stream, const slc_shim_launch *launch)
+{
+    void *arguments[] = {(void *)(uintptr_t)launch->arguments};
+    return slc_cu_status(slc_cu.LaunchKernel(gpu->kernel[launch->kernel], launch->blocks, launch->slices, 1,
+                                             launch->threads, 1, 1, launch->shared_bytes, stream, arguments, NULL),
+                         "a kernel of the NCCL shim");
+}

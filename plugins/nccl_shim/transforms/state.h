@@ -1,0 +1,100 @@
+/* The transforms of one communicator. Private to plugins/nccl_shim. NCCL allows one thread at a time on a communicator,
+ * so nothing here is locked. */
+#ifndef SLC_SHIM_TRANSFORMS_STATE_H
+#define SLC_SHIM_TRANSFORMS_STATE_H
+
+#include "plugins/nccl_shim/transforms.h"
+#include "plugins/nccl_shim/transforms/device.h"
+#include "plugins/nccl_shim/transforms/residues.h"
+
+/* What the user asked for, the same for all communicators of the process. */
+typedef struct {
+    uint64_t fuse, compress; /* bytes; 0: off */
+    uint64_t staging;        /* bytes of device memory that a communicator takes */
+    unsigned compress_after; /* all-reduces of a communicator that are sent whole before the first compressed one */
+} slc_transforms_settings;
+
+extern slc_transforms_settings slc_transforms_asked;
+
+/* An all-reduce that waits for the end of its group, or for its exchange. */
+typedef struct {
+    const void *send;
+    void *receive;
+    uint64_t count, bytes;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    cudaStream_t stream;
+    uint64_t entry;
+    bool compress;  /* else: fuse */
+    bool done;      /* sent */
+    bool fused;     /* in the memory, from where it goes to its place once the group has ended */
+    uint64_t place; /* in the memory, while it is being sent */
+    uint64_t kept;  /* where its errors lie, if has_errors */
+    bool has_errors;
+} slc_taken;
+
+typedef struct slc_transformed {
+    slc_shim_comm *comm;
+    slc_recorder *recorder;
+    int refused; /* a slc_record_pass_reason of all calls; -1: none */
+    const slc_shim_gpu *gpu;
+    unsigned rank, ranks;
+    slc_cu_address memory;  /* slc_transforms_asked.staging bytes: first those on their way, then the errors */
+    uint64_t staging_bytes; /* for what is on its way */
+    uint64_t words[2];      /* that the other ranks are asked with */
+    slc_cu_event event;     /* to let streams wait for each other */
+    slc_cu_event used;      /* after the latest work on the memory, if was_used, in stream `last` */
+    cudaStream_t last;
+    bool was_used;
+    uint64_t compressible;  /* all-reduces that could have been compressed, so far */
+    slc_residues *residues; /* NULL: compression is off */
+    bool warned;            /* that not all errors fit */
+    _Atomic bool busy;      /* a thread is in a transform of it */
+    slc_taken *taken;       /* of the group that is being made */
+    size_t taken_count, taken_capacity;
+    struct slc_transformed *next; /* in the thread's group */
+} slc_transformed;
+
+/* Compares the settings of all ranks, one all-reduce for each communicator of a list, in one group. Those on which not
+ * all agree get refused. Communicators come with their memory, or with refused set where they have none. */
+void slc_transforms_agree(slc_transformed *list);
+
+/* Gathers what a communicator's group has to fuse and calls NCCL for it, between the group's calls and its end; what is
+ * alone is called as it is. slc_fuse_scatter, after that end, brings the results to their places. */
+ncclResult_t slc_fuse_gather(slc_transformed *t);
+ncclResult_t slc_fuse_scatter(slc_transformed *t);
+
+/* Sends all that the communicators of a list have to compress, outside of any group. */
+ncclResult_t slc_compress_send(slc_transformed *list);
+
+/* Whether the memory holds the packets of this all-reduce: the same answer on all ranks. */
+bool slc_compress_fits(const slc_transformed *t, uint64_t count);
+
+/* Enters the GPU, and lets the stream of the first taken call wait for the streams of the others and for the latest
+ * work on the memory; slc_transforms_leave is the reverse. *lead is that stream. */
+sluice_status slc_transforms_enter(slc_transformed *t, cudaStream_t *lead);
+sluice_status slc_transforms_leave(slc_transformed *t, cudaStream_t lead);
+
+/* Makes NCCL's answer of a status. A failure is told in a line; all later calls of the communicator pass. */
+ncclResult_t slc_transforms_answer(slc_transformed *t, const char *transform, sluice_status status);
+/* The same for an answer of NCCL's. */
+ncclResult_t slc_transforms_nccl_answer(slc_transformed *t, const char *transform, ncclResult_t result);
+
+/* Calls NCCL for a taken call as it is. */
+ncclResult_t slc_transforms_pass(slc_transformed *t, slc_taken *call, slc_record_pass_reason reason);
+
+/* Counts a call that passes unchanged. */
+void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reason, uint64_t bytes);
+
+static inline void slc_row_add(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, *word + value, __ATOMIC_RELAXED);
+}
+
+/* The first error of two. */
+static inline ncclResult_t slc_worse(ncclResult_t first, ncclResult_t second)
+{
+    return slc_has_failed(first) ? first : slc_has_failed(second) ? second : first;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* One thread that drives several devices: communicators made at once and in a group, operations in groups. */
+#include "tests/nccl/programs/ranks.h"
+
+enum { DEVICES = 4, COUNT = 1500 };
+
+typedef struct {
+    slc_rank *rank; /* the only one */
+    ncclComm_t communicators[DEVICES];
+    cudaStream_t streams[DEVICES];
+    int32_t *memory[DEVICES];
+} devices;
+
+static void reduce_and_check(devices *d, int step)
+{
+    int32_t host[COUNT];
+    for (int k = 0; k < DEVICES; k++) {
+        for (int i = 0; i < COUNT; i++) host[i] = (k + 1) * (i + step);
+        CUDA(cudaSetDevice(k));
+        CUDA(cudaMemcpy(d->memory[k], host, sizeof host, cudaMemcpyHostToDevice));
+    }
+    NCCL(ncclGroupStart());
+    for (int k = 0; k < DEVICES; k++)
+        NCCL(ncclAllReduce(d->memory[k], d->memory[k], COUNT, ncclInt32, ncclSum, d->communicators[k], d->streams[k]));
+    for (int k = 0; k < DEVICES; k++) /* a second operation of every device, in the same group */
+        NCCL(ncclBroadcast(d->memory[k], d->memory[k], COUNT / 2, ncclInt32, step % DEVICES, d->communicators[k],
+                           d->streams[k]));
+    NCCL(ncclGroupEnd());
+    for (int k = 0; k < DEVICES; k++) {
+        CUDA(cudaSetDevice(k));
+        CUDA(cudaStreamSynchronize(d->streams[k]));
+        CUDA(cudaMemcpy(host, d->memory[k], sizeof host, cudaMemcpyDeviceToHost));
+        for (int i = 0; i < COUNT; i++)
+            CHECK(host[i] == DEVICES * (DEVICES + 1) / 2 * (i + step), "device %d, step %d: element %d is %d", k, step,
+                  i, host[i]);
+        slc_rank_result(d->rank, host, sizeof host);
+    }
+}
+
+static void check_devices(devices *d)
+{
+    for (int k = 0; k < DEVICES; k++) {
+        int device, rank;
+        NCCL(ncclCommCuDevice(d->communicators[k], &device));
+        NCCL(ncclCommUserRank(d->communicators[k], &rank));
+        CHECK(device == k && rank == k, "communicator %d is rank %d on device %d", k, rank, device);
+    }
+}
+
+static void drive_all(slc_rank *rank)
+{
+    devices d = {.rank = rank};
+    for (int k = 0; k < DEVICES; k++) {
+        CUDA(cudaSetDevice(k));
+        CUDA(cudaStreamCreateWithFlags(&d.streams[k], cudaStreamNonBlocking));
+        CUDA(cudaMalloc((void **)&d.memory[k], COUNT * sizeof *d.memory[k]));
+    }
+    NCCL(ncclCommInitAll(d.communicators, DEVICES, NULL));
+    check_devices(&d);
+    for (int step = 0; step < 5; step++) reduce_and_check(&d, step);
+    for (int k = 0; k < DEVICES; k++) NCCL(ncclCommDestroy(d.communicators[k]));
+
+    NCCL(ncclGroupStart());
+    for (int k = 0; k < DEVICES; k++) {
+        CUDA(cudaSetDevice(k));
+        NCCL(ncclCommInitRank(&d.communicators[k], DEVICES, rank->ids[0], k));
+    }
+    NCCL(ncclGroupEnd());
+    check_devices(&d);
+    for (int step = 5; step < 10; step++) reduce_and_check(&d, step);
+    for (int k = 0; k < DEVICES; k++) {
+        NCCL(ncclCommDestroy(d.communicators[k]));
+        CUDA(cudaSetDevice(k));
+        CUDA(cudaFree(d.memory[k]));
+        CUDA(cudaStreamDestroy(d.streams[k]));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return slc_ranks_run(&argc, argv, 1, 120, drive_all);
+}

@@ -1,0 +1,178 @@
+/* Operations of which one knows from outside when they ran, to 0.1 s: all wait for a late rank, some are in a group,
+ * some captured. Where
+ * the shim recorded them, each rank looks into the record of its own process: what ran when, and what streams have
+ * finished. */
+#include "plugins/nccl_shim/record.h"
+#include "tests/nccl/programs/ranks.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, LATE_MS = 200, SLACK_NS = 100000000, ROUNDS = 20 };
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* When the late rank's stream went on; 0 where that was another process. */
+static _Atomic int64_t late_until_ns;
+
+static void be_late(void *unused)
+{
+    (void)unused;
+    usleep(LATE_MS * 1000);
+    late_until_ns = now_ns();
+}
+
+/* ---- The record ---- */
+
+typedef struct {
+    const slc_record_header *header;
+    const slc_record_communicator *row;
+    const slc_record_entry *entries;
+    const slc_record_time *times;
+    unsigned row_number;
+} record;
+
+/* Maps the record of this process and finds the rank's row; false where the shim wrote none. */
+static bool open_record(record *it, int rank)
+{
+    const char *folder = getenv("SLUICE_SHIM_DIR");
+    DIR *list = folder ? opendir(folder) : NULL;
+    char path[1024] = "";
+    for (struct dirent *item; list && (item = readdir(list));)
+        if (strstr(item->d_name, SLC_RECORD_SUFFIX)) snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
+    if (list) closedir(list);
+    int file = *path ? open(path, O_RDONLY) : -1;
+    struct stat info;
+    if (file < 0) return false;
+    CHECK(!fstat(file, &info), "%s", path);
+    const char *base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, file, 0);
+    CHECK(base != MAP_FAILED, "%s", path);
+    close(file);
+    it->header = (const slc_record_header *)(const void *)base;
+    CHECK(it->header->times_at, "the record has no times");
+    it->entries = (const slc_record_entry *)(const void *)(base + it->header->entries_at);
+    it->times = (const slc_record_time *)(const void *)(base + it->header->times_at);
+    const slc_record_communicator *rows =
+        (const slc_record_communicator *)(const void *)(base + it->header->communicators_at);
+    for (unsigned i = 0; i < it->header->communicators; i++) {
+        if (rows[i].rank != rank) continue;
+        it->row = &rows[i];
+        it->row_number = i;
+    }
+    CHECK(it->row != NULL, "the record has no row of rank %d", rank);
+    return true;
+}
+
+/* The index of the rank's operation with this number. */
+static uint64_t find_operation(const record *it, uint32_t number)
+{
+    for (uint64_t i = 0; i < it->header->entries; i++) {
+        const slc_record_entry *entry = &it->entries[i];
+        unsigned operation = (unsigned)(entry->stream_operation_dtype >> 48) & 0xff;
+        if (entry->send_communicator >> 48 == it->row_number && entry->number == number &&
+            operation <= SLC_RECORD_RECEIVE)
+            return i;
+    }
+    CHECK(false, "operation %u is not in the record", number);
+    return 0;
+}
+
+/* ---- The program ---- */
+
+typedef struct {
+    slc_rank *rank;
+    ncclComm_t communicator;
+    cudaStream_t stream;
+    int64_t *data;
+    int64_t begin_ns, end_ns; /* around everything that is not captured */
+    uint32_t captured;        /* number of the first captured operation; two are */
+} place;
+
+static void sum(place *p, size_t count)
+{
+    NCCL(ncclAllReduce(p->data, p->data, count, ncclInt64, ncclSum, p->communicator, p->stream));
+    p->rank->calls++;
+}
+
+static void call_everything(place *p)
+{
+    cudaGraph_t graph;
+    p->begin_ns = now_ns();
+    if (p->rank->rank) CUDA(cudaLaunchHostFunc(p->stream, be_late, NULL));
+    sum(p, COUNT); /* number 1 */
+    NCCL(ncclGroupStart());
+    for (int i = 0; i < 3; i++) sum(p, 10); /* numbers 2, 3, 4 */
+    NCCL(ncclGroupEnd());
+    for (int i = 0; i < ROUNDS; i++) sum(p, COUNT);
+    CUDA(cudaStreamSynchronize(p->stream));
+    p->end_ns = now_ns();
+    p->captured = (uint32_t)p->rank->calls + 1;
+    CUDA(cudaStreamBeginCapture(p->stream, cudaStreamCaptureModeThreadLocal));
+    sum(p, COUNT);
+    NCCL(ncclGroupStart());
+    sum(p, COUNT);
+    NCCL(ncclGroupEnd());
+    CUDA(cudaStreamEndCapture(p->stream, &graph));
+    CUDA(cudaGraphDestroy(graph));
+}
+
+static void check_record(const place *p, const record *it)
+{
+    int64_t before = p->begin_ns;
+    CHECK(it->row->done == p->captured - 1, "rank %d: the stream says it finished %llu of %u operations", p->rank->rank,
+          (unsigned long long)it->row->done, p->captured - 1);
+    CHECK(!it->header->times_lost, "%llu times are lost", (unsigned long long)it->header->times_lost);
+    for (uint32_t number = 1; number < p->captured + 2; number++) {
+        uint64_t index = find_operation(it, number);
+        const slc_record_time *time = &it->times[index];
+        bool captured = number >= p->captured, timed = time->sequence == it->entries[index].sequence;
+        unsigned flags = it->entries[index].group_flags >> 24;
+        CHECK(captured == !!(flags & SLC_RECORD_CAPTURED), "operation %u: flags %u", number, flags);
+        CHECK(timed != captured, "operation %u, captured %d, has times: %d", number, captured, timed);
+        if (captured) continue;
+        CHECK(time->begin_ns <= time->end_ns && time->end_ns <= p->end_ns + SLACK_NS, "operation %u: %lld to %lld ns",
+              number, (long long)(time->begin_ns - p->begin_ns), (long long)(time->end_ns - p->begin_ns));
+        bool same = number == 3 || number == 4; /* as the first one of their group */
+        CHECK(same ? time->begin_ns == before : time->begin_ns >= before - SLACK_NS,
+              "operation %u begins %lld ns after the one before it", number, (long long)(time->begin_ns - before));
+        before = time->begin_ns;
+        CHECK(time->end_ns >= late_until_ns - SLACK_NS, "operation %u ends %lld ns before the late rank came", number,
+              (long long)(late_until_ns - time->end_ns));
+    }
+}
+
+static void measured(slc_rank *rank)
+{
+    place p = {.rank = rank};
+    record it = {0};
+    int64_t host[COUNT];
+    NCCL(ncclCommInitRank(&p.communicator, rank->size, rank->ids[0], rank->rank));
+    CUDA(cudaStreamCreateWithFlags(&p.stream, cudaStreamNonBlocking));
+    CUDA(cudaMalloc((void **)&p.data, sizeof host));
+    for (int i = 0; i < COUNT; i++) host[i] = i * (rank->rank + 1);
+    CUDA(cudaMemcpy(p.data, host, sizeof host, cudaMemcpyHostToDevice));
+    call_everything(&p);
+    CUDA(cudaMemcpy(host, p.data, sizeof host, cudaMemcpyDeviceToHost));
+    slc_rank_result(rank, host, sizeof host);
+    CUDA(cudaStreamDestroy(p.stream));
+    NCCL(ncclCommDestroy(p.communicator));
+    if (open_record(&it, rank->rank)) check_record(&p, &it);
+    CUDA(cudaFree(p.data));
+}
+
+int main(int argc, char **argv)
+{
+    return slc_ranks_run(&argc, argv, 2, 120, measured);
+}

@@ -1,0 +1,29 @@
+/* Values whose sums, products, smallest, largest and means are exact in every data type of NCCL, so that a result is
+ * known to the bit whatever the order in which it is made. */
+#ifndef SLC_TESTS_NCCL_VALUES_H
+#define SLC_TESTS_NCCL_VALUES_H
+
+#include "plugins/nccl_shim/nccl_abi.h"
+#include <stddef.h>
+#include <stdint.h>
+
+size_t slc_dtype_bytes(ncclDataType_t dtype);
+
+/* Writes `value` as element i of an array; the value must be exact in the data type. */
+void slc_value_write(void *array, size_t i, ncclDataType_t dtype, double value);
+
+/* What rank `rank` gives as element i of the operation `seed`, to be reduced over `size` ranks (at most 4 for the
+ * types of one byte). `redop` is ncclNumOps where it is multiplied by 2 before the sum. */
+double slc_value_given(uint64_t seed, int rank, int size, size_t i, ncclRedOp_t redop);
+
+/* All ranks' element i reduced. */
+double slc_value_reduced(uint64_t seed, int size, size_t i, ncclRedOp_t redop);
+
+/* Fills `count` elements with rank `rank`'s values, of which the first is number `first`. */
+void slc_values_give(void *array, size_t first, size_t count, ncclDataType_t dtype, uint64_t seed, int rank, int size,
+                     ncclRedOp_t redop);
+
+/* The first of `count` elements that is not, to the bit, what `expected` says; `count` where all are. */
+size_t slc_values_differ(const void *array, const void *expected, size_t count, ncclDataType_t dtype);
+
+#endif
