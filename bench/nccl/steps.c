@@ -124,6 +124,18 @@ static void list_calls(const slc_nccl_process *process, int device, slc_nccl_ste
     }
 }
 
+/* Finds the stretch that repeats among the latest calls, and goes back to where it began. */
+static bool find_stretch(const uint64_t *tokens, size_t count, slc_period *out)
+{
+    enum { LATEST = 1 << 14 }; /* finding takes the square of it */
+    size_t skipped = count > LATEST ? count - LATEST : 0;
+    if (!slc_period_find(tokens + skipped, count - skipped, true, out)) return false;
+    out->first += skipped;
+    out->end += skipped;
+    while (out->first && tokens[out->first - 1] == tokens[out->first - 1 + out->length]) out->first--;
+    return true;
+}
+
 sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, slc_nccl_steps *out)
 {
     size_t most = process->entry_count + 1;
@@ -135,7 +147,7 @@ sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, s
     if (out->calls && tokens && room) {
         list_calls(process, device, out);
         for (size_t i = 0; i < out->call_count; i++) tokens[i] = token(out->calls[i]);
-        if (slc_period_find(tokens, out->call_count, true, &period)) describe(process, out, &period, room);
+        if (find_stretch(tokens, out->call_count, &period)) describe(process, out, &period, room);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "steps of %s", process->path);
     }

@@ -109,6 +109,27 @@ static void any_step_is_found(void **state)
     }
 }
 
+/* The step of a long program repeats from its beginning on. */
+static void long_programs(void **state)
+{
+    (void)state;
+    enum { CALLS = 50000 };
+    slc_nccl_entry *entries = calloc(CALLS, sizeof *entries);
+    assert_non_null(entries);
+    for (unsigned i = 0; i < CALLS; i++)
+        entries[i] = (slc_nccl_entry){.operation = SLC_RECORD_ALL_REDUCE, .dtype = 7, .count = i % 50, .time_ns = i};
+    slc_record_communicator row = {.size = 2};
+    slc_nccl_process process = {
+        .header = {.communicators = 1}, .communicators = &row, .entries = entries, .entry_count = CALLS};
+    slc_nccl_steps steps;
+    works(slc_nccl_steps_find(&process, 0, &steps));
+    assert_int_equal(steps.first, 0);
+    assert_int_equal(steps.length, 50);
+    assert_int_equal(steps.count, CALLS / 50);
+    slc_nccl_steps_free(&steps);
+    free(entries);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +137,7 @@ int main(void)
         cmocka_unit_test(pauses_divide_what_is_alike),
         cmocka_unit_test(bytes_and_times_of_a_step),
         cmocka_unit_test(any_step_is_found),
+        cmocka_unit_test(long_programs),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
