@@ -40,7 +40,7 @@ FAULTS = {
     "split": ("differs", r"ranks 0-2 called split.*, rank 3 called all_reduce"),
     "killed": ("gone", r"ranks 0-2 called all_reduce .*; rank 3 \(.*\) is gone without an orderly end"),
     "stopped": ("stopped", r"ranks 0-2 called all_reduce .*; rank 3 \(.*\) is stopped"),
-    "blocked": ("unfinished", r"every rank called all_reduce float32\[1000\] sum.*, and the streams? of ranks? .* not finished it"),
+    "blocked": ("unfinished", r"every rank called all_reduce float32\[1000\] sum.*, and the streams? of ranks? .* ha(s|ve) not finished it"),
 }
 PROCESSES_ONLY = {"too_many", "killed", "stopped"}
 # A wait is a fault after --stall seconds.
