@@ -50,6 +50,9 @@ static void say_bounds(FILE *text, const slc_profile_maker *m, bool *marked)
         fprintf(text, " Upper bounds: the backward of ");
         name_layers(text, m, marked);
         fprintf(text, ", whose reductions found their stream busy, so that their data may have been ready before");
+        if (any)
+            fprintf(text, " (all backwards but that of %s together take at most %.6g s)", m->names[last],
+                    m->times.together.high_s);
     }
     bool forward = slc_is_loose(m->times.forward);
     if (forward)
