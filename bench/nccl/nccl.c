@@ -119,7 +119,7 @@ static sluice_status print_profile(const char *path)
     if (status) return status;
     printf("\nprofile\n");
     slc_profile_table(stdout, profile);
-    printf("%s\nwritten to %s\n", profile->source, path);
+    printf("written to %s\n", path);
     slc_profile_destroy(profile);
     return SLUICE_OK;
 }
