@@ -162,8 +162,9 @@ ncclResult_t hostnccl_settings_check(void);
 bool hostnccl_mismatch_corrupts(void);
 double hostnccl_link_ns(double bytes);
 
-/* Sleeps until a link that began at `begin_ns` has moved so many bytes. */
 int64_t hostnccl_clock_ns(void);
+
+/* Sleeps until a link that began at `begin_ns` has moved so many bytes. */
 void hostnccl_charge(ncclComm_t comm, int64_t begin_ns, double bytes);
 
 /* Ends the operations of the communicator; waits for it if told so. */
