@@ -1,6 +1,7 @@
 /* A program that uses NCCL in the way its first argument says, for shim_test.c. It is linked to no NCCL: what is linked
  * is calls_module, in the same way as by a program's own libraries. Its exit status is 0 if all calls answered as they
  * should. */
+#include "plugins/nccl_shim/profiler_v5.h"
 #include "plugins/nccl_shim/testing/echo_nccl.h"
 
 #include <dlfcn.h>
@@ -124,6 +125,38 @@ static void two_copies(const char *module_path, const char *other_path)
     need(!calls(3) && of_other() == before_other + 8, "the module's calls stay with its copy");
 }
 
+/* What NCCL does with a profiler plugin: an all-reduce, a send, and an all-to-all, which is made of sends. */
+static void profiled(const char *path)
+{
+    void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL), *comm, *call, *p2p;
+    need(plugin != NULL, "the plugin is opened");
+    const slc_profiler_v5 *profiler = dlsym(plugin, "ncclProfiler_v5");
+    int mask = -1;
+    need(profiler && !profiler->init(&comm, 77, &mask, "name", 1, 2, 1, NULL), "init");
+    printf("mask %x\n", (unsigned)mask);
+    if (!mask) return;
+    slc_profiler_event event = {.type = SLC_PROFILE_COLL_API, .rank = 1};
+    event.collective.function = "AllReduce";
+    event.collective.count = 5;
+    event.collective.type = "ncclBfloat16";
+    event.collective.captured = true;
+    need(!profiler->start_event(comm, &call, &event) && call && !profiler->stop_event(call), "all-reduce");
+    event.collective.function = "AlltoAll";
+    need(!profiler->start_event(comm, &call, &event) && call, "all-to-all");
+    slc_profiler_event send = {.type = SLC_PROFILE_P2P, .rank = 1};
+    send.p2p.function = "Send";
+    send.p2p.count = 6;
+    send.p2p.type = "ncclInt8";
+    need(!profiler->start_event(comm, &p2p, &send) && !p2p, "a send that is part of it");
+    need(!profiler->stop_event(call), "end of all-to-all");
+    event.type = SLC_PROFILE_P2P_API;
+    need(!profiler->start_event(comm, &call, &event) && call && !profiler->stop_event(call), "call of send");
+    send.parent = call;
+    need(!profiler->start_event(comm, &p2p, &send) && p2p && !profiler->stop_event(p2p), "send");
+    need(!profiler->record_event_state(p2p, 0, NULL) && !profiler->finalize(comm), "finalize");
+    dlclose(plugin);
+}
+
 static void *loop(void *unused)
 {
     ncclComm_t comm = make_comm(0, 1);
@@ -136,6 +169,10 @@ int main(int argc, char **argv)
     const char *way = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "";
     if (!strcmp(way, "idle")) return 0;
     if (!strcmp(way, "module")) return module_in(path);
+    if (!strcmp(way, "profiled")) {
+        profiled(path);
+        return 0;
+    }
     if (!strcmp(way, "two")) {
         two_copies(path, argc > 3 ? argv[3] : "");
         return 0;
