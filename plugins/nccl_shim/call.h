@@ -5,7 +5,7 @@
 
 #include "plugins/nccl_shim/communicators.h"
 
-/* What a function of NCCL's was given. */
+/* A call of one of NCCL's functions, with its arguments. */
 typedef struct {
     slc_record_operation operation;
     const void *send;

@@ -64,7 +64,7 @@ static void write_done(slc_recorder *recorder, const slc_shim_comm *known, cudaS
 
 /* ---- Groups ---- */
 
-/* What a group put on one stream for one communicator. */
+/* A group puts these operations on one stream for one communicator. */
 typedef struct {
     slc_shim_comm *known;
     cudaStream_t stream;

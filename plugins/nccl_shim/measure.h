@@ -1,6 +1,7 @@
-/* What streams do with the operations that a program puts on them: SLUICE_SHIM_DONE has them write into the record
- * which operation they have finished, SLUICE_SHIM_TIME has events say when each one ran. Private to plugins/nccl_shim.
- * A stream that is being captured is only marked as such. Where the driver refuses, measuring ends with one warning.
+/* Measures what streams do with the operations that a program puts on them: SLUICE_SHIM_DONE has them write into the
+ * record which operation they have finished, SLUICE_SHIM_TIME has events say when each one ran. Private to
+ * plugins/nccl_shim. A stream that is being captured is only marked as such. Where the driver refuses, measuring ends
+ * with one warning.
  *
  * Events come from pools, one a CUDA context, which grow while they are too small and never shrink. They are read in
  * later calls. A group's operations on one stream and communicator share one pair of events around the group. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What NCCL gets as an event's handle: one of three of a communicator. */
+/* NCCL gets one of these as an event's handle; a communicator has three. */
 typedef struct profiled_comm profiled_comm;
 typedef struct {
     profiled_comm *comm;

@@ -1,5 +1,6 @@
-/* What the shim knows of its process: the record file (record.h), which the first call that is recorded makes, and the
- * counters next to it. Private to plugins/nccl_shim. A process that was forked starts anew at its own first call. */
+/* The recorder holds what the shim knows of its process: the record file (record.h), which the first call that is
+ * recorded makes, and the counters next to it. Private to plugins/nccl_shim. A process that was forked starts anew at
+ * its own first call. */
 #ifndef SLC_NCCL_SHIM_RECORDER_H
 #define SLC_NCCL_SHIM_RECORDER_H
 

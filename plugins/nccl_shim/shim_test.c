@@ -404,6 +404,13 @@ static void a_profiler_plugin_records_the_same(void **state)
     assert_string_equal(r->printed, "mask 0\n");
 }
 
+static void a_steady_state_takes_no_memory(void **state)
+{
+    run *r = *state;
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "steady", ECHO_PATH));
+    expect_well(r);
+}
+
 static void killed_processes_leave_whole_entries(void **state)
 {
     run *r = *state;
@@ -479,7 +486,7 @@ static void records_go_where_all_was_well(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* Of dead processes, those records go that were last written more than a day ago; a file's own time says little. */
+/* Records of dead processes go if they were last written more than a day ago; a file's own time says little. */
 static void old_records_go(void **state)
 {
     run *r = *state;
@@ -668,6 +675,7 @@ int main(void)
         IN_FOLDER(nothing_without_a_call),
         IN_FOLDER(entries_say_what_was_called),
         IN_FOLDER(a_profiler_plugin_records_the_same),
+        IN_FOLDER(a_steady_state_takes_no_memory),
         IN_FOLDER(killed_processes_leave_whole_entries),
         IN_FOLDER(records_go_where_all_was_well),
         IN_FOLDER(old_records_go),

@@ -5,6 +5,7 @@
 #include "plugins/nccl_shim/testing/echo_nccl.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,7 +83,7 @@ static void everything(void)
     need(!nccl.CommDestroy(child), "destroy");
 }
 
-/* What NCCL answers where there is no GPU, or on the tests' own; printed, to be compared with and without the shim. */
+/* Prints what NCCL answers where there is no GPU, to be compared with and without the shim. */
 static void answers(void)
 {
     int version = 0;
@@ -125,7 +126,7 @@ static void two_copies(const char *module_path, const char *other_path)
     need(!calls(3) && of_other() == before_other + 8, "the module's calls stay with its copy");
 }
 
-/* What NCCL does with a profiler plugin: an all-reduce, a send, and an all-to-all, which is made of sends. */
+/* Does what NCCL does with a profiler plugin: an all-reduce, a send, and an all-to-all, which is made of sends. */
 static void profiled(const char *path)
 {
     void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL), *comm, *call, *p2p;
@@ -155,6 +156,29 @@ static void profiled(const char *path)
     need(!profiler->start_event(comm, &p2p, &send) && p2p && !profiler->stop_event(p2p), "send");
     need(!profiler->record_event_state(p2p, 0, NULL) && !profiler->finalize(comm), "finalize");
     dlclose(plugin);
+}
+
+static void steady_round(ncclComm_t comm)
+{
+    static char data[64];
+    need(!nccl.GroupStart(), "group");
+    all_reduce(comm, 3);
+    need(!nccl.Send(data, 5, ncclInt8, 0, comm, NULL) && !nccl.Recv(data, 5, ncclInt8, 0, comm, NULL), "to itself");
+    need(!nccl.GroupEnd(), "end of group");
+    all_reduce(comm, 3);
+}
+
+/* Once every kind of call was made, none takes memory any more. */
+static void steady(void)
+{
+    ncclComm_t comm = make_comm(0, 1);
+    for (int i = 0; i < 10; i++) steady_round(comm);
+#if __GLIBC_PREREQ(2, 33) /* which has mallinfo2 */
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 20000; i++) steady_round(comm);
+    need(mallinfo2().uordblks == before, "a steady state takes no memory");
+#endif
+    need(!nccl.CommDestroy(comm), "destroy");
 }
 
 static void *loop(void *unused)
@@ -211,6 +235,8 @@ int main(int argc, char **argv)
         printf("ready\n");
         fflush(stdout);
         pause();
+    } else if (!strcmp(way, "steady")) {
+        steady();
     } else if (!strcmp(way, "answers")) {
         answers();
     } else if (!strcmp(way, "missing")) {
