@@ -160,6 +160,11 @@ void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, nccl
         }
         if (entered) leave(recorder);
     }
+    slc_measure_group_simulated(thread);
+}
+
+void slc_measure_group_simulated(slc_shim_thread *thread)
+{
     if (thread->streams) put_streams(thread->streams);
     thread->streams = NULL;
 }
