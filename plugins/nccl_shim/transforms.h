@@ -24,6 +24,9 @@ struct slc_transforms {
     /* After the thread's outermost group was ended with `result`: sends what take held. */
     ncclResult_t (*group_ended)(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
+    /* The outermost group is ended by ncclGroupSimulateEnd: what take held is dropped, since nothing of it runs. */
+    void (*group_simulated)(slc_shim_thread *thread);
+
     /* Before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing here may
      * wait. Finalize comes without it. */
     void (*ended)(slc_shim_comm *comm, bool aborted);

@@ -226,6 +226,12 @@ static ncclResult_t group_ended(slc_recorder *recorder, slc_shim_thread *thread,
     return result;
 }
 
+static void group_simulated(slc_shim_thread *thread)
+{
+    for (slc_transformed *t = thread->transforms; t; t = t->next) t->taken_count = 0;
+    thread->transforms = NULL;
+}
+
 /* ---- Communicators ---- */
 
 static sluice_status allocate(slc_transformed *t)
@@ -330,7 +336,8 @@ static bool read_bytes(const char *name, uint64_t *out)
 
 const slc_transforms *slc_transforms_open(slc_recorder *recorder)
 {
-    static const slc_transforms transforms = {created, take, group_ended, ended, slc_memory_add, slc_memory_drop};
+    static const slc_transforms transforms = {created, take,           group_ended,    group_simulated,
+                                              ended,   slc_memory_add, slc_memory_drop};
     slc_transforms_settings *s = &slc_transforms_asked;
     slc_record_header *header = recorder->header;
     if (!read_bytes("SLUICE_SHIM_FUSE", &s->fuse) || !read_bytes("SLUICE_SHIM_COMPRESS", &s->compress) ||
