@@ -55,7 +55,8 @@ static const char *hint_of(slc_nccl_finding_kind kind)
     case SLC_NCCL_FOUND_GONE: return "find out why it died: its own output, its exit status, the kernel's log (memory)";
     case SLC_NCCL_FOUND_STOPPED: return "continue it (kill -CONT and its pid), or let the debugger go on";
     case SLC_NCCL_FOUND_MISSING:
-        return "it has not come so far, runs without the shim, or records elsewhere: then name that folder too";
+        return "look at what it does instead; a rank without a record has not come so far, runs without the shim, or "
+               "records elsewhere: then name that folder too";
     case SLC_NCCL_FOUND_ENDED: return "either it left out a call, or the others made one too many";
     case SLC_NCCL_FOUND_LAGS:
         return "look at what it does instead: gdb -p and its pid, or py-spy dump --pid for a Python program";
@@ -281,6 +282,48 @@ static bool is_exchange(const slc_nccl_wait *w)
     return w->kind == SLC_NCCL_WAITS_FOR_RECEIVE || w->kind == SLC_NCCL_WAITS_FOR_SEND;
 }
 
+/* Finds the process that a missing rank is: that of the same rank in a communicator of the same size, in which the
+ * other ranks are the same processes too; or that which the launcher gave this rank of as many. NULL: no record is
+ * known. */
+static const slc_nccl_process *process_of_rank(const graph *g, const slc_nccl_communicator *c, int rank)
+{
+    for (size_t i = 0; i < g->all->communicator_count; i++) {
+        const slc_nccl_communicator *other = &g->all->communicators[i];
+        const slc_nccl_member *there = other->size == c->size ? slc_nccl_member_of(other, rank) : NULL;
+        bool same = there && other->key != c->key;
+        for (size_t k = 0; same && k < c->member_count; k++) {
+            const slc_nccl_member *m = slc_nccl_member_of(other, c->members[k].rank);
+            same = m && m->process == c->members[k].process;
+        }
+        if (same) return there->process;
+    }
+    for (size_t i = 0; i < g->all->records->count; i++) {
+        const slc_nccl_process *p = &g->all->records->processes[i];
+        if (p->header.launch_size == c->size && p->header.launch_rank == rank) return p;
+    }
+    return NULL;
+}
+
+/* "rank 2 (host a, pid 17, running) has not come to it" */
+static bool write_missing_rank(const graph *g, slc_nccl_finding *f, FILE *out, const slc_nccl_process *p, int rank)
+{
+    const char *state = p ? slc_nccl_state_name(p->state) : "missing";
+    json_t *json = json_pack("{s:i, s:s}", "rank", rank, "state", state);
+    bool whole = json;
+    fprintf(out, "rank %d ", rank);
+    if (p) {
+        fputc('(', out);
+        slc_nccl_write_process(out, p);
+        fprintf(out, ", %s) has not come to it", state);
+        f->involved[p - g->all->records->processes] = true;
+        whole = whole && !json_object_set_new(json, "host", json_string(p->header.host));
+        whole = whole && !json_object_set_new(json, "pid", json_integer((json_int_t)p->header.pid));
+    } else {
+        fputs("is missing: there is no record of it", out);
+    }
+    return add_to_list(f, "ranks", json) && whole;
+}
+
 static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
 {
     const slc_nccl_communicator *c = first->communicator;
@@ -299,14 +342,17 @@ static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
     fputs(": ", out);
     slc_nccl_write_ranks(out, g->ranks, count);
     fprintf(out, " wait%s for its creation; ", count == 1 ? "s" : "");
-    count = 0;
+    size_t described = 0, more = 0;
     for (int rank = 0; rank < c->size; rank++) {
         if (slc_nccl_member_of(c, rank)) continue;
-        g->ranks[count++] = rank;
-        whole = whole && add_to_list(f, "ranks", json_pack("{s:i, s:s}", "rank", rank, "state", "missing"));
+        if (described == MOST_DESCRIBED) {
+            more++;
+            continue;
+        }
+        if (described++) fputs(", ", out);
+        whole = whole && write_missing_rank(g, f, out, process_of_rank(g, c, rank), rank);
     }
-    slc_nccl_write_ranks(out, g->ranks, count);
-    fprintf(out, " %s missing: there is no record of %s", count == 1 ? "is" : "are", count == 1 ? "it" : "them");
+    if (more) fprintf(out, ", and %zu others likewise", more);
     f->hint = hint_of(SLC_NCCL_FOUND_MISSING);
     status = slc_nccl_finding_end(g->findings, out);
     return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");

@@ -330,15 +330,6 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
     return driver_result(cudaStreamGetPriority(stream, priority));
 }
 
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    if (!mode) return CUDA_ERROR_INVALID_VALUE;
-    enum cudaStreamCaptureMode wanted = (enum cudaStreamCaptureMode)*mode;
-    cudaError_t error = cudaThreadExchangeStreamCaptureMode(&wanted);
-    if (!error) *mode = (CUstreamCaptureMode)wanted;
-    return driver_result(error);
-}
-
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     enum cudaStreamCaptureStatus found;

@@ -7,6 +7,21 @@
 #include <set>
 #include <utility>
 
+/* ---- Objects of the program that graphs keep ---- */
+
+struct CUuserObject_st {
+    void *argument;
+    cudaHostFn_t destroy;
+    std::atomic<unsigned> references;
+
+    void release(unsigned count)
+    {
+        if (references.fetch_sub(count) != count) return;
+        destroy(argument);
+        delete this;
+    }
+};
+
 /* ---- Lanes ---- */
 
 namespace {
@@ -19,7 +34,13 @@ struct lane {
     std::vector<step> steps;
     int device;
 };
-typedef std::vector<lane> lanes;
+struct lanes : std::vector<lane> {
+    std::vector<std::pair<cudaUserObject_t, unsigned>> kept; /* objects, and how many references to each */
+    ~lanes()
+    {
+        for (auto &object : kept) object.first->release(object.second);
+    }
+};
 typedef std::vector<uint32_t> places; /* one for each lane; lanes that are missing: 0 */
 
 /* One launch of a graph. */
@@ -54,7 +75,7 @@ struct launch {
 } // namespace
 
 struct CUgraph_st {
-    std::shared_ptr<const lanes> graph;
+    std::shared_ptr<lanes> graph;
 };
 
 struct CUgraphExec_st {
@@ -75,9 +96,10 @@ struct capture : emulated_recorder, std::enable_shared_from_this<capture> {
     std::atomic<bool> invalid{false};
     bool ended = false;
     std::shared_ptr<lanes> graph = std::make_shared<lanes>();
-    std::vector<std::shared_ptr<CUstream_st>> streams; /* of each lane */
-    std::vector<places> reached;                       /* what each lane has waited for, directly or not */
-    std::vector<places> marks;                         /* the same, of each record of an event */
+    std::unique_ptr<CUgraph_st> made{new CUgraph_st{graph}}; /* the program's, when the capture has ended well */
+    std::vector<std::shared_ptr<CUstream_st>> streams;       /* of each lane */
+    std::vector<places> reached;                             /* what each lane has waited for, directly or not */
+    std::vector<places> marks;                               /* the same, of each record of an event */
 
     void join(CUstream_st *stream)
     {
@@ -251,7 +273,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out)
     c->leave();
     if (c->invalid) return emulated_error(cudaErrorStreamCaptureInvalidated);
     if (!c->joined()) return emulated_error(cudaErrorStreamCaptureUnjoined);
-    *out = new CUgraph_st{c->graph};
+    *out = c->made.release();
     return cudaSuccess;
 }
 
@@ -265,7 +287,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureSta
     return cudaSuccess;
 }
 
-/* Neither the graph nor its nodes can be had before the capture has ended. */
+/* The graph is the one that the end of the capture will give. Nodes have no handles. */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCaptureStatus *status, unsigned long long *id,
                                      cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
                                      const cudaGraphEdgeData **edges, size_t *count)
@@ -273,12 +295,62 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCapture
     if (cudaStreamIsCapturing(handle, status)) return emulated_error(cudaErrorInvalidValue);
     const capture *c = capture_of(handle);
     if (id && c) *id = c->id;
-    if (c && (graph || dependencies || edges || count))
-        return emulated_error(hostcuda_not_supported("cudaStreamGetCaptureInfo with a graph or nodes"));
+    if (graph) *graph = c ? c->made.get() : NULL;
+    if (c && (dependencies || edges || count))
+        return emulated_error(hostcuda_not_supported("cudaStreamGetCaptureInfo with nodes"));
     return cudaSuccess;
 }
 
 /* ---- Graphs ---- */
+
+/* A step is a node. */
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    if (!graph || !count) return emulated_error(cudaErrorInvalidValue);
+    size_t found = 0;
+    for (lane &l : *graph->graph)
+        for (step &s : l.steps) {
+            if (!s.work) continue;
+            if (nodes && found < *count) nodes[found] = (cudaGraphNode_t)&s;
+            found++;
+        }
+    if (nodes)
+        for (; found < *count; found++) nodes[found] = NULL;
+    else
+        *count = found;
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *argument, cudaHostFn_t destroy, unsigned references,
+                                 unsigned)
+{
+    if (!object || !destroy || !references) return emulated_error(cudaErrorInvalidValue);
+    *object = new CUuserObject_st{argument, destroy, {references}};
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count)
+{
+    if (!object) return emulated_error(cudaErrorInvalidValue);
+    object->references += count;
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count)
+{
+    if (!object) return emulated_error(cudaErrorInvalidValue);
+    object->release(count);
+    return cudaSuccess;
+}
+
+/* The graph and its instances keep it. */
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags)
+{
+    if (!graph || !object) return emulated_error(cudaErrorInvalidValue);
+    if (!(flags & cudaGraphUserObjectMove)) object->references += count;
+    graph->graph->kept.push_back({object, count});
+    return cudaSuccess;
+}
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long)
 {

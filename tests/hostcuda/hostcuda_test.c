@@ -266,6 +266,36 @@ static cudaGraphExec_t end_capture(cudaStream_t stream)
     return instance;
 }
 
+/* A graph keeps an object of the program as long as it, or an instance of it, exists. */
+static void graphs_keep_objects(void **state)
+{
+    (void)state;
+    atomic_int runs = 0, destroyed = 0;
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    cudaUserObject_t object;
+    size_t count = 0;
+    ok(cudaSetDevice(0));
+    cudaStream_t stream = make_stream(cudaStreamNonBlocking);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ok(cudaStreamGetCaptureInfo(stream, &(enum cudaStreamCaptureStatus){0}, NULL, &graph, NULL, NULL, NULL));
+    ok(cudaUserObjectCreate(&object, &destroyed, add_one, 1, 0));
+    ok(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+    ok(cudaLaunchHostFunc(stream, add_one, &runs));
+    ok(cudaStreamEndCapture(stream, &graph));
+    ok(cudaGraphGetNodes(graph, NULL, &count));
+    assert_int_equal(count, 1);
+    ok(cudaGraphInstantiate(&instance, graph, 0));
+    ok(cudaGraphDestroy(graph));
+    ok(cudaGraphLaunch(instance, stream));
+    ok(cudaStreamSynchronize(stream));
+    assert_int_equal(destroyed, 0);
+    ok(cudaGraphExecDestroy(instance));
+    ok(cudaStreamDestroy(stream));
+    while (!atomic_load(&destroyed)) usleep(100);
+    assert_int_equal(runs, 1);
+}
+
 static void graphs_replay(void **state)
 {
     (void)state;
@@ -565,6 +595,7 @@ int main(void)
         cmocka_unit_test(addresses_are_known),
         cmocka_unit_test(properties_can_be_divided_by),
         cmocka_unit_test(graphs_replay),
+        cmocka_unit_test(graphs_keep_objects),
         cmocka_unit_test(a_graph_has_several_streams),
         cmocka_unit_test(wrong_captures_are_refused),
         cmocka_unit_test(captures_forbid_what_may_wait),

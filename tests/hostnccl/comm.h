@@ -90,11 +90,12 @@ struct ncclComm {
     pthread_mutex_t lock;
     pthread_cond_t turn; /* a batch has ended, or the communicator was stopped */
     uint64_t launched, ended;
-    bool running, finalized, revoked;
+    bool running;
     int users; /* the program, and each batch that was launched; the last one frees it */
     hostnccl_batch *captured;
 
     _Atomic int stopped; /* its operations end */
+    _Atomic int finalized, revoked;
     _Atomic int aborted; /* whatever waits in a call ends too */
     uint32_t meetings, chunks, splits, shrinks;
     _Atomic int error; /* of what was under way */

@@ -85,6 +85,15 @@ def check_no_alarm(records):
         fail("`sluice nccl --watch` finds a fault in a program without one (above)")
 
 
+def check_transforms(records, expected):
+    """Each file's counts must make each expression true, as "fused_calls > 0"."""
+    for path in glob.glob(records + "/*.nccl"):
+        totals = Records(path).transforms()
+        for expression in expected:
+            if not eval(expression, {"__builtins__": {}}, totals):  # of CMakeLists.txt, not of a stranger
+                fail(f"{expression} does not hold: {totals}")
+
+
 def python_with(module):
     """The Python that SLUICE_TEST_PYTHON names, where it has the module."""
     python = os.environ.get("SLUICE_TEST_PYTHON")
@@ -120,6 +129,7 @@ def compare_runs(given, command, folder):
         print("\n".join(shimmed), file=sys.stderr)
         fail("with the shim the results are others (above) than without it")
     check_records(records, given.records, shimmed)
+    check_transforms(records, given.expect)
     check_no_alarm(records)
 
 
@@ -132,6 +142,7 @@ def main():
     parser.add_argument("--records", type=int, default=1, help="processes that call NCCL")
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="only where the shim is")
+    parser.add_argument("--expect", action="append", default=[], help="holds for the counts of fusing and compressing")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     command = given.command[1:] if given.command[:1] == ["--"] else given.command

@@ -8,6 +8,11 @@ NO_COMMUNICATOR = 0xFFFF
 COUNTED = range(1, 12)  # the operations that a communicator counts: collectives, splits, sends and receives
 
 
+# Members of a communicator's row after its hash and `done`, and the reasons why calls passed, in their order.
+COUNTS = ("bytes_passed", "bytes_compressed", "bytes_sent_compressed", "fused_calls", "fused_groups", "compressed_calls")
+REASONS = ("captured", "registered", "nonblocking", "settings", "kind", "size", "alone", "staging", "warming", "broken")
+
+
 class Records:
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -28,3 +33,15 @@ class Records:
             sequence, number, time_ns, _, send, _, stream = struct.unpack_from("<2Iq4Q", self.data, at)
             if sequence == (index + 1) & 0xFFFFFFFF:
                 yield index, send >> 48, number, stream >> 48 & 0xFF, time_ns
+
+    def transforms(self):
+        """What fusing and compressing did, added up over the communicators, with the record's limits."""
+        communicators_at = struct.unpack_from("<Q", self.data, 24)[0]
+        totals = dict.fromkeys(COUNTS + REASONS, 0)
+        for row in range(len(self.calls)):
+            at = communicators_at + 256 * row + 72
+            values = struct.unpack_from("<6Q10I", self.data, at)
+            for name, value in zip(COUNTS + REASONS, values):
+                totals[name] += value
+        totals["staging_limit"], totals["staging_peak"] = struct.unpack_from("<2Q", self.data, 144)
+        return totals

@@ -104,8 +104,9 @@ static __device__ __forceinline__ void compress_worker(gpu_bins *bins, const slc
     const compress_block block = compress_block_at(w.shape, blockIdx.x);
     const uint64_t base = block.chunk * w.shape.chunk;
     const bool aligned = (uint64_t)w.x % 16 == 0;
-    compress_one_scale(bins, block, w.sum ? w.sum + base : NULL, w.scale ? w.scale + blockIdx.x : NULL, w.packets + block.chunk * w.shape.stride,
-                       w.shape.scales, [&](uint64_t at, uint64_t, float b[GPU_GRAIN]) {
+    compress_one_scale(bins, block, w.sum ? w.sum + base : NULL, w.scale ? w.scale + blockIdx.x : NULL,
+                       w.packets + block.chunk * w.shape.stride, w.shape.scales,
+                       [&](uint64_t at, uint64_t, float b[GPU_GRAIN]) {
                            if (base + at < w.shape.count) /* the rest is padding */
                                gpu_load_grain(w.x + base + at, aligned, w.shape.count - base - at, b);
                        });

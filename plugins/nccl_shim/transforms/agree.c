@@ -45,8 +45,9 @@ static sluice_status ask(slc_transformed *t, slc_cu_stream stream)
 {
     t->words[0] = settings_word(t), t->words[1] = ~t->words[0];
     void *words = (void *)(uintptr_t)t->memory;
-    sluice_status status = slc_cu_status(
-        slc_cu.MemcpyAsync(t->memory, (slc_cu_address)(uintptr_t)t->words, sizeof t->words, stream), "copying the settings");
+    sluice_status status =
+        slc_cu_status(slc_cu.MemcpyAsync(t->memory, (slc_cu_address)(uintptr_t)t->words, sizeof t->words, stream),
+                      "copying the settings");
     if (status) return status;
     ncclResult_t result = t->comm->real->AllReduce(words, words, 2, ncclUint64, ncclMax, t->comm->comm, stream);
     if (result == ncclSuccess) return SLUICE_OK;
@@ -69,7 +70,8 @@ static sluice_status hear(slc_transformed *t, slc_cu_stream stream)
         slc_log(SLC_LOG_WARN,
                 "fusing and compressing are off for a communicator of %u ranks: %s; SLUICE_SHIM_FUSE, _COMPRESS, "
                 "_COMPRESS_AFTER and _STAGING must be equal on all",
-                t->ranks, mine ? "its ranks' settings differ, or one has no memory for them" : "this rank has no memory");
+                t->ranks,
+                mine ? "its ranks' settings differ, or one has no memory for them" : "this rank has no memory");
     return SLUICE_OK;
 }
 
@@ -83,7 +85,8 @@ void slc_transforms_agree(slc_transformed *list)
     real->GroupStart();
     for (slc_transformed *t = list; t && i < MOST; t = t->next, i++) {
         asked[i] = slc_shim_gpu_enter(t->gpu);
-        if (!asked[i]) asked[i] = slc_cu_status(slc_cu.StreamCreate(&streams[i], SLC_CU_NON_BLOCKING), "cuStreamCreate");
+        if (!asked[i])
+            asked[i] = slc_cu_status(slc_cu.StreamCreate(&streams[i], SLC_CU_NON_BLOCKING), "cuStreamCreate");
         if (!asked[i]) asked[i] = ask(t, streams[i]);
         slc_shim_gpu_leave();
         if (asked[i]) slc_transforms_answer(t, "comparing settings", asked[i]);
@@ -92,8 +95,10 @@ void slc_transforms_agree(slc_transformed *list)
     i = 0;
     for (slc_transformed *t = list; t && i < MOST; t = t->next, i++) {
         slc_shim_gpu_enter(t->gpu);
-        if (slc_has_failed(ended)) slc_transforms_nccl_answer(t, "comparing settings", ended);
-        else if (!asked[i]) slc_transforms_answer(t, "comparing settings", hear(t, streams[i]));
+        if (slc_has_failed(ended))
+            slc_transforms_nccl_answer(t, "comparing settings", ended);
+        else if (!asked[i])
+            slc_transforms_answer(t, "comparing settings", hear(t, streams[i]));
         if (streams[i]) slc_cu.StreamDestroy(streams[i]);
         slc_shim_gpu_leave();
     }

@@ -1,7 +1,8 @@
 /* Compressing: one bit for each element, with what is lost added to the buffer's next all-reduce, by the rules of
  * lib/kernels/compress/compress.h. Each rank sends each other one the packet of that one's chunk, serves its own chunk,
- * and all gather the results. A communicator's calls go as many at a time as the memory holds, in the stream of the first
- * one; the exchanges of several communicators of a thread, which may wait for each other, go in the same groups. */
+ * and all gather the results. A communicator's calls go as many at a time as the memory holds, in the stream of the
+ * first one; the exchanges of several communicators of a thread, which may wait for each other, go in the same groups.
+ */
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/integer.h"
@@ -71,11 +72,12 @@ static sluice_status find_errors(slc_transformed *t, slc_taken *call, cudaStream
     call->has_errors = slc_residues_find(t->residues, call->send, call->count, bytes, &call->kept, &forget);
     if (!call->has_errors) {
         if (!t->warned)
-            slc_log(SLC_LOG_WARN,
-                    "SLUICE_SHIM_STAGING=%llu does not hold the errors of all buffers that are compressed on rank %u, so "
-                    "some lose them in each step: give four thirds of 4 * (1 + 1 / ranks) bytes for each element that a "
-                    "step reduces, or more",
-                    (unsigned long long)slc_transforms_asked.staging, t->rank);
+            slc_log(
+                SLC_LOG_WARN,
+                "SLUICE_SHIM_STAGING=%llu does not hold the errors of all buffers that are compressed on rank %u, so "
+                "some lose them in each step: give four thirds of 4 * (1 + 1 / ranks) bytes for each element that a "
+                "step reduces, or more",
+                (unsigned long long)slc_transforms_asked.staging, t->rank);
         t->warned = true;
         return SLUICE_OK;
     }
@@ -95,8 +97,9 @@ static sluice_status run_worker(slc_transformed *t, slc_taken *call, cudaStream_
                                              .sum = errors_at(t, call, 0),
                                              .scale = errors_at(t, call, places.worker_scale),
                                              .packets = memory_at(t, call->place)};
-    const slc_shim_launch launch = {SLC_SHIM_WORKER,          (uint32_t)(shape.ranks * shape.scales), 1,
-                                    SLC_COMPRESS_CUDA_THREADS, SLC_COMPRESS_CUDA_SHARED,              &worker};
+    const slc_shim_launch launch = {
+        SLC_SHIM_WORKER, (uint32_t)(shape.ranks * shape.scales), 1, SLC_COMPRESS_CUDA_THREADS, SLC_COMPRESS_CUDA_SHARED,
+        &worker};
     return slc_shim_gpu_launch(t->gpu, stream, &launch);
 }
 
@@ -112,7 +115,7 @@ static sluice_status run_server(slc_transformed *t, slc_taken *call, cudaStream_
                                              .scale = errors_at(t, call, places.server_scale),
                                              .result = memory_at(t, call->place + 2 * all + own),
                                              .rank = t->rank};
-    const slc_shim_launch launch = {SLC_SHIM_SERVER,          (uint32_t)shape.scales,   1,
+    const slc_shim_launch launch = {SLC_SHIM_SERVER,           (uint32_t)shape.scales,   1,
                                     SLC_COMPRESS_CUDA_THREADS, SLC_COMPRESS_CUDA_SHARED, &server};
     return slc_shim_gpu_launch(t->gpu, stream, &launch);
 }
@@ -120,14 +123,13 @@ static sluice_status run_server(slc_transformed *t, slc_taken *call, cudaStream_
 static sluice_status run_results(slc_transformed *t, slc_taken *call, cudaStream_t stream)
 {
     const slc_compress_cuda_shape shape = shape_of(t, call->count);
-    const slc_compress_cuda_results results = {
-        .shape = shape,
-        .results = memory_at(t, call->place + 2 * shape.ranks * shape.stride),
-        .out = call->receive,
-        .factor = call->op == ncclSum ? (float)t->ranks : 1.0f};
+    const slc_compress_cuda_results results = {.shape = shape,
+                                               .results = memory_at(t, call->place + 2 * shape.ranks * shape.stride),
+                                               .out = call->receive,
+                                               .factor = call->op == ncclSum ? (float)t->ranks : 1.0f};
     const uint64_t blocks = (call->count + 8 * SLC_COMPRESS_CUDA_THREADS - 1) / (8 * SLC_COMPRESS_CUDA_THREADS);
-    const slc_shim_launch launch = {SLC_SHIM_RESULTS, (uint32_t)slc_least(blocks, RESULT_BLOCKS_MOST), 1,
-                                    SLC_COMPRESS_CUDA_THREADS, 0, &results};
+    const slc_shim_launch launch = {
+        SLC_SHIM_RESULTS, (uint32_t)slc_least(blocks, RESULT_BLOCKS_MOST), 1, SLC_COMPRESS_CUDA_THREADS, 0, &results};
     return slc_shim_gpu_launch(t->gpu, stream, &launch);
 }
 
@@ -203,8 +205,7 @@ static ncclResult_t run_pass(slc_transformed *t, pass *kernel)
     ncclResult_t result = slc_transforms_answer(t, "compressing", slc_transforms_enter(t, &lead));
     if (slc_has_failed(result)) return result;
     for (size_t i = 0; !slc_has_failed(result) && i < t->taken_count; i++)
-        if (is_in_wave(&t->taken[i]))
-            result = slc_transforms_answer(t, "compressing", kernel(t, &t->taken[i], lead));
+        if (is_in_wave(&t->taken[i])) result = slc_transforms_answer(t, "compressing", kernel(t, &t->taken[i], lead));
     return slc_worse(result, slc_transforms_answer(t, "compressing", slc_transforms_leave(t, lead)));
 }
 

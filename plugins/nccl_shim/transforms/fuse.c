@@ -1,6 +1,6 @@
-/* Fusing: the small all-reduces of a group that have the same type and operator are gathered into the memory, reduced at
- * once and scattered. It all happens in the stream of the group's first taken call, which the others' streams wait for,
- * as NCCL itself makes the streams of a group one. */
+/* Fusing: the small all-reduces of a group that have the same type and operator are gathered into the memory, reduced
+ * at once and scattered. It all happens in the stream of the group's first taken call, which the others' streams wait
+ * for, as NCCL itself makes the streams of a group one. */
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/integer.h"
@@ -18,8 +18,8 @@ static bool belongs(const slc_taken *first, const slc_taken *call)
     return !call->compress && !call->done && call->type == first->type && call->op == first->op;
 }
 
-/* Gives places to the calls that go with the one of this index, from `begin` on; the first is in the batch even where it
- * does not fit. */
+/* Gives places to the calls that go with the one of this index, from `begin` on; the first is in the batch even where
+ * it does not fit. */
 static batch fill_batch(slc_transformed *t, size_t first, uint64_t begin)
 {
     batch b = {first, 0, begin, begin};
@@ -55,8 +55,7 @@ static sluice_status move_pieces(slc_transformed *t, bool done, cudaStream_t str
         const slc_taken *call = &t->taken[i];
         if (!call->fused || call->done != done) continue;
         unsigned char *at = done ? call->receive : (unsigned char *)(uintptr_t)call->send;
-        pieces.piece[count++] =
-            (slc_shim_piece){at, (uint32_t)call->bytes, (uint32_t)(call->place / SHIM_PIECE_UNIT)};
+        pieces.piece[count++] = (slc_shim_piece){at, (uint32_t)call->bytes, (uint32_t)(call->place / SHIM_PIECE_UNIT)};
         if (call->bytes > longest) longest = (uint32_t)call->bytes;
         if (count < SHIM_PIECES) continue;
         status = launch_pieces(t, kernel, &pieces, count, longest, stream);
@@ -79,7 +78,8 @@ static ncclResult_t reduce_batch(slc_transformed *t, const batch *b, cudaStream_
         call->done = true;
         slc_entry_mark(t->recorder, call->entry, SLC_RECORD_FUSED);
     }
-    return t->comm->real->AllReduce(at, at, (b->end - b->begin) / element, first->type, first->op, t->comm->comm, stream);
+    return t->comm->real->AllReduce(at, at, (b->end - b->begin) / element, first->type, first->op, t->comm->comm,
+                                    stream);
 }
 
 /* Sends one batch; returns the end of what it has used of the memory. */

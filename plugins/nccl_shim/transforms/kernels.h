@@ -1,6 +1,6 @@
-/* The kernels of the transforms, by the names that CUDA's driver finds them under, and their arguments: one struct each.
- * kernels_cuda.cu is compiled by nvcc into an image that the shim carries, and by the host's compiler into the library
- * that the tests' CUDA loads (HOSTCUDA_KERNELS). */
+/* The kernels of the transforms, by the names that CUDA's driver finds them under, and their arguments: one struct
+ * each. kernels_cuda.cu is compiled by nvcc into an image that the shim carries, and by the host's compiler into the
+ * library that the tests' CUDA loads (HOSTCUDA_KERNELS). */
 #ifndef SLC_SHIM_KERNELS_H
 #define SLC_SHIM_KERNELS_H
 

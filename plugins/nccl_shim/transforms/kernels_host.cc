@@ -99,7 +99,8 @@ static void server(const hostcuda_launch *launch)
 
 static void results(const hostcuda_launch *launch)
 {
-    run_as_loops(launch, [](const void *arguments) { compress_results(*(const slc_compress_cuda_results *)arguments); });
+    run_as_loops(launch,
+                 [](const void *arguments) { compress_results(*(const slc_compress_cuda_results *)arguments); });
 }
 
 template <class T> static void register_kernel(const char *name, hostcuda_kernel *kernel)

@@ -88,12 +88,8 @@ static exchange exchange_create(uint32_t ranks, uint64_t count, uint64_t scale_e
 {
     exchange e = {.shape = {count, scale_elements, ranks}, .shift = shift, .stream = test_stream(1)};
     const uint64_t chunk = slc_compress_chunk(&e.shape);
-    e.gpu_shape = (slc_compress_cuda_shape){count,
-                                            chunk,
-                                            slc_compress_scales(&e.shape),
-                                            slc_compress_stride(&e.shape),
-                                            (uint32_t)scale_elements,
-                                            ranks};
+    e.gpu_shape = (slc_compress_cuda_shape){
+        count, chunk, slc_compress_scales(&e.shape), slc_compress_stride(&e.shape), (uint32_t)scale_elements, ranks};
     e.all = ranks * chunk;
     for (uint32_t r = 0; r < ranks; r++) {
         e.x[r] = zeroed((count + 4) * 4);
@@ -127,8 +123,7 @@ static void exchange_on_host(exchange *e, float factor)
 {
     const uint64_t stride = e->gpu_shape.stride;
     for (uint32_t r = 0; r < e->shape.ranks; r++) {
-        const slc_compress_input input = {
-            .gradient = e->x[r] + e->shift, .gradient_factor = 1, .factor = 1, .rest = 1};
+        const slc_compress_input input = {.gradient = e->x[r] + e->shift, .gradient_factor = 1, .factor = 1, .rest = 1};
         assert_int_equal(
             slc_compress_worker(&e->stream, &e->shape, &input, &e->host[r].worker, e->host[r].packets, stride),
             SLUICE_OK);
@@ -143,9 +138,9 @@ static void exchange_on_host(exchange *e, float factor)
                          SLUICE_OK);
         slc_compress_server_end(&e->shape, &e->host[k].server, bins, result);
     }
-    assert_int_equal(slc_flat_read(&e->stream, &e->shape, e->host[0].results, stride, 0, e->shape.count,
-                                   e->host[0].out + e->shift),
-                     SLUICE_OK);
+    assert_int_equal(
+        slc_flat_read(&e->stream, &e->shape, e->host[0].results, stride, 0, e->shape.count, e->host[0].out + e->shift),
+        SLUICE_OK);
     for (uint64_t i = 0; i < e->shape.count; i++) e->host[0].out[e->shift + i] *= factor;
 }
 
@@ -165,8 +160,13 @@ static void exchange_on_gpu(exchange *e, float factor)
         memset(arrived, 0xff, n * stride);
         for (uint32_t r = 0; r < n; r++)
             if (r != k) memcpy(arrived + r * stride, e->gpu[r].packets + k * stride, stride);
-        slc_compress_cuda_server v = {e->gpu_shape, arrived, s->packets + k * stride, s->server.sum,
-                                      s->server.scale, e->gpu[0].results + k * stride, k};
+        slc_compress_cuda_server v = {e->gpu_shape,
+                                      arrived,
+                                      s->packets + k * stride,
+                                      s->server.sum,
+                                      s->server.scale,
+                                      e->gpu[0].results + k * stride,
+                                      k};
         launch(SHIM_KERNEL_SERVER, e->gpu_shape.scales, 1, SLC_COMPRESS_CUDA_THREADS, SLC_COMPRESS_CUDA_SHARED, &v,
                sizeof v);
     }

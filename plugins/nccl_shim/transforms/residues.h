@@ -3,9 +3,9 @@
  * used more than once in a step has none, and one that was not used for 8 steps (a program that has rebuilt its
  * buckets) loses its place. Private to plugins/nccl_shim. One thread at a time.
  *
- * Nobody says where a step begins. It is taken to begin with the call on its `first` buffer, the first one of all; where
- * that does not come any more, with another one. Until this is noticed errors may be forgotten, which no rank needs to
- * agree on with the others: a packet has the same size whatever its rank forgot. */
+ * Nobody says where a step begins. It is taken to begin with the call on its `first` buffer, the first one of all;
+ * where that does not come any more, with another one. Until this is noticed errors may be forgotten, which no rank
+ * needs to agree on with the others: a packet has the same size whatever its rank forgot. */
 #ifndef SLC_SHIM_RESIDUES_H
 #define SLC_SHIM_RESIDUES_H
 
@@ -24,8 +24,8 @@ typedef struct {
 
 typedef struct {
     slc_residue_row row[SLC_RESIDUES];
-    uint64_t limit; /* bytes for errors; set by whoever zeroes the rest */
-    uint64_t peak;  /* bytes in use, holes included, at most */
+    uint64_t limit;              /* bytes for errors; set by whoever zeroes the rest */
+    uint64_t peak;               /* bytes in use, holes included, at most */
     uint64_t step, calls, began; /* began: the call with which the step began */
     uint64_t length;             /* calls of the step before; 0: not known */
     uint32_t rows;               /* that may be in use */

@@ -70,8 +70,8 @@ ncclResult_t slc_compress_send(slc_transformed *list);
 /* Whether the memory holds the packets of this all-reduce: the same answer on all ranks. */
 bool slc_compress_fits(const slc_transformed *t, uint64_t count);
 
-/* Enters the GPU, and lets the stream of the first taken call wait for the streams of the others and for the latest work
- * on the memory; slc_transforms_leave is the reverse. *lead is that stream. */
+/* Enters the GPU, and lets the stream of the first taken call wait for the streams of the others and for the latest
+ * work on the memory; slc_transforms_leave is the reverse. *lead is that stream. */
 sluice_status slc_transforms_enter(slc_transformed *t, cudaStream_t *lead);
 sluice_status slc_transforms_leave(slc_transformed *t, cudaStream_t lead);
 

@@ -30,8 +30,9 @@ ncclResult_t slc_transforms_answer(slc_transformed *t, const char *transform, sl
 ncclResult_t slc_transforms_nccl_answer(slc_transformed *t, const char *transform, ncclResult_t result)
 {
     if (!slc_has_failed(result)) return result;
-    slc_log(SLC_LOG_ERROR, "%s failed on rank %u of %u: NCCL answered %s; this communicator's later calls pass unchanged",
-            transform, t->rank, t->ranks, t->comm->real->GetErrorString(result));
+    slc_log(SLC_LOG_ERROR,
+            "%s failed on rank %u of %u: NCCL answered %s; this communicator's later calls pass unchanged", transform,
+            t->rank, t->ranks, t->comm->real->GetErrorString(result));
     t->refused = SLC_RECORD_PASS_BROKEN;
     return result;
 }
@@ -282,7 +283,8 @@ static void created(slc_recorder *recorder, slc_shim_comm *first)
     if (list) slc_transforms_agree(list);
     for (slc_transformed *t = list; t; t = t->next)
         if (t->refused < 0)
-            t->comm->row->transforms = (slc_transforms_asked.fuse ? 1u : 0u) | (slc_transforms_asked.compress ? 2u : 0u);
+            t->comm->row->transforms =
+                (slc_transforms_asked.fuse ? 1u : 0u) | (slc_transforms_asked.compress ? 2u : 0u);
 }
 
 static void ended(slc_shim_comm *comm, bool aborted)
@@ -312,8 +314,8 @@ static bool read_bytes(const char *name, uint64_t *out)
 
 const slc_transforms *slc_transforms_open(slc_recorder *recorder)
 {
-    static const slc_transforms transforms = {created, take, group_end, group_ended, ended, slc_memory_add,
-                                              slc_memory_drop};
+    static const slc_transforms transforms = {created, take,           group_end,      group_ended,
+                                              ended,   slc_memory_add, slc_memory_drop};
     slc_transforms_settings *s = &slc_transforms_asked;
     slc_record_header *header = recorder->header;
     if (!read_bytes("SLUICE_SHIM_FUSE", &s->fuse) || !read_bytes("SLUICE_SHIM_COMPRESS", &s->compress) ||
@@ -325,8 +327,9 @@ const slc_transforms *slc_transforms_open(slc_recorder *recorder)
         return NULL;
     }
     if (s->staging < LEAST_STAGING) {
-        slc_log(SLC_LOG_ERROR, "SLUICE_SHIM_STAGING=%llu is too little for fusing and compressing, which are off: give "
-                               "4KiB or more",
+        slc_log(SLC_LOG_ERROR,
+                "SLUICE_SHIM_STAGING=%llu is too little for fusing and compressing, which are off: give "
+                "4KiB or more",
                 (unsigned long long)s->staging);
         return NULL;
     }

@@ -167,6 +167,19 @@ static void stopped(trainer *t)
     all_reduce(t, t->world, COUNT);
 }
 
+static void wait_for_ever(void *nothing)
+{
+    (void)nothing;
+    for (;;) pause();
+}
+
+/* The rank calls what the others call, but its stream waits for something else. */
+static void stream_blocked(trainer *t)
+{
+    if (at_fault(t)) CUDA(cudaLaunchHostFunc(t->stream, wait_for_ever, NULL));
+    all_reduce(t, t->world, COUNT);
+}
+
 static const fault faults[] = {
     {"none", NULL},
     {"count", wrong_count},
@@ -184,6 +197,7 @@ static const fault faults[] = {
     {"split", split_missed},
     {"killed", killed},
     {"stopped", stopped},
+    {"blocked", stream_blocked},
 };
 
 static void train(slc_rank *rank)

@@ -11,6 +11,7 @@ static slc_layers shape;
 
 typedef struct {
     slc_rank *rank;
+    slc_naps naps;
     ncclComm_t communicator;
     cudaStream_t compute, reductions;
     cudaEvent_t ready, reduced, step_end[AHEAD];
@@ -20,6 +21,7 @@ typedef struct {
 static void trainer_init(trainer *t, slc_rank *rank)
 {
     *t = (trainer){.rank = rank};
+    slc_naps_init(&t->naps, &shape);
     NCCL(ncclCommInitRank(&t->communicator, rank->size, rank->ids[0], rank->rank));
     CUDA(cudaStreamCreateWithFlags(&t->compute, cudaStreamNonBlocking));
     CUDA(cudaStreamCreateWithFlags(&t->reductions, cudaStreamNonBlocking));
@@ -34,6 +36,7 @@ static void trainer_init(trainer *t, slc_rank *rank)
 
 static void trainer_fini(trainer *t)
 {
+    slc_naps_fini(&t->naps);
     for (int l = 0; l < shape.layers; l++) CUDA(cudaFree(t->gradients[l]));
     for (int i = 0; i < AHEAD; i++) CUDA(cudaEventDestroy(t->step_end[i]));
     CUDA(cudaEventDestroy(t->ready));
@@ -45,16 +48,16 @@ static void trainer_fini(trainer *t)
 
 static void train_step(trainer *t)
 {
-    for (int l = 0; l < shape.layers; l++) slc_layers_nap(t->compute, &shape.forward_ns[l]);
+    for (int l = 0; l < shape.layers; l++) slc_layers_nap(t->compute, &t->naps.forward[l]);
     for (int l = shape.layers; l-- > 0;) {
-        slc_layers_nap(t->compute, &shape.backward_ns[l]);
+        slc_layers_nap(t->compute, &t->naps.backward[l]);
         slc_layers_follow(t->reductions, t->compute, t->ready);
         NCCL(ncclAllReduce(t->gradients[l], t->gradients[l], shape.elements[l], ncclFloat32, ncclAvg, t->communicator,
                            t->reductions));
         t->rank->calls++;
     }
     slc_layers_follow(t->compute, t->reductions, t->reduced);
-    slc_layers_nap(t->compute, &shape.optimizer_ns);
+    slc_layers_nap(t->compute, &t->naps.optimizer);
 }
 
 /* An average of averages changes nothing, so the gradients keep what the first step made of them. */
@@ -77,7 +80,7 @@ static void train(slc_rank *rank)
     CUDA(cudaStreamSynchronize(t.compute));
     for (int l = 0; l < shape.layers; l++)
         slc_layers_check(rank, t.gradients[l], shape.elements[l], (float)(rank->size - 1) / 2 + (float)l, l);
-    slc_layers_report(rank, step_s + 1, shape.steps - AHEAD);
+    slc_layers_report(rank, &shape, &t.naps, step_s + 1, shape.steps - AHEAD);
     trainer_fini(&t);
     free(step_s);
 }

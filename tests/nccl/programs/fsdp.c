@@ -1,7 +1,8 @@
 /* Trains as PyTorch's FSDP does: each rank keeps a part of each layer's values. They are gathered for the forward, and
  * again for the backward but for the last layer, which still has them; the next layer's are gathered while a layer
  * computes. Each layer's gradient is reduced and scattered when its backward is done. Gathers, reductions and compute
- * have a stream each; two layers' whole values and gradients are in memory at a time. */
+ * have a stream each. Two layers' whole values are in memory at a time. Gradients never change: each layer has its own,
+ * so that its compute is a nap and nothing else. */
 #include "tests/nccl/programs/layers.h"
 
 #include <stdlib.h>
@@ -12,10 +13,11 @@ static slc_layers shape;
 
 typedef struct {
     slc_rank *rank;
+    slc_naps naps;
     ncclComm_t communicator;
     cudaStream_t compute, gathers, reductions;
-    cudaEvent_t event, gathered[LAYERS_MAX], reduced[BUFFERS], step_end[AHEAD];
-    float *shards[LAYERS_MAX], *values[BUFFERS], *gradients[BUFFERS];
+    cudaEvent_t event, gathered[LAYERS_MAX], step_end[AHEAD];
+    float *shards[LAYERS_MAX], *gradients[LAYERS_MAX], *values[BUFFERS];
 } trainer;
 
 static size_t shard_elements(const trainer *t, int layer)
@@ -32,23 +34,22 @@ static void trainer_init(trainer *t, slc_rank *rank)
 {
     size_t most = 0;
     *t = (trainer){.rank = rank};
+    slc_naps_init(&t->naps, &shape);
     NCCL(ncclCommInitRank(&t->communicator, rank->size, rank->ids[0], rank->rank));
     CUDA(cudaStreamCreateWithFlags(&t->compute, cudaStreamNonBlocking));
     CUDA(cudaStreamCreateWithFlags(&t->gathers, cudaStreamNonBlocking));
     CUDA(cudaStreamCreateWithFlags(&t->reductions, cudaStreamNonBlocking));
     create_events(&t->event, 1);
     create_events(t->gathered, shape.layers);
-    create_events(t->reduced, BUFFERS);
     create_events(t->step_end, AHEAD);
     for (int l = 0; l < shape.layers; l++) {
         if (shape.elements[l] > most) most = shape.elements[l];
         CUDA(cudaMalloc((void **)&t->shards[l], shard_elements(t, l) * sizeof(float)));
-        slc_layers_fill(t->shards[l], shard_elements(t, l), (float)(rank->rank + l));
+        CUDA(cudaMalloc((void **)&t->gradients[l], shape.elements[l] * sizeof(float)));
+        slc_layers_fill(t->shards[l], shard_elements(t, l), 0);
+        slc_layers_fill(t->gradients[l], shape.elements[l], (float)(rank->rank + l));
     }
-    for (int i = 0; i < BUFFERS; i++) {
-        CUDA(cudaMalloc((void **)&t->values[i], most * sizeof(float)));
-        CUDA(cudaMalloc((void **)&t->gradients[i], most * sizeof(float)));
-    }
+    for (int i = 0; i < BUFFERS; i++) CUDA(cudaMalloc((void **)&t->values[i], most * sizeof(float)));
 }
 
 static void destroy_events(cudaEvent_t *events, int count)
@@ -58,14 +59,14 @@ static void destroy_events(cudaEvent_t *events, int count)
 
 static void trainer_fini(trainer *t)
 {
-    for (int l = 0; l < shape.layers; l++) CUDA(cudaFree(t->shards[l]));
-    for (int i = 0; i < BUFFERS; i++) {
-        CUDA(cudaFree(t->values[i]));
-        CUDA(cudaFree(t->gradients[i]));
+    slc_naps_fini(&t->naps);
+    for (int l = 0; l < shape.layers; l++) {
+        CUDA(cudaFree(t->shards[l]));
+        CUDA(cudaFree(t->gradients[l]));
     }
+    for (int i = 0; i < BUFFERS; i++) CUDA(cudaFree(t->values[i]));
     destroy_events(&t->event, 1);
     destroy_events(t->gathered, shape.layers);
-    destroy_events(t->reduced, BUFFERS);
     destroy_events(t->step_end, AHEAD);
     CUDA(cudaStreamDestroy(t->compute));
     CUDA(cudaStreamDestroy(t->gathers));
@@ -90,22 +91,16 @@ static void forward(trainer *t)
         if (shape.prefetch && l + 1 < shape.layers) gather(t, l + 1);
         if (!shape.prefetch && l) gather(t, l);
         CUDA(cudaStreamWaitEvent(t->compute, t->gathered[l], 0));
-        slc_layers_nap(t->compute, &shape.forward_ns[l]);
+        slc_layers_nap(t->compute, &t->naps.forward[l]);
     }
 }
 
-/* The gradient is a copy of the values, so the update is a copy too, and every step leaves the values as they are. */
 static void backward_layer(trainer *t, int layer)
 {
-    size_t bytes = shape.elements[layer] * sizeof(float);
-    float *gradient = t->gradients[layer % BUFFERS], *values = t->values[layer % BUFFERS];
-    CUDA(cudaStreamWaitEvent(t->compute, t->reduced[layer % BUFFERS], 0));
-    slc_layers_nap(t->compute, &shape.backward_ns[layer]);
-    CUDA(cudaMemcpyAsync(gradient, values, bytes, cudaMemcpyDeviceToDevice, t->compute));
+    slc_layers_nap(t->compute, &t->naps.backward[layer]);
     slc_layers_follow(t->reductions, t->compute, t->event);
-    NCCL(ncclReduceScatter(gradient, t->shards[layer], shard_elements(t, layer), ncclFloat32, ncclAvg, t->communicator,
-                           t->reductions));
-    CUDA(cudaEventRecord(t->reduced[layer % BUFFERS], t->reductions));
+    NCCL(ncclReduceScatter(t->gradients[layer], t->shards[layer], shard_elements(t, layer), ncclFloat32, ncclAvg,
+                           t->communicator, t->reductions));
     t->rank->calls++;
 }
 
@@ -121,6 +116,18 @@ static void backward(trainer *t)
     slc_layers_follow(t->compute, t->reductions, t->event);
 }
 
+/* Each part is now the average of the ranks' gradients, and so is each gathered value. */
+static void check_values(trainer *t)
+{
+    for (int l = 0; l < shape.layers; l++) {
+        float value = (float)(t->rank->size - 1) / 2 + (float)l;
+        gather(t, l);
+        CUDA(cudaStreamSynchronize(t->gathers));
+        slc_layers_check(t->rank, t->shards[l], shard_elements(t, l), value, l);
+        slc_layers_check(t->rank, t->values[l % BUFFERS], shape.elements[l], value, l);
+    }
+}
+
 static void train(slc_rank *rank)
 {
     trainer t;
@@ -134,7 +141,7 @@ static void train(slc_rank *rank)
     for (int s = 0; s < shape.steps; s++) {
         forward(&t);
         backward(&t);
-        slc_layers_nap(t.compute, &shape.optimizer_ns);
+        slc_layers_nap(t.compute, &t.naps.optimizer);
         CUDA(cudaEventRecord(t.step_end[s % AHEAD], t.compute));
         if (s + 1 < AHEAD) continue;
         CUDA(cudaEventSynchronize(t.step_end[(s + 1) % AHEAD]));
@@ -143,9 +150,8 @@ static void train(slc_rank *rank)
         slc_ranks_alive();
     }
     CUDA(cudaStreamSynchronize(t.compute));
-    for (int l = 0; l < shape.layers; l++)
-        slc_layers_check(rank, t.shards[l], shard_elements(&t, l), (float)(rank->rank + l), l);
-    slc_layers_report(rank, step_s + 1, shape.steps - AHEAD);
+    check_values(&t);
+    slc_layers_report(rank, &shape, &t.naps, step_s + 1, shape.steps - AHEAD);
     trainer_fini(&t);
     free(step_s);
 }

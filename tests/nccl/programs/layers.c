@@ -83,17 +83,37 @@ static void sleep_s(double seconds)
 }
 
 /* Sleeping is never early, but late by what the machine's load makes it; the last part is spent awake. */
-static void nap(void *argument)
+static void take_nap(void *argument)
 {
     static const double awake_s = 200e-6;
-    double end_s = slc_layers_now_s() + (double)*(const int64_t *)argument * 1e-9, left_s;
+    slc_nap *nap = argument;
+    double begin_s = slc_layers_now_s(), end_s = begin_s + (double)nap->ns * 1e-9, left_s;
     while ((left_s = end_s - slc_layers_now_s()) > 0)
         if (left_s > awake_s) sleep_s(left_s - awake_s);
+    if (nap->count < nap->room) nap->took_s[nap->count++] = slc_layers_now_s() - begin_s;
 }
 
-void slc_layers_nap(cudaStream_t stream, int64_t *ns)
+void slc_layers_nap(cudaStream_t stream, slc_nap *nap)
 {
-    if (*ns) CUDA(cudaLaunchHostFunc(stream, nap, ns));
+    if (nap->ns) CUDA(cudaLaunchHostFunc(stream, take_nap, nap));
+}
+
+void slc_naps_init(slc_naps *naps, const slc_layers *layers)
+{
+    size_t room = (size_t)layers->steps;
+    *naps = (slc_naps){.took_s = calloc((2 * LAYERS_MAX + 1) * room, sizeof *naps->took_s)};
+    CHECK(naps->took_s, "no memory");
+    for (int l = 0; l < layers->layers; l++) {
+        naps->forward[l] = (slc_nap){layers->forward_ns[l], naps->took_s + 2 * (size_t)l * room, 0, layers->steps};
+        naps->backward[l] =
+            (slc_nap){layers->backward_ns[l], naps->took_s + (2 * (size_t)l + 1) * room, 0, layers->steps};
+    }
+    naps->optimizer = (slc_nap){layers->optimizer_ns, naps->took_s + 2 * LAYERS_MAX * room, 0, layers->steps};
+}
+
+void slc_naps_fini(slc_naps *naps)
+{
+    free(naps->took_s);
 }
 
 void slc_layers_follow(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event)
@@ -136,9 +156,23 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void slc_layers_report(const slc_rank *rank, double *step_s, int count)
+static double median_s(double *times_s, int count)
 {
-    if (rank->rank || count < 1) return;
-    qsort(step_s, (size_t)count, sizeof *step_s, by_size);
-    fprintf(stderr, "step_s %.6f\n", step_s[count / 2]);
+    if (count < 1) return 0;
+    qsort(times_s, (size_t)count, sizeof *times_s, by_size);
+    return times_s[count / 2];
+}
+
+void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s, int count)
+{
+    char line[32 + 2 * LAYERS_MAX * 16];
+    int used = snprintf(line, sizeof line, "compute_s %d", rank->rank);
+    for (int l = 0; l < layers->layers; l++)
+        used += snprintf(line + used, sizeof line - (size_t)used, " %.6f",
+                         median_s(naps->forward[l].took_s, naps->forward[l].count));
+    for (int l = 0; l < layers->layers; l++)
+        used += snprintf(line + used, sizeof line - (size_t)used, " %.6f",
+                         median_s(naps->backward[l].took_s, naps->backward[l].count));
+    fprintf(stderr, "%s %.6f\n", line, median_s(naps->optimizer.took_s, naps->optimizer.count));
+    if (!rank->rank) fprintf(stderr, "step_s %.6f\n", median_s(step_s, count));
 }

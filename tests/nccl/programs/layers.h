@@ -20,8 +20,24 @@ typedef struct {
  * steps. */
 void slc_layers_read(slc_layers *layers, int argc, char **argv);
 
-/* Puts a nap of *ns on the stream; *ns must stay as it is until that is over. */
-void slc_layers_nap(cudaStream_t stream, int64_t *ns);
+/* A nap, and how long it really took: a machine with other work to do wakes sleepers late. */
+typedef struct {
+    int64_t ns;
+    double *took_s; /* [count] */
+    int count, room;
+} slc_nap;
+
+/* The naps of a rank. */
+typedef struct {
+    slc_nap forward[LAYERS_MAX], backward[LAYERS_MAX], optimizer;
+    double *took_s;
+} slc_naps;
+
+void slc_naps_init(slc_naps *naps, const slc_layers *layers);
+void slc_naps_fini(slc_naps *naps);
+
+/* Puts a nap on the stream, at most `steps` times. */
+void slc_layers_nap(cudaStream_t stream, slc_nap *nap);
 
 /* Lets `later` wait for all that `earlier` has got so far. */
 void slc_layers_follow(cudaStream_t later, cudaStream_t earlier, cudaEvent_t event);
@@ -33,7 +49,8 @@ void slc_layers_check(slc_rank *rank, const float *memory, size_t count, float v
 /* Seconds of a clock. */
 double slc_layers_now_s(void);
 
-/* Prints the median time of a step on standard error, on rank 0. Reorders the times. */
-void slc_layers_report(const slc_rank *rank, double *step_s, int count);
+/* Prints on standard error what really happened, as medians: on rank 0 "step_s X"; on every rank "compute_s RANK", then
+ * the forwards, the backwards and the optimizer. Reorders the times. */
+void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s, int count);
 
 #endif
