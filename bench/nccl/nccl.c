@@ -1,5 +1,6 @@
 /* `sluice nccl`: what the NCCL shim recorded. */
 #include "bench/cli/command.h"
+#include "bench/cli/parse.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
@@ -118,7 +119,7 @@ static sluice_status print_profile(const char *path)
     if (status) return status;
     printf("\nprofile\n");
     slc_profile_table(stdout, profile);
-    printf("%s\nwritten to %s\n", profile->source, path);
+    printf("written to %s\n", path);
     slc_profile_destroy(profile);
     return SLUICE_OK;
 }
@@ -165,12 +166,9 @@ static int run_nccl(int argc, char **argv)
         slc_error(SLUICE_ERR_MEMORY, "options");
         return slc_fail("sluice nccl");
     }
-    int code = EXIT_USAGE;
-    argp_err_exit_status = EXIT_USAGE;
-    if (!argp_parse(&parser, argc, argv, 0, NULL, &o)) {
-        if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
-        code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
-    }
+    slc_parse(&parser, argc, argv, 0, &o);
+    if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
+    int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
     free(o.paths);
     return code;
 }

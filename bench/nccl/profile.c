@@ -83,6 +83,7 @@ static double first_backward_s(const slc_profile_maker *m)
         others_s += m->times.backward[u].high_s;
         others_bytes += (double)m->steps.operations[m->units.units[u].reduction].bytes;
     }
+    others_s = fmin(others_s, m->times.together.high_s); /* a sum of upper bounds is more than together they took */
     if (!(others_bytes > 0)) return most;
     double bytes = (double)m->steps.operations[m->units.units[0].reduction].bytes;
     return fmin(others_s / others_bytes * bytes, most);
