@@ -28,11 +28,9 @@ struct profiled_comm {
 /* Does the program find our functions before NCCL's? NCCL opens its plugins where they are found by nobody else. */
 static bool is_preloaded(void)
 {
-    Dl_info found, own;
     void *program = dlopen(NULL, RTLD_LAZY), *function = slc_real_dlsym(program, "ncclAllReduce");
     dlclose(program);
-    return function && dladdr(function, &found) && dladdr((const void *)is_preloaded, &own) &&
-           found.dli_fbase == own.dli_fbase;
+    return function && slc_nccl_is_ours(function);
 }
 
 /* ---- Names ---- */

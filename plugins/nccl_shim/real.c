@@ -97,13 +97,19 @@ static void take_functions(void *handle, slc_nccl_real *real)
 #undef TAKE
 }
 
+bool slc_nccl_is_ours(const void *function)
+{
+    Dl_info info, own;
+    return dladdr(function, &info) && dladdr((const void *)slc_nccl_is_ours, &own) && info.dli_fbase == own.dli_fbase;
+}
+
 /* Adds the library to those that are known; called while `finding` is held. */
 static const slc_nccl_real *take_library(void *handle)
 {
     unsigned count = atomic_load_explicit(&found_count, memory_order_relaxed);
     const void *function = slc_real_dlsym(handle, "ncclGetVersion");
     Dl_info info;
-    if (!function || !dladdr(function, &info)) return NULL;
+    if (!function || slc_nccl_is_ours(function) || !dladdr(function, &info)) return NULL;
     for (unsigned i = 0; i < count; i++)
         if (found[i].begin <= (uintptr_t)function && (uintptr_t)function < found[i].end) return &found[i];
     if (count == SLC_MOST_LIBRARIES) return NULL;
@@ -146,7 +152,7 @@ static const slc_nccl_real *find_default(void)
     }
     if (!handle) return take_none(dlerror());
     const slc_nccl_real *real = take_library(handle);
-    return real ? real : take_none("what was opened has no ncclGetVersion");
+    return real ? real : take_none("what was opened has no ncclGetVersion of its own");
 }
 
 const slc_nccl_real *slc_nccl_real_default(void)
@@ -205,7 +211,7 @@ static bool program_needs_nccl(void *program)
 /* A function of the library that the module at this address is linked to; NULL: it is linked to none. */
 static const void *linked_function(const void *caller, bool *is_default)
 {
-    Dl_info info, own;
+    Dl_info info;
     struct link_map *map = NULL;
     *is_default = false;
     if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return NULL;
@@ -217,9 +223,7 @@ static const void *linked_function(const void *caller, bool *is_default)
     else
         *is_default = program_needs_nccl(module);
     dlclose(module);
-    bool is_ours = function && dladdr(function, &info) && dladdr((const void *)linked_function, &own) &&
-                   info.dli_fbase == own.dli_fbase;
-    return is_ours ? NULL : function;
+    return function && slc_nccl_is_ours(function) ? NULL : function;
 }
 
 /* The library that has this function, which is loaded. */
@@ -260,6 +264,11 @@ const slc_nccl_real *slc_nccl_real_at(const void *address)
 const slc_nccl_real *slc_nccl_real_numbered(unsigned number)
 {
     return &found[number];
+}
+
+void slc_nccl_real_after_fork(void)
+{
+    atomic_flag_clear(&finding);
 }
 
 void slc_nccl_real_asked(const void *function)

@@ -24,6 +24,7 @@ static void begin_child(void)
     slc_recorder *parent = atomic_exchange(&slc_recorder_current, NULL);
     if (parent) inherited = parent;
     atomic_flag_clear(&starting);
+    slc_nccl_real_after_fork();
 }
 
 static void note_status(int status, void *unused)

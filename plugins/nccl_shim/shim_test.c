@@ -584,6 +584,9 @@ static void a_missing_library_is_named(void **state)
     expect_well(r);
     assert_non_null(strstr(r->printed, "no NCCL library for this process: /nowhere/libnccl.so.2: "));
     assert_ptr_equal(strstr(strchr(r->printed, '\n') + 1, "sluice"), NULL);
+    run_with(r, SETTINGS("SLUICE_SHIM_NCCL=" SHIM), PROGRAM(LINKED, "none")); /* which would call itself for ever */
+    expect_well(r);
+    assert_non_null(strstr(r->printed, "what was opened has no ncclGetVersion of its own"));
 }
 
 /* ---- Exports, and the real NCCL ---- */
