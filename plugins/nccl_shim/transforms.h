@@ -28,6 +28,10 @@ struct slc_transforms {
     /* After the outermost group was ended with `result`: unpacking, and what else needs the group's work enqueued. */
     ncclResult_t (*group_ended)(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
+    /* Before the end of the outermost group is passed on as one that is only simulated: makes the calls that take held,
+     * unchanged. */
+    void (*group_is_simulated)(slc_shim_thread *thread);
+
     /* Before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing here may
      * wait. Finalize comes without it. */
     void (*ended)(slc_shim_comm *comm, bool aborted);
