@@ -272,6 +272,45 @@ static void no_records(void **state)
     says("bad.nccl: it has 12 bytes");
 }
 
+/* The operations of a group are timed together, and are one bar in the timeline. */
+static void groups_are_timed_once(void **state)
+{
+    (void)state;
+    enum { GROUPS = 3, CALLS = 4 };
+    made_record r = made_record_new("a", 1, 64, true);
+    made_communicator(&r, 0x99, 0, 2);
+    for (unsigned group = 1; group <= GROUPS; group++)
+        for (unsigned i = 0; i < CALLS; i++) {
+            made_call c = {.operation = i < 2 ? SLC_RECORD_ALL_REDUCE : SLC_RECORD_BROADCAST,
+                           .dtype = 7,
+                           .count = i < 2 ? 3 * MIB : MIB,
+                           .group = group,
+                           .flags = SLC_RECORD_GROUPED,
+                           .time_ns = 1000000 * group,
+                           .peer = -1,
+                           .module = SLC_RECORD_NO_MODULE};
+            made_time(&r, made_entry(&r, &c), 1000000 * group, 1000000 * group + 800000);
+        }
+    made_record_write(&r, path_of("r.nccl"), 0);
+    made_record_free(&r);
+    json_t *json = json_of("--json - --timeline line.json .");
+    is_near(number_at(json, "traffic", 0, "time_s"), GROUPS * 600e-6); /* 24 of 32 MiB */
+    is_near(number_at(json, "traffic", 1, "time_s"), GROUPS * 200e-6);
+    is_near(number_at(json, "processes", 0, "nccl_s"), GROUPS * 800e-6);
+    json_decref(json);
+    json = json_load_file(path_of("line.json"), 0, NULL);
+    size_t i, bars = 0;
+    json_t *event;
+    json_array_foreach (json_object_get(json, "traceEvents"), i, event) {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X")) continue;
+        bars++;
+        assert_string_equal(json_string_value(json_object_get(event, "name")), "group of 4, first all_reduce");
+        assert_int_equal(json_integer_value(json_object_get(json_object_get(event, "args"), "bytes")), 32 * MIB);
+    }
+    assert_int_equal(bars, GROUPS);
+    json_decref(json);
+}
+
 /* One process has several devices, whose rows may be in any order. */
 static void several_ranks_in_a_process(void **state)
 {
@@ -333,6 +372,7 @@ int main(void)
         cmocka_unit_test_setup(transforms_and_why_calls_passed, empty_folder),
         cmocka_unit_test_setup(timeline_on_one_clock, empty_folder),
         cmocka_unit_test_setup(no_records, empty_folder),
+        cmocka_unit_test_setup(groups_are_timed_once, empty_folder),
         cmocka_unit_test_setup(several_ranks_in_a_process, empty_folder),
         cmocka_unit_test_setup(records_with_little_in_them, empty_folder),
     };

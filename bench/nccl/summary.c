@@ -1,6 +1,7 @@
 /* Communicators are matched by their keys over processes; calls are added up by communicator, operation and dtype. */
 #include "bench/nccl/summary.h"
 
+#include "bench/nccl/time_shares.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 
@@ -129,7 +130,8 @@ static size_t communicator_of(const slc_nccl_summary *s, uint64_t key)
 
 /* ---- Traffic ---- */
 
-static void add_call(slc_nccl_summary *s, slc_nccl_traffic *cell, const slc_nccl_process *p, const slc_nccl_entry *e)
+static void add_call(slc_nccl_summary *s, slc_nccl_traffic *cell, const slc_nccl_process *p, const slc_nccl_entry *e,
+                     double seconds)
 {
     uint64_t bytes = slc_nccl_entry_bytes(p, e);
     unsigned class = 0;
@@ -138,17 +140,20 @@ static void add_call(slc_nccl_summary *s, slc_nccl_traffic *cell, const slc_nccl
     cell->bytes += bytes;
     s->sizes[class].calls++;
     s->sizes[class].bytes += bytes;
-    if (e->end_ns <= e->begin_ns) return;
+    if (seconds <= 0) return;
     cell->timed_calls++;
     cell->timed_bytes += bytes;
-    cell->timed_s += (double)(e->end_ns - e->begin_ns) * 1e-9;
+    cell->timed_s += seconds;
 }
 
-static void add_process(slc_nccl_summary *s, const slc_nccl_process *p, slc_nccl_traffic *cells, size_t *rows)
+static sluice_status add_process(slc_nccl_summary *s, const slc_nccl_process *p, slc_nccl_traffic *cells, size_t *rows)
 {
+    slc_nccl_time_share *shares = malloc((p->entry_count + 1) * sizeof *shares);
+    if (!shares) return slc_error(SLUICE_ERR_MEMORY, "times of %s", p->path);
+    sluice_status status = slc_nccl_time_shares_find(p, shares);
     for (uint32_t k = 0; k < p->header.communicators && s->rank_count; k++)
         rows[k] = communicator_of(s, p->communicators[k].key);
-    for (size_t i = 0; i < p->entry_count; i++) {
+    for (size_t i = 0; !status && i < p->entry_count; i++) {
         const slc_nccl_entry *e = &p->entries[i];
         s->captured += (e->flags & SLC_RECORD_CAPTURED) != 0;
         s->failed += (e->flags & SLC_RECORD_FAILED) != 0;
@@ -156,13 +161,16 @@ static void add_process(slc_nccl_summary *s, const slc_nccl_process *p, slc_nccl
             !p->communicators[e->communicator].key || !s->communicator_count)
             continue;
         size_t dtype = slc_least(e->dtype, DTYPES - 1);
-        add_call(s, &cells[(rows[e->communicator] * OPERATIONS + e->operation) * DTYPES + dtype], p, e);
+        add_call(s, &cells[(rows[e->communicator] * OPERATIONS + e->operation) * DTYPES + dtype], p, e,
+                 shares[i].seconds);
     }
     s->entries += p->header.entries;
     s->entries_lost += p->entries_gone;
     s->entries_written += p->header.entries - p->entries_gone - p->entry_count;
     s->communicators_lost += p->header.communicators_lost;
     s->times_lost += p->header.times_lost;
+    free(shares);
+    return status;
 }
 
 static sluice_status add_traffic(slc_nccl_summary *s)
@@ -175,7 +183,9 @@ static sluice_status add_traffic(slc_nccl_summary *s)
         free(rows);
         return slc_error(SLUICE_ERR_MEMORY, "traffic of %zu communicators", s->communicator_count);
     }
-    for (size_t i = 0; i < s->records->count; i++) add_process(s, &s->records->processes[i], cells, rows);
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < s->records->count; i++)
+        status = add_process(s, &s->records->processes[i], cells, rows);
     for (size_t i = 0; i < count; i++) {
         if (!cells[i].calls) continue;
         slc_nccl_traffic *t = &cells[s->traffic_count++];
@@ -185,7 +195,7 @@ static sluice_status add_traffic(slc_nccl_summary *s)
         t->dtype = i % DTYPES == DTYPES - 1 ? 0xfe : (unsigned)(i % DTYPES);
     }
     free(rows);
-    return SLUICE_OK;
+    return status;
 }
 
 /* ---- Times ---- */

@@ -3,6 +3,7 @@
 #include "bench/nccl/timeline.h"
 
 #include "bench/cli/result_file.h"
+#include "bench/nccl/time_shares.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -74,7 +75,7 @@ static int lane_of_stream(writer *w, const slc_nccl_entry *e)
     return FIRST_STREAM + (int)i;
 }
 
-static void put_arguments(writer *w, const slc_nccl_entry *e)
+static void put_arguments(writer *w, const slc_nccl_entry *e, uint64_t bytes)
 {
     const slc_nccl_process *p = w->process;
     char caller[300];
@@ -83,11 +84,26 @@ static void put_arguments(writer *w, const slc_nccl_entry *e)
     if (e->communicator != SLC_RECORD_NO_COMMUNICATOR)
         fprintf(w->out, ",\"communicator\":\"%016" PRIx64 "\",\"rank\":%d", p->communicators[e->communicator].key,
                 p->communicators[e->communicator].rank);
-    fprintf(w->out, ",\"bytes\":%" PRIu64 ",\"peer\":%d,\"group\":%u,\"captured\":%s,\"failed\":%s,\"caller\":",
-            slc_nccl_entry_bytes(p, e), e->peer, e->group, e->flags & SLC_RECORD_CAPTURED ? "true" : "false",
+    fprintf(w->out, ",\"bytes\":%" PRIu64 ",\"peer\":%d,\"group\":%u,\"captured\":%s,\"failed\":%s,\"caller\":", bytes,
+            e->peer, e->group, e->flags & SLC_RECORD_CAPTURED ? "true" : "false",
             e->flags & SLC_RECORD_FAILED ? "true" : "false");
     put_text(w->out, slc_nccl_caller(p, e, caller));
     fputs("}}", w->out);
+}
+
+/* Puts an operation on its stream's lane; those that were timed together are one. */
+static void put_operation(writer *w, const slc_nccl_entry *e, const slc_nccl_time_share *share)
+{
+    char name[80];
+    int lane = lane_of_stream(w, e);
+    snprintf(name, sizeof name, "%s", slc_nccl_operation_name(e->operation));
+    if (share->members > 1)
+        snprintf(name, sizeof name, "group of %u, first %s", share->members, slc_nccl_operation_name(e->operation));
+    begin_event(w);
+    fprintf(w->out,
+            "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"operation\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", name,
+            w->number, lane, moment_us(w, e->begin_ns), (double)(e->end_ns - e->begin_ns) * 1e-3);
+    put_arguments(w, e, share->bytes);
 }
 
 static void put_call(writer *w, const slc_nccl_entry *e)
@@ -103,17 +119,10 @@ static void put_call(writer *w, const slc_nccl_entry *e)
     begin_event(w);
     fprintf(w->out, "{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"call\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f",
             name, w->number, lane, moment_us(w, e->time_ns));
-    put_arguments(w, e);
-    if (e->end_ns <= e->begin_ns) return;
-    lane = lane_of_stream(w, e);
-    begin_event(w);
-    fprintf(w->out,
-            "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"operation\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", name,
-            w->number, lane, moment_us(w, e->begin_ns), (double)(e->end_ns - e->begin_ns) * 1e-3);
-    put_arguments(w, e);
+    put_arguments(w, e, slc_nccl_entry_bytes(w->process, e));
 }
 
-static void put_process(writer *w)
+static sluice_status put_process(writer *w)
 {
     const slc_nccl_process *p = w->process;
     char name[256], rank[32] = "";
@@ -121,7 +130,15 @@ static void put_process(writer *w)
         snprintf(rank, sizeof rank, "rank %d, ", p->communicators[0].rank);
     snprintf(name, sizeof name, "%s%s %" PRId64, rank, p->header.host, p->header.pid);
     put_name(w, "process_name", 0, name);
-    for (size_t i = 0; i < p->entry_count; i++) put_call(w, &p->entries[i]);
+    slc_nccl_time_share *shares = malloc((p->entry_count + 1) * sizeof *shares);
+    if (!shares) return slc_error(SLUICE_ERR_MEMORY, "times of %s", p->path);
+    sluice_status status = slc_nccl_time_shares_find(p, shares);
+    for (size_t i = 0; !status && i < p->entry_count; i++) {
+        put_call(w, &p->entries[i]);
+        if (shares[i].first) put_operation(w, &p->entries[i], &shares[i]);
+    }
+    free(shares);
+    return status;
 }
 
 static int64_t first_call(const slc_nccl_records *records)
@@ -146,16 +163,18 @@ sluice_status slc_nccl_timeline_write(const slc_nccl_records *records, const cha
         return slc_error(SLUICE_ERR_MEMORY, "timeline %s", path);
     }
     const char *before = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-    for (size_t i = 0; i < records->count && slc_result_file_check(&file); i++) {
+    for (size_t i = 0; !status && i < records->count && slc_result_file_check(&file); i++) {
         *w = (writer){.out = file.file,
                       .process = &records->processes[i],
                       .zero_ns = first_call(records),
                       .number = (int)i + 1,
                       .before = before};
-        put_process(w);
+        status = put_process(w);
         before = ",\n";
     }
     fputs("\n]}\n", file.file);
     free(w);
-    return slc_result_file_commit(&file);
+    if (!status) return slc_result_file_commit(&file);
+    slc_result_file_abandon(&file);
+    return status;
 }
