@@ -138,11 +138,8 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
     slc_recorder *recorder = slc_recorder_get();
     slc_shim_thread *thread = slc_thread_get(recorder);
     ncclResult_t result;
-    if (thread->depth == 1) {
-        slc_measure_group_simulated(thread);
-        if (recorder->transforms) recorder->transforms->group_simulated(thread);
-    }
     IN_LIBRARIES(thread, result, GroupSimulateEnd(info));
+    if (thread->depth == 1) slc_measure_group_simulated(thread);
     if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
     return result;
 }
