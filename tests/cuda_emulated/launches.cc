@@ -1,4 +1,4 @@
-/* What the emulation for this project's kernels has beyond streams and memory: launches of its kernels, its limits, and
+/* The emulation for this project's kernels has this beyond streams and memory: launches of its kernels, its limits, and
  * its rules, by which a program that does what this project never does is stopped. */
 #include "tests/cuda_emulated/streams.h"
 

@@ -4,7 +4,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -574,6 +576,28 @@ static void registered_kernels_run(void **state)
     ok(cudaStreamDestroy(stream));
 }
 
+/* Programs that bind all names at once, as Python's modules do, are not loaded where one is missing. */
+static void imported_names_exist(void **state)
+{
+    (void)state;
+    char name[128];
+    int count = 0;
+    void *runtime = dlopen("libcudart.so.13", RTLD_NOW), *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    FILE *list = fopen(HOSTCUDA_IMPORTS, "r");
+    assert_non_null(list);
+    while (fgets(name, sizeof name, list)) {
+        if (name[0] == '#') continue;
+        name[strcspn(name, "\n")] = 0;
+        const bool of_runtime = !strncmp(name, "cuda", 4) || name[0] == '_';
+        if (!(of_runtime ? dlvsym(runtime, name, "libcudart.so.13") : dlsym(driver, name))) fail_msg("%s", name);
+        count++;
+    }
+    assert_true(count > 150);
+    fclose(list);
+    dlclose(runtime);
+    dlclose(driver);
+}
+
 static void others_are_not_supported(void **state)
 {
     (void)state;
@@ -603,7 +627,10 @@ int main(void)
         cmocka_unit_test(a_new_thread_has_no_context),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(registered_kernels_run),
+        cmocka_unit_test(imported_names_exist),
         cmocka_unit_test(others_are_not_supported),
     };
+    unsetenv("HOSTCUDA_DEVICES"); /* a user's settings are not the test's */
+    unsetenv("HOSTCUDA_MEMORY");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

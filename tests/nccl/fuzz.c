@@ -219,6 +219,20 @@ static size_t drawn_count(fuzzer *f)
     }
 }
 
+/* Makes an operation one more of the previous one's kind, in its group, as the gradients of a layer are. */
+static void repeat(fuzzer *f, operation *o)
+{
+    operation *previous = &f->operations[f->operation_count - 1];
+    previous->closes_group = false;
+    o->kind = previous->kind;
+    o->among = previous->among;
+    o->dtype = previous->dtype;
+    o->redop = previous->redop;
+    o->stream = previous->stream;
+    o->root %= o->among->size;
+    o->to %= o->among->size;
+}
+
 /* False where the arenas are full. */
 static bool draw_operation(fuzzer *f, size_t *used)
 {
@@ -231,6 +245,7 @@ static bool draw_operation(fuzzer *f, size_t *used)
     o.in_place = draw(&f->script, 2);
     o.closes_group = draw(&f->script, 3) == 0;
     o.stream = (int)draw(&f->script, STREAMS);
+    if (draw(&f->script, 3) == 0 && f->operation_count) repeat(f, &o);
     o.seed = mix(options.seed) + f->drawn++;
     o.place = *used;
     size_t most = (o.count * (size_t)o.among->size * slc_dtype_bytes(o.dtype) + 255) & ~(size_t)255;

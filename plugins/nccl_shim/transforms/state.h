@@ -59,8 +59,8 @@ typedef struct slc_transformed {
  * all agree get refused. Communicators come with their memory, or with refused set where they have none. */
 void slc_transforms_agree(slc_transformed *list);
 
-/* Gathers what a communicator's group has to fuse and calls NCCL for it, between the group's calls and its end; what is
- * alone is called as it is. slc_fuse_scatter, after that end, brings the results to their places. */
+/* Gathers what a communicator has to fuse and calls NCCL for it, in an open group; what is alone is called as it is.
+ * slc_fuse_scatter, after that group's end, brings the results to their places. */
 ncclResult_t slc_fuse_gather(slc_transformed *t);
 ncclResult_t slc_fuse_scatter(slc_transformed *t);
 

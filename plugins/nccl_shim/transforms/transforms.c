@@ -185,27 +185,43 @@ static bool take(slc_shim_call *call, ncclResult_t *result)
 
 /* ---- Groups ---- */
 
-static ncclResult_t group_end(slc_recorder *recorder, slc_shim_thread *thread)
+/* Fuses what the communicators of one library hold, in one group. */
+static ncclResult_t fuse_in_library(slc_transformed *list, const slc_nccl_real *real)
 {
-    ncclResult_t result = ncclSuccess;
-    (void)recorder;
-    for (slc_transformed *t = thread->transforms; t; t = t->next) result = slc_worse(result, slc_fuse_gather(t));
-    return result;
+    ncclResult_t result = real->GroupStart();
+    if (slc_has_failed(result)) return result;
+    for (slc_transformed *t = list; t; t = t->next)
+        if (t->comm->real == real) result = slc_worse(result, slc_fuse_gather(t));
+    return slc_worse(result, real->GroupEnd());
 }
 
+static bool is_first_of_library(const slc_transformed *list, const slc_transformed *t)
+{
+    while (list != t && list->comm->real != t->comm->real) list = list->next;
+    return list == t;
+}
+
+static ncclResult_t send_held(slc_transformed *list)
+{
+    ncclResult_t result = ncclSuccess;
+    for (slc_transformed *t = list; t && !slc_has_failed(result); t = t->next)
+        if (is_first_of_library(list, t)) result = fuse_in_library(list, t->comm->real);
+    for (slc_transformed *t = list; t && !slc_has_failed(result); t = t->next) result = slc_fuse_scatter(t);
+    return slc_has_failed(result) ? result : slc_compress_send(list);
+}
+
+/* What was held goes out in groups of its own, after the program's. In the program's it would come last, and NCCL
+ * launches the communicators of a group in the order of their first calls: a rank with a message before it would launch
+ * them in another order than a rank without one, and both would wait for ever. */
 static ncclResult_t group_ended(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result)
 {
     slc_transformed *list = thread->transforms;
     (void)recorder;
     if (!list) return result;
     thread->transforms = NULL;
-    for (slc_transformed *t = list; t; t = t->next) {
-        if (slc_has_failed(result))
-            slc_transforms_nccl_answer(t, "a group with fused or compressed calls", result);
-        else
-            result = slc_worse(result, slc_fuse_scatter(t));
-    }
-    if (!slc_has_failed(result)) result = slc_worse(result, slc_compress_send(list));
+    for (slc_transformed *t = list; t && slc_has_failed(result); t = t->next)
+        slc_transforms_nccl_answer(t, "a group with fused or compressed calls", result);
+    if (!slc_has_failed(result)) result = slc_worse(result, send_held(list));
     for (slc_transformed *t = list; t; t = t->next) t->taken_count = 0;
     return result;
 }
@@ -314,8 +330,7 @@ static bool read_bytes(const char *name, uint64_t *out)
 
 const slc_transforms *slc_transforms_open(slc_recorder *recorder)
 {
-    static const slc_transforms transforms = {created, take,           group_end,      group_ended,
-                                              ended,   slc_memory_add, slc_memory_drop};
+    static const slc_transforms transforms = {created, take, group_ended, ended, slc_memory_add, slc_memory_drop};
     slc_transforms_settings *s = &slc_transforms_asked;
     slc_record_header *header = recorder->header;
     if (!read_bytes("SLUICE_SHIM_FUSE", &s->fuse) || !read_bytes("SLUICE_SHIM_COMPRESS", &s->compress) ||
