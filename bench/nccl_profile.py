@@ -5,9 +5,9 @@ the host's memory with the shim, `sluice nccl -o` makes profiles of them, and bo
     bench/nccl_profile.py [--steps N] [--scale X] [BUILD]
 
 BUILD is a folder that is built already (build/release); the programs are in BUILD/tests/nccl. --scale makes all layers
-longer, for machines with other work to do. A time with a > is marked in the profile's source as an upper bound. The truth is what the
-programs' own clocks say, for a machine with other work to do wakes sleepers late. The
-first unit of the backward and all forwards are estimates; their sum with the optimizer is what can be seen ("rest").
+longer, for machines with other work to do. A time with a > is marked in the profile's source as an upper bound. The
+truth is what the programs' own clocks say, for a busy machine wakes sleepers late. The first unit of the backward and
+all forwards are estimates; their sum with the optimizer is what can be seen ("rest").
 Exit code 1: a size is wrong, an unmarked time is off by more than 10 %, a bound is below the truth, a step is off by
 more than 5 %, or `sluice plan` does not take a profile.
 """
