@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and CUDA over
-the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each other.
+"""How true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and CUDA
+over the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each other.
 
     bench/nccl_profile.py [--steps N] [--scale X] [BUILD]
 
@@ -55,8 +55,8 @@ class Bench:
         return done.stdout, done.stderr
 
     def run(self, program, sizes, link, options, ranks, records):
-        """Runs a program with the shim. Returns what its own clock says: the seconds of a step, and of the slowest rank's
-        backwards and all the rest."""
+        """Runs a program with the shim. Returns what its own clock says: the seconds of a step, and of the slowest
+        rank's backwards and all the rest."""
         environment = dict(os.environ, SLUICE_SHIM_DIR=records, SLUICE_SHIM_TIME="1",
                            LD_LIBRARY_PATH=f"{self.at('tests/hostcuda')}:{self.at('tests/hostnccl')}",
                            HOSTNCCL_BANDWIDTH=str(link[0]), HOSTNCCL_LATENCY=str(link[1] if ranks > 1 else 1),
@@ -111,7 +111,8 @@ def check_profile(bench, name, path, sizes, truths, plan, prefetches):
     seen_s = float(re.search(r"A step takes (\S+) s", profile["source"])[1])
     with open(plan, encoding="utf-8") as file:
         forecast_s = json.load(file)["forecast"]["step_s"]
-    print(f"    step {step_s * 1e3:.2f} ms by the program, {seen_s * 1e3:.2f} by the records ({seen_s / step_s - 1:+.1%}), "
+    print(f"    step {step_s * 1e3:.2f} ms by the program, "
+          f"{seen_s * 1e3:.2f} by the records ({seen_s / step_s - 1:+.1%}), "
           f"{forecast_s * 1e3:.2f} forecast with these times ({forecast_s / step_s - 1:+.1%})")
     link = profile["link"]
     line = link.get("reduce_scatter", link)
