@@ -163,7 +163,8 @@ def main():
             run_case(bench, os.path.join(folder, str(number)), *case)
     finally:
         shutil.rmtree(folder)
-    print(f"{len(bench.faults)} faults" if bench.faults else "all as it must be")
+    print(f"{len(bench.faults)} faults" if bench.faults else "all as it must be",
+          f"({os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; with more load than cores, steps are those of the load)")
     sys.exit(1 if bench.faults else 0)
 
 
