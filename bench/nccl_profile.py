@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and CUDA over
-the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each other.
+"""How true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and CUDA
+over the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each other.
 
     bench/nccl_profile.py [--steps N] [--scale X] [BUILD]
 
 BUILD is a folder that is built already (build/release); the programs are in BUILD/tests/nccl. --scale makes all layers
-longer, for machines with other work to do. A time with a > is marked in the profile's source as an upper bound. The truth is what the
-programs' own clock says, for a machine with other work to do wakes sleepers late. The
-first unit of the backward and all forwards are estimates; their sum with the optimizer is what can be seen ("rest").
+longer, for machines with other work to do. A time with a > is marked in the profile's source as an upper bound. The
+truth is what the programs' own clocks say, for a busy machine wakes sleepers late. The first unit of the backward and
+all forwards are estimates; their sum with the optimizer is what can be seen ("rest").
 Exit code 1: a size is wrong, an unmarked time is off by more than 10 %, a bound is below the truth, a step is off by
 more than 5 %, or `sluice plan` does not take a profile.
 """
@@ -55,8 +55,8 @@ class Bench:
         return done.stdout, done.stderr
 
     def run(self, program, sizes, link, options, ranks, records):
-        """Runs a program with the shim. Returns what its own clock says: the seconds of a step, and of the slowest rank's
-        backwards and all the rest."""
+        """Runs a program with the shim. Returns what its own clock says: the seconds of a step, and of the slowest
+        rank's backwards and all the rest."""
         environment = dict(os.environ, SLUICE_SHIM_DIR=records, SLUICE_SHIM_TIME="1",
                            LD_LIBRARY_PATH=f"{self.at('tests/hostcuda')}:{self.at('tests/hostnccl')}",
                            HOSTNCCL_BANDWIDTH=str(link[0]), HOSTNCCL_LATENCY=str(link[1] if ranks > 1 else 1),
@@ -68,8 +68,7 @@ class Bench:
         lines = re.findall(r"^compute_s \d+ (.*)$", said, re.M)
         times = [max(column) for column in zip(*[map(float, line.split()) for line in lines])]
         count = len(self.backward_s)
-        backward_s, rest_s = times[count:2 * count], sum(times[:count]) + times[-2] + times[-1]
-        return float(re.search(r"^step_s (\S+)$", said, re.M)[1]), backward_s, rest_s
+        return float(re.search(r"^step_s (\S+)$", said, re.M)[1]), times[count:2 * count], times[-1]
 
     def expect(self, holds, fault):
         if not holds:
@@ -112,7 +111,8 @@ def check_profile(bench, name, path, sizes, truths, plan, prefetches):
     seen_s = float(re.search(r"A step takes (\S+) s", profile["source"])[1])
     with open(plan, encoding="utf-8") as file:
         forecast_s = json.load(file)["forecast"]["step_s"]
-    print(f"    step {step_s * 1e3:.2f} ms by the program, {seen_s * 1e3:.2f} by the records ({seen_s / step_s - 1:+.1%}), "
+    print(f"    step {step_s * 1e3:.2f} ms by the program, "
+          f"{seen_s * 1e3:.2f} by the records ({seen_s / step_s - 1:+.1%}), "
           f"{forecast_s * 1e3:.2f} forecast with these times ({forecast_s / step_s - 1:+.1%})")
     link = profile["link"]
     line = link.get("reduce_scatter", link)
@@ -163,7 +163,8 @@ def main():
             run_case(bench, os.path.join(folder, str(number)), *case)
     finally:
         shutil.rmtree(folder)
-    print(f"{len(bench.faults)} faults" if bench.faults else "all as it must be")
+    print(f"{len(bench.faults)} faults" if bench.faults else "all as it must be",
+          f"({os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; with more load than cores, steps are those of the load)")
     sys.exit(1 if bench.faults else 0)
 
 

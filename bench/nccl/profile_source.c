@@ -37,7 +37,9 @@ static void say_measured(FILE *text, const slc_profile_maker *m)
     fprintf(text, ". Measured in %zu steps%s: backward times, from the starts of reductions; link, from %zu size%s%s.",
             m->times.steps, m->computed_apart ? " of a run on one rank" : "", m->link.sizes,
             m->link.sizes == 1 ? "" : "s",
-            m->link.latency_seen ? "" : ", which are too alike to show a latency: it counts as 0");
+            m->link.latency_seen ? ""
+            : m->link.sizes == 1 ? ", which shows no latency: it counts as 0"
+                                 : ", which are too alike to show a latency: it counts as 0");
 }
 
 static void say_bounds(FILE *text, const slc_profile_maker *m, bool *marked)

@@ -163,16 +163,37 @@ static double median_s(double *times_s, int count)
     return times_s[count / 2];
 }
 
+static double time_s(const slc_nap *nap, int step)
+{
+    return step < nap->count ? nap->took_s[step] : 0;
+}
+
+/* The optimizer of a step, the next step's forward, and its first backward. */
+static double median_rest_s(const slc_layers *layers, const slc_naps *naps)
+{
+    int last = layers->layers - 1, count = layers->steps - 1;
+    double *sums_s = calloc((size_t)layers->steps, sizeof *sums_s), median;
+    CHECK(sums_s, "no memory");
+    for (int s = 0; s < count; s++) {
+        sums_s[s] = time_s(&naps->optimizer, s) + time_s(&naps->backward[last], s + 1);
+        for (int l = 0; l < layers->layers; l++) sums_s[s] += time_s(&naps->forward[l], s + 1);
+    }
+    median = median_s(sums_s, count);
+    free(sums_s);
+    return median;
+}
+
 void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s, int count)
 {
     char line[32 + 2 * LAYERS_MAX * 16];
     int used = snprintf(line, sizeof line, "compute_s %d", rank->rank);
+    double rest_s = median_rest_s(layers, naps); /* the medians below reorder the times */
     for (int l = 0; l < layers->layers; l++)
         used += snprintf(line + used, sizeof line - (size_t)used, " %.6f",
                          median_s(naps->forward[l].took_s, naps->forward[l].count));
     for (int l = 0; l < layers->layers; l++)
         used += snprintf(line + used, sizeof line - (size_t)used, " %.6f",
                          median_s(naps->backward[l].took_s, naps->backward[l].count));
-    fprintf(stderr, "%s %.6f\n", line, median_s(naps->optimizer.took_s, naps->optimizer.count));
+    fprintf(stderr, "%s %.6f\n", line, rest_s);
     if (!rank->rank) fprintf(stderr, "step_s %.6f\n", median_s(step_s, count));
 }

@@ -50,7 +50,8 @@ void slc_layers_check(slc_rank *rank, const float *memory, size_t count, float v
 double slc_layers_now_s(void);
 
 /* Prints on standard error what really happened, as medians: on rank 0 "step_s X"; on every rank "compute_s RANK", then
- * the forwards, the backwards and the optimizer. Reorders the times. */
+ * the forwards, the backwards, and what lies between two steps' gradients: the optimizer, the forward, the first
+ * backward. Reorders the times. */
 void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s, int count);
 
 #endif
