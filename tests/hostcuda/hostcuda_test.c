@@ -32,6 +32,11 @@ static void pass_gate(void *argument)
     atomic_fetch_add(&g->passed, 1);
 }
 
+static void count_call(void *argument)
+{
+    atomic_fetch_add((atomic_int *)argument, 1);
+}
+
 static void hold(cudaStream_t stream, gate *g)
 {
     ok(cudaLaunchHostFunc(stream, pass_gate, g));
@@ -85,6 +90,32 @@ static void sleep_10_ms(void *argument)
 {
     (void)argument;
     usleep(10000);
+}
+
+/* A wait is for the record before it, also where the event is recorded again in a stream that has nothing to do. */
+static void waits_keep_their_record(void **state)
+{
+    (void)state;
+    gate g = {0};
+    atomic_int waited = 0;
+    cudaStream_t held = make_stream(cudaStreamNonBlocking), idle = make_stream(cudaStreamNonBlocking);
+    cudaStream_t waiting = make_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = make_event();
+    hold(held, &g);
+    ok(cudaEventRecord(event, held));
+    ok(cudaStreamWaitEvent(waiting, event, 0));
+    ok(cudaEventRecord(event, idle));
+    ok(cudaEventSynchronize(event)); /* the second record */
+    ok(cudaLaunchHostFunc(waiting, count_call, &waited));
+    usleep(20000);
+    assert_int_equal(waited, 0);
+    atomic_store(&g.open, 1);
+    ok(cudaStreamSynchronize(waiting));
+    assert_int_equal(waited, 1);
+    ok(cudaEventDestroy(event));
+    ok(cudaStreamDestroy(held));
+    ok(cudaStreamDestroy(idle));
+    ok(cudaStreamDestroy(waiting));
 }
 
 static void events_tell_times(void **state)
@@ -612,6 +643,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_held_stream_blocks_no_call),
+        cmocka_unit_test(waits_keep_their_record),
         cmocka_unit_test(events_tell_times),
         cmocka_unit_test(devices_wait_for_their_own_streams),
         cmocka_unit_test(default_stream_waits_for_blocking_streams),

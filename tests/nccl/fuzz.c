@@ -246,6 +246,11 @@ static bool draw_operation(fuzzer *f, size_t *used)
     o.closes_group = draw(&f->script, 3) == 0;
     o.stream = (int)draw(&f->script, STREAMS);
     if (draw(&f->script, 3) == 0 && f->operation_count) repeat(f, &o);
+    if (options.compressed != (size_t)-1 && draw(&f->script, 4) == 0) { /* one that can be compressed, if it is large */
+        o.kind = ALL_REDUCE;
+        o.dtype = ncclFloat32;
+        o.redop = f->drawn % 2 ? ncclSum : ncclAvg;
+    }
     o.seed = mix(options.seed) + f->drawn++;
     o.place = *used;
     size_t most = (o.count * (size_t)o.among->size * slc_dtype_bytes(o.dtype) + 255) & ~(size_t)255;

@@ -193,7 +193,7 @@ static uint64_t plan_wave(slc_transformed *t)
         call->place = full ? UINT64_MAX : used;
         if (!full) used += bytes;
     }
-    if (used > t->recorder->header->staging_peak)
+    if (used > __atomic_load_n(&t->recorder->header->staging_peak, __ATOMIC_RELAXED))
         __atomic_store_n(&t->recorder->header->staging_peak, used, __ATOMIC_RELAXED);
     return used;
 }

@@ -99,7 +99,7 @@ ncclResult_t slc_fuse_call(slc_transformed *t, slc_taken *call)
 static void note_peak(slc_transformed *t, uint64_t used)
 {
     uint64_t *peak = &t->recorder->header->staging_peak;
-    if (used > *peak) __atomic_store_n(peak, used, __ATOMIC_RELAXED);
+    if (used > __atomic_load_n(peak, __ATOMIC_RELAXED)) __atomic_store_n(peak, used, __ATOMIC_RELAXED);
 }
 
 static ncclResult_t move(slc_transformed *t, slc_shim_kernel kernel)
