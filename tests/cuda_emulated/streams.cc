@@ -329,13 +329,13 @@ std::function<void()> emulated_recording(cudaEvent_t event)
 {
     std::shared_ptr<CUevent_st> e = event->shared_from_this();
     const uint32_t number = ++e->asked;
+    auto done = std::make_shared<std::atomic<uint32_t>>(0);
+    std::atomic_store(&e->latest, done);
     return [=] {
-        clock_gettime(CLOCK_MONOTONIC, &e->when);
+        if (std::atomic_load(&e->latest) == done) clock_gettime(CLOCK_MONOTONIC, &e->when);
         order_before(&e->order[number % CUevent_st::GENERATIONS]);
-        uint32_t done = e->done; /* another stream may have done a later record already */
-        while ((int32_t)(done - number) < 0 && !e->done.compare_exchange_weak(done, number)) {
-        }
-        emulated_wake(&e->done);
+        done->store(1);
+        emulated_wake(done.get());
     };
 }
 
@@ -343,8 +343,9 @@ std::function<void()> emulated_waiting(cudaEvent_t event)
 {
     std::shared_ptr<CUevent_st> e = event->shared_from_this();
     const uint32_t number = e->asked;
+    const auto done = std::atomic_load(&e->latest);
     return [=] {
-        emulated_wait_for(&e->done, number);
+        if (done) emulated_wait_for(done.get(), 1);
         order_after(&e->order[number % CUevent_st::GENERATIONS]);
     };
 }
@@ -366,7 +367,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
     if (emulated_sticky()) return emulated_sticky();
     if (e->recorder) return emulated_error(e->recorder->refuse_event());
     const uint32_t number = e->asked;
-    if ((int32_t)(e->done - number) < 0) return cudaErrorNotReady;
+    const auto done = std::atomic_load(&e->latest);
+    if (done && !*done) return cudaErrorNotReady;
     order_after(&e->order[number % CUevent_st::GENERATIONS]);
     return cudaSuccess;
 }

@@ -45,7 +45,9 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
 struct CUevent_st : std::enable_shared_from_this<CUevent_st> {
     enum { GENERATIONS = 8 };
     std::shared_ptr<CUevent_st> handle; /* itself, until it is destroyed */
-    std::atomic<uint32_t> asked{0}, done{0};
+    std::atomic<uint32_t> asked{0};
+    std::shared_ptr<std::atomic<uint32_t>> latest; /* 1 once the latest record is done; each record has a word of its
+                                                      own, for another stream may do a later one first */
     int device;
     bool timed;
     timespec when;
