@@ -233,6 +233,7 @@ static sluice_status add_call(slc_rank_calls *rank, const slc_nccl_entry *e, con
                                                       .bytes = bytes,
                                                       .address = address,
                                                       .stream = e->stream,
+                                                      .number = e->number,
                                                       .first_part = rank->part_count - 1,
                                                       .part_count = 1,
                                                       .time = *time};

@@ -7,7 +7,7 @@
 /* An operation as a rank calls it: one entry, or the entries of a group that do the same. */
 typedef struct {
     unsigned operation, dtype, redop, group;
-    uint64_t elements, bytes, address, stream;
+    uint64_t elements, bytes, address, stream, number;
     size_t first_part, part_count; /* in slc_rank_calls.parts */
     slc_step_time time;
 } slc_nccl_call;

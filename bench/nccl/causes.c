@@ -55,7 +55,8 @@ static const char *hint_of(slc_nccl_finding_kind kind)
     case SLC_NCCL_FOUND_GONE: return "find out why it died: its own output, its exit status, the kernel's log (memory)";
     case SLC_NCCL_FOUND_STOPPED: return "continue it (kill -CONT and its pid), or let the debugger go on";
     case SLC_NCCL_FOUND_MISSING:
-        return "it has not come so far, runs without the shim, or records elsewhere: then name that folder too";
+        return "look at what it does instead; a rank without a record has not come so far, runs without the shim, or "
+               "records elsewhere: then name that folder too";
     case SLC_NCCL_FOUND_ENDED: return "either it left out a call, or the others made one too many";
     case SLC_NCCL_FOUND_LAGS:
         return "look at what it does instead: gdb -p and its pid, or py-spy dump --pid for a Python program";
@@ -89,12 +90,12 @@ static void choose_causes(graph *g)
     }
 }
 
-static void write_after(FILE *out, const slc_nccl_member *m)
+static void write_after(FILE *out, const slc_nccl_communicator *c, const slc_nccl_member *m)
 {
     if (m->called)
-        fprintf(out, " after operation %" PRIu64, m->called);
+        fprintf(out, " after %s %" PRIu64, slc_nccl_ordinal_name(c), m->called);
     else
-        fputs(" before its first operation", out);
+        fprintf(out, " before its first %s", slc_nccl_ordinal_name(c));
 }
 
 /* "; its last call was all_gather int8[4] on communicator 77aa" where that is another communicator. */
@@ -116,7 +117,8 @@ static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
 }
 
 /* "rank 2 (host a, pid 17) is gone after operation 41" */
-static void write_state(FILE *out, const graph *g, const slc_nccl_member *m, slc_nccl_finding_kind kind)
+static void write_state(FILE *out, const graph *g, const slc_nccl_communicator *c, const slc_nccl_member *m,
+                        slc_nccl_finding_kind kind)
 {
     fprintf(out, "rank %d (", m->rank);
     slc_nccl_write_process(out, m->process);
@@ -142,7 +144,7 @@ static void write_state(FILE *out, const graph *g, const slc_nccl_member *m, slc
             fprintf(out, " %s and has called nothing more",
                     m->process->state == SLC_NCCL_RUNNING ? "is running" : "has ended");
     }
-    write_after(out, m);
+    write_after(out, c, m);
     if (m->quiet_s > 1 && m->quiet_s < 1e8 && m->process->state != SLC_NCCL_GONE && m->process->state != SLC_NCCL_ENDED)
         fprintf(out, ", %.0f s ago", m->quiet_s);
     if (kind == SLC_NCCL_FOUND_LAGS || kind == SLC_NCCL_FOUND_STOPPED) write_last_call(out, g, m);
@@ -186,7 +188,7 @@ static bool write_waiting(graph *g, slc_nccl_finding *f, FILE *out, const slc_nc
     }
     if (w->kind != SLC_NCCL_WAITS_FOR_COLLECTIVE || !one) return whole;
     const slc_nccl_entry *call = slc_nccl_member_collective(one, w->ordinal);
-    fprintf(out, ", operation %" PRIu64 ": ", w->ordinal);
+    fprintf(out, ", %s %" PRIu64 ": ", slc_nccl_ordinal_name(c), w->ordinal);
     slc_nccl_write_ranks(out, g->ranks, count);
     fputs(" called ", out);
     if (!call) {
@@ -224,7 +226,7 @@ static sluice_status tell_ranks(graph *g, const slc_nccl_wait *w)
             continue;
         }
         if (described++) fputs(", ", out);
-        write_state(out, g, m, kind);
+        write_state(out, g, c, m, kind);
     }
     if (more) fprintf(out, ", and %zu others likewise", more);
     if (w->kind == SLC_NCCL_WAITS_FOR_THE_DEAD) fputs(", while others are still in the communicator", out);
@@ -258,9 +260,9 @@ static sluice_status tell_exchange(graph *g, const slc_nccl_wait *w)
         fputs("data", out);
     fprintf(out, " %s rank %d", sent ? "to" : "from", w->to->rank);
     if (w->entry) slc_nccl_write_caller(out, w->from, w->entry);
-    fprintf(out, ", which called %" PRIu64 " of at least %" PRIu64 " %s; ", w->ordinal - 1, w->ordinal,
-            sent ? "receives for it" : "sends for it");
-    write_state(out, g, w->to,
+    fprintf(out, ", %s %" PRIu64 " between the two, of which rank %d %s %" PRIu64 "; ", sent ? "send" : "receive",
+            w->ordinal, w->to->rank, sent ? "received" : "sent", w->ordinal - 1);
+    write_state(out, g, w->communicator, w->to,
                 kind == SLC_NCCL_FOUND_SEND_UNMATCHED || kind == SLC_NCCL_FOUND_RECEIVE_UNMATCHED ? SLC_NCCL_FOUND_LAGS
                                                                                                   : kind);
     f->number = w->ordinal;
@@ -278,6 +280,48 @@ static sluice_status tell_exchange(graph *g, const slc_nccl_wait *w)
 static bool is_exchange(const slc_nccl_wait *w)
 {
     return w->kind == SLC_NCCL_WAITS_FOR_RECEIVE || w->kind == SLC_NCCL_WAITS_FOR_SEND;
+}
+
+/* Finds the process that a missing rank is: that of the same rank in a communicator of the same size, in which the
+ * other ranks are the same processes too; or that which the launcher gave this rank of as many. NULL: no record is
+ * known. */
+static const slc_nccl_process *process_of_rank(const graph *g, const slc_nccl_communicator *c, int rank)
+{
+    for (size_t i = 0; i < g->all->communicator_count; i++) {
+        const slc_nccl_communicator *other = &g->all->communicators[i];
+        const slc_nccl_member *there = other->size == c->size ? slc_nccl_member_of(other, rank) : NULL;
+        bool same = there && other->key != c->key;
+        for (size_t k = 0; same && k < c->member_count; k++) {
+            const slc_nccl_member *m = slc_nccl_member_of(other, c->members[k].rank);
+            same = m && m->process == c->members[k].process;
+        }
+        if (same) return there->process;
+    }
+    for (size_t i = 0; i < g->all->records->count; i++) {
+        const slc_nccl_process *p = &g->all->records->processes[i];
+        if (p->header.launch_size == c->size && p->header.launch_rank == rank) return p;
+    }
+    return NULL;
+}
+
+/* "rank 2 (host a, pid 17, running) has not come to it" */
+static bool write_missing_rank(const graph *g, slc_nccl_finding *f, FILE *out, const slc_nccl_process *p, int rank)
+{
+    const char *state = p ? slc_nccl_state_name(p->state) : "missing";
+    json_t *json = json_pack("{s:i, s:s}", "rank", rank, "state", state);
+    bool whole = json;
+    fprintf(out, "rank %d ", rank);
+    if (p) {
+        fputc('(', out);
+        slc_nccl_write_process(out, p);
+        fprintf(out, ", %s) has not come to it", state);
+        f->involved[p - g->all->records->processes] = true;
+        whole = whole && !json_object_set_new(json, "host", json_string(p->header.host));
+        whole = whole && !json_object_set_new(json, "pid", json_integer((json_int_t)p->header.pid));
+    } else {
+        fputs("is missing: there is no record of it", out);
+    }
+    return add_to_list(f, "ranks", json) && whole;
 }
 
 static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
@@ -298,14 +342,17 @@ static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
     fputs(": ", out);
     slc_nccl_write_ranks(out, g->ranks, count);
     fprintf(out, " wait%s for its creation; ", count == 1 ? "s" : "");
-    count = 0;
+    size_t described = 0, more = 0;
     for (int rank = 0; rank < c->size; rank++) {
         if (slc_nccl_member_of(c, rank)) continue;
-        g->ranks[count++] = rank;
-        whole = whole && add_to_list(f, "ranks", json_pack("{s:i, s:s}", "rank", rank, "state", "missing"));
+        if (described == MOST_DESCRIBED) {
+            more++;
+            continue;
+        }
+        if (described++) fputs(", ", out);
+        whole = whole && write_missing_rank(g, f, out, process_of_rank(g, c, rank), rank);
     }
-    slc_nccl_write_ranks(out, g->ranks, count);
-    fprintf(out, " %s missing: there is no record of %s", count == 1 ? "is" : "are", count == 1 ? "it" : "them");
+    if (more) fprintf(out, ", and %zu others likewise", more);
     f->hint = hint_of(SLC_NCCL_FOUND_MISSING);
     status = slc_nccl_finding_end(g->findings, out);
     return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
@@ -366,7 +413,7 @@ static void write_link(FILE *out, const slc_nccl_wait *w)
     if (w->kind == SLC_NCCL_WAITS_FOR_COLLECTIVE) {
         fputs("called ", out);
         if (w->entry) slc_nccl_write_call(out, w->entry);
-        fprintf(out, " as operation %" PRIu64 " of ", w->ordinal);
+        fprintf(out, " as %s %" PRIu64 " of ", slc_nccl_ordinal_name(w->communicator), w->ordinal);
         slc_nccl_write_name(out, w->communicator);
     } else {
         fputs(w->kind == SLC_NCCL_WAITS_FOR_RECEIVE ? "sent " : "receives ", out);

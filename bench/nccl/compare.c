@@ -5,6 +5,7 @@
 #include "bench/nccl/crossings.h"
 #include "bench/nccl/differences.h"
 #include "bench/nccl/exchanges.h"
+#include "bench/nccl/unfinished.h"
 #include "bench/nccl/waits.h"
 
 #include <stdlib.h>
@@ -16,12 +17,21 @@ static bool share_processes(const slc_nccl_finding *a, const slc_nccl_finding *b
     return false;
 }
 
-/* Findings from `first` on that share a process with an earlier one are its consequences. */
-static void drop_consequences(slc_nccl_findings *findings, size_t first)
+static int by_time(const void *a, const void *b)
 {
+    int64_t x = ((const slc_nccl_finding *)a)->time_ns, y = ((const slc_nccl_finding *)b)->time_ns;
+    return x < y ? -1 : x > y;
+}
+
+/* Of the findings from `first` on, drops those that share a process with an earlier one in the list: consequences. With
+ * `earliest_only` they are put in the order of their times before, and compared with each other too. */
+static void drop_consequences(slc_nccl_findings *findings, size_t first, bool earliest_only)
+{
+    if (earliest_only && findings->count > first)
+        qsort(findings->rows + first, findings->count - first, sizeof *findings->rows, by_time);
     for (size_t i = first; i < findings->count;) {
         bool consequence = false;
-        for (size_t k = 0; k < first && !consequence; k++)
+        for (size_t k = 0; k < (earliest_only ? i : first) && !consequence; k++)
             consequence = share_processes(&findings->rows[k], &findings->rows[i]);
         if (consequence)
             slc_nccl_finding_drop(findings, i);
@@ -30,24 +40,18 @@ static void drop_consequences(slc_nccl_findings *findings, size_t first)
     }
 }
 
-static int by_time(const void *a, const void *b)
+/* Adds what streams do not finish although all ranks called it, or the crossed order that explains it. */
+static sluice_status find_unfinished(const slc_nccl_members *all, double stall_s, slc_nccl_findings *findings)
 {
-    int64_t x = ((const slc_nccl_finding *)a)->time_ns, y = ((const slc_nccl_finding *)b)->time_ns;
-    return x < y ? -1 : x > y;
-}
-
-/* Keeps the earliest finding of those that share processes. */
-static void keep_earliest(slc_nccl_findings *findings)
-{
-    if (findings->count) qsort(findings->rows, findings->count, sizeof *findings->rows, by_time);
-    for (size_t i = 1; i < findings->count;) {
-        bool later = false;
-        for (size_t k = 0; k < i && !later; k++) later = share_processes(&findings->rows[k], &findings->rows[i]);
-        if (later)
-            slc_nccl_finding_drop(findings, i);
-        else
-            i++;
-    }
+    size_t first = findings->count;
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < all->communicator_count; i++)
+        status = slc_nccl_find_unfinished(all, &all->communicators[i], stall_s, findings);
+    size_t end = findings->count;
+    if (!status && end > first + 1) status = slc_nccl_find_crossings(all, true, findings);
+    if (!status && findings->count > end)
+        while (end > first) slc_nccl_finding_drop(findings, --end);
+    return status;
 }
 
 sluice_status slc_nccl_compare(const slc_nccl_records *records, const double *quiet_s, double stall_s,
@@ -63,11 +67,14 @@ sluice_status slc_nccl_compare(const slc_nccl_records *records, const double *qu
         if (!status) status = slc_nccl_match_exchanges(&all, c, stall_s, out, &waits);
         if (!status) status = slc_nccl_waits_find(&all, c, stall_s, &waits);
     }
-    if (!status) status = slc_nccl_find_crossings(&all, out);
-    if (!status) keep_earliest(out);
-    size_t proven = out->count;
+    if (!status) status = slc_nccl_find_crossings(&all, false, out);
+    if (!status) drop_consequences(out, 0, true);
+    size_t known = out->count;
     if (!status) status = slc_nccl_waits_explain(&all, &waits, out);
-    if (!status) drop_consequences(out, proven);
+    if (!status) drop_consequences(out, known, false);
+    known = out->count;
+    if (!status) status = find_unfinished(&all, stall_s, out);
+    if (!status) drop_consequences(out, known, true);
     free(waits.rows);
     slc_nccl_members_free(&all);
     return status;

@@ -123,6 +123,7 @@ static void lose(scene *s, int i, size_t count)
 {
     slc_nccl_process *p = &s->processes[i];
     if (count > p->entry_count) count = p->entry_count;
+    if (!count) return;
     p->entry_count -= count;
     p->entries_gone += count;
     memmove(p->entries, p->entries + count, p->entry_count * sizeof *p->entries);
@@ -313,10 +314,9 @@ static void send_without_receive(void **state)
     do_call(&s, 0, 0, exchange(SLC_RECORD_SEND, 1, 16));
     expect_nothing(&s);
     all_quiet(&s, 12);
-    expect(
-        &s, SLC_NCCL_FOUND_SEND_UNMATCHED,
-        "rank 0 sent float32[16] (64 bytes) to rank 1, which called 2 of at least 3 receives for it; rank 1 (host a, "
-        "pid 101) is running");
+    expect(&s, SLC_NCCL_FOUND_SEND_UNMATCHED,
+           "rank 0 sent float32[16] (64 bytes) to rank 1, send 3 between the two, of which rank 1 received 2; rank 1 "
+           "(host a, pid 101) is running");
     /* The other ranks, which call a collective, wait for the sender. */
     for (int i = 1; i < 4; i++) do_call(&s, i, 0, sum_of_64);
     expect(&s, SLC_NCCL_FOUND_SEND_UNMATCHED, "rank 0 sent float32[16] (64 bytes) to rank 1");
@@ -434,7 +434,18 @@ static void missing_rank(void **state)
     }
     expect_nothing(&s);
     all_quiet(&s, 12);
-    expect(&s, SLC_NCCL_FOUND_MISSING, "rank 2 is missing");
+    expect(&s, SLC_NCCL_FOUND_MISSING, "ranks 0-1 and 3 wait for its creation; rank 2 is missing");
+    end(&s);
+    /* The rank is known by another communicator. */
+    begin_with_three(&s);
+    for (int i = 0; i < 4; i++) {
+        if (i == 2) continue;
+        unsigned row = join(&s, i, 0x1111000000000001, i, 4);
+        s.rows[i][row].state = SLC_RECORD_ROW_CREATING;
+    }
+    all_quiet(&s, 12);
+    s.processes[2].state = SLC_NCCL_STOPPED;
+    expect(&s, SLC_NCCL_FOUND_MISSING, "rank 2 (host a, pid 102, stopped) has not come to it");
     end(&s);
 }
 
@@ -455,6 +466,42 @@ static void cause_of_a_chain(void **state)
     s.processes[3].state = SLC_NCCL_GONE;
     expect(&s, SLC_NCCL_FOUND_GONE,
            "rank 1 (host a, pid 103) is gone without an orderly end before its first operation");
+    end(&s);
+}
+
+static void unfinished(void **state)
+{
+    (void)state;
+    scene s;
+    begin(&s, 2);
+    join_all(&s, 0xaaaa000000000001);
+    join_all(&s, 0xbbbb000000000001);
+    all_call_times(&s, 0, 3);
+    all_quiet(&s, 12);
+    expect_nothing(&s);
+    for (int i = 0; i < 2; i++) {
+        s.processes[i].header.done_is_written = 1;
+        s.rows[i][0].done = 3;
+    }
+    expect_nothing(&s);
+    s.rows[1][0].done = 1;
+    expect(&s, SLC_NCCL_FOUND_UNFINISHED,
+           ": every rank called all_reduce float32[64] sum, and the stream of rank 1 has not finished it");
+    all_quiet(&s, 9);
+    expect_nothing(&s);
+    /* Of another stream, a lower number may have been written last. */
+    all_quiet(&s, 12);
+    s.processes[1].entries[2].stream = 2;
+    expect_nothing(&s);
+    /* Two communicators in two streams, in opposite orders. */
+    for (int i = 0; i < 2; i++) {
+        call c = sum_of_64;
+        do_call(&s, i, (unsigned)i, c);
+        c.stream = 2;
+        do_call(&s, i, 1u - (unsigned)i, c);
+        s.rows[i][0].done = 3;
+    }
+    expect(&s, SLC_NCCL_FOUND_CROSSED, "their streams have not finished them");
     end(&s);
 }
 
@@ -650,6 +697,7 @@ int main(void)
         cmocka_unit_test(split_missed),
         cmocka_unit_test(missing_rank),
         cmocka_unit_test(cause_of_a_chain),
+        cmocka_unit_test(unfinished),
         cmocka_unit_test(failed_call),
         cmocka_unit_test(difference_before_the_oldest_entry),
         cmocka_unit_test(dead_programs),

@@ -65,23 +65,24 @@ static int by_order_of_a(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-static stream_pair *pair_of(stream_pair *pairs, size_t *count, const shared_call *call)
+static stream_pair *pair_of(stream_pair *pairs, size_t *count, const shared_call *call, bool any_stream)
 {
     for (size_t i = 0; i < *count; i++)
-        if (pairs[i].stream_a == call->in_a->stream && pairs[i].stream_b == call->in_b->stream) return &pairs[i];
+        if (any_stream || (pairs[i].stream_a == call->in_a->stream && pairs[i].stream_b == call->in_b->stream))
+            return &pairs[i];
     if (*count == MOST_STREAMS) return NULL;
     pairs[*count] = (stream_pair){.stream_a = call->in_a->stream, .stream_b = call->in_b->stream};
     return &pairs[(*count)++];
 }
 
 /* Finds a call that a made after *before, and b before it. */
-static const shared_call *find_crossing(const shared_call *calls, size_t count, shared_call *before)
+static const shared_call *find_crossing(const shared_call *calls, size_t count, bool any_stream, shared_call *before)
 {
     stream_pair pairs[MOST_STREAMS];
     size_t pair_count = 0;
     for (size_t i = 0; i < count; i++) {
         const shared_call *call = &calls[i];
-        stream_pair *p = pair_of(pairs, &pair_count, call);
+        stream_pair *p = pair_of(pairs, &pair_count, call, any_stream);
         if (!p) continue;
         if (p->current.in_a && !same_group(p->current.in_a, call->in_a)) {
             if (!p->latest.in_a || p->current.in_b->index > p->latest.in_b->index) p->latest = p->current;
@@ -96,10 +97,12 @@ static const shared_call *find_crossing(const shared_call *calls, size_t count, 
     return NULL;
 }
 
-static void write_order(FILE *out, const slc_nccl_member *m, const shared_call *first, const shared_call *second)
+/* Writes the order of node a, or of node b; ranks are called by the larger communicator's numbers. */
+static void write_order(FILE *out, bool of_a, const shared_call *first, const shared_call *second)
 {
-    bool is_a = first->a->node == m->node;
-    const slc_nccl_entry *x = is_a ? first->in_a : first->in_b, *y = is_a ? second->in_a : second->in_b;
+    const shared_call *larger = first->communicator->size >= second->communicator->size ? first : second;
+    const slc_nccl_member *m = of_a ? larger->a : larger->b;
+    const slc_nccl_entry *x = of_a ? first->in_a : first->in_b, *y = of_a ? second->in_a : second->in_b;
     fprintf(out, "rank %d (", m->rank);
     slc_nccl_write_process(out, m->process);
     fputs(") called ", out);
@@ -114,8 +117,8 @@ static void write_order(FILE *out, const slc_nccl_member *m, const shared_call *
     slc_nccl_write_name(out, second->communicator);
 }
 
-static sluice_status add_crossing(const slc_nccl_members *all, slc_nccl_findings *findings, const shared_call *first,
-                                  const shared_call *second)
+static sluice_status add_crossing(const slc_nccl_members *all, bool any_stream, slc_nccl_findings *findings,
+                                  const shared_call *first, const shared_call *second)
 {
     FILE *out;
     sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_CROSSED, all, first->communicator, &out);
@@ -124,10 +127,10 @@ static sluice_status add_crossing(const slc_nccl_members *all, slc_nccl_findings
     fputs(" and ", out);
     slc_nccl_write_name(out, second->communicator);
     fputs(" are called in opposite orders: ", out);
-    write_order(out, first->a, first, second);
+    write_order(out, true, first, second);
     fputs(", ", out);
-    write_order(out, second->b, second, first);
-    fputs(": each waits for the other in its stream", out);
+    write_order(out, false, second, first);
+    fputs(any_stream ? ": their streams have not finished them" : ": each waits for the other in its stream", out);
     int64_t a_ns = second->in_a->time_ns + second->a->process->header.realtime_minus_monotonic_ns;
     int64_t b_ns = first->in_b->time_ns + first->b->process->header.realtime_minus_monotonic_ns;
     f->number = first->ordinal;
@@ -150,7 +153,7 @@ static bool may_be_stuck(const slc_nccl_node *node)
     return node->dead || node->quiet_s * 1000 >= QUIET_MS;
 }
 
-sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, slc_nccl_findings *findings)
+sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, bool any_stream, slc_nccl_findings *findings)
 {
     size_t most = 1;
     for (size_t i = 0; i < all->records->count; i++)
@@ -166,8 +169,8 @@ sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, slc_nccl_find
             if (communicators < 2) continue;
             qsort(calls, count, sizeof *calls, by_order_of_a);
             shared_call before;
-            const shared_call *after = find_crossing(calls, count, &before);
-            if (after) status = add_crossing(all, findings, &before, after);
+            const shared_call *after = find_crossing(calls, count, any_stream, &before);
+            if (after) status = add_crossing(all, any_stream, findings, &before, after);
         }
     }
     free(calls);

@@ -138,18 +138,6 @@ static json_t *group_json(const slc_nccl_member *m, const slc_nccl_entry *entry,
     return json_pack("{s:o, s:o}", "ranks", list, "call", slc_nccl_call_json(m, entry));
 }
 
-/* "operation 12" where all ranks count it alike, else "collective 12". */
-static void write_ordinal(FILE *out, const difference *d)
-{
-    const slc_nccl_communicator *c = d->communicator;
-    bool alike = true;
-    for (size_t i = 0; i < c->member_count; i++) {
-        const slc_nccl_entry *entry = slc_nccl_member_collective(&c->members[i], d->ordinal);
-        alike = alike && (!entry || entry->number == d->ordinal);
-    }
-    fprintf(out, ", %s %" PRIu64 ":", alike ? "operation" : "collective", d->ordinal);
-}
-
 static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *out, int *ranks)
 {
     const slc_nccl_communicator *c = d->communicator;
@@ -157,7 +145,7 @@ static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *
     size_t most = 0, least = SIZE_MAX;
     json_t *groups = json_array();
     sluice_status status = groups ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "findings");
-    write_ordinal(out, d);
+    fprintf(out, ", %s %" PRIu64 ":", slc_nccl_ordinal_name(c), d->ordinal);
     for (size_t g = 0; !status && g < d->group_count; g++) {
         size_t count;
         const slc_nccl_member *m = ranks_of_group(d, g, ranks, &count);
@@ -263,7 +251,8 @@ static sluice_status add_lost_difference(difference *d, slc_nccl_findings *findi
     fputs(" called something else than ", out);
     ranks_of_group(d, 1, ranks, &count);
     slc_nccl_write_ranks(out, ranks, count);
-    fprintf(out, " before operation %" PRIu64 ": the difference lies before the oldest entry kept", oldest);
+    fprintf(out, " before %s %" PRIu64 ": the difference lies before the oldest entry kept", slc_nccl_ordinal_name(c),
+            oldest);
     slc_nccl_finding *f = slc_nccl_finding_last(findings);
     f->hint = "raise SLUICE_SHIM_ENTRIES, so that the records hold it, or watch from the start";
     f->time_ns = m->process->header.first_call_ns + m->process->header.realtime_minus_monotonic_ns;

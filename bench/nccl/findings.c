@@ -22,6 +22,7 @@ const char *slc_nccl_finding_kind_name(slc_nccl_finding_kind kind)
         [SLC_NCCL_FOUND_SEND_UNMATCHED] = "send_unmatched",
         [SLC_NCCL_FOUND_RECEIVE_UNMATCHED] = "receive_unmatched",
         [SLC_NCCL_FOUND_CIRCLE] = "circle",
+        [SLC_NCCL_FOUND_UNFINISHED] = "unfinished",
     };
     return kind < SLC_NCCL_FINDING_KINDS ? names[kind] : "unknown";
 }

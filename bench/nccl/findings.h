@@ -7,19 +7,21 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* A rank is meant that others wait for, from GONE to LAGS. */
 typedef enum {
-    SLC_NCCL_FOUND_DIFFERS,        /* ranks called different operations, or with different arguments */
-    SLC_NCCL_FOUND_UNEQUAL,        /* a send and its receive have different sizes */
-    SLC_NCCL_FOUND_CROSSED,        /* two communicators are used in different orders by two ranks, in one stream each */
-    SLC_NCCL_FOUND_FAILED,         /* NCCL refused one rank's call, and the others wait */
-    SLC_NCCL_FOUND_GONE,           /* a rank that others wait for died */
-    SLC_NCCL_FOUND_STOPPED,        /* … is stopped by a signal or a debugger */
-    SLC_NCCL_FOUND_MISSING,        /* … has no record */
-    SLC_NCCL_FOUND_ENDED,          /* … ended, or left the communicator, and others called more than it did */
-    SLC_NCCL_FOUND_LAGS,           /* … runs, and does not call what the others called */
-    SLC_NCCL_FOUND_SEND_UNMATCHED, /* a send has no receive */
+    SLC_NCCL_FOUND_DIFFERS, /* ranks called different operations, or with different arguments */
+    SLC_NCCL_FOUND_UNEQUAL, /* a send and its receive have different sizes */
+    SLC_NCCL_FOUND_CROSSED, /* two ranks use two communicators in different orders */
+    SLC_NCCL_FOUND_FAILED,  /* NCCL refused one rank's call, and the others wait */
+    SLC_NCCL_FOUND_GONE,    /* it died */
+    SLC_NCCL_FOUND_STOPPED, /* it is stopped by a signal or a debugger */
+    SLC_NCCL_FOUND_MISSING, /* it has no record, or has not come to create the communicator */
+    SLC_NCCL_FOUND_ENDED,   /* it ended, or left the communicator, and others called more than it did */
+    SLC_NCCL_FOUND_LAGS,    /* it does not call what the others called */
+    SLC_NCCL_FOUND_SEND_UNMATCHED,
     SLC_NCCL_FOUND_RECEIVE_UNMATCHED,
-    SLC_NCCL_FOUND_CIRCLE, /* ranks wait for each other */
+    SLC_NCCL_FOUND_CIRCLE,     /* ranks wait for each other */
+    SLC_NCCL_FOUND_UNFINISHED, /* all ranks called it, and their streams do not finish it */
     SLC_NCCL_FINDING_KINDS
 } slc_nccl_finding_kind;
 

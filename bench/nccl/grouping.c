@@ -72,6 +72,9 @@ static bool continues(const slc_nccl_entry *before, const slc_nccl_entry *e)
         return false;
     if ((before->flags & SLC_RECORD_GROUPED) != (e->flags & SLC_RECORD_GROUPED)) return false;
     if (e->flags & SLC_RECORD_GROUPED) return before->group == e->group;
+    /* A call that comes at once may still wait on its stream for what it sends: then a group would hold up the others.
+     */
+    if (before->end_ns && e->end_ns && e->begin_ns - before->end_ns > NEIGHBOURS_NS) return false;
     return e->time_ns - before->time_ns <= NEIGHBOURS_NS;
 }
 

@@ -209,6 +209,7 @@ static size_t walk_steps(const rank_search *s, slc_rank_steps *rank)
         for (size_t i = 0; rank->times && i < length; i++)
             rank->times[count * length + i] = s->calls->calls[at + i].time;
         if (rank->follows_step) rank->follows_step[count] = at == end;
+        if (rank->numbers) rank->numbers[count] = s->calls->calls[at].number;
         count++;
         end = at += length;
     }
@@ -222,7 +223,8 @@ static sluice_status note_times(const rank_search *s, slc_job_steps *steps)
     size_t count = walk_steps(s, rank);
     rank->times = calloc(count * s->period.length + 1, sizeof *rank->times);
     rank->follows_step = calloc(count + 1, sizeof *rank->follows_step);
-    if (!rank->times || !rank->follows_step) return slc_error(SLUICE_ERR_MEMORY, "%zu steps", count);
+    rank->numbers = calloc(count + 1, sizeof *rank->numbers);
+    if (!rank->times || !rank->follows_step || !rank->numbers) return slc_error(SLUICE_ERR_MEMORY, "%zu steps", count);
     rank->step_count = walk_steps(s, rank);
     return SLUICE_OK;
 }
@@ -269,6 +271,7 @@ void slc_job_steps_free(slc_job_steps *steps)
     for (size_t r = 0; r < steps->rank_count; r++) {
         free(steps->ranks[r].times);
         free(steps->ranks[r].follows_step);
+        free(steps->ranks[r].numbers);
     }
     free(steps->operations);
     free(steps->ranks);

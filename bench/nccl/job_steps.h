@@ -25,6 +25,7 @@ typedef struct {
     int rank;
     slc_step_time *times; /* [step_count][operation_count] */
     bool *follows_step;   /* [step_count] nothing else lies between this step and the one before it */
+    uint64_t *numbers;    /* [step_count] of the first call on its communicator: the same on all ranks; ascending */
     size_t step_count;
 } slc_rank_steps;
 

@@ -1,6 +1,8 @@
 /* Two lists of samples, of reduce-scatters and of all-gathers; an empty one takes the other's line. */
 #include "bench/nccl/link_fit.h"
 
+#include "lib/base/integer.h"
+#include "lib/base/median.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/fit_link.h"
 
@@ -15,40 +17,93 @@ typedef struct {
     size_t count;
 } sample_list;
 
+/* Does another operation of the step run at the same time? */
+static bool is_beside(const slc_step_time *times, size_t count, size_t operation)
+{
+    for (size_t i = 0; i < count; i++)
+        if (i != operation && times[i].begin_ns < times[operation].end_ns &&
+            times[i].end_ns > times[operation].begin_ns)
+            return true;
+    return false;
+}
+
+/* Returns the step of a rank that begins with a call of this number; NULL: it is not recorded. */
+static const slc_step_time *step_of(const slc_job_steps *steps, const slc_rank_steps *rank, uint64_t number)
+{
+    size_t low = 0, high = rank->step_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (rank->numbers[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < rank->step_count && rank->numbers[low] == number;
+    return found ? rank->times + low * steps->operation_count : NULL;
+}
+
+/* How long an operation took on the rank that came to it last, in the nth step of the first rank: it waited for nobody.
+ * Negative where a rank's time is not known; *alone says that this rank did nothing else meanwhile. */
+static double last_rank_s(const slc_job_steps *steps, size_t step, size_t operation, bool *alone)
+{
+    int64_t least = INT64_MAX;
+    for (size_t r = 0; r < steps->rank_count; r++) {
+        const slc_step_time *times = step_of(steps, &steps->ranks[r], steps->ranks[0].numbers[step]);
+        if (!times || times[operation].begin_ns <= 0 || times[operation].end_ns < times[operation].begin_ns) return -1;
+        int64_t took = times[operation].end_ns - times[operation].begin_ns;
+        if (took >= least) continue;
+        least = took;
+        *alone = !is_beside(times, steps->operation_count, operation);
+    }
+    return fmax((double)least * 1e-9, least_s);
+}
+
+/* The median over steps in which the operation ran alone; if it never did, or ranks are missing, the least time. `room`
+ * is for a time of each step. Infinite where no step has its time. */
+static double operation_time_s(const slc_job_steps *steps, size_t operation, double *room)
+{
+    double least = INFINITY;
+    size_t count = 0;
+    for (size_t s = 0; s < steps->ranks[0].step_count; s++) {
+        bool alone = false;
+        double seconds = last_rank_s(steps, s, operation, &alone);
+        if (seconds > 0) least = fmin(least, seconds);
+        if (seconds > 0 && alone) room[count++] = seconds;
+    }
+    return count && steps->rank_count == steps->world ? slc_median(room, count) : least;
+}
+
 static void add_sample(sample_list *list, uint64_t bytes, double seconds)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->samples[i].bytes == bytes) {
-            list->samples[i].seconds = fmin(list->samples[i].seconds, seconds);
-            return;
-        }
     list->samples[list->count++] = (slc_link_sample){bytes, seconds};
 }
 
-/* The least time that the step's nth operation took; infinite where no step has its time. */
-static double least_time_s(const slc_job_steps *steps, size_t operation)
+static sluice_status collect_samples(const slc_job_steps *steps, sample_list *reductions, sample_list *gathers)
 {
-    double least = INFINITY;
-    for (size_t r = 0; r < steps->rank_count; r++)
-        for (size_t s = 0; s < steps->ranks[r].step_count; s++) {
-            const slc_step_time *time = &steps->ranks[r].times[s * steps->operation_count + operation];
-            if (time->begin_ns && time->end_ns >= time->begin_ns)
-                least = fmin(least, (double)(time->end_ns - time->begin_ns) * 1e-9);
-        }
-    return isfinite(least) ? fmax(least, least_s) : least;
-}
-
-static void collect_samples(const slc_job_steps *steps, sample_list *reductions, sample_list *gathers)
-{
+    double *room = calloc(steps->ranks[0].step_count + 1, sizeof *room);
+    if (!room) return slc_error(SLUICE_ERR_MEMORY, "%zu steps", steps->ranks[0].step_count);
     for (size_t i = 0; i < steps->operation_count; i++) {
         const slc_step_operation *operation = &steps->operations[i];
-        double seconds = least_time_s(steps, i);
+        double seconds = operation_time_s(steps, i, room);
         if (!isfinite(seconds)) continue;
         bool both = operation->operation == SLC_RECORD_ALL_REDUCE;
         if (both) seconds /= 2;
         if (slc_step_reduces(operation)) add_sample(reductions, operation->bytes, seconds);
         if (both || !slc_step_reduces(operation)) add_sample(gathers, operation->bytes, seconds);
     }
+    free(room);
+    return SLUICE_OK;
+}
+
+static size_t count_sizes(const sample_list *list)
+{
+    size_t sizes = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i && !seen; k++) seen = list->samples[k].bytes == list->samples[i].bytes;
+        sizes += !seen;
+    }
+    return sizes;
 }
 
 /* Sizes that are nearly equal say nothing about the latency: their mean speed counts then. */
@@ -78,7 +133,8 @@ sluice_status slc_link_figures_fit(const slc_job_steps *steps, slc_link_figures 
         status = slc_error(SLUICE_ERR_MEMORY, "%zu operations", steps->operation_count);
         goto free_samples;
     }
-    collect_samples(steps, &reductions, &gathers);
+    status = collect_samples(steps, &reductions, &gathers);
+    if (status) goto free_samples;
     if (steps->world < 2 || !reductions.count) {
         status = steps->world < 2
                      ? slc_error(SLUICE_ERR_ARGUMENT, "the largest communicator has one rank, which says nothing of a "
@@ -92,10 +148,10 @@ sluice_status slc_link_figures_fit(const slc_job_steps *steps, slc_link_figures 
     out->link.all_gather =
         gathers.count ? fit_list(steps->world, &gathers, &gathers_latency) : out->link.reduce_scatter;
     out->latency_seen &= gathers_latency;
-    out->sizes = reductions.count > gathers.count ? reductions.count : gathers.count;
+    out->sizes = slc_most(count_sizes(&reductions), count_sizes(&gathers));
     uint64_t reduce = slc_fit_run_bytes(steps->world, &out->link.reduce_scatter, 0, enough);
     uint64_t gather = slc_fit_run_bytes(steps->world, &out->link.all_gather, 0, enough);
-    out->link.block_bytes = reduce > gather ? reduce : gather;
+    out->link.block_bytes = slc_most(reduce, gather);
 free_samples:
     free(reductions.samples);
     free(gathers.samples);

@@ -34,6 +34,15 @@ const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communica
     return NULL;
 }
 
+const char *slc_nccl_ordinal_name(const slc_nccl_communicator *communicator)
+{
+    for (size_t i = 0; i < communicator->member_count; i++) {
+        const slc_nccl_member *m = &communicator->members[i];
+        if (m->exchange_count || m->failed_count || m->row->calls != m->row->collectives) return "collective";
+    }
+    return "operation";
+}
+
 /* Finds the node of a process and a device, or adds it. The nodes of a process follow each other. */
 static size_t node_of(slc_nccl_members *all, size_t process_index, int device, double quiet_s)
 {

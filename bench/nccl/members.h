@@ -66,6 +66,9 @@ const slc_nccl_entry *slc_nccl_member_collective(const slc_nccl_member *member, 
 /* The member of this rank, or NULL. */
 const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communicator, int rank);
 
+/* Either "operation" or, where sends and receives are numbered in between, "collective": what ordinals count. */
+const char *slc_nccl_ordinal_name(const slc_nccl_communicator *communicator);
+
 /* The process is gone or has ended: nothing will be added to its record. */
 bool slc_nccl_process_is_dead(const slc_nccl_process *process);
 

@@ -1,23 +1,28 @@
 /* `sluice nccl`: what the NCCL shim recorded. */
 #include "bench/cli/command.h"
+#include "bench/cli/parse.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
+#include "bench/nccl/profile.h"
 #include "bench/nccl/summary.h"
 #include "bench/nccl/timeline.h"
 #include "bench/nccl/watch.h"
+#include "bench/plan/profile_table.h"
+#include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <argp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 256, KEY_TIMELINE, KEY_WATCH, KEY_STALL };
+enum { KEY_JSON = 256, KEY_TIMELINE, KEY_WATCH, KEY_STALL, KEY_COMPUTE, KEY_RESERVED };
 
 typedef struct {
     const char **paths;
     size_t path_count;
-    const char *json, *timeline;
+    const char *json, *timeline, *profile, *compute;
+    uint64_t reserved_bytes;
     bool watch;
     double stall_s;
 } nccl_options;
@@ -31,6 +36,11 @@ static const struct argp_option option_rows[] = {
     {"watch", KEY_WATCH, NULL, 0,
      "Compare what the ranks call while they run, until a fault is found (exit code 1) or all have ended", 0},
     {"stall", KEY_STALL, "SECONDS", 0, "A rank that others wait for is late after this time (10)", 0},
+    {"output", 'o', "FILE", 0, "Write a profile for sluice plan (needs records made with SLUICE_SHIM_TIME=1)", 0},
+    {"compute", KEY_COMPUTE, "DIR", 0,
+     "With -o: take compute times from these records, of a run of the same program on one rank", 0},
+    {"reserved", KEY_RESERVED, "SIZE", 0,
+     "With -o: what the program keeps itself on a rank, as 4GiB: activations, which no record shows (0)", 0},
     {0},
 };
 
@@ -48,7 +58,8 @@ static const char doc[] =
     "Examples:\n"
     "  sluice nccl\n"
     "  sluice nccl records-of-host-a records-of-host-b --timeline step.json\n"
-    "  sluice nccl --watch --stall 30";
+    "  sluice nccl --watch --stall 30\n"
+    "  sluice nccl -o profile.json --reserved 4GiB && sluice plan --profile profile.json --budget 60%";
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
@@ -58,10 +69,17 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_TIMELINE: o->timeline = text; return 0;
     case KEY_WATCH: o->watch = true; return 0;
     case KEY_STALL: o->stall_s = slc_number(text, 0.01, 1e6, false, state, "--stall"); return 0;
+    case 'o': o->profile = text; return 0;
+    case KEY_COMPUTE: o->compute = text; return 0;
+    case KEY_RESERVED:
+        if (slc_parse_bytes(text, &o->reserved_bytes)) argp_error(state, "--reserved: %s", sluice_last_error());
+        return 0;
     case ARGP_KEY_ARG: o->paths[o->path_count++] = text; return 0;
     case ARGP_KEY_END:
         if (slc_is_standard_output(o->json) && slc_is_standard_output(o->timeline))
             argp_error(state, "--json and --timeline cannot both be standard output");
+        if (!o->profile && (o->compute || o->reserved_bytes)) argp_error(state, "--compute and --reserved go with -o");
+        if (o->watch && o->profile) argp_error(state, "a profile is written without --watch");
         if (o->watch && o->timeline) argp_error(state, "--timeline is written without --watch");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -85,16 +103,42 @@ static sluice_status write_json(const slc_nccl_summary *summary, const char *pat
     return status;
 }
 
+static bool prints_tables(const nccl_options *o)
+{
+    return !slc_is_standard_output(o->json) && !slc_is_standard_output(o->timeline);
+}
+
+static sluice_status print_profile(const char *path)
+{
+    slc_profile *profile = NULL;
+    sluice_status status = slc_profile_read(path, &profile);
+    if (status) return status;
+    printf("\nprofile\n");
+    slc_profile_table(stdout, profile);
+    printf("%s\nwritten to %s\n", profile->source, path);
+    slc_profile_destroy(profile);
+    return SLUICE_OK;
+}
+
+static sluice_status write_profile(const nccl_options *o, const slc_nccl_records *records)
+{
+    slc_nccl_records compute = {0};
+    sluice_status status = o->compute ? slc_nccl_records_read(&o->compute, 1, &compute) : SLUICE_OK;
+    if (!status) status = slc_nccl_profile(records, o->compute ? &compute : NULL, o->reserved_bytes, o->profile);
+    slc_nccl_records_free(&compute);
+    return status || !prints_tables(o) ? status : print_profile(o->profile);
+}
+
 static sluice_status report(const nccl_options *o, const slc_nccl_records *records)
 {
     slc_nccl_summary summary;
     slc_outcome outcome = {0};
     sluice_status status = slc_nccl_summarize(records, &summary);
     slc_outcome_add(&outcome, status);
-    if (!status && !slc_is_standard_output(o->json) && !slc_is_standard_output(o->timeline))
-        slc_nccl_summary_print(&summary, stdout);
+    if (!status && prints_tables(o)) slc_nccl_summary_print(&summary, stdout);
     if (!status && o->json) slc_outcome_add(&outcome, write_json(&summary, o->json));
     if (o->timeline) slc_outcome_add(&outcome, slc_nccl_timeline_write(records, o->timeline));
+    if (o->profile) slc_outcome_add(&outcome, write_profile(o, records));
     slc_nccl_summary_free(&summary);
     return slc_outcome_status(&outcome);
 }
@@ -118,12 +162,9 @@ static int run_nccl(int argc, char **argv)
         slc_error(SLUICE_ERR_MEMORY, "options");
         return slc_fail("sluice nccl");
     }
-    int code = EXIT_USAGE;
-    argp_err_exit_status = EXIT_USAGE;
-    if (!argp_parse(&parser, argc, argv, 0, NULL, &o)) {
-        if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
-        code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
-    }
+    slc_parse(&parser, argc, argv, 0, &o);
+    if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
+    int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
     free(o.paths);
     return code;
 }

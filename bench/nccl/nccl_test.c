@@ -184,6 +184,22 @@ static void small_calls_that_could_go_together(void **state)
         says(grouped ? "  a group " : "  no group ");
         made_record_free(&r);
     }
+    /* The calls come at once, but each waits for what it sends: a group would hold them all up. */
+    made_record r = made_record_new("a", 1, 4096, true);
+    made_communicator(&r, 0x77fe000000000000, 0, 2);
+    for (unsigned i = 0; i < CALLS; i++) {
+        made_call c = {.operation = SLC_RECORD_ALL_REDUCE,
+                       .dtype = 7,
+                       .peer = -1,
+                       .count = 512,
+                       .time_ns = 1000000 + i * 1000,
+                       .module = SLC_RECORD_NO_MODULE};
+        made_time(&r, made_entry(&r, &c), 2000000 + i * 1000000, 2020000 + i * 1000000);
+    }
+    made_record_write(&r, path_of("r.nccl"), 0);
+    made_record_free(&r);
+    assert_int_equal(run_nccl("."), 0);
+    says_not("go together");
     write_training(1, false, 64); /* what is 2 ms apart cannot go together */
     assert_int_equal(unlink(path_of("r.nccl")), 0);
     assert_int_equal(run_nccl("."), 0);

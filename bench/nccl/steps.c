@@ -9,7 +9,6 @@
 #include "lib/base/median.h"
 #include "lib/base/status.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,98 +92,68 @@ static int64_t pause_before(const slc_nccl_steps *s, size_t call)
     return call ? s->calls[call]->time_ns - s->calls[call - 1]->time_ns : 0;
 }
 
-/* Finds how many calls after the stretch's beginning a step begins: after the pause whose median is the longest. */
-static size_t longest_pause(const slc_nccl_steps *s, const search *found, double *room)
+/* Sorts the pauses before the calls at one place of a step of `length` calls into `room`; the first call of all has no
+ * pause before it. Returns how many there are. */
+static size_t pauses_at(const double *pauses, size_t count, size_t length, size_t place, double *room)
 {
-    size_t best = 0;
-    double longest = -1;
-    for (size_t offset = 0; offset < found->period; offset++) {
-        size_t samples = 0;
-        for (size_t i = found->first + offset; i < found->end; i += found->period)
-            if (i > found->first) room[samples++] = (double)pause_before(s, i);
-        double pause = slc_median(room, samples);
-        if (pause > longest) {
-            longest = pause;
-            best = offset;
+    size_t samples = 0;
+    for (size_t i = place ? place : length; i < count; i += length) room[samples++] = pauses[i];
+    slc_sort(room, samples);
+    return samples;
+}
+
+/* The place with the longest pauses begins the step, if nearly all of them are longer than most at any other place, and
+ * if they are a fifth of the step (a pause for a checkpoint every many steps is not). Returns the place, or `length`:
+ * the pauses do not tell. */
+static size_t place_of_pause(const double *pauses, size_t count, size_t length, double *room)
+{
+    const double longer = 1.5, least_share = 0.2;
+    double longest = 0, pause = 0, step = 0;
+    double high = 0, second_high = 0; /* the medians of two places, that of `high_place` the highest */
+    size_t best = length, high_place = 0;
+    for (size_t place = 0; place < length; place++) {
+        size_t last = pauses_at(pauses, count, length, place, room) - 1;
+        double median = room[last / 2];
+        step += median;
+        if (median > high) {
+            second_high = high;
+            high = median;
+            high_place = place;
+        } else if (median > second_high) {
+            second_high = median;
         }
+        if (room[last / 4] <= longest) continue;
+        longest = room[last / 4];
+        pause = median;
+        best = place;
     }
-    return best;
+    double others = high_place == best ? second_high : high;
+    return longest > longer * others && pause > least_share * step ? best : length;
 }
 
-/* Before the period number `first` and each `every` ones after it the pause is long. */
-typedef struct {
-    size_t first, every; /* every 0: long pauses do not come at equal distances */
-} step_rhythm;
-
-/* Returns the index of the largest of `counts`. */
-static size_t largest(const size_t *counts, size_t count)
+/* Finds where a step begins and how long it is. It is several periods where layers are alike: as many as can be between
+ * the longest pauses. Where pauses do not tell it is one period, and begins with the stretch. */
+static void find_step(slc_nccl_steps *s, const search *found, double *room)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < count; i++)
-        if (counts[i] > counts[best]) best = i;
-    return best;
-}
-
-/* Takes the most frequent distance between pauses of at least `least`, and the most frequent place in it. Four in five
- * long pauses must lie there, and four in five that lie there must be long: a program is held up now and then. `counts`
- * has room for count + 1. */
-static step_rhythm find_rhythm(const double *pauses, size_t count, double least, size_t *counts)
-{
-    size_t all = 0, before = 0;
-    memset(counts, 0, (count + 1) * sizeof *counts);
-    for (size_t i = 0; i < count; i++) {
-        if (pauses[i] < least) continue;
-        if (all++) counts[i - before]++;
-        before = i;
+    enum { LEAST_SAMPLES = 4, MOST_PERIODS = 256, ENOUGH_CALLS = 1 << 12, ENOUGH_PERIODS = 16 };
+    double *pauses = room, *sorted = room + s->call_count;
+    size_t count = slc_least(found->end - found->first, slc_most(ENOUGH_CALLS, ENOUGH_PERIODS * found->period));
+    for (size_t i = 0; i < count; i++) pauses[i] = i ? (double)pause_before(s, found->first + i) : 0;
+    s->first = found->first;
+    s->length = found->period;
+    for (size_t n = 1; n <= MOST_PERIODS && n * found->period <= count / LEAST_SAMPLES; n++) {
+        size_t place = place_of_pause(pauses, count, n * found->period, sorted);
+        if (place == n * found->period) continue;
+        s->first = found->first + place;
+        s->length = n * found->period;
     }
-    size_t every = largest(counts, count + 1);
-    if (every < 2 || every > count / LEAST_REPEATS) return (step_rhythm){0};
-    memset(counts, 0, every * sizeof *counts);
-    for (size_t i = 0; i < count; i++)
-        if (pauses[i] >= least) counts[i % every]++;
-    size_t first = largest(counts, every), places = (count - first + every - 1) / every;
-    if (counts[first] < LEAST_REPEATS || counts[first] * 5 < all * 4 || counts[first] * 5 < (places - 1) * 4)
-        return (step_rhythm){0};
-    return (step_rhythm){first, every};
+    s->count = (found->end - s->first) / s->length;
 }
 
-/* Several periods are one step where layers are alike: the pause between steps is longer than those in a step. Tries
- * what divides the pauses best first. */
-static step_rhythm rhythm_of_steps(const double *pauses, double *sorted, size_t count, size_t *counts)
-{
-    const double least_ratio = 1.5;
-    memcpy(sorted, pauses, count * sizeof *sorted);
-    slc_sort(sorted, count);
-    for (double below = INFINITY;;) {
-        double ratio = least_ratio;
-        size_t split = 0;
-        for (size_t i = slc_most(count - count / 2, 1); i < count; i++) {
-            double here = sorted[i] / (sorted[i - 1] > 1 ? sorted[i - 1] : 1);
-            if (here >= below || here <= ratio) continue;
-            ratio = here;
-            split = i;
-        }
-        if (!split) return (step_rhythm){0};
-        step_rhythm found = find_rhythm(pauses, count, sorted[split], counts);
-        if (found.every) return found;
-        below = ratio;
-    }
-}
-
-static void describe(const slc_nccl_process *process, slc_nccl_steps *s, const search *found, double *room,
-                     size_t *counts)
+static void describe(const slc_nccl_process *process, slc_nccl_steps *s, const search *found, double *room)
 {
     if (!found->period) return;
-    s->length = found->period;
-    s->first = found->first + longest_pause(s, found, room);
-    s->count = (found->end - s->first) / s->length;
-    for (size_t i = 0; i < s->count; i++) room[i] = (double)pause_before(s, s->first + i * s->length);
-    step_rhythm rhythm = rhythm_of_steps(room, room + s->count, s->count, counts);
-    if (rhythm.every) {
-        s->first += rhythm.first * s->length;
-        s->count = (s->count - rhythm.first) / rhythm.every;
-        s->length *= rhythm.every;
-    }
+    find_step(s, found, room);
     for (size_t i = 0; i < s->length; i++) s->bytes += slc_nccl_entry_bytes(process, s->calls[s->first + i]);
     for (size_t i = 1; i < s->count; i++)
         room[i - 1] =
@@ -218,7 +187,7 @@ sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, s
         search s = {.tokens = tokens, .count = n, .turned = tokens + n, .ahead = matches, .back = matches + n};
         for (size_t i = 0; i < ANCHORS; i++)
             if (n * i / ANCHORS < n) search_from(&s, n * i / ANCHORS);
-        describe(process, out, &s, room, matches);
+        describe(process, out, &s, room);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "steps of %s", process->path);
     }

@@ -104,11 +104,17 @@ static void print_traffic_row(const slc_nccl_traffic *t, FILE *out)
     fputc('\n', out);
 }
 
+static bool any_times(const slc_nccl_summary *s)
+{
+    for (size_t i = 0; i < s->traffic_count; i++)
+        if (s->traffic[i].timed_calls) return true;
+    return false;
+}
+
 static void print_traffic(const slc_nccl_summary *s, FILE *out)
 {
-    bool timed = false, asked = false;
+    bool timed = any_times(s), asked = false;
     if (!s->traffic_count) return;
-    for (size_t i = 0; i < s->traffic_count; i++) timed |= s->traffic[i].timed_calls > 0;
     for (size_t i = 0; i < s->records->count; i++) asked |= s->records->processes[i].header.times_at > 0;
     fprintf(out, "%-12s %-15s %-11s %12s %11s %11s", "communicator", "operation", "dtype", "calls a rank", "bytes",
             "mean size");
@@ -246,12 +252,13 @@ static void print_grouping(const slc_nccl_summary *s, FILE *out)
     if (g->count > MOST_SEQUENCES) fprintf(out, "and %zu more kinds; --json has them\n", g->count - MOST_SEQUENCES);
     fprintf(out, "alpha: %s, %s; in a group %s, kappa %s, M %.3g TB/s, usual values of a GPU\n",
             slc_plan_seconds(g->costs.alpha_s, a),
-            g->costs.alpha_is_measured ? "measured on operations of at most 4 KiB"
-                                       : "a usual value, since no times are known",
+            g->costs.alpha_is_measured ? "measured on operations of at most 4 KiB" : "a usual value of a GPU",
             slc_plan_seconds(g->costs.grouped_alpha_s, b), slc_plan_seconds(g->costs.kappa_s, c),
             g->costs.memory_bytes_per_s * 1e-12);
-    fprintf(out, "(SLUICE_SHIM_FUSE=BYTES fuses all_reduces of a group; what is in no group needs ncclGroupStart and "
-                 "ncclGroupEnd first)\n\n");
+    fprintf(out,
+            "(SLUICE_SHIM_FUSE=BYTES fuses all_reduces of a group; what is in no group needs ncclGroupStart and "
+            "ncclGroupEnd first, and then all\nof it waits for the last one's data%s)\n\n",
+            any_times(s) ? "" : ": SLUICE_SHIM_TIME=1 tells which calls wait");
 }
 
 /* What the transforms did on one communicator, and why calls passed unchanged. */

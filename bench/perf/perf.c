@@ -143,6 +143,8 @@ typedef struct {
     FILE *table;
     slc_result_file file;
     json_t *rows;
+    double bus_sum_bytes_per_s; /* of all rows */
+    uint64_t row_count;
 } perf_output;
 
 static sluice_status open_output(const perf_options *o, perf_output *out)
@@ -179,6 +181,8 @@ static sluice_status put_row(perf_output *out, const perf_options *o, const slc_
                 row->compute_beside / row->compute_alone);
     fputc('\n', out->table);
     fflush(out->table);
+    out->bus_sum_bytes_per_s += row->bus_bytes_per_s;
+    out->row_count++;
     json_t *item = json_pack("{s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:o}", "size", (json_int_t)row->bytes, "count",
                              (json_int_t)row->count, "type", "float", "redop", sum, "time_us", us, "algbw", algbw,
                              "busbw", busbw, "wrong", o->check ? json_integer((json_int_t)row->wrong) : json_null());
@@ -187,6 +191,17 @@ static sluice_status put_row(perf_output *out, const perf_options *o, const slc_
         json_object_set_new(item, "compute_beside_gflops", json_real(row->compute_beside * 1e-9));
     }
     return item && !json_array_append_new(out->rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
+}
+
+/* The two lines with which nccl-tests ends, for scripts that look for them. */
+static void print_end(const perf_output *out, const perf_options *o, uint64_t wrong)
+{
+    if (o->check)
+        fprintf(out->table, "# Out of bounds values : %" PRIu64 " %s\n", wrong, wrong ? "FAILED" : "OK");
+    else
+        fputs("# Out of bounds values : not checked\n", out->table);
+    fprintf(out->table, "# Avg bus bandwidth    : %g\n",
+            out->row_count ? out->bus_sum_bytes_per_s * 1e-9 / (double)out->row_count : 0.0);
 }
 
 static sluice_status write_json(perf_output *out, const perf_options *o, const sluice_world *world)
@@ -251,6 +266,7 @@ static sluice_status measure_in(sluice_world *world, const perf_options *o, uint
     if (!status) status = slc_perf_open(world, &config, &perf);
     if (!status && speaks) print_head(out.table, o, world);
     if (!status) status = measure_all(perf, o, speaks ? &out : NULL, wrong);
+    if (!status && speaks) print_end(&out, o, *wrong);
     if (!status && speaks) slc_outcome_add(file, write_json(&out, o, world));
     slc_perf_close(perf);
     close_output(&out);
@@ -272,7 +288,7 @@ static int measure_here(const perf_options *o)
     if (!status) status = sluice_world_create(&config, &world);
     if (!status) status = measure_in(world, o, &wrong, &file);
     if (status)
-        fprintf(stderr, "sluice perf: %s: %s\n", sluice_status_name(status), sluice_last_error());
+        slc_fail("sluice perf");
     else if (wrong && config.rank == 0)
         fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
     if (!status) status = sluice_world_barrier(world);

@@ -41,12 +41,6 @@ static void handle_signals(void)
     signal(SIGPIPE, SIG_IGN); /* results are written to files even where nobody reads the table */
 }
 
-static int fail(sluice_status status)
-{
-    fprintf(stderr, "sluice bench: %s: %s\n", sluice_status_name(status), sluice_last_error());
-    return EXIT_FAILED;
-}
-
 /* ---- Output ---- */
 
 static FILE *table_stream(const slc_bench_options *options)
@@ -97,7 +91,7 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
     if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
-    if (outcome.status) return fail(slc_outcome_status(&outcome));
+    if (slc_outcome_status(&outcome)) return slc_fail("sluice bench");
     return sound ? 0 : EXIT_FAILED;
 }
 
@@ -107,7 +101,7 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
 static int hand_over(const slc_bench_results *results, const slc_bench_options *options)
 {
     sluice_status status = save_results(results, options);
-    return status ? fail(status) : 0;
+    return status ? slc_fail("sluice bench") : 0;
 }
 
 static sluice_status find_budgets(sluice_world *world, slc_bench_options *options, slc_bench_results *results)
@@ -165,7 +159,7 @@ static int run_as_rank(slc_bench_options *options)
     if (!status) status = join(options, &world);
     slc_stop_signals_count(&stops);
     if (!status) status = sweep_in(world, options, &results, &interrupted);
-    if (status) code = fail(status);
+    if (status) code = slc_fail("sluice bench");
     if (world && sluice_world_rank(world) == 0 && (options->part || json_array_size(results.runs))) {
         int concluded = options->part ? hand_over(&results, options) : conclude(&results, options);
         if (!code) code = concluded;
@@ -185,7 +179,7 @@ static int run_tradeoff_as_rank(const slc_bench_options *options)
     if (!status) status = slc_bench_tradeoff_measure(world, options, &stops, table_stream(options));
     int code = status == SLUICE_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
     bool said = world && sluice_world_rank(world) && (status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_ARGUMENT);
-    if (code == EXIT_FAILED && !said) fail(status);
+    if (code == EXIT_FAILED && !said) slc_fail("sluice bench");
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */
     sluice_world_destroy(world);
     return code ? code : status ? EXIT_FAILED : 0;
@@ -235,7 +229,7 @@ static int run_all(const slc_bench_options *options, char **argv)
         status = run_part(options, t, argv, &results, &code);
     if (stops && !code) code = EXIT_INTERRUPTED;
     if (status)
-        code = fail(status);
+        code = slc_fail("sluice bench");
     else if (!code || json_array_size(results.runs)) {
         int concluded = conclude(&results, options);
         if (!code) code = concluded;
@@ -258,7 +252,7 @@ static int run_tradeoff(const slc_bench_options *options, char **argv)
         handle_signals();
         status = slc_launch_self(ranks, "bench", argv + 1, NULL, &code);
     }
-    return status ? fail(status) : code;
+    return status ? slc_fail("sluice bench") : code;
 }
 
 static int run_bench(int argc, char **argv)

@@ -3,6 +3,7 @@
 
 #include "lib/base/status.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -76,9 +77,16 @@ sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fracti
                      text);
 }
 
+/* A number alone is refused: one reader takes it for bits, another one for bytes. */
+static bool ends_with_unit(const char *text)
+{
+    return *text && isalpha((unsigned char)text[strlen(text) - 1]);
+}
+
 sluice_status slc_parse_bandwidth(const char *text, double *bytes_per_s)
 {
-    if ((parse(text, bit_units, bytes_per_s) || parse(text, byte_units, bytes_per_s)) && *bytes_per_s > 0)
+    if (ends_with_unit(text) && (parse(text, bit_units, bytes_per_s) || parse(text, byte_units, bytes_per_s)) &&
+        *bytes_per_s > 0)
         return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is not a bandwidth: give bits as 1gbit, or bytes as 100MiB, a second",
                      text);

@@ -60,6 +60,9 @@ static void bandwidths_and_times(void **state)
     assert_true(value == 1e6);
     assert_int_equal(slc_parse_bandwidth("0gbit", &value), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_parse_bandwidth("fast", &value), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_parse_bandwidth("5", &value), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_parse_bandwidth("1e9", &value), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_parse_bandwidth("", &value), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_parse_bandwidth("5e307mbit", &value), SLUICE_ERR_ARGUMENT); /* infinite with its unit */
     assert_int_equal(slc_parse_seconds("50us", &value), SLUICE_OK);
     assert_true(fabs(value - 50e-6) < 1e-15);

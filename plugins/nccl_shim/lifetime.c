@@ -200,7 +200,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 
 static void before_end(const slc_shim_call *call)
 {
-    slc_measure_harvest(call->recorder);
+    slc_measure_harvest(call->recorder, call->operation == SLC_RECORD_ABORT);
     const slc_transforms *transforms = call->recorder->transforms;
     if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
 }

@@ -56,9 +56,10 @@ static void write_done(slc_recorder *recorder, const slc_shim_comm *known, cudaS
     if (!at || !known || known->number == SLC_RECORD_NO_COMMUNICATOR) return;
     at += known->number * sizeof *recorder->rows + offsetof(slc_record_communicator, done);
     int error = recorder->driver->StreamWriteValue64(stream, at, number, 0);
-    if (error && atomic_exchange(&recorder->done_at, 0))
-        slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect any more: cuStreamWriteValue64 failed with CUDA error %d",
-                error);
+    if (!error || !atomic_exchange(&recorder->done_at, 0)) return;
+    recorder->header->done_is_written = 0;
+    slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect any more: cuStreamWriteValue64 failed with CUDA error %d",
+            error);
 }
 
 /* ---- Groups ---- */
@@ -74,15 +75,38 @@ typedef struct {
 
 struct slc_group_streams {
     size_t count, room;
-    group_stream *streams; /* grows, and is kept by its thread */
+    group_stream *streams; /* grows, and is kept */
 };
+
+/* Lists that no group uses: the next group takes one of them, in whatever thread. */
+static _Atomic(slc_group_streams *) spare[32];
+
+static slc_group_streams *take_streams(void)
+{
+    for (size_t i = 0; i < sizeof spare / sizeof *spare; i++) {
+        slc_group_streams *found = atomic_load_explicit(&spare[i], memory_order_relaxed);
+        if (found && (found = atomic_exchange(&spare[i], NULL))) return found;
+    }
+    return calloc(1, sizeof(slc_group_streams));
+}
+
+static void put_streams(slc_group_streams *streams)
+{
+    streams->count = 0;
+    for (size_t i = 0; i < sizeof spare / sizeof *spare; i++) {
+        slc_group_streams *none = NULL;
+        if (atomic_compare_exchange_strong(&spare[i], &none, streams)) return;
+    }
+    free(streams->streams);
+    free(streams);
+}
 
 static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
 {
     slc_group_streams *all = thread->streams;
     for (size_t i = all ? all->count : 0; i-- > 0;)
         if (all->streams[i].known == call->known && all->streams[i].stream == call->stream) return &all->streams[i];
-    if (!all && !(thread->streams = all = calloc(1, sizeof *all))) return NULL;
+    if (!all && !(thread->streams = all = take_streams())) return NULL;
     if (all->count == all->room) {
         size_t room = all->room ? 2 * all->room : 16;
         group_stream *more = realloc(all->streams, room * sizeof *more);
@@ -136,7 +160,8 @@ void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, nccl
         }
         if (entered) leave(recorder);
     }
-    if (thread->streams) thread->streams->count = 0;
+    if (thread->streams) put_streams(thread->streams);
+    thread->streams = NULL;
 }
 
 /* ---- Single calls ---- */
@@ -164,7 +189,7 @@ void slc_measure_end(slc_shim_call *call, ncclResult_t result)
     slc_times_end(call->recorder, call->pair, failed);
 }
 
-void slc_measure_harvest(slc_recorder *recorder)
+void slc_measure_harvest(slc_recorder *recorder, bool aborts)
 {
-    if (recorder->times && recorder->driver) slc_times_harvest(recorder);
+    if (recorder->times && recorder->driver) slc_times_harvest(recorder, !aborts);
 }

@@ -23,7 +23,7 @@ void slc_measure_end(slc_shim_call *call, ncclResult_t result);
 void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread);
 void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
-/* Reads what events are done, as when a communicator ends. */
-void slc_measure_harvest(slc_recorder *recorder);
+/* Reads what events are done before a communicator ends; in an abort it waits for nobody. */
+void slc_measure_harvest(slc_recorder *recorder, bool aborts);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct slc_time_pool {
     _Atomic unsigned pairs;
     atomic_flag reading;      /* one thread reads events at a time; others go on */
     slc_driver_stream stream; /* the next three belong to the reading thread */
-    slc_driver_event anchor;
+    slc_driver_event anchor, other;
     int64_t anchor_ns; /* 0: none yet */
 } slc_time_pool;
 
@@ -123,21 +123,35 @@ static slc_time_pair *take_free(slc_time_pool *pool)
 
 /* ---- Reading ---- */
 
+/* Records the spare event as an anchor; `width_ns` is between the looks at the clock before and after it. */
+static int try_anchor(slc_recorder *recorder, slc_time_pool *pool, int64_t *middle_ns, int64_t *width_ns)
+{
+    int64_t begin = now_ns();
+    int error = recorder->driver->EventRecord(pool->other, pool->stream);
+    if (!error) error = recorder->driver->EventSynchronize(pool->other);
+    *width_ns = now_ns() - begin;
+    *middle_ns = begin + *width_ns / 2;
+    return error;
+}
+
+/* Takes the narrowest of some tries; the first one that is as narrow as an idle device's ends them. */
 static void renew_anchor(slc_recorder *recorder, slc_time_pool *pool)
 {
+    enum { TRIES = 5, NARROW_NS = 30000 };
     const slc_driver *driver = recorder->driver;
     if (pool->anchor_ns && now_ns() - pool->anchor_ns < ANCHOR_LIFE_NS) return;
     int error = pool->stream ? 0 : driver->StreamCreate(&pool->stream, SLC_DRIVER_NON_BLOCKING);
     if (!error && !pool->anchor) error = driver->EventCreate(&pool->anchor, 0);
-    int64_t least = INT64_MAX;
-    for (int i = 0; !error && i < 3; i++) { /* the last one counts: stop at one as quick as those before it */
-        int64_t begin = now_ns();
-        error = driver->EventRecord(pool->anchor, pool->stream);
-        if (!error) error = driver->EventSynchronize(pool->anchor);
-        int64_t end = now_ns();
-        pool->anchor_ns = begin + (end - begin) / 2;
-        if (i && end - begin <= least) break;
-        if (end - begin < least) least = end - begin;
+    if (!error && !pool->other) error = driver->EventCreate(&pool->other, 0);
+    int64_t least = INT64_MAX, middle, width;
+    for (int i = 0; !error && i < TRIES && least > NARROW_NS; i++) {
+        error = try_anchor(recorder, pool, &middle, &width);
+        if (error || width >= least) continue;
+        slc_driver_event better = pool->other;
+        pool->other = pool->anchor;
+        pool->anchor = better;
+        pool->anchor_ns = middle;
+        least = width;
     }
     if (error) refuse(recorder, "EventSynchronize of an anchor", error);
 }
@@ -215,10 +229,14 @@ static void exchange_capture_mode(const slc_recorder *recorder, int *mode)
     if (driver->ThreadExchangeStreamCaptureMode) driver->ThreadExchangeStreamCaptureMode(mode);
 }
 
-static void harvest(slc_recorder *recorder, slc_time_pool *pool, unsigned most)
+/* Reads finished pairs of a pool. If another thread does so already, it either waits or leaves them to that one. */
+static void harvest(slc_recorder *recorder, slc_time_pool *pool, unsigned most, bool waits)
 {
     int mode = SLC_DRIVER_RELAXED;
-    if (atomic_flag_test_and_set_explicit(&pool->reading, memory_order_acquire)) return;
+    while (atomic_flag_test_and_set_explicit(&pool->reading, memory_order_acquire)) {
+        if (!waits) return;
+        sched_yield();
+    }
     exchange_capture_mode(recorder, &mode);
     slc_time_pair *pair;
     while (most-- && !atomic_load(&recorder->time_is_off) && (pair = take_finished(recorder, pool))) {
@@ -230,13 +248,13 @@ static void harvest(slc_recorder *recorder, slc_time_pool *pool, unsigned most)
     atomic_flag_clear_explicit(&pool->reading, memory_order_release);
 }
 
-void slc_times_harvest(slc_recorder *recorder)
+void slc_times_harvest(slc_recorder *recorder, bool waits)
 {
     for (int i = 0; i < MOST_POOLS && !atomic_load(&recorder->time_is_off); i++) {
         slc_time_pool *pool = atomic_load_explicit(&pools[i], memory_order_acquire);
         if (!pool) return;
         if (recorder->driver->CtxPushCurrent(pool->context)) continue;
-        harvest(recorder, pool, UINT32_MAX);
+        harvest(recorder, pool, UINT32_MAX, waits);
         slc_driver_context popped;
         recorder->driver->CtxPopCurrent(&popped);
     }
@@ -248,7 +266,7 @@ slc_time_pair *slc_times_begin(slc_recorder *recorder, cudaStream_t stream)
 {
     slc_time_pool *pool = atomic_load(&recorder->time_is_off) ? NULL : current_pool(recorder);
     if (!pool) return NULL;
-    harvest(recorder, pool, 4);
+    harvest(recorder, pool, 4, false);
     slc_time_pair *pair = take_free(pool);
     if (!pair) {
         grow(recorder, pool);

@@ -41,6 +41,17 @@ head = json.dumps({name: {"dtype": "I64", "shape": [2, 32], "data_offsets": [i *
 open("inputs", "wb").write(struct.pack("<Q", len(head)) + head + ids + ids)'
 }
 
+records() { # for `nccl`: a process that made one communicator and called nothing on it
+    mkdir -p records && python3 -c 'import struct
+rows, modules, entries = 4096, 4096 + 512 * 256, 4096 + 512 * 256 + 64 * 256
+size = entries + 16 * 64
+head = b"SLNCCL\x01\x00" + struct.pack("<4I5Q", 1, 4096, 64, 16, rows, modules, entries, 0, size)
+head += struct.pack("<qQ2qQ2I", 1, 1, 1, 0, 0, 2, 1)
+row = struct.pack("<I3i2Q", 2, 0, 1, 0, 7, 0)
+file = open("records/host-1-1.nccl", "wb")
+file.write(head.ljust(rows, b"\0") + row.ljust(size - rows, b"\0"))'
+}
+
 # A short run of each command.
 short() { # command: sets $line, and $json where its option is not --json FILE
     json=(--json /dev/full)
@@ -59,6 +70,7 @@ short() { # command: sets $line, and $json where its option is not --json FILE
     check) line=(check --profile profile.json --plan plan.json) ;;
     trace) line=(trace --profile profile.json --plan plan.json -o -) json=(-o /dev/full) ;;
     study) line=(study lossy --count 1 --time-limit 0.05) ;;
+    nccl) line=(nccl records) ;;
     perf) line=(perf --ranks 2 -b 64K -e 64K -n 1) ;;
     overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1 dp:serial) ;;
     kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --rounds 1) ;;
@@ -246,6 +258,7 @@ check 'a plan' 0 $code
 if has train; then
     run train "${data[@]}" --steps 1 --save-weights weights
     inputs
+    records
 fi
 for part in full_disks half_written others_are_written readers strange_files temporary_folder; do $part; done
 [ $failed = 0 ] && echo "output: all as promised"

@@ -13,6 +13,10 @@ results() { # every operation, some sizes; a table has as many rows as sizes and
     for operation in all_reduce reduce_scatter all_gather broadcast reduce_scatter_all_gather; do
         perf --op $operation -b 1000 -e 3M -f 50 "$@"
         check "$operation $*" 0 $code
+        check "$operation $*: it ends as nccl-tests does" '# Out of bounds values : 0 OK' \
+            "$(grep '^# Out of bounds' "$work/out")"
+        check "$operation $*: the mean of its bandwidths" "$(awk '$1 ~ /^[0-9]/ { sum += $7; n++ } END { printf "%.1f", sum / n }' \
+            "$work/out")" "$(awk '/^# Avg bus bandwidth/ { printf "%.1f", $NF }' "$work/out")"
         check "$operation $*: rows without a wrong element" 3 "$(grep -cE '^ +[0-9].* 0$' "$work/out")"
     done
 }

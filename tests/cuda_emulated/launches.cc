@@ -1,4 +1,4 @@
-/* What the emulation for this project's kernels has beyond streams and memory: launches of its kernels, its limits, and
+/* The emulation for this project's kernels has this beyond streams and memory: launches of its kernels, its limits, and
  * its rules, by which a program that does what this project never does is stopped. */
 #include "tests/cuda_emulated/streams.h"
 
@@ -15,6 +15,11 @@ const struct emulated_rules emulated_rules = {
 void emulated_forbidden(const char *why)
 {
     emulated_stop(why);
+}
+
+cudaError_t emulated_unsafe_call()
+{
+    return cudaSuccess;
 }
 
 void emulated_stream_ends()

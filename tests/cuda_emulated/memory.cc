@@ -112,8 +112,9 @@ static cudaError_t allocate(void **out, size_t bytes, emulated_kind kind, int de
 cudaError_t emulated_allocate(void **out, size_t bytes, emulated_kind kind)
 {
     if (emulated_sticky()) return emulated_sticky();
-    emulated_allocations++;
     *out = NULL;
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
+    emulated_allocations++;
     return bytes ? emulated_error(allocate(out, bytes, kind, emulated_device())) : cudaSuccess;
 }
 
@@ -154,6 +155,7 @@ cudaError_t emulated_release(void *at, emulated_kind kind)
 static cudaError_t release(void *at, emulated_kind kind)
 {
     if (!at) return emulated_sticky();
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     emulated_allocation a = {};
     emulated_find(at, 0, NULL, &a);
     emulated_allocations++;

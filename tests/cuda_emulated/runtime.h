@@ -58,6 +58,9 @@ extern const emulated_rules emulated_rules;
 /* A program does what this project's programs must not do, and what CUDA bears or answers with an error: the emulation
  * ends the process, tests/hostcuda returns. */
 void emulated_forbidden(const char *why);
+/* Asked before a call that allocates, frees, or asks or waits for what streams have done: an error if a capture forbids
+ * it, which it then invalidates. The emulation captures nothing. */
+cudaError_t emulated_unsafe_call();
 void emulated_stream_ends(); /* called by a stream's thread at its end */
 
 /* ---- fibers.cc, of the emulation alone ---- */

@@ -271,6 +271,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle)
     if (!s) return emulated_error(cudaErrorMemoryAllocation);
     emulated_waits++;
     if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->refuse());
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     if (s == default_streams[s->device]) order_with_default_stream(s);
     emulated_wait_for_stream(s);
     return emulated_sticky();
@@ -366,6 +367,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     if (emulated_sticky()) return emulated_sticky();
     if (e->recorder) return emulated_error(e->recorder->refuse_event());
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     const uint32_t number = e->asked;
     const auto done = std::atomic_load(&e->latest);
     if (done && !*done) return cudaErrorNotReady;
@@ -376,6 +378,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     if (e->recorder) return emulated_error(e->recorder->refuse_event());
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     emulated_waits++;
     emulated_waiting(e)();
     return emulated_sticky();

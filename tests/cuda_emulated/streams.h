@@ -11,7 +11,7 @@
 #include <time.h>
 #include <vector>
 
-/* What is called instead of a queue while a stream is being captured into a graph. */
+/* A stream that is being captured into a graph hands its work to this and not to its queue. */
 struct emulated_recorder {
     virtual ~emulated_recorder() = default;
     virtual cudaError_t append(CUstream_st *stream, bool device_memory, std::function<void()> work) = 0;

@@ -217,6 +217,7 @@ cudaError_t cudaDeviceSynchronize(void)
     emulated_waits++;
     for (auto &s : emulated_streams_of(emulated_device()))
         if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->refuse());
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     emulated_wait_for_device(emulated_device());
     return emulated_sticky();
 }

@@ -16,7 +16,6 @@ struct CUctx_st {
     std::atomic<int> references{0};
 };
 static CUctx_st contexts[DEVICES_MOST];
-static std::atomic<bool> begun; /* cuInit was called, or the runtime was used */
 
 /* The runtime's errors have the driver's numbers but for those of launches. */
 static CUresult driver_result(cudaError_t error)
@@ -56,7 +55,6 @@ CUresult cuInit(unsigned flags)
     int count;
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     if (cudaGetDeviceCount(&count)) return CUDA_ERROR_NO_DEVICE;
-    begun = true;
     return CUDA_SUCCESS;
 }
 
@@ -137,6 +135,13 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
                   : too_old ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                             : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* The first version of it, of programs older than CUDA 12. */
+#undef cuGetProcAddress
+extern "C" CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+    return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
 /* ---- Devices ---- */
@@ -355,6 +360,11 @@ extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureSt
                                               CUgraph *graph, const CUgraphNode **dependencies, size_t *count)
 {
     return cuStreamGetCaptureInfo(stream, status, id, graph, dependencies, NULL, count);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    return driver_result(cudaThreadExchangeStreamCaptureMode((enum cudaStreamCaptureMode *)mode));
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned)

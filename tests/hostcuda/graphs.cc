@@ -4,8 +4,23 @@
 #include "tests/cuda_emulated/streams.h"
 #include "tests/hostcuda/runtime.h"
 
-#include <algorithm>
+#include <set>
 #include <utility>
+
+/* ---- Objects of the program that graphs keep ---- */
+
+struct CUuserObject_st {
+    void *argument;
+    cudaHostFn_t destroy;
+    std::atomic<unsigned> references;
+
+    void release(unsigned count)
+    {
+        if (references.fetch_sub(count) != count) return;
+        destroy(argument);
+        delete this;
+    }
+};
 
 /* ---- Lanes ---- */
 
@@ -19,7 +34,13 @@ struct lane {
     std::vector<step> steps;
     int device;
 };
-typedef std::vector<lane> lanes;
+struct lanes : std::vector<lane> {
+    std::vector<std::pair<cudaUserObject_t, unsigned>> kept; /* objects, and how many references to each */
+    ~lanes()
+    {
+        for (auto &object : kept) object.first->release(object.second);
+    }
+};
 typedef std::vector<uint32_t> places; /* one for each lane; lanes that are missing: 0 */
 
 /* One launch of a graph. */
@@ -54,7 +75,7 @@ struct launch {
 } // namespace
 
 struct CUgraph_st {
-    std::shared_ptr<const lanes> graph;
+    std::shared_ptr<lanes> graph;
 };
 
 struct CUgraphExec_st {
@@ -72,11 +93,13 @@ struct capture : emulated_recorder, std::enable_shared_from_this<capture> {
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
     unsigned long long id;
-    bool invalid = false, ended = false;
+    std::atomic<bool> invalid{false};
+    bool ended = false;
     std::shared_ptr<lanes> graph = std::make_shared<lanes>();
-    std::vector<std::shared_ptr<CUstream_st>> streams; /* of each lane */
-    std::vector<places> reached;                       /* what each lane has waited for, directly or not */
-    std::vector<places> marks;                         /* the same, of each record of an event */
+    std::unique_ptr<CUgraph_st> made{new CUgraph_st{graph}}; /* the program's, when the capture has ended well */
+    std::vector<std::shared_ptr<CUstream_st>> streams;       /* of each lane */
+    std::vector<places> reached;                             /* what each lane has waited for, directly or not */
+    std::vector<places> marks;                               /* the same, of each record of an event */
 
     void join(CUstream_st *stream)
     {
@@ -170,7 +193,50 @@ static capture *capture_of(cudaStream_t handle)
     return s ? static_cast<capture *>(s->recorder.load()) : NULL;
 }
 
+/* ---- Calls that a capture forbids ---- */
+
 static __thread enum cudaStreamCaptureMode own_mode;
+static emulated_lock forbidding_lock;
+static std::atomic<int> forbidding_count;
+static std::set<capture *> &forbidding() /* captures that are not relaxed */
+{
+    static std::set<capture *> *all = new std::set<capture *>;
+    return *all;
+}
+
+static void begin_to_forbid(capture *c)
+{
+    if (c->mode == cudaStreamCaptureModeRelaxed) return;
+    forbidding_lock.lock();
+    forbidding().insert(c);
+    forbidding_count++;
+    forbidding_lock.unlock();
+}
+
+static void end_to_forbid(capture *c)
+{
+    forbidding_lock.lock();
+    forbidding_count -= (int)forbidding().erase(c);
+    forbidding_lock.unlock();
+}
+
+/* A global capture forbids such calls to all threads but those that have exchanged their mode, a thread-local one to
+ * the thread that began it. */
+cudaError_t emulated_unsafe_call()
+{
+    if (!forbidding_count || own_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+    bool forbidden = false;
+    forbidding_lock.lock();
+    for (capture *c : forbidding()) {
+        const bool everywhere = c->mode == cudaStreamCaptureModeGlobal && own_mode == cudaStreamCaptureModeGlobal;
+        if (!everywhere && !pthread_equal(c->thread, pthread_self())) continue;
+        c->invalid = forbidden = true;
+    }
+    forbidding_lock.unlock();
+    return forbidden ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+/* ---- Calls about capture ---- */
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
@@ -189,6 +255,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
     auto made = std::make_shared<capture>();
     made->origin = s, made->mode = mode, made->thread = pthread_self(), made->id = ++ids;
     made->join(s);
+    begin_to_forbid(made.get());
     return cudaSuccess;
 }
 
@@ -202,10 +269,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out)
     if (c->mode != cudaStreamCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self()))
         return emulated_error(cudaErrorStreamCaptureWrongThread);
     if (c->origin != emulated_stream(handle)) return emulated_error(c->break_off(cudaErrorStreamCaptureUnmatched));
+    end_to_forbid(c.get());
     c->leave();
     if (c->invalid) return emulated_error(cudaErrorStreamCaptureInvalidated);
     if (!c->joined()) return emulated_error(cudaErrorStreamCaptureUnjoined);
-    *out = new CUgraph_st{c->graph};
+    *out = c->made.release();
     return cudaSuccess;
 }
 
@@ -219,7 +287,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureSta
     return cudaSuccess;
 }
 
-/* Neither the graph nor its nodes can be had before the capture has ended. */
+/* The graph is the one that the end of the capture will give. Nodes have no handles. */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCaptureStatus *status, unsigned long long *id,
                                      cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
                                      const cudaGraphEdgeData **edges, size_t *count)
@@ -227,12 +295,62 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCapture
     if (cudaStreamIsCapturing(handle, status)) return emulated_error(cudaErrorInvalidValue);
     const capture *c = capture_of(handle);
     if (id && c) *id = c->id;
-    if (c && (graph || dependencies || edges || count))
-        return emulated_error(hostcuda_not_supported("cudaStreamGetCaptureInfo with a graph or nodes"));
+    if (graph) *graph = c ? c->made.get() : NULL;
+    if (c && (dependencies || edges || count))
+        return emulated_error(hostcuda_not_supported("cudaStreamGetCaptureInfo with nodes"));
     return cudaSuccess;
 }
 
 /* ---- Graphs ---- */
+
+/* A step is a node. */
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    if (!graph || !count) return emulated_error(cudaErrorInvalidValue);
+    size_t found = 0;
+    for (lane &l : *graph->graph)
+        for (step &s : l.steps) {
+            if (!s.work) continue;
+            if (nodes && found < *count) nodes[found] = (cudaGraphNode_t)&s;
+            found++;
+        }
+    if (nodes)
+        for (; found < *count; found++) nodes[found] = NULL;
+    else
+        *count = found;
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *argument, cudaHostFn_t destroy, unsigned references,
+                                 unsigned)
+{
+    if (!object || !destroy || !references) return emulated_error(cudaErrorInvalidValue);
+    *object = new CUuserObject_st{argument, destroy, {references}};
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count)
+{
+    if (!object) return emulated_error(cudaErrorInvalidValue);
+    object->references += count;
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count)
+{
+    if (!object) return emulated_error(cudaErrorInvalidValue);
+    object->release(count);
+    return cudaSuccess;
+}
+
+/* The graph and its instances keep it. */
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags)
+{
+    if (!graph || !object) return emulated_error(cudaErrorInvalidValue);
+    if (!(flags & cudaGraphUserObjectMove)) object->references += count;
+    graph->graph->kept.push_back({object, count});
+    return cudaSuccess;
+}
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long)
 {

@@ -3,8 +3,8 @@
  * kernel may have a form for the host, which runs in its place.
  *
  * Environment: HOSTCUDA_DEVICES is the number of devices (8), HOSTCUDA_MEMORY the bytes of each (4 GiB),
- * HOSTCUDA_KERNELS the path of a library that is loaded when a program first launches or looks for a kernel: its
- * constructor registers kernels. */
+ * HOSTCUDA_KERNELS the paths of libraries, separated by colons, that are loaded when a program first launches or looks
+ * for a kernel: their constructors register kernels. SLUICE_EMULATED_SEED delays streams, as in the emulation. */
 #ifndef HOSTCUDA_H
 #define HOSTCUDA_H
 

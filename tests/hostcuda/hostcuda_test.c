@@ -4,7 +4,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -266,6 +268,36 @@ static cudaGraphExec_t end_capture(cudaStream_t stream)
     return instance;
 }
 
+/* A graph keeps an object of the program as long as it, or an instance of it, exists. */
+static void graphs_keep_objects(void **state)
+{
+    (void)state;
+    atomic_int runs = 0, destroyed = 0;
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    cudaUserObject_t object;
+    size_t count = 0;
+    ok(cudaSetDevice(0));
+    cudaStream_t stream = make_stream(cudaStreamNonBlocking);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ok(cudaStreamGetCaptureInfo(stream, &(enum cudaStreamCaptureStatus){0}, NULL, &graph, NULL, NULL, NULL));
+    ok(cudaUserObjectCreate(&object, &destroyed, add_one, 1, 0));
+    ok(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+    ok(cudaLaunchHostFunc(stream, add_one, &runs));
+    ok(cudaStreamEndCapture(stream, &graph));
+    ok(cudaGraphGetNodes(graph, NULL, &count));
+    assert_int_equal(count, 1);
+    ok(cudaGraphInstantiate(&instance, graph, 0));
+    ok(cudaGraphDestroy(graph));
+    ok(cudaGraphLaunch(instance, stream));
+    ok(cudaStreamSynchronize(stream));
+    assert_int_equal(destroyed, 0);
+    ok(cudaGraphExecDestroy(instance));
+    ok(cudaStreamDestroy(stream));
+    while (!atomic_load(&destroyed)) usleep(100);
+    assert_int_equal(runs, 1);
+}
+
 static void graphs_replay(void **state)
 {
     (void)state;
@@ -369,6 +401,45 @@ static void wrong_captures_are_refused(void **state)
     ok(cudaEventDestroy(event));
     ok(cudaStreamDestroy(stream));
     ok(cudaStreamDestroy(other));
+}
+
+static void *call_from_another_thread(void *argument)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaEvent_t event = argument;
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, cudaStreamCaptureModeGlobal);
+    ok(cudaEventQuery(event)); /* a relaxed thread may */
+    ok(cudaThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(cudaEventQuery(event), cudaErrorStreamCaptureUnsupported);
+    return NULL;
+}
+
+static void captures_forbid_what_may_wait(void **state)
+{
+    (void)state;
+    cudaGraph_t graph = NULL;
+    void *at;
+    pthread_t thread;
+    ok(cudaSetDevice(0));
+    cudaStream_t stream = make_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = make_event();
+    ok(cudaEventRecord(event, stream));
+    ok(cudaEventSynchronize(event));
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* forbids it to other threads too */
+    ok(pthread_create(&thread, NULL, call_from_another_thread, event));
+    ok(pthread_join(thread, NULL));
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    assert_int_equal(cudaMalloc(&at, 64), cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    ok(cudaMalloc(&at, 64));
+    ok(cudaFree(at));
+    ok(cudaStreamEndCapture(stream, &graph));
+    ok(cudaGraphDestroy(graph));
+    ok(cudaEventDestroy(event));
+    ok(cudaStreamDestroy(stream));
 }
 
 /* ---- The driver ---- */
@@ -505,6 +576,28 @@ static void registered_kernels_run(void **state)
     ok(cudaStreamDestroy(stream));
 }
 
+/* Programs that bind all names at once, as Python's modules do, are not loaded where one is missing. */
+static void imported_names_exist(void **state)
+{
+    (void)state;
+    char name[128];
+    int count = 0;
+    void *runtime = dlopen("libcudart.so.13", RTLD_NOW), *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    FILE *list = fopen(HOSTCUDA_IMPORTS, "r");
+    assert_non_null(list);
+    while (fgets(name, sizeof name, list)) {
+        if (name[0] == '#') continue;
+        name[strcspn(name, "\n")] = 0;
+        const bool of_runtime = !strncmp(name, "cuda", 4) || name[0] == '_';
+        if (!(of_runtime ? dlvsym(runtime, name, "libcudart.so.13") : dlsym(driver, name))) fail_msg("%s", name);
+        count++;
+    }
+    assert_true(count > 150);
+    fclose(list);
+    dlclose(runtime);
+    dlclose(driver);
+}
+
 static void others_are_not_supported(void **state)
 {
     (void)state;
@@ -526,13 +619,18 @@ int main(void)
         cmocka_unit_test(addresses_are_known),
         cmocka_unit_test(properties_can_be_divided_by),
         cmocka_unit_test(graphs_replay),
+        cmocka_unit_test(graphs_keep_objects),
         cmocka_unit_test(a_graph_has_several_streams),
         cmocka_unit_test(wrong_captures_are_refused),
+        cmocka_unit_test(captures_forbid_what_may_wait),
         cmocka_unit_test(driver_and_runtime_are_one),
         cmocka_unit_test(a_new_thread_has_no_context),
         cmocka_unit_test(functions_are_found_by_name_and_version),
         cmocka_unit_test(registered_kernels_run),
+        cmocka_unit_test(imported_names_exist),
         cmocka_unit_test(others_are_not_supported),
     };
+    unsetenv("HOSTCUDA_DEVICES"); /* a user's settings are not the test's */
+    unsetenv("HOSTCUDA_MEMORY");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

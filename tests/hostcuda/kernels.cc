@@ -196,7 +196,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
     return cudaSuccess;
 }
 
-/* ---- What nvcc's code calls ---- */
+/* ---- Functions that nvcc's code calls ---- */
 
 struct uint3;
 extern "C" {

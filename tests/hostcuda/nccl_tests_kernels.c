@@ -76,7 +76,7 @@ static bool is_drawn(uint64_t element, int ranks, int rank)
     return ranks > 1 && (uint64_t)rank == (first + 1 + (element >> 32) % (uint64_t)(ranks - 1)) % (uint64_t)ranks;
 }
 
-/* What a rank gives to the reduction of an element. */
+/* The number that a rank gives to the reduction of an element. */
 static int input(const element_type *type, reduction op, int ranks, int rank, uint64_t seed, int64_t index)
 {
     const uint64_t element = mix(seed + 0x9e3779b97f4a7c15ull * ((uint64_t)index + 1));

@@ -1,5 +1,5 @@
-/* What the files of the host's CUDA share, and what the driver (libcuda.so.1) asks of the runtime (libcudart.so.13),
- * which holds everything. */
+/* The files of the host's CUDA share this. It also says what the driver, libcuda.so.1, asks of the runtime,
+ * libcudart.so.13, which holds everything. */
 #ifndef HOSTCUDA_RUNTIME_H
 #define HOSTCUDA_RUNTIME_H
 

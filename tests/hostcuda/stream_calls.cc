@@ -35,6 +35,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
     cudaStream_t s = emulated_stream(handle);
     if (!s) return emulated_error(cudaErrorMemoryAllocation);
     if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->refuse());
+    if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     if (s->done != s->asked) return cudaErrorNotReady;
     order_after(&s->order);
     return cudaSuccess;

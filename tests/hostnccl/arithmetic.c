@@ -47,17 +47,34 @@ static inline float e4m3_decode(uint32_t code)
     return float_of((code & 0x7f) == 0x7f ? bits | 0x7fc00000 : bits);
 }
 
-/* The nearest number with this many bits of mantissa and this bias; what is larger than `limit` becomes `limit`. */
+/* The nearest number with this many bits of mantissa and this bias; what is larger than `limit` becomes `limit`. All
+ * ways are computed and one is taken, without branches, and compared as signed numbers, which all vector units can. */
 static inline uint32_t small_encode(float value, int mantissa, int bias, float limit, uint32_t nan)
 {
-    uint32_t bits = bits_of(value), sign = bits >> 31 << (mantissa == 10 ? 15 : 7);
-    bits &= 0x7fffffff;
-    if (bits > 0x7f800000) return sign | nan;
-    if (float_of(bits) > limit) bits = bits_of(limit);
+    uint32_t given = bits_of(value), sign = given >> 31 << (mantissa == 10 ? 15 : 7), bits = given & 0x7fffffff;
+    bool is_nan = (int32_t)bits > 0x7f800000;
+    bits = (int32_t)bits > (int32_t)bits_of(limit) ? bits_of(limit) : bits;
     uint32_t magic = (uint32_t)(127 + 24 - bias - mantissa) << 23; /* its last bit is worth the smallest subnormal */
-    if (bits < (uint32_t)(128 - bias) << 23) return sign | (bits_of(float_of(bits) + float_of(magic)) - magic);
-    bits += ((uint32_t)(bias - 127) << 23) + (1u << (22 - mantissa)) - 1 + (bits >> (23 - mantissa) & 1);
-    return sign | bits >> (23 - mantissa);
+    uint32_t subnormal = bits_of(float_of(bits) + float_of(magic)) - magic;
+    uint32_t rounded = bits + ((uint32_t)(bias - 127) << 23) + (1u << (22 - mantissa)) - 1;
+    uint32_t normal = (rounded + (bits >> (23 - mantissa) & 1)) >> (23 - mantissa);
+    uint32_t code = (int32_t)bits < (128 - bias) << 23 ? subnormal : normal;
+    return sign | (is_nan ? nan : code);
+}
+
+static inline uint32_t half_encode(float value)
+{
+    return small_encode(value, 10, 15, 65536.0f, 0x7e00);
+}
+
+static inline uint32_t e5m2_encode(float value)
+{
+    return small_encode(value, 2, 15, 57344.0f, 0x7f);
+}
+
+static inline uint32_t e4m3_encode(float value)
+{
+    return small_encode(value, 3, 7, 448.0f, 0x7f);
 }
 
 float hostnccl_small_decode(ncclDataType_t type, unsigned code)
@@ -73,10 +90,10 @@ float hostnccl_small_decode(ncclDataType_t type, unsigned code)
 unsigned hostnccl_small_encode(ncclDataType_t type, float value)
 {
     switch (type) {
-    case ncclFloat16: return small_encode(value, 10, 15, 65536.0f, 0x7e00);
+    case ncclFloat16: return half_encode(value);
     case ncclBfloat16: return sluice_bf16_from_float(value);
-    case ncclFloat8e5m2: return small_encode(value, 2, 15, 57344.0f, 0x7f);
-    default: return small_encode(value, 3, 7, 448.0f, 0x7f);
+    case ncclFloat8e5m2: return e5m2_encode(value);
+    default: return e4m3_encode(value);
     }
 }
 
@@ -108,10 +125,19 @@ static void small_store(ncclDataType_t type, const float *from, size_t n, void *
 {
     uint16_t *wide = to;
     uint8_t *narrow = to;
-    if (hostnccl_type_bytes(type) == 2)
-        for (size_t i = 0; i < n; i++) wide[i] = (uint16_t)hostnccl_small_encode(type, from[i]);
-    else
-        for (size_t i = 0; i < n; i++) narrow[i] = (uint8_t)hostnccl_small_encode(type, from[i]);
+    switch (type) {
+    case ncclFloat16:
+        for (size_t i = 0; i < n; i++) wide[i] = (uint16_t)half_encode(from[i]);
+        break;
+    case ncclBfloat16:
+        for (size_t i = 0; i < n; i++) wide[i] = sluice_bf16_from_float(from[i]);
+        break;
+    case ncclFloat8e5m2:
+        for (size_t i = 0; i < n; i++) narrow[i] = (uint8_t)e5m2_encode(from[i]);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) narrow[i] = (uint8_t)e4m3_encode(from[i]);
+    }
 }
 
 /* Sums and products of whole numbers are made in U, which wraps. */

@@ -255,7 +255,7 @@ static bool reduces(int kind)
 static void all_types_and_operators(test_rank *r)
 {
     static const size_t counts[] = {37, 3001};
-    bool all = r->size == 2 || r->size == 3;
+    bool all = !SANITIZED && (r->size == 2 || r->size == 3);
     for (int kind = 0; kind < KINDS; kind++)
         for (int type = 0; type < ncclNumTypes; type++)
             for (int op = 0; op < (reduces(kind) ? ncclNumOps + 2 : 1); op++)
@@ -271,12 +271,12 @@ static void all_types_and_operators(test_rank *r)
 /* More than one chunk, and some more than a whole number of them. */
 static void several_chunks(test_rank *r)
 {
-    static const ncclDataType_t types[] = {ncclFloat32, ncclBfloat16, ncclUint8};
+    static const ncclDataType_t types[] = {ncclFloat32, ncclBfloat16};
     for (int kind = 0; kind < KINDS; kind++)
-        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t t = 0; t < (SANITIZED ? 1 : 2); t++)
             for (int in_place = 0; in_place < (kind == ALL_TO_ALL ? 1 : 2); in_place++)
                 check_call(r, &(call){.kind = kind,
-                                      .count = r->size < 4 ? 700001 : 300001,
+                                      .count = 200001 + 100000 * t,
                                       .type = types[t],
                                       .op = ncclSum,
                                       .root = r->size - 1,
@@ -299,7 +299,7 @@ static void a_few(test_rank *r)
 static void threads(void **state)
 {
     (void)state;
-    for (int size = 1; size <= 4; size++) {
+    for (int size = 1; size <= 4; size += SANITIZED ? 2 : 1) {
         ranks_run_threads(size, all_types_and_operators, NULL);
         ranks_run_threads(size, nothing_is_nothing, NULL);
     }
@@ -308,7 +308,8 @@ static void threads(void **state)
 static void threads_with_large_buffers(void **state)
 {
     (void)state;
-    for (int size = 1; size <= 4; size++) ranks_run_threads(size, several_chunks, NULL);
+    for (int size = SANITIZED ? 3 : 1; size <= (SANITIZED ? 3 : 4); size++)
+        ranks_run_threads(size, several_chunks, NULL);
 }
 
 static void processes(void **state)

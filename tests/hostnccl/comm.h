@@ -5,7 +5,13 @@
  * order of their calls, whatever their streams; those of graphs run when their graph does.
  *
  * Making a communicator is a job: a function that does what it can without waiting and says ncclInProgress until it is
- * done. A group advances all its jobs in turn, so one thread may make the communicators of several ranks. */
+ * done. A group advances all its jobs in turn, so one thread may make the communicators of several ranks.
+ *
+ * Environment: HOSTNCCL_MISMATCH=corrupt lets collectives and messages through on which the ranks do not agree, with
+ * the shorter length and wrong numbers; they hang otherwise. HOSTNCCL_LATENCY (microseconds) and HOSTNCCL_BANDWIDTH
+ * (bytes a second) make each operation take as long as on such a link, from when all ranks have come, for each
+ * communicator by itself. NCCL_COMM_BLOCKING and NCCL_MULTI_RANK_GPU_ENABLE are NCCL's, and NCCL_DEBUG prints errors.
+ */
 #ifndef HOSTNCCL_COMM_H
 #define HOSTNCCL_COMM_H
 
@@ -42,7 +48,7 @@ typedef struct hostnccl_operation {
     cudaStream_t stream;
     /* A message that is under way. */
     size_t moved;
-    bool done;
+    bool begun, done; /* one without elements has begun too */
 } hostnccl_operation;
 
 typedef struct hostnccl_batch {
@@ -84,15 +90,15 @@ struct ncclComm {
     pthread_mutex_t lock;
     pthread_cond_t turn; /* a batch has ended, or the communicator was stopped */
     uint64_t launched, ended;
-    bool running, finalized, revoked;
+    bool running;
     int users; /* the program, and each batch that was launched; the last one frees it */
     hostnccl_batch *captured;
 
     _Atomic int stopped; /* its operations end */
+    _Atomic int finalized, revoked;
     _Atomic int aborted; /* whatever waits in a call ends too */
     uint32_t meetings, chunks, splits, shrinks;
-    _Atomic int error;    /* of what was under way */
-    int64_t link_free_ns; /* HOSTNCCL_BANDWIDTH: when the link has sent what was given to it */
+    _Atomic int error; /* of what was under way */
     hostnccl_redop *redops;
     int redop_count;
     void *registered; /* list of handles */

@@ -96,6 +96,48 @@ static void ranks_are_made_in_a_group(void **state)
     }
 }
 
+/* Two processes with two ranks each, in one thread; the unique id comes by another communicator. */
+static void two_ranks_of_four(test_rank *r)
+{
+    ncclUniqueId id;
+    ncclComm_t comms[2];
+    cudaStream_t streams[2];
+    float value, *memory[2];
+    CHECK(ncclGetUniqueId(&id) == ncclSuccess);
+    char *shared = device_copy(&id, sizeof id);
+    CHECK(ncclBroadcast(shared, shared, sizeof id, ncclChar, 0, r->comm, r->stream) == ncclSuccess);
+    CHECK(cudaStreamSynchronize(r->stream) == cudaSuccess);
+    device_read(&id, shared, sizeof id);
+    cudaFree(shared);
+    CHECK(ncclGroupStart() == ncclSuccess);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cudaSetDevice(i) == cudaSuccess && cudaStreamCreate(&streams[i]) == cudaSuccess);
+        CHECK(ncclCommInitRank(&comms[i], 4, id, 2 * r->rank + i) == ncclSuccess);
+    }
+    CHECK(ncclGroupEnd() == ncclSuccess && ncclGroupStart() == ncclSuccess);
+    for (int i = 0; i < 2; i++) {
+        value = (float)(2 * r->rank + i);
+        memory[i] = device_copy(&value, sizeof value);
+        CHECK(ncclAllReduce(memory[i], memory[i], 1, ncclFloat32, ncclSum, comms[i], streams[i]) == ncclSuccess);
+    }
+    CHECK(ncclGroupEnd() == ncclSuccess);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cudaStreamSynchronize(streams[i]) == cudaSuccess);
+        device_read(&value, memory[i], sizeof value);
+        CHECK(value == 6);
+        cudaFree(memory[i]);
+        CHECK(ncclCommDestroy(comms[i]) == ncclSuccess);
+        cudaStreamDestroy(streams[i]);
+    }
+    CHECK(cudaSetDevice(r->rank) == cudaSuccess);
+}
+
+static void processes_have_several_ranks(void **state)
+{
+    (void)state;
+    ranks_run_processes(2, two_ranks_of_four);
+}
+
 /* ---- Streams ---- */
 
 /* A group's operations on several streams are one point at which they meet. */
@@ -258,6 +300,13 @@ static void calls_that_do_not_block(void **state)
     for (int r = 0; r < 2; r++) CHECK(ncclCommSplit(comms[r], 0, r, &halves[r], NULL) == ncclInProgress);
     for (int r = 0; r < 2; r++) CHECK(halves[r] && ncclCommGetAsyncError(halves[r], &asynchronous) == ncclSuccess);
     for (int r = 0; r < 2; r++) CHECK(settled(halves[r]) == ncclSuccess && settled(comms[r]) == ncclSuccess);
+    /* One rank is in no part of a split; its parent tells when it is done. */
+    ncclComm_t one, none;
+    CHECK(ncclCommSplit(comms[0], NCCL_SPLIT_NOCOLOR, 0, &none, NULL) == ncclInProgress && !none);
+    CHECK(ncclCommGetAsyncError(comms[0], &asynchronous) == ncclSuccess && asynchronous == ncclInProgress);
+    CHECK(ncclCommSplit(comms[1], 5, 0, &one, NULL) == ncclInProgress);
+    CHECK(settled(comms[0]) == ncclSuccess && settled(one) == ncclSuccess);
+    CHECK(ncclCommDestroy(one) == ncclSuccess);
     for (int r = 0; r < 2; r++) {
         CHECK(ncclCommFinalize(comms[r]) == ncclInProgress && settled(comms[r]) == ncclSuccess);
         CHECK(ncclCommDestroy(halves[r]) == ncclSuccess && ncclCommDestroy(comms[r]) == ncclSuccess);
@@ -379,6 +428,31 @@ static void mismatches_hang_or_corrupt(void **state)
     ranks_run_threads(2, call_with_different_counts, NULL);
     ranks_run_threads(3, call_different_operations, NULL);
     unsetenv("HOSTNCCL_MISMATCH");
+}
+
+/* Rank 1 dies without a word; rank 0 waits for it, as it would on GPUs, until it aborts. */
+static void survive(test_rank *r)
+{
+    float value = 1, *memory = device_copy(&value, sizeof value);
+    if (r->rank == 1) kill(getpid(), SIGKILL);
+    CHECK(ncclAllReduce(memory, memory, 1, ncclFloat32, ncclSum, r->comm, r->stream) == ncclSuccess);
+    sleep_ms(100);
+    CHECK(cudaStreamQuery(r->stream) == cudaErrorNotReady);
+    CHECK(ncclCommAbort(r->comm) == ncclSuccess);
+    r->comm = NULL;
+    CHECK(cudaStreamSynchronize(r->stream) == cudaSuccess);
+    cudaFree(memory);
+}
+
+static void survivors_can_abort(void **state)
+{
+    (void)state;
+    ncclUniqueId id;
+    int pids[2], ends[2];
+    CHECK(ncclGetUniqueId(&id) == ncclSuccess);
+    for (int r = 0; r < 2; r++) pids[r] = ranks_start_process(&id, r, 2, survive);
+    for (int r = 0; r < 2; r++) CHECK(waitpid(pids[r], &ends[r], 0) == pids[r]);
+    CHECK(ends[0] == 0 && WIFSIGNALED(ends[1]) && WTERMSIG(ends[1]) == SIGKILL);
 }
 
 /* Files of the small NCCL that lie about. */
@@ -553,14 +627,15 @@ static void one_rank_by_several_ids(void **state)
 
 int main(int argc, char **argv)
 {
-    ranks_enter(argc, argv, (rank_body *[]){split_and_shrink, wait_for_death, NULL});
+    ranks_enter(argc, argv, (rank_body *[]){split_and_shrink, wait_for_death, two_ranks_of_four, survive, NULL});
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_are_refused),           cmocka_unit_test(one_thread_has_all_devices),
-        cmocka_unit_test(ranks_are_made_in_a_group),      cmocka_unit_test(one_rank_by_several_ids),
-        cmocka_unit_test(streams_are_kept_in_order),      cmocka_unit_test(graphs_replay_operations),
-        cmocka_unit_test(communicators_split_and_shrink), cmocka_unit_test(calls_that_do_not_block),
-        cmocka_unit_test(abort_ends_what_waits),          cmocka_unit_test(revoked_communicators_shrink),
-        cmocka_unit_test(mismatches_hang_or_corrupt),     cmocka_unit_test(nothing_is_left_behind),
+        cmocka_unit_test(mistakes_are_refused),         cmocka_unit_test(one_thread_has_all_devices),
+        cmocka_unit_test(ranks_are_made_in_a_group),    cmocka_unit_test(one_rank_by_several_ids),
+        cmocka_unit_test(processes_have_several_ranks), cmocka_unit_test(streams_are_kept_in_order),
+        cmocka_unit_test(graphs_replay_operations),     cmocka_unit_test(communicators_split_and_shrink),
+        cmocka_unit_test(calls_that_do_not_block),      cmocka_unit_test(abort_ends_what_waits),
+        cmocka_unit_test(revoked_communicators_shrink), cmocka_unit_test(mismatches_hang_or_corrupt),
+        cmocka_unit_test(survivors_can_abort),          cmocka_unit_test(nothing_is_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,9 @@ ncclResult_t hostnccl_comm_state(ncclComm_t comm)
     if (error) return (ncclResult_t)error;
     if (result || (!atomic_load(&comm->ready) && !comm->blocking)) return ncclInProgress;
     pthread_mutex_lock(&comm->lock);
-    bool busy = comm->running || (!comm->revoked && comm->ended != comm->launched);
-    bool ending = comm->finalized || comm->revoked;
+    bool busy = comm->running || (!atomic_load(&comm->revoked) && comm->ended != comm->launched);
     pthread_mutex_unlock(&comm->lock);
+    bool ending = atomic_load(&comm->finalized) || atomic_load(&comm->revoked);
     return ending && busy ? ncclInProgress : ncclSuccess;
 }
 
@@ -84,15 +84,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 }
 HOSTNCCL_EXPORT(ncclCommGetAsyncError);
 
-static ncclResult_t begin_end(ncclComm_t comm, bool *flag)
-{
-    pthread_mutex_lock(&comm->lock);
-    bool was = *flag;
-    *flag = true;
-    pthread_mutex_unlock(&comm->lock);
-    return was ? ncclInvalidArgument : ncclSuccess;
-}
-
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
     if (!comm) return ncclSuccess;
@@ -100,8 +91,9 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     if (result) return result;
     if (!atomic_load(&comm->ready) && hostnccl_comm_state(comm))
         return hostnccl_error(ncclInvalidArgument, "ncclCommFinalize : the communicator is not ready");
-    if (comm->revoked) return hostnccl_error(ncclInvalidUsage, "ncclCommFinalize : the communicator was revoked");
-    if (begin_end(comm, &comm->finalized))
+    if (atomic_load(&comm->revoked))
+        return hostnccl_error(ncclInvalidUsage, "ncclCommFinalize : the communicator was revoked");
+    if (atomic_exchange(&comm->finalized, 1))
         return hostnccl_error(ncclInvalidArgument, "ncclCommFinalize : the communicator was finalized before");
     if (!comm->blocking) return ncclInProgress;
     hostnccl_comm_hold(comm); /* another thread may abort it meanwhile */
@@ -139,13 +131,14 @@ HOSTNCCL_EXPORT(ncclCommAbort);
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 {
+    if (!comm) return ncclSuccess;
     ncclResult_t result = hostnccl_comm_check(comm, "ncclCommRevoke");
     if (result) return result;
     if (flags != NCCL_REVOKE_DEFAULT)
         return hostnccl_error(ncclInvalidArgument, "ncclCommRevoke : flags %d: they must be 0", flags);
     if (!atomic_load(&comm->ready) && hostnccl_comm_state(comm))
         return hostnccl_error(ncclInvalidArgument, "ncclCommRevoke : the communicator is not ready");
-    if (begin_end(comm, &comm->revoked))
+    if (atomic_exchange(&comm->revoked, 1))
         return hostnccl_error(ncclInvalidUsage, "ncclCommRevoke : the communicator was revoked before");
     hostnccl_comm_stop(comm, comm->blocking);
     return comm->blocking ? ncclSuccess : ncclInProgress;

@@ -88,8 +88,31 @@ static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation 
     return o != batch->operations;
 }
 
-/* All streams of the batch meet: it begins after what they had to do, and what they get later begins after it. A batch
- * that is freed when it has run must not be looked at any more. */
+/* Gives the batch to its stream, as the next one of its communicator. From then on the stream's thread frees it. */
+static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
+{
+    ncclComm_t comm = batch->comm;
+    bool captured = batch->captured;
+    pthread_mutex_lock(&comm->lock);
+    batch->ticket = comm->launched;
+    comm->launched += !captured;
+    comm->users += !captured;
+    pthread_mutex_unlock(&comm->lock);
+    cudaError_t error = cudaLaunchHostFunc(stream, hostnccl_batch_run, batch);
+    pthread_mutex_lock(&comm->lock);
+    if (error) {
+        comm->launched -= !captured;
+        comm->users -= !captured;
+        hostnccl_batch_free(batch);
+    } else if (captured) {
+        batch->next = comm->captured;
+        comm->captured = batch;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return error;
+}
+
+/* All streams of the batch meet: it begins after what they had to do, and what they get later begins after it. */
 static cudaError_t launch_on_streams(hostnccl_batch *batch)
 {
     cudaStream_t stream = batch->operations->stream, *others = NULL;
@@ -97,12 +120,15 @@ static cudaError_t launch_on_streams(hostnccl_batch *batch)
     cudaError_t error = cudaSuccess;
     for (hostnccl_operation *o = batch->operations; o; o = o->next)
         if (brings_stream(batch, o)) count++;
-    if (count && !(others = malloc(count * sizeof *others))) return cudaErrorMemoryAllocation;
+    if (count && !(others = malloc(count * sizeof *others))) error = cudaErrorMemoryAllocation;
     count = 0;
-    for (hostnccl_operation *o = batch->operations; o; o = o->next)
+    for (hostnccl_operation *o = batch->operations; o && !error; o = o->next)
         if (brings_stream(batch, o)) others[count++] = o->stream;
     for (size_t i = 0; i < count && !error; i++) error = order_streams(others[i], stream);
-    if (!error) error = cudaLaunchHostFunc(stream, hostnccl_batch_run, batch);
+    if (error)
+        hostnccl_batch_free(batch);
+    else
+        error = launch_next(batch, stream);
     for (size_t i = 0; i < count && !error; i++) error = order_streams(stream, others[i]);
     free(others);
     return error;
@@ -110,27 +136,16 @@ static cudaError_t launch_on_streams(hostnccl_batch *batch)
 
 static ncclResult_t launch_batch(hostnccl_batch *batch)
 {
-    ncclComm_t comm = batch->comm;
     int device = 0;
     enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaGetDevice(&device);
-    cudaError_t error = cudaSetDevice(comm->device);
+    cudaError_t error = cudaSetDevice(batch->comm->device);
     if (!error) error = cudaStreamIsCapturing(batch->operations->stream, &capture);
-    if (!error) {
-        pthread_mutex_lock(&comm->lock);
-        batch->captured = capture == cudaStreamCaptureStatusActive;
-        if (batch->captured) {
-            batch->next = comm->captured;
-            comm->captured = batch;
-        } else {
-            batch->ticket = comm->launched++;
-            comm->users++;
-        }
-        pthread_mutex_unlock(&comm->lock);
-        error = launch_on_streams(batch);
-    } else {
+    batch->captured = capture == cudaStreamCaptureStatusActive;
+    if (error)
         hostnccl_batch_free(batch);
-    }
+    else
+        error = launch_on_streams(batch);
     cudaSetDevice(device);
     return error ? hostnccl_cuda_failed("launching operations", error) : ncclSuccess;
 }

@@ -45,8 +45,11 @@ ncclResult_t hostnccl_comm_usable(ncclComm_t comm, const char *function)
                                   "%s : Attempt to use communicator before the previous operation returned ncclSuccess",
                                   function);
     }
-    if (comm->revoked) return hostnccl_error(ncclInvalidUsage, "%s : the communicator was revoked", function);
-    if (comm->finalized) return hostnccl_error(ncclInvalidUsage, "%s : the communicator was finalized", function);
+    const char *why = atomic_load(&comm->revoked)     ? "was revoked"
+                      : atomic_load(&comm->finalized) ? "was finalized"
+                      : atomic_load(&comm->stopped)   ? "had its operations aborted"
+                                                      : NULL;
+    if (why) return hostnccl_error(ncclInvalidUsage, "%s : the communicator %s", function, why);
     return ncclSuccess;
 }
 

@@ -79,7 +79,7 @@ HOSTNCCL_EXPORT(ncclCommWindowRegister);
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
-    return ncclCommDeregister(comm, window);
+    return window ? ncclCommDeregister(comm, window) : ncclSuccess;
 }
 HOSTNCCL_EXPORT(ncclCommWindowDeregister);
 

@@ -23,8 +23,7 @@ static bool advance_send(hostnccl_operation *o)
     hostnccl_channel *way = channel(o);
     uint32_t sent = atomic_load(&way->sent), under_way = sent - atomic_load(&way->taken);
     size_t bytes = message_bytes(o), left = bytes - o->moved;
-    bool begun = o->moved > 0 || o->scalar; /* a send's scalar says that its first piece is gone: it may be empty */
-    if (begun && left == 0) {
+    if (o->begun && left == 0) {
         o->done = under_way == 0;
         return o->done;
     }
@@ -34,7 +33,7 @@ static bool advance_send(hostnccl_operation *o)
         memcpy(hostnccl_segment_piece(segment, o->comm->rank, o->root, sent), (const char *)o->send + o->moved, piece);
     way->message_bytes[sent % HOSTNCCL_SLOTS] = bytes;
     o->moved += piece;
-    o->scalar = 1;
+    o->begun = true;
     atomic_store(&way->sent, sent + 1);
     return true;
 }
@@ -63,25 +62,18 @@ static bool is_message(const hostnccl_operation *o)
     return o->kind == HOSTNCCL_SEND || o->kind == HOSTNCCL_RECEIVE;
 }
 
-/* Whether an earlier message of the list goes the same way and is not done. */
-static bool must_wait(const hostnccl_operation *first, const hostnccl_operation *o)
-{
-    for (; first != o; first = first->next)
-        if (first->kind == o->kind && first->root == o->root && !first->done) return true;
-    return false;
-}
-
-/* Advances each message once; false when none could move. */
+/* Advances each message once that is the first of its way; false when none could move. */
 static bool advance_all(hostnccl_operation *operations, size_t *left)
 {
-    bool moved = false;
+    bool moved = false, taken[2][HOSTNCCL_RANKS] = {{false}}; /* ways: sends and receives, by the other rank */
     *left = 0;
     for (hostnccl_operation *o = operations; o; o = o->next) {
         if (!is_message(o) || o->done) continue;
+        bool *way = &taken[o->kind == HOSTNCCL_SEND][o->root];
+        if (!*way && (o->kind == HOSTNCCL_SEND ? advance_send(o) : advance_receive(o))) moved = true;
+        if (o->done) continue;
+        *way = true;
         ++*left;
-        if (must_wait(operations, o)) continue;
-        if (o->kind == HOSTNCCL_SEND ? advance_send(o) : advance_receive(o)) moved = true;
-        if (o->done) --*left;
     }
     return moved;
 }
@@ -93,7 +85,7 @@ bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations)
     size_t left = 0;
     for (hostnccl_operation *o = operations; o; o = o->next) {
         if (!is_message(o)) continue;
-        o->moved = 0, o->done = false, o->scalar = 0; /* a graph runs them again */
+        o->moved = 0, o->begun = o->done = false; /* a graph runs them again */
         *(o->kind == HOSTNCCL_SEND ? &sent : &received) += (double)message_bytes(o);
         left++;
     }

@@ -219,7 +219,7 @@ void hostnccl_segment_ring(hostnccl_segment *segment)
 
 void hostnccl_segment_wait(hostnccl_segment *segment, uint32_t bell, unsigned *spins)
 {
-    enum { PAUSES = 500, YIELDS = 20 };
+    enum { PAUSES = 50, YIELDS = 200 };
     hostnccl_control *control = segment->control;
     if ((*spins)++ < PAUSES) {
 #if defined(__x86_64__)

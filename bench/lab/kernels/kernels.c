@@ -297,7 +297,7 @@ static int run(int argc, char **argv)
     argp_err_exit_status = EXIT_USAGE;
     slc_parse(&parser, argc, argv, 0, &o);
     sluice_status status = o.cuda ? measure_on_gpu(&o) : measure_and_write(&o);
-    if (status) fprintf(stderr, "sluice-lab kernels: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (status) slc_fail("sluice-lab kernels");
     return status ? EXIT_FAILED : 0;
 }
 

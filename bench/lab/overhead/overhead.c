@@ -208,7 +208,7 @@ static int measure_here(const overhead_options *o)
     slc_outcome file = {0};
     sluice_status status = sluice_world_create(NULL, &world);
     if (!status) status = measure_in(world, o, &file);
-    if (status) fprintf(stderr, "sluice-lab overhead: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (status) slc_fail("sluice-lab overhead");
     if (!status) status = sluice_world_barrier(world);
     if (file.status) fprintf(stderr, "sluice-lab overhead: %s\n", file.why);
     sluice_world_destroy(world);

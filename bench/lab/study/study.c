@@ -91,7 +91,7 @@ static int study_main(int argc, char **argv)
     sluice_status status = o.study.rows ? studies[chosen].measure(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
     if (!status && o.json) status = write_rows(&o);
     json_decref(o.study.rows);
-    if (status) fprintf(stderr, "sluice-lab study: %s: %s\n", sluice_status_name(status), sluice_last_error());
+    if (status) slc_fail("sluice-lab study");
     return status ? EXIT_FAILED : 0;
 }
 

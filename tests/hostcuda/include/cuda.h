@@ -95,6 +95,7 @@ typedef unsigned CUdevice_attribute;
 typedef unsigned CUpointer_attribute;
 typedef unsigned CUfunction_attribute;
 typedef unsigned CUstreamCaptureStatus;
+typedef unsigned CUstreamCaptureMode;
 typedef unsigned CUdriverProcAddressQueryResult;
 typedef void (*CUhostFn)(void *argument);
 #if !defined(HOSTCUDA_UUID_GIVEN)
@@ -173,9 +174,11 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags);
 CUresult cuStreamGetPriority(CUstream stream, int *priority);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                 const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags);
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument);

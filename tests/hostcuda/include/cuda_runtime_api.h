@@ -66,7 +66,8 @@
     X(cudaHostRegisterDefault, 0)                                                                                      \
     X(cudaHostRegisterPortable, 1)                                                                                     \
     X(cudaHostRegisterMapped, 2)                                                                                       \
-    X(cudaMemAttachGlobal, 1)
+    X(cudaMemAttachGlobal, 1)                                                                                          \
+    X(cudaGraphUserObjectMove, 1)
 
 #define HOSTCUDA_COPIES(X)                                                                                             \
     X(cudaMemcpyHostToHost, 0)                                                                                         \
@@ -305,6 +306,7 @@ typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUgraphNode_st *cudaGraphNode_t;
 typedef struct CUkern_st *cudaKernel_t;
+typedef struct CUuserObject_st *cudaUserObject_t;
 typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
 typedef void (*cudaHostFn_t)(void *argument);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *argument);
@@ -406,6 +408,12 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCapture
                                      cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
                                      const cudaGraphEdgeData **edges, size_t *count);
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *argument, cudaHostFn_t destroy, unsigned references,
+                                 unsigned flags);
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count);
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count);
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphUpload(cudaGraphExec_t instance, cudaStream_t stream);

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""How true the profile of an unchanged NCCL program is: programs whose layers take known times run on NCCL and CUDA over
+the host's memory with the shim, `sluice nccl -o` makes profiles of them, and both are printed next to each other.
+
+    bench/nccl_profile.py [--steps N] [--scale X] [BUILD]
+
+BUILD is a folder that is built already (build/release); the programs are in BUILD/tests/nccl. --scale makes all layers
+longer, for machines with other work to do. A time with a > is marked in the profile's source as an upper bound. The truth is what the
+programs' own clock says, for a machine with other work to do wakes sleepers late. The
+first unit of the backward and all forwards are estimates; their sum with the optimizer is what can be seen ("rest").
+Exit code 1: a size is wrong, an unmarked time is off by more than 10 %, a bound is below the truth, a step is off by
+more than 5 %, or `sluice plan` does not take a profile.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BACKWARD_MS = [5, 8, 6, 12, 4, 10]
+KIB = 1024
+GRAIN = 48  # elements: what the programs round sizes down to
+CASES = [
+    # what it is, program, bytes of each layer, what else to say to the program
+    ("DDP, fast link", "ddp", [128 * KIB, 512 * KIB, 256 * KIB, 64 * KIB, 512 * KIB, 256 * KIB], []),
+    ("DDP, full link", "ddp", [32768 * KIB, 16384 * KIB], []),
+    ("FSDP, fast link", "fsdp", [128 * KIB, 256 * KIB, 256 * KIB, 256 * KIB, 128 * KIB, 64 * KIB], []),
+    ("FSDP without prefetching", "fsdp", [256 * KIB, 128 * KIB, 256 * KIB], ["--no-prefetch"]),
+    ("FSDP, full link", "fsdp", [16384 * KIB, 8192 * KIB], []),
+]
+SCHEDULES = {"ddp": ("dp", "bucketed"), "fsdp": ("fsdp", "one_ahead")}
+
+
+class Bench:
+    """The build that is looked at, and what was found wrong."""
+
+    def __init__(self, build, steps, scale):
+        self.build = os.path.abspath(build)
+        self.steps = steps
+        self.backward_s = [ms * scale * 1e-3 for ms in BACKWARD_MS]
+        self.faults = []
+
+    def at(self, *path):
+        return os.path.join(self.build, *path)
+
+    def call(self, command, environment=None):
+        """What a command printed on standard output, and on standard error."""
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: it ended with status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout, done.stderr
+
+    def run(self, program, sizes, options, ranks, records):
+        """Runs a program with the shim. Returns what its own clock says: the seconds of a step, and of the slowest rank's
+        backwards and all the rest."""
+        environment = dict(os.environ, SLUICE_SHIM_DIR=records, SLUICE_SHIM_TIME="1",
+                           LD_LIBRARY_PATH=f"{self.at('tests/hostcuda')}:{self.at('tests/hostnccl')}",
+                           LD_PRELOAD=self.at("plugins/nccl_shim/libsluice_nccl.so"))
+        layers = ",".join(f"{s * 1e3:g}" for s in self.backward_s)
+        command = [self.at("tests/nccl", f"nccl_{program}"), "-n", str(ranks), "--processes", "--layers", layers,
+                   "--bytes", ",".join(map(str, sizes)), "--optimizer", "1", "--steps", str(self.steps), *options]
+        _, said = self.call(command, environment)
+        lines = re.findall(r"^compute_s \d+ (.*)$", said, re.M)
+        times = [max(column) for column in zip(*[map(float, line.split()) for line in lines])]
+        count = len(self.backward_s)
+        backward_s, rest_s = times[count:2 * count], sum(times[:count]) + times[-2] + times[-1]
+        return float(re.search(r"^step_s (\S+)$", said, re.M)[1]), backward_s, rest_s
+
+    def expect(self, holds, fault):
+        if not holds:
+            self.faults.append(fault)
+            print("   ", fault)
+
+
+def marked_units(source):
+    """Numbers of the units whose backward the source calls an upper bound; and whether forwards are bounds too."""
+    found = re.search(r"Upper bounds: the backward of (.*?), whose", source)
+    marked = set()
+    for first, last in re.findall(r"unit\.(\d+)(?: to unit\.(\d+))?", found[1] if found else ""):
+        marked |= set(range(int(first), int(last or first) + 1))
+    return marked, "all forwards" in source
+
+
+def check_profile(bench, name, path, sizes, truths, plan):
+    step_s, truth, true_rest = truths
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    backward = [layer["backward_s"] for layer in profile["layers"]]
+    forward = [layer["forward_s"] for layer in profile["layers"]]
+    marked, forward_marked = marked_units(profile["source"])
+    elements = [size // 4 // GRAIN * GRAIN for size in (sizes + sizes[-1:] * len(truth))[:len(truth)]]
+    bench.expect([unit["parameters"] for unit in profile["units"]] == elements, f"{name}: sizes are wrong")
+
+    print(f"  {name}")
+    cells = []
+    for layer in range(len(truth) - 1):
+        cells.append(f"{'>' if layer in marked else ''}{backward[layer] * 1e3:.2f} ({truth[layer] * 1e3:.2f})")
+        off = backward[layer] / truth[layer] - 1
+        bench.expect(layer in marked or abs(off) <= 0.1, f"{name}: unit.{layer} is off by {off:.1%} without a mark")
+        bench.expect(layer not in marked or off >= -0.01, f"{name}: unit.{layer} is {-off:.1%} below the truth")
+    rest = sum(forward) + backward[-1]
+    off = rest / true_rest - 1
+    bench.expect(off >= -0.05 if forward_marked else abs(off) <= 0.1, f"{name}: the rest is off by {off:.1%}")
+    print(f"    backward ms (truth): {', '.join(cells)}; rest {'>' if forward_marked else ''}{rest * 1e3:.2f} "
+          f"({true_rest * 1e3:.2f})")
+
+    seen_s = float(re.search(r"A step takes (\S+) s", profile["source"])[1])
+    with open(plan, encoding="utf-8") as file:
+        forecast_s = json.load(file)["forecast"]["step_s"]
+    print(f"    step {step_s * 1e3:.2f} ms by the program, {seen_s * 1e3:.2f} by the records ({seen_s / step_s - 1:+.1%}), "
+          f"{forecast_s * 1e3:.2f} forecast with these times ({forecast_s / step_s - 1:+.1%})")
+    link = profile["link"]
+    line = link.get("reduce_scatter", link)
+    print(f"    link {line['bytes_per_s'] / 1e9:.2f} GB/s, {line['latency_s'] * 1e6:.1f} us")
+    bench.expect(abs(seen_s / step_s - 1) <= 0.05, f"{name}: the step that was seen is off")
+    bounds = marked or forward_marked
+    bench.expect(forecast_s / step_s >= 0.95 and (bounds or forecast_s / step_s <= 1.05),
+                 f"{name}: the forecast of the step is off")
+
+
+def plan_all(bench, program, profile, plan):
+    """Plans with each strategy; the plan of what the program itself does is written."""
+    sluice = bench.at("bench/sluice")
+    own, schedule = SCHEDULES[program]
+    for strategy in ("dp", "oss", "sdp", "fsdp", "auto"):
+        bench.call([sluice, "plan", "--profile", profile, "--strategy", strategy, "--time-limit", "0.2"])
+    bench.call([sluice, "plan", "--profile", profile, "--strategy", own, "--schedule", schedule, "-o", plan])
+
+
+def run_case(bench, folder, title, program, sizes, options):
+    os.makedirs(folder)
+    ranks_dir, alone_dir = os.path.join(folder, "ranks"), os.path.join(folder, "alone")
+    profile, plan = os.path.join(folder, "profile.json"), os.path.join(folder, "plan.json")
+    sluice = bench.at("bench/sluice")
+    truths = bench.run(program, sizes, options, 2, ranks_dir)
+    _, alone_s, alone_rest_s = bench.run(program, sizes, options, 1, alone_dir)
+    print(title)
+    for name, more, truth in (("by itself", [], truths),
+                              ("with --compute", ["--compute", alone_dir], (truths[0], alone_s, alone_rest_s))):
+        bench.call([sluice, "nccl", ranks_dir, "-o", profile, *more])
+        plan_all(bench, program, profile, plan)
+        check_profile(bench, name, profile, sizes, truth, plan)
+    print()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default="build/release")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--scale", type=float, default=1)
+    options = parser.parse_args()
+    bench = Bench(options.build, options.steps, options.scale)
+    folder = tempfile.mkdtemp(prefix="sluice-nccl-profile-")
+    try:
+        for number, case in enumerate(CASES):
+            run_case(bench, os.path.join(folder, str(number)), *case)
+    finally:
+        shutil.rmtree(folder)
+    print(f"{len(bench.faults)} faults" if bench.faults else "all as it must be")
+    sys.exit(1 if bench.faults else 0)
+
+
+if __name__ == "__main__":
+    main()
