@@ -22,10 +22,13 @@ typedef struct {
     size_t unit_count, operation_count;
 } step_view;
 
-/* Lists of seconds, one a step: rows of unit 0's backward, unit 1's, ..., the forward, the step. */
+/* Rows after those of the units' backwards. */
+enum { FORWARD, STEP, TOGETHER, MORE_ROWS };
+
+/* Lists of seconds, one a step. */
 typedef struct {
-    double *low, *high; /* [unit_count + 2][step_count] */
-    size_t *counts;     /* [unit_count + 2] */
+    double *low, *high; /* [unit_count + MORE_ROWS][step_count] */
+    size_t *counts;     /* [unit_count + MORE_ROWS] */
     size_t step_count, unit_count;
 } samples;
 
@@ -86,10 +89,10 @@ static void sample_forward(const step_view *v, moment ready, samples *s)
     if (!v->before) return;
     int64_t from = last_reduction_end(v, v->before), first_gather = 0;
     if (v->units[0].reduction > 0) first_gather = v->times[0].end_ns - latest(v->times[0].begin_ns, from);
-    add_sample(s, v->unit_count, (double)(ready.low - from - busy_before_first(v, from)),
+    add_sample(s, v->unit_count + FORWARD, (double)(ready.low - from - busy_before_first(v, from)),
                (double)(ready.high - from - latest(first_gather, 0)));
     const slc_step_time *first = &v->times[v->units[0].reduction], *earlier = &v->before[v->units[0].reduction];
-    add_sample(s, v->unit_count + 1, (double)(first->begin_ns - earlier->begin_ns),
+    add_sample(s, v->unit_count + STEP, (double)(first->begin_ns - earlier->begin_ns),
                (double)(first->begin_ns - earlier->begin_ns));
 }
 
@@ -104,7 +107,7 @@ static void sample_first(const step_view *v, moment ready, samples *s)
 
 static void sample_step(const step_view *v, samples *s)
 {
-    moment previous = first_ready(v);
+    moment first = first_ready(v), previous = first;
     sample_forward(v, previous, s);
     sample_first(v, previous, s);
     for (size_t u = 1; u < v->unit_count; u++) {
@@ -118,6 +121,7 @@ static void sample_step(const step_view *v, samples *s)
         add_sample(s, u, (double)(ready.low - begin.high), (double)(ready.high - begin.low));
         previous = (moment){latest(ready.low, begin.low), latest(ready.high, begin.low)};
     }
+    add_sample(s, v->unit_count + TOGETHER, (double)(previous.low - first.high), (double)(previous.high - first.low));
 }
 
 /* ---- All steps of a rank, all ranks ---- */
@@ -125,9 +129,9 @@ static void sample_step(const step_view *v, samples *s)
 static sluice_status samples_init(samples *s, size_t units, size_t steps)
 {
     *s = (samples){.step_count = steps, .unit_count = units};
-    s->low = calloc((units + 2) * steps + 1, sizeof *s->low);
-    s->high = calloc((units + 2) * steps + 1, sizeof *s->high);
-    s->counts = calloc(units + 2, sizeof *s->counts);
+    s->low = calloc((units + MORE_ROWS) * steps + 1, sizeof *s->low);
+    s->high = calloc((units + MORE_ROWS) * steps + 1, sizeof *s->high);
+    s->counts = calloc(units + MORE_ROWS, sizeof *s->counts);
     return s->low && s->high && s->counts ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "times of %zu steps", steps);
 }
 
@@ -146,10 +150,12 @@ static slc_time_bounds medians_of(samples *s, size_t row)
                              slc_median(s->high + row * s->step_count, count)};
 }
 
-/* A rank that waits for a slower one finds its stream busy, so bounds that are loose count only where all ranks' are. */
+/* A rank that waits for a slower one finds its stream busy, so bounds that are loose count only where all ranks' are.
+ */
 static void keep_slowest(slc_time_bounds *slowest, slc_time_bounds rank)
 {
-    bool tighter = slc_is_loose(*slowest) && !slc_is_loose(rank), looser = !slc_is_loose(*slowest) && slc_is_loose(rank);
+    bool tighter = slc_is_loose(*slowest) && !slc_is_loose(rank),
+         looser = !slc_is_loose(*slowest) && slc_is_loose(rank);
     if (slowest->high_s > 0 && looser) return;
     if (tighter || rank.high_s > slowest->high_s) *slowest = rank;
 }
@@ -168,17 +174,18 @@ static sluice_status measure_rank(const slc_job_steps *steps, const slc_step_uni
         step_view view = {units->units, times, follows ? times - operations : NULL, units->count, operations};
         sample_step(&view, &s);
     }
-    if (!status && s.counts[units->count] < STEPS - 1)
+    if (!status && s.counts[units->count + FORWARD] < STEPS - 1)
         status = slc_error(SLUICE_ERR_ARGUMENT,
                            "rank %d: only %zu of %zu steps have all their times and follow one that has; record more "
                            "steps with SLUICE_SHIM_TIME=1",
-                           rank->rank, s.counts[units->count], rank->step_count);
+                           rank->rank, s.counts[units->count + FORWARD], rank->step_count);
     if (!status) {
         for (size_t u = 0; u < units->count; u++) keep_slowest(&out->backward[u], medians_of(&s, u));
-        keep_slowest(&out->forward, medians_of(&s, units->count));
-        step = medians_of(&s, units->count + 1);
+        keep_slowest(&out->forward, medians_of(&s, units->count + FORWARD));
+        keep_slowest(&out->together, medians_of(&s, units->count + TOGETHER));
+        step = medians_of(&s, units->count + STEP);
         out->step_s = fmax(out->step_s, step.high_s);
-        if (s.counts[units->count] < out->steps) out->steps = s.counts[units->count];
+        if (s.counts[units->count + FORWARD] < out->steps) out->steps = s.counts[units->count + FORWARD];
     }
     samples_fini(&s);
     return status;

@@ -14,6 +14,7 @@ typedef struct {
     /* [units] From when the backward of a unit could begin (the one before it was done, its values were gathered) to
      * its reduction. The first unit's begins with the forward's end, which cannot be seen: its upper bound alone. */
     slc_time_bounds *backward;
+    slc_time_bounds together; /* of all backwards but the first: their bounds may be far below the bounds' sum */
     /* From the end of a step's last reduction to the beginning of the next step's first one: the optimizer, the whole
      * forward, the first unit's backward. The upper bound leaves the first gather out, the lower bound all gathers. */
     slc_time_bounds forward;

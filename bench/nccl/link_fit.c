@@ -17,14 +17,14 @@ typedef struct {
     size_t count;
 } sample_list;
 
-/* Does another operation of the step run at the same time? */
-static bool is_beside(const slc_step_time *times, size_t count, size_t operation)
+/* Operations of a communicator run one after another, whatever their streams: an operation's time counts from the end
+ * of the one before it. */
+static int64_t time_alone_ns(const slc_step_time *times, size_t count, size_t operation)
 {
+    int64_t begin = times[operation].begin_ns, end = times[operation].end_ns;
     for (size_t i = 0; i < count; i++)
-        if (i != operation && times[i].begin_ns < times[operation].end_ns &&
-            times[i].end_ns > times[operation].begin_ns)
-            return true;
-    return false;
+        if (i != operation && times[i].end_ns > begin && times[i].end_ns < end) begin = times[i].end_ns;
+    return end - begin;
 }
 
 /* Returns the step of a rank that begins with a call of this number; NULL: it is not recorded. */
@@ -43,34 +43,31 @@ static const slc_step_time *step_of(const slc_job_steps *steps, const slc_rank_s
 }
 
 /* How long an operation took on the rank that came to it last, in the nth step of the first rank: it waited for nobody.
- * Negative where a rank's time is not known; *alone says that this rank did nothing else meanwhile. */
-static double last_rank_s(const slc_job_steps *steps, size_t step, size_t operation, bool *alone)
+ * Negative where a rank's time is not known. */
+static double last_rank_s(const slc_job_steps *steps, size_t step, size_t operation)
 {
     int64_t least = INT64_MAX;
     for (size_t r = 0; r < steps->rank_count; r++) {
         const slc_step_time *times = step_of(steps, &steps->ranks[r], steps->ranks[0].numbers[step]);
         if (!times || times[operation].begin_ns <= 0 || times[operation].end_ns < times[operation].begin_ns) return -1;
-        int64_t took = times[operation].end_ns - times[operation].begin_ns;
-        if (took >= least) continue;
-        least = took;
-        *alone = !is_beside(times, steps->operation_count, operation);
+        int64_t took = time_alone_ns(times, steps->operation_count, operation);
+        if (took < least) least = took;
     }
     return fmax((double)least * 1e-9, least_s);
 }
 
-/* The median over steps in which the operation ran alone; if it never did, or ranks are missing, the least time. `room`
- * is for a time of each step. Infinite where no step has its time. */
+/* The median over steps; if ranks are missing, the least time. `room` is for a time of each step. Infinite where no
+ * step has its time. */
 static double operation_time_s(const slc_job_steps *steps, size_t operation, double *room)
 {
-    double least = INFINITY;
     size_t count = 0;
     for (size_t s = 0; s < steps->ranks[0].step_count; s++) {
-        bool alone = false;
-        double seconds = last_rank_s(steps, s, operation, &alone);
-        if (seconds > 0) least = fmin(least, seconds);
-        if (seconds > 0 && alone) room[count++] = seconds;
+        double seconds = last_rank_s(steps, s, operation);
+        if (seconds > 0) room[count++] = seconds;
     }
-    return count && steps->rank_count == steps->world ? slc_median(room, count) : least;
+    if (!count) return INFINITY;
+    double median = slc_median(room, count); /* sorts */
+    return steps->rank_count == steps->world ? median : room[0];
 }
 
 static void add_sample(sample_list *list, uint64_t bytes, double seconds)

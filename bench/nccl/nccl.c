@@ -36,7 +36,10 @@ static const struct argp_option option_rows[] = {
     {"watch", KEY_WATCH, NULL, 0,
      "Compare what the ranks call while they run, until a fault is found (exit code 1) or all have ended", 0},
     {"stall", KEY_STALL, "SECONDS", 0, "A rank that others wait for is late after this time (10)", 0},
-    {"output", 'o', "FILE", 0, "Write a profile for sluice plan (needs records made with SLUICE_SHIM_TIME=1)", 0},
+    {"output", 'o', "FILE", 0,
+     "Write a profile for sluice plan (needs records made with SLUICE_SHIM_TIME=1); '-': standard output, and no "
+     "tables",
+     0},
     {"compute", KEY_COMPUTE, "DIR", 0,
      "With -o: take compute times from these records, of a run of the same program on one rank", 0},
     {"reserved", KEY_RESERVED, "SIZE", 0,
@@ -52,9 +55,8 @@ static const char doc[] =
     "  LD_PRELOAD=libsluice_nccl.so SLUICE_SHIM_KEEP=1 python train.py\n"
     "With SLUICE_SHIM_TIME=1 they have the operations' times.\n\n"
     "Where ranks called different things, or wait for a rank that does not come, a line on standard error says who, "
-    "where "
-    "and from which code, and the exit code is 1. A rank that runs is late when nothing has moved for --stall seconds; "
-    "--watch looks until there is a fault.\n\n"
+    "where and from which code, and the exit code is 1. A rank that runs is late when nothing has moved for --stall "
+    "seconds; --watch looks until there is a fault.\n\n"
     "Examples:\n"
     "  sluice nccl\n"
     "  sluice nccl records-of-host-a records-of-host-b --timeline step.json\n"
@@ -76,8 +78,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG: o->paths[o->path_count++] = text; return 0;
     case ARGP_KEY_END:
-        if (slc_is_standard_output(o->json) && slc_is_standard_output(o->timeline))
-            argp_error(state, "--json and --timeline cannot both be standard output");
+        if (slc_is_standard_output(o->json) + slc_is_standard_output(o->timeline) + slc_is_standard_output(o->profile) >
+            1)
+            argp_error(state, "only one of --json, --timeline and -o can be standard output");
         if (!o->profile && (o->compute || o->reserved_bytes)) argp_error(state, "--compute and --reserved go with -o");
         if (o->watch && o->profile) argp_error(state, "a profile is written without --watch");
         if (o->watch && o->timeline) argp_error(state, "--timeline is written without --watch");
@@ -105,7 +108,8 @@ static sluice_status write_json(const slc_nccl_summary *summary, const char *pat
 
 static bool prints_tables(const nccl_options *o)
 {
-    return !slc_is_standard_output(o->json) && !slc_is_standard_output(o->timeline);
+    return !slc_is_standard_output(o->json) && !slc_is_standard_output(o->timeline) &&
+           !slc_is_standard_output(o->profile);
 }
 
 static sluice_status print_profile(const char *path)
@@ -115,7 +119,7 @@ static sluice_status print_profile(const char *path)
     if (status) return status;
     printf("\nprofile\n");
     slc_profile_table(stdout, profile);
-    printf("%s\nwritten to %s\n", profile->source, path);
+    printf("written to %s\n", path);
     slc_profile_destroy(profile);
     return SLUICE_OK;
 }

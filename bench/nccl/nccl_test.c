@@ -266,6 +266,36 @@ static void no_records(void **state)
     says("bad.nccl: it has 12 bytes");
 }
 
+/* One process has several devices, whose rows may be in any order. */
+static void several_ranks_in_a_process(void **state)
+{
+    (void)state;
+    made_record r = made_record_new("a", 1, 64, false);
+    static const int ranks[] = {2, 0, 1};
+    for (unsigned i = 0; i < 3; i++) made_communicator(&r, 0x99, ranks[i], 3);
+    for (unsigned step = 0; step < 4; step++)
+        for (unsigned i = 0; i < 3; i++) {
+            made_call c = {.operation = SLC_RECORD_BROADCAST,
+                           .communicator = i,
+                           .dtype = 0,
+                           .count = 100,
+                           .redop = SLC_RECORD_NO_REDOP,
+                           .module = SLC_RECORD_NO_MODULE};
+            made_entry(&r, &c);
+        }
+    made_record_write(&r, path_of("r.nccl"), 0);
+    made_record_free(&r);
+    assert_int_equal(run_nccl("."), 0);
+    says("0-2     a ");
+    says("3 of 3                   4\n");
+    says("steps: 1 call and 100 B each, 4 times");
+    says("3 of 3 ranks alike");
+    json_t *json = json_of("--json - .");
+    assert_int_equal(json_array_size(json_object_get(json, "steps")), 3);
+    assert_int_equal(number_at(json, "steps", 0, "rank"), 2);
+    json_decref(json);
+}
+
 /* A process that has called NCCL but has no communicator yet, and one with calls on none. */
 static void records_with_little_in_them(void **state)
 {
@@ -297,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup(transforms_and_why_calls_passed, empty_folder),
         cmocka_unit_test_setup(timeline_on_one_clock, empty_folder),
         cmocka_unit_test_setup(no_records, empty_folder),
+        cmocka_unit_test_setup(several_ranks_in_a_process, empty_folder),
         cmocka_unit_test_setup(records_with_little_in_them, empty_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -2,6 +2,7 @@
  * units, in the opposite order of their reductions. */
 #include "bench/nccl/profile.h"
 
+#include "bench/cli/result_file.h"
 #include "bench/nccl/profile_maker.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
@@ -82,6 +83,7 @@ static double first_backward_s(const slc_profile_maker *m)
         others_s += m->times.backward[u].high_s;
         others_bytes += (double)m->steps.operations[m->units.units[u].reduction].bytes;
     }
+    others_s = fmin(others_s, m->times.together.high_s); /* a sum of upper bounds is more than together they took */
     if (!(others_bytes > 0)) return most;
     double bytes = (double)m->steps.operations[m->units.units[0].reduction].bytes;
     return fmin(others_s / others_bytes * bytes, most);
@@ -195,15 +197,17 @@ static sluice_status set_tensors(const slc_profile_maker *m, slc_profile *profil
 
 static sluice_status write_profile(const slc_profile_maker *m, const char *out)
 {
-    char model[128], *source = NULL;
+    char model[128], *source = NULL, *text = NULL;
     slc_profile *profile = NULL;
     name_model(m->records, model);
     sluice_status status = slc_profile_source(m, &source);
     if (!status) status = slc_profile_create(&m->job, m->parameters, &m->job_times, model, source, &profile);
     if (!status) status = set_tensors(m, profile);
     for (uint32_t l = 0; l < m->job.layer_count && !status; l++) profile->block_bytes[l] = block_bytes(m);
-    if (!status) status = slc_profile_write(profile, out);
+    if (!status) status = slc_profile_to_json(profile, &text);
+    if (!status) status = slc_result_file_write_text(out, text);
     slc_profile_destroy(profile);
+    free(text);
     free(source);
     return status;
 }

@@ -46,17 +46,20 @@ static void say_bounds(FILE *text, const slc_profile_maker *m, bool *marked)
     uint32_t last = m->job.layer_count - 1;
     for (uint32_t l = 0; l < last; l++) any |= marked[l] = slc_is_loose(m->times.backward[last - l]);
     marked[last] = false;
+    bool forward = slc_is_loose(m->times.forward);
     if (any) {
         fprintf(text, " Upper bounds: the backward of ");
         name_layers(text, m, marked);
-        fprintf(text, ", whose reductions found their stream busy, so that their data may have been ready before");
+        fprintf(text,
+                ", whose reductions found their stream busy, so that their data may have been ready before; all "
+                "backwards but that of %s together take at most %.6g s.",
+                m->names[last], m->times.together.high_s);
     }
-    bool forward = slc_is_loose(m->times.forward);
     if (forward)
-        fprintf(text, "%s all forwards, which hold waits for gathers or for a busy stream",
-                any ? ";" : " Upper bounds:");
-    if (any || forward)
-        fprintf(text, "%s.", m->computed_apart ? "" : " (sluice nccl --compute takes times from a run on one rank)");
+        fprintf(text, " Upper bounds%s: all forwards, which hold waits for gathers or for a busy stream.",
+                any ? " too" : "");
+    if ((any || forward) && !m->computed_apart)
+        fprintf(text, " With --compute, sluice nccl takes these times from a run on one rank.");
 }
 
 static void say_estimated(FILE *text, const slc_profile_maker *m)

@@ -1,9 +1,7 @@
-/* The period is found from anchors, places in the sequence: for each period p, how far the sequence is equal to itself
- * p later, forwards and backwards from the anchor. Gusfield's Z algorithm (Algorithms on Strings, 1.4) gives that for
- * all p in linear time, as in Main & Lorentz, "An O(n log n) algorithm for finding all repetitions in a string", 1984.
- */
+/* A call becomes a number, equal for calls that are alike; the numbers' period is the step, or a part of it. */
 #include "bench/nccl/steps.h"
 
+#include "bench/nccl/period.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/integer.h"
 #include "lib/base/median.h"
@@ -11,8 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { LEAST_REPEATS = 3, ANCHORS = 8 };
 
 bool slc_nccl_moves_data(const slc_nccl_entry *entry)
 {
@@ -42,49 +38,6 @@ static uint64_t token(const slc_nccl_entry *e)
     const uint64_t what[] = {(uint64_t)e->communicator << 32 | e->operation, (uint64_t)e->dtype << 32 | e->redop,
                              e->count, (uint64_t)e->peer};
     return slc_fnv(SLC_FNV_START, what, sizeof what);
-}
-
-/* matches[i]: how many numbers of `text` from its ith on are equal to those from its beginning on. */
-static void match_beginning(const uint64_t *text, size_t count, size_t *matches)
-{
-    size_t from = 0, to = 0; /* the match that reaches furthest */
-    for (size_t i = 1; i < count; i++) {
-        size_t n = i < to ? slc_least(to - i, matches[i - from]) : 0;
-        while (i + n < count && text[n] == text[i + n]) n++;
-        matches[i] = n;
-        if (i + n > to) {
-            from = i;
-            to = i + n;
-        }
-    }
-}
-
-typedef struct {
-    const uint64_t *tokens;
-    size_t count;
-    uint64_t *turned; /* room for 2 * count + 1 */
-    size_t *ahead, *back;
-    size_t first, end, period; /* the best stretch so far */
-} search;
-
-/* Looks at all stretches that hold the anchor and a period after it. */
-static void search_from(search *s, size_t anchor)
-{
-    size_t n = s->count;
-    match_beginning(s->tokens + anchor, n - anchor, s->ahead);
-    /* Backwards: what lies before the anchor, turned round, then a number that is nowhere, then all, turned round. */
-    for (size_t i = 0; i < anchor; i++) s->turned[i] = s->tokens[anchor - 1 - i];
-    s->turned[anchor] = 0;
-    for (size_t i = 0; i < n; i++) s->turned[anchor + 1 + i] = s->tokens[n - 1 - i];
-    match_beginning(s->turned, anchor + 1 + n, s->back);
-    for (size_t p = 1; p <= n / LEAST_REPEATS && anchor + p < n; p++) {
-        size_t before = s->back[anchor + 1 + (n - anchor - p)];
-        size_t covered = before + p + s->ahead[p], best = s->end - s->first;
-        if (covered < LEAST_REPEATS * p || covered < best || (covered == best && p >= s->period)) continue;
-        s->first = anchor - before;
-        s->end = s->first + covered;
-        s->period = p;
-    }
 }
 
 static int64_t pause_before(const slc_nccl_steps *s, size_t call)
@@ -133,26 +86,25 @@ static size_t place_of_pause(const double *pauses, size_t count, size_t length, 
 
 /* Finds where a step begins and how long it is. It is several periods where layers are alike: as many as can be between
  * the longest pauses. Where pauses do not tell it is one period, and begins with the stretch. */
-static void find_step(slc_nccl_steps *s, const search *found, double *room)
+static void find_step(slc_nccl_steps *s, const slc_period *found, double *room)
 {
     enum { LEAST_SAMPLES = 4, MOST_PERIODS = 256, ENOUGH_CALLS = 1 << 12, ENOUGH_PERIODS = 16 };
     double *pauses = room, *sorted = room + s->call_count;
-    size_t count = slc_least(found->end - found->first, slc_most(ENOUGH_CALLS, ENOUGH_PERIODS * found->period));
+    size_t count = slc_least(found->end - found->first, slc_most(ENOUGH_CALLS, ENOUGH_PERIODS * found->length));
     for (size_t i = 0; i < count; i++) pauses[i] = i ? (double)pause_before(s, found->first + i) : 0;
     s->first = found->first;
-    s->length = found->period;
-    for (size_t n = 1; n <= MOST_PERIODS && n * found->period <= count / LEAST_SAMPLES; n++) {
-        size_t place = place_of_pause(pauses, count, n * found->period, sorted);
-        if (place == n * found->period) continue;
+    s->length = found->length;
+    for (size_t n = 1; n <= MOST_PERIODS && n * found->length <= count / LEAST_SAMPLES; n++) {
+        size_t place = place_of_pause(pauses, count, n * found->length, sorted);
+        if (place == n * found->length) continue;
         s->first = found->first + place;
-        s->length = n * found->period;
+        s->length = n * found->length;
     }
     s->count = (found->end - s->first) / s->length;
 }
 
-static void describe(const slc_nccl_process *process, slc_nccl_steps *s, const search *found, double *room)
+static void describe(const slc_nccl_process *process, slc_nccl_steps *s, const slc_period *found, double *room)
 {
-    if (!found->period) return;
     find_step(s, found, room);
     for (size_t i = 0; i < s->length; i++) s->bytes += slc_nccl_entry_bytes(process, s->calls[s->first + i]);
     for (size_t i = 1; i < s->count; i++)
@@ -172,27 +124,34 @@ static void list_calls(const slc_nccl_process *process, int device, slc_nccl_ste
     }
 }
 
+/* Finds the stretch that repeats among the latest calls, and goes back to where it began. */
+static bool find_stretch(const uint64_t *tokens, size_t count, slc_period *out)
+{
+    enum { LATEST = 1 << 14 }; /* finding takes the square of it */
+    size_t skipped = count > LATEST ? count - LATEST : 0;
+    if (!slc_period_find(tokens + skipped, count - skipped, true, out)) return false;
+    out->first += skipped;
+    out->end += skipped;
+    while (out->first && tokens[out->first - 1] == tokens[out->first - 1 + out->length]) out->first--;
+    return true;
+}
+
 sluice_status slc_nccl_steps_find(const slc_nccl_process *process, int device, slc_nccl_steps *out)
 {
     size_t most = process->entry_count + 1;
     *out = (slc_nccl_steps){.calls = malloc(most * sizeof *out->calls)};
-    uint64_t *tokens = malloc((3 * most + 1) * sizeof *tokens);
-    size_t *matches = malloc((3 * most + 1) * sizeof *matches);
+    uint64_t *tokens = malloc(most * sizeof *tokens);
     double *room = malloc(2 * most * sizeof *room);
+    slc_period period;
     sluice_status status = SLUICE_OK;
-    if (out->calls && tokens && matches && room) {
+    if (out->calls && tokens && room) {
         list_calls(process, device, out);
-        size_t n = out->call_count;
-        for (size_t i = 0; i < n; i++) tokens[i] = token(out->calls[i]);
-        search s = {.tokens = tokens, .count = n, .turned = tokens + n, .ahead = matches, .back = matches + n};
-        for (size_t i = 0; i < ANCHORS; i++)
-            if (n * i / ANCHORS < n) search_from(&s, n * i / ANCHORS);
-        describe(process, out, &s, room);
+        for (size_t i = 0; i < out->call_count; i++) tokens[i] = token(out->calls[i]);
+        if (find_stretch(tokens, out->call_count, &period)) describe(process, out, &period, room);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "steps of %s", process->path);
     }
     free(room);
-    free(matches);
     free(tokens);
     return status;
 }

@@ -8,11 +8,18 @@
 
 enum { MOST_ROWS = 40, MOST_STEP_LINES = 16, MOST_SEQUENCES = 5 };
 
-/* Writes "0-3, 5" of numbers in ascending order; what does not fit ends with "…". */
-static void ranges(const int *numbers, size_t count, char *out, size_t size)
+static int by_number(const void *a, const void *b)
+{
+    const int *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorts the numbers and writes them as "0-3, 5"; what does not fit ends with "…". */
+static void ranges(int *numbers, size_t count, char *out, size_t size)
 {
     size_t used = 0;
     *out = 0;
+    qsort(numbers, count, sizeof *numbers, by_number);
     for (size_t i = 0, end; i < count; i = end) {
         char range[32];
         for (end = i + 1; end < count && numbers[end] <= numbers[end - 1] + 1; end++) continue;
@@ -223,9 +230,9 @@ static void print_steps(const slc_nccl_summary *s, FILE *out)
         return;
     }
     char bytes[24], period[24];
-    fprintf(out, "steps: %zu calls and %s each, %zu times every %s (rank %d; %zu of %zu ranks alike)\n",
-            first->steps.length, slc_plan_bytes((double)first->steps.bytes, bytes), first->steps.count,
-            slc_plan_seconds(first->steps.period_s, period), first->rank, alike, s->steps_count);
+    fprintf(out, "steps: %zu call%s and %s each, %zu times every %s (rank %d; %zu of %zu ranks alike)\n",
+            first->steps.length, first->steps.length == 1 ? "" : "s", slc_plan_bytes((double)first->steps.bytes, bytes),
+            first->steps.count, slc_plan_seconds(first->steps.period_s, period), first->rank, alike, s->steps_count);
     print_step_calls(first->process, &first->steps, out);
     fputc('\n', out);
 }

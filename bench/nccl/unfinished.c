@@ -73,9 +73,9 @@ static sluice_status write_unfinished(const slc_nccl_members *all, const slc_ncc
     fputs(": every rank called ", out);
     slc_nccl_write_call(out, entry);
     slc_nccl_write_caller(out, one, entry);
-    fputs(", and the stream of ", out);
+    fprintf(out, ", and the stream%s of ", count == 1 ? "" : "s");
     slc_nccl_write_ranks(out, ranks, count);
-    fprintf(out, " has not finished it, %.0f s after the last call", one->quiet_s);
+    fprintf(out, " ha%s not finished it, %.0f s after the last call", count == 1 ? "s" : "ve", one->quiet_s);
     f->number = entry->number;
     f->time_ns = entry->time_ns + one->process->header.realtime_minus_monotonic_ns;
     f->hint =

@@ -2,11 +2,10 @@
  * place or not, on several streams and communicators that come and go, captured into graphs or not; and compares each
  * result with what it must be. The script is drawn alike on every rank; each rank does its part of it.
  *
- *     fuzz [-n RANKS] [--processes] [--seed N] [--calls N] [--compressed BYTES] [--one-stream] [--alike]
+ *     fuzz [-n RANKS] [--processes] [--seed N] [--calls N] [--compressed BYTES] [--one-stream]
  *
  * With --compressed all-reduces of floats above BYTES are not compared: they may be close only. With --one-stream an
- * operation is on the same stream on every rank. With --alike three of four are
- * all-reduces that could be sent as one. Prints what all programs here print. */
+ * operation is on the same stream on every rank. Prints what all programs here print. */
 #include "tests/nccl/programs/ranks.h"
 #include "tests/nccl/programs/values.h"
 #include "tests/support/draw.h"
@@ -77,7 +76,7 @@ typedef struct {
 static struct {
     uint64_t seed, calls;
     size_t compressed;
-    bool one_stream, alike;
+    bool one_stream;
 } options = {.seed = 1, .compressed = (size_t)-1};
 
 static const ncclDataType_t dtypes[] = {ncclInt8,       ncclUint8,      ncclInt32,   ncclUint32,  ncclInt64,
@@ -220,6 +219,20 @@ static size_t drawn_count(fuzzer *f)
     }
 }
 
+/* Makes an operation one more of the previous one's kind, in its group, as the gradients of a layer are. */
+static void repeat(fuzzer *f, operation *o)
+{
+    operation *previous = &f->operations[f->operation_count - 1];
+    previous->closes_group = false;
+    o->kind = previous->kind;
+    o->among = previous->among;
+    o->dtype = previous->dtype;
+    o->redop = previous->redop;
+    o->stream = previous->stream;
+    o->root %= o->among->size;
+    o->to %= o->among->size;
+}
+
 /* False where the arenas are full. */
 static bool draw_operation(fuzzer *f, size_t *used)
 {
@@ -232,11 +245,11 @@ static bool draw_operation(fuzzer *f, size_t *used)
     o.in_place = draw(&f->script, 2);
     o.closes_group = draw(&f->script, 3) == 0;
     o.stream = (int)draw(&f->script, STREAMS);
-    if (options.alike && draw(&f->script, 4)) { /* such that groups have several */
-        o.kind = ALL_REDUCE, o.redop = draw(&f->script, 4) ? ncclSum : ncclAvg;
-        o.dtype = draw(&f->script, 4) ? ncclFloat32 : ncclBfloat16;
-        o.among = f->operation_count ? f->operations[f->operation_count - 1].among : o.among;
-        o.closes_group = draw(&f->script, 6) == 0;
+    if (draw(&f->script, 3) == 0 && f->operation_count) repeat(f, &o);
+    if (options.compressed != (size_t)-1 && draw(&f->script, 4) == 0) { /* one that can be compressed, if it is large */
+        o.kind = ALL_REDUCE;
+        o.dtype = ncclFloat32;
+        o.redop = f->drawn % 2 ? ncclSum : ncclAvg;
     }
     o.seed = mix(options.seed) + f->drawn++;
     o.place = *used;
@@ -591,8 +604,6 @@ static void read_options(int argc, char **argv)
             options.compressed = number_after(argv, &i, "--compressed");
         else if (!strcmp(argv[i], "--one-stream"))
             options.one_stream = true;
-        else if (!strcmp(argv[i], "--alike"))
-            options.alike = true;
         else if (!strcmp(argv[i], "-n"))
             i++;
         else

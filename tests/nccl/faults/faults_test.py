@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 LAST = "rank 3"
 # Fault: the kind of the finding, and what its text must say.
@@ -40,7 +41,7 @@ FAULTS = {
     "split": ("differs", r"ranks 0-2 called split.*, rank 3 called all_reduce"),
     "killed": ("gone", r"ranks 0-2 called all_reduce .*; rank 3 \(.*\) is gone without an orderly end"),
     "stopped": ("stopped", r"ranks 0-2 called all_reduce .*; rank 3 \(.*\) is stopped"),
-    "blocked": ("unfinished", r"every rank called all_reduce float32\[1000\] sum.*, and the streams? of ranks? .* not finished it"),
+    "blocked": ("unfinished", r"every rank called all_reduce float32\[1000\] sum.*, and the streams? of ranks? .* ha(s|ve) not finished it"),
 }
 PROCESSES_ONLY = {"too_many", "killed", "stopped"}
 # A wait is a fault after --stall seconds.
@@ -52,9 +53,12 @@ AFTERWARDS = {"missing": "lags", "stopped": "lags", "killed": "lags"}
 MOST_SECONDS = 100
 
 
+class Failed(Exception):
+    pass
+
+
 def fail(message):
-    print(f"faults_test.py: {message}", file=sys.stderr)
-    sys.exit(1)
+    raise Failed(message)
 
 
 def check_finding(fault, code, out, path, kind):
@@ -115,6 +119,13 @@ def check_afterwards(given, fault, folder):
 
 def plant(given, fault):
     folder = tempfile.mkdtemp(prefix="sluice-faults-")
+    try:
+        return plant_in(given, fault, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def plant_in(given, fault, folder):
     records = folder + "/records"
     environment = dict(os.environ, LD_LIBRARY_PATH=given.bed, LD_PRELOAD=given.shim, SLUICE_SHIM_DIR=records,
                        HOSTNCCL_MISMATCH="hang")
@@ -130,6 +141,8 @@ def plant(given, fault):
                                      text=True)
             said, _ = watch.communicate(timeout=MOST_SECONDS)
             named = time.monotonic()
+            if not FAULTS[fault]:
+                program.wait(timeout=MOST_SECONDS)
         except subprocess.TimeoutExpired:
             out.seek(0)
             fail(f"{fault}: nothing was found in {MOST_SECONDS} s; the program said: {out.read()}")
@@ -148,11 +161,10 @@ def plant(given, fault):
     if not FAULTS[fault] and program.returncode:
         fail(f"{fault}: the program ended with {program.returncode}: {told}")
     late = named - int(planted[-1]) / 1e9 if planted else 0
-    print(f"{fault:14} {late:6.2f} s" + (f" (--stall {given.stall})" if fault in LATE else ""))
-    print("  " + said.strip().replace("\n", "\n  "))
     if fault not in NEEDS_DONE:
         check_afterwards(given, fault, records)
-    shutil.rmtree(folder)
+    after = f" (--stall {given.stall})" if fault in LATE else ""
+    return f"{fault:14} {late:6.2f} s{after}\n  " + said.strip().replace("\n", "\n  ")
 
 
 def watch_innocent(given):
@@ -191,13 +203,19 @@ def main():
     parser.add_argument("--threads", action="store_true", help="all ranks in one process")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--innocent", nargs=argparse.REMAINDER, help="a program without faults, and its arguments")
+    parser.add_argument("--at-a-time", type=int, default=3, help="faults; they wait most of the time")
     given = parser.parse_args()
-    if given.innocent:
-        watch_innocent(given)
-        return
-    for fault in given.names or FAULTS:
-        if not given.threads or fault not in PROCESSES_ONLY:
-            plant(given, fault)
+    try:
+        if given.innocent:
+            watch_innocent(given)
+            return
+        names = [name for name in given.names or FAULTS if not given.threads or name not in PROCESSES_ONLY]
+        with ThreadPoolExecutor(given.at_a_time) as pool:
+            for told in pool.map(lambda fault: plant(given, fault), names):
+                print(told, flush=True)
+    except Failed as failure:
+        print(f"faults_test.py: {failure}", file=sys.stderr)
+        sys.exit(1)
 
 
 main()

@@ -9,7 +9,10 @@ static void reduce_and_check(slc_rank *rank, ncclComm_t communicator, float *mem
     static _Thread_local float host[COUNT];
     for (int i = 0; i < COUNT; i++) host[i] = factor * (float)((rank->rank + 1) * (i % 1000));
     CUDA(cudaMemcpy(memory, host, sizeof host, cudaMemcpyHostToDevice));
-    NCCL(ncclAllReduce(memory, memory, COUNT, ncclFloat32, ncclSum, communicator, NULL));
+    NCCL(ncclGroupStart());
+    for (float *half = memory; half < memory + COUNT; half += COUNT / 2)
+        NCCL(ncclAllReduce(half, half, COUNT / 2, ncclFloat32, ncclSum, communicator, NULL));
+    NCCL(ncclGroupEnd());
     CUDA(cudaStreamSynchronize(NULL));
     CUDA(cudaMemcpy(host, memory, sizeof host, cudaMemcpyDeviceToHost));
     for (int i = 0; i < COUNT; i++)
