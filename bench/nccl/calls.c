@@ -252,9 +252,14 @@ static sluice_status collect_calls(const bool *taken, uint64_t few_bytes, slc_ra
             out->captured++;
             continue;
         }
+        if (e->flags & SLC_RECORD_COMPRESSED)
+            status = slc_error(SLUICE_ERR_ARGUMENT,
+                               "%s: the shim compressed calls, so their times say nothing of their "
+                               "bytes; record without SLUICE_SHIM_COMPRESS",
+                               process->path);
         slc_step_time time;
         bool agrees = e->operation == SLC_RECORD_ALL_REDUCE && slc_nccl_entry_bytes(process, e) <= few_bytes;
-        status = note_on_stream(&s, e, rank->device, &time);
+        if (!status) status = note_on_stream(&s, e, rank->device, &time);
         if (status) break;
         if (!taken[e->communicator])
             out->elsewhere++;

@@ -175,14 +175,21 @@ static void make_job(slc_profile_maker *m)
 
 /* ---- The profile ---- */
 
-/* The program's name, without its folder and its arguments. */
+/* The program's name, without its folder and its arguments; that of the script where the program is Python. */
 static void name_model(const slc_nccl_records *records, char out[128])
 {
-    const char *command = records->count ? records->processes[0].header.command : "";
-    size_t length = strcspn(command, " "), folder = 0;
-    for (size_t i = 0; i < length; i++)
-        if (command[i] == '/') folder = i + 1;
-    snprintf(out, 128, "%.*s", (int)(length - folder < 127 ? length - folder : 127), command + folder);
+    const char *at = records->processes[0].header.command, *python = "python";
+    size_t length = 0, folder = 0;
+    for (int word = 0; word < 2; word++) {
+        folder = 0;
+        length = strcspn(at, " ");
+        for (size_t i = 0; i < length; i++)
+            if (at[i] == '/') folder = i + 1;
+        bool script = !word && !strncmp(at + folder, python, strlen(python)) && at[length] && at[length + 1] != '-';
+        if (!script) break;
+        at += length + 1;
+    }
+    snprintf(out, 128, "%.*s", (int)slc_least(length - folder, 127), at + folder);
 }
 
 static sluice_status set_tensors(const slc_profile_maker *m, slc_profile *profile)

@@ -30,6 +30,7 @@ typedef struct {
     bool prefetches;               /* a gather is sent when the layer before begins */
     unsigned group_calls;          /* each layer's reduction is a group of so many calls; 0: no groups */
     bool agrees;                   /* a sum of one element ends each step */
+    unsigned interrupted;          /* after so many steps something else is reduced; 0: never */
     unsigned gather_dtype;
 } program;
 
@@ -181,6 +182,8 @@ static run *simulate(const program *p)
         if (p->kind == FSDP) simulate_fsdp_pass(r, true);
         if (p->agrees) wait_for(r, communicate(r, SLC_RECORD_ALL_REDUCE, FLOAT32, 1, 0x9000, 0, now_s(r)));
         compute(r, p->optimizer_s);
+        if (p->interrupted && s % p->interrupted == p->interrupted - 1)
+            wait_for(r, communicate(r, SLC_RECORD_ALL_REDUCE, FLOAT32, 4800, 0x8000, 0, now_s(r)));
     }
     r->step_s = began_s[p->steps - 1] - began_s[p->steps - 2];
     r->records = (slc_nccl_records){r->processes, p->ranks};
@@ -397,6 +400,58 @@ static void sharded_programs_have_their_units(void **state)
     }
 }
 
+static void backwards_are(const slc_profile *profile, const program *p, const char *what, uint64_t seed)
+{
+    sizes_are_exact(profile, p);
+    for (uint32_t l = 0; l + 1 < p->layers; l++) is_near(what, seed, backward_of(profile, l), p->backward_s[l], 1e-6);
+}
+
+static void interrupted_programs_have_steps(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        program p = draw_program(seed, seed % 2 ? DDP : FSDP, 16 * fast);
+        p.steps = STEPS_MAX;
+        p.interrupted = 4;
+        run *r = simulate(&p);
+        slc_profile *profile = profile_of(r, NULL);
+        backwards_are(profile, &p, "interrupted backward", seed);
+        if (p.kind == DDP) is_near("interrupted rest", seed, rest_of(profile), true_rest(&p), 1e-6);
+        slc_profile_destroy(profile);
+        free(r);
+    }
+}
+
+/* The oldest entries are gone and the program runs on: the pause of the forward, or its gathers, tell where steps
+ * begin.
+ */
+static void running_programs_have_steps(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        program p = draw_program(seed, seed % 2 ? DDP : FSDP, 16 * fast);
+        p.steps = STEPS_MAX;
+        if (p.layers < 4) p.layers = 4;
+        for (uint32_t l = 0; l < p.layers; l++) { /* no layer's backward is longer than all forwards */
+            p.elements[l] = p.elements[0] + 48 * l;
+            p.backward_s[l] = 1e-3 * (4 + l % 3);
+            p.forward_s[l] = p.backward_s[l] / 2;
+        }
+        run *r = simulate(&p);
+        size_t gone = 1 + seed % 13;
+        for (uint32_t k = 0; k < p.ranks; k++) {
+            r->processes[k].state = SLC_NCCL_RUNNING;
+            r->processes[k].entries += gone;
+            r->processes[k].entry_count -= gone + 2;
+            r->processes[k].entries_gone = gone;
+        }
+        slc_profile *profile = profile_of(r, NULL);
+        backwards_are(profile, &p, "backward of a program that runs", seed);
+        slc_profile_destroy(profile);
+        free(r);
+    }
+}
+
 /* ---- Sizes, types, what is left out ---- */
 
 static void groups_are_one_unit(void **state)
@@ -492,6 +547,11 @@ static void what_cannot_be_a_profile_is_refused(void **state)
         r->processes[0].entries[i].begin_ns = r->processes[0].entries[i].end_ns = 0;
     fails(slc_nccl_profile(&r->records, NULL, 0, out), SLUICE_ERR_ARGUMENT, "have all their times");
     free(r);
+
+    r = simulate(&p);
+    r->processes[0].entries[3].flags |= SLC_RECORD_COMPRESSED;
+    fails(slc_nccl_profile(&r->records, NULL, 0, out), SLUICE_ERR_ARGUMENT, "without SLUICE_SHIM_COMPRESS");
+    free(r);
     assert_int_not_equal(access(out, F_OK), 0);
 }
 
@@ -547,6 +607,8 @@ int main(void)
         cmocka_unit_test(free_links_give_exact_times),
         cmocka_unit_test(full_links_give_marked_bounds),
         cmocka_unit_test(sharded_programs_have_their_units),
+        cmocka_unit_test(interrupted_programs_have_steps),
+        cmocka_unit_test(running_programs_have_steps),
         cmocka_unit_test(groups_are_one_unit),
         cmocka_unit_test(gathers_decide_the_type_of_values),
         cmocka_unit_test(other_communicators_are_left_out),
