@@ -16,9 +16,9 @@ static const slc_setting rows[] = {
     {"SLUICE_SHIM_COMPRESS", "0", SLC_SETTING_TEXT,
      "float all-reduces of more than so many bytes are sent as one bit an element; 0: off"},
     {"SLUICE_SHIM_COMPRESS_AFTER", "0", SLC_SETTING_COUNT,
-     "all-reduces of a buffer that are sent whole before it is compressed"},
+     "all-reduces of a communicator that are sent whole before the first one is compressed"},
     {"SLUICE_SHIM_STAGING", "64MiB", SLC_SETTING_TEXT,
-     "most device memory that fusing and compressing may take in a process"},
+     "device memory that fusing and compressing take for each communicator, when it is made"},
     {"SLUICE_TEST_NCCL_TESTS", "", SLC_SETTING_TEXT, "tests: a folder with the programs of nccl-tests"},
 };
 const slc_settings slc_nccl_shim_settings = {"NCCL shim", rows, sizeof rows / sizeof *rows};

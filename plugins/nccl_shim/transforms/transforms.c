@@ -102,9 +102,9 @@ static int choose(slc_transformed *t, const slc_shim_call *call, slc_taken *take
     if (call->operation != SLC_RECORD_ALL_REDUCE || call->redop >= ncclNumOps || !type_bytes(taken->type))
         return SLC_RECORD_PASS_KIND;
     if (!call->count || !call->send || !call->receive) return SLC_RECORD_PASS_SIZE;
-    if (s->fuse && taken->bytes <= s->fuse && call->thread->depth) return NO_REASON;
-    if (!s->compress || taken->bytes <= s->compress)
-        return s->fuse && taken->bytes <= s->fuse ? SLC_RECORD_PASS_ALONE : SLC_RECORD_PASS_SIZE;
+    const bool large = s->compress && taken->bytes > s->compress, small = s->fuse && taken->bytes <= s->fuse;
+    if (small && (call->thread->depth || !large)) return NO_REASON;
+    if (!large) return SLC_RECORD_PASS_SIZE;
     if (taken->type != ncclFloat32 || (taken->op != ncclSum && taken->op != ncclAvg)) return SLC_RECORD_PASS_KIND;
     taken->compress = true;
     if (!slc_compress_fits(t, taken->count)) return SLC_RECORD_PASS_STAGING;
@@ -118,7 +118,8 @@ static int reason_to_pass(slc_transformed *t, const slc_shim_call *call, slc_tak
     if (reason != NO_REASON) return reason;
     if (slc_memory_is_known(call->send, taken->bytes) || slc_memory_is_known(call->receive, taken->bytes))
         return SLC_RECORD_PASS_REGISTERED;
-    return is_captured(t, call->stream) ? SLC_RECORD_PASS_CAPTURED : NO_REASON;
+    if (is_captured(t, call->stream)) return SLC_RECORD_PASS_CAPTURED;
+    return taken->compress || call->thread->depth ? NO_REASON : SLC_RECORD_PASS_ALONE;
 }
 
 static sluice_status append(slc_transformed *t, const slc_taken *taken)

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEATURES = 4096, ACTIVE = 16, EXAMPLES = 64, STEPS = 150 };
+enum { FEATURES = 512, ACTIVE = 16, EXAMPLES = 1024, STEPS = 150, WRONG = 5 };
 static const float rate = 0.2f, momentum = 0.9f;
 
-/* An example has ACTIVE features, and a label that a hidden rule gives it. */
+/* An example has ACTIVE features, and a label that a hidden rule gives it; each WRONGth label is the other one. */
 typedef struct {
     uint32_t feature[ACTIVE];
     float label;
@@ -41,7 +41,7 @@ static void draw_examples(example *examples, int rank)
             examples[e].feature[i] = (uint32_t)draw(&state, FEATURES);
             score += (examples[e].feature[i] * 2654435761u) >> 31 ? 1 : -1;
         }
-        examples[e].label = score > 0 ? 1.0f : 0.0f;
+        examples[e].label = (score > 0) != (draw(&state, WRONG) == 0) ? 1.0f : 0.0f;
     }
 }
 
@@ -118,7 +118,7 @@ static void run(slc_rank *rank)
     NCCL(ncclCommInitRank(&communicator, rank->size, rank->ids[0], rank->rank));
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     const double exact = train_exactly(rank->size), loss = train(rank, communicator, stream);
-    CHECK(exact < 0.5, "the exact training does not learn: its loss is %g", exact);
+    CHECK(exact < 0.6, "the exact training does not learn: its loss is %g", exact);
     CHECK(fabs(loss - exact) <= 0.02 * exact, "rank %d: the loss is %g, with exact means %g", rank->rank, loss, exact);
     CUDA(cudaStreamDestroy(stream));
     NCCL(ncclCommDestroy(communicator));
