@@ -69,7 +69,8 @@ enum {
 /* One call, 64 bytes, written before the call is passed on. Entry n of the process (counted from 0) lies at place
  * n % entry_count, and is committed when its sequence is the low 32 bits of n + 1: the writer first stores 0 there,
  * then fills the rest, then stores the sequence with release order. A reader that sees the same sequence before and
- * after it copied an entry has read it whole. */
+ * after it copied an entry has read it whole. (A thread that is interrupted while it writes, until others have gone
+ * once round the ring, spoils one entry.) */
 typedef struct {
     uint32_t sequence;
     uint32_t number; /* low 32 bits of its number on the communicator, counted from 1 */

@@ -417,17 +417,17 @@ static void killed_processes_leave_whole_entries(void **state)
     for (int round = 0; round < 8; round++) {
         char ready[8];
         record it;
-        int output = start(r, SETTINGS("SLUICE_SHIM_ENTRIES=500"), PROGRAM(CLIENT, "threads", ECHO_PATH));
+        int output = start(r, SETTINGS("SLUICE_SHIM_ENTRIES=40000"), PROGRAM(CLIENT, "threads", ECHO_PATH));
         assert_true(read(output, ready, sizeof ready) > 0);
-        usleep((useconds_t)(random() % 20000));
+        usleep((useconds_t)(random() % 200000));
         kill(r->pid, SIGKILL);
         finish(r, output);
         assert_int_equal(map_records(r->folder, &it, 1), 1);
-        assert_int_equal(it.header->entry_count, 512);
+        assert_int_equal(it.header->entry_count, 65536);
         assert_int_equal(it.header->state, SLC_RECORD_RUNNING);
-        uint64_t begun = it.header->entries, first = begun > 512 ? begun - 512 : 0, open_ones = 0;
+        uint64_t begun = it.header->entries, first = begun > 65536 ? begun - 65536 : 0, open_ones = 0;
         for (uint64_t i = first; i < begun; i++) {
-            const slc_record_entry *e = &it.entries[i % 512];
+            const slc_record_entry *e = &it.entries[i % 65536];
             if (e->sequence != (uint32_t)(i + 1)) {
                 open_ones++;
                 continue;

@@ -184,7 +184,10 @@ static void steady(void)
 static void *loop(void *unused)
 {
     ncclComm_t comm = make_comm(0, 1);
-    for (;;) all_reduce(comm, 100);
+    for (;;) { /* at a pace at which the ring does not come round while a thread is interrupted */
+        all_reduce(comm, 100);
+        usleep(1000);
+    }
     return unused;
 }
 
@@ -231,6 +234,7 @@ int main(int argc, char **argv)
         return 5;
     } else if (!strcmp(way, "threads")) {
         pthread_t thread;
+        all_reduce(make_comm(0, 1), 1); /* the record is there when "ready" is read */
         for (int i = 0; i < 3; i++) pthread_create(&thread, NULL, loop, NULL);
         printf("ready\n");
         fflush(stdout);
