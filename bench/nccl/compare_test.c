@@ -241,6 +241,31 @@ static void call_left_out(void **state)
     end(&s);
 }
 
+/* Two ranks: only what they did before tells which of them is wrong. */
+static void out_of_step(void **state)
+{
+    (void)state;
+    for (int left_out = 0; left_out < 2; left_out++) {
+        scene s;
+        begin(&s, 2);
+        join_all(&s, 0x3f2a000000000001);
+        for (unsigned n = 0; n < 33; n++) {
+            call c = sum_of_64;
+            c.count += n % 10;
+            all_call(&s, 0, c);
+        }
+        call due = sum_of_64, other = sum_of_64;
+        due.count += 3;
+        other.count = left_out ? 64 + 4 : 5;
+        do_call(&s, 0, 0, other);
+        do_call(&s, 1, 0, due);
+        expect(&s, SLC_NCCL_FOUND_DIFFERS,
+               left_out ? "; going by earlier steps, rank 0 left out a call"
+                        : "; going by earlier steps, rank 0 made the wrong call");
+        end(&s);
+    }
+}
+
 static void one_call_too_many(void **state)
 {
     (void)state;
@@ -744,6 +769,7 @@ int main(void)
         cmocka_unit_test(arguments),
         cmocka_unit_test(order),
         cmocka_unit_test(call_left_out),
+        cmocka_unit_test(out_of_step),
         cmocka_unit_test(one_call_too_many),
         cmocka_unit_test(one_call_missing),
         cmocka_unit_test(killed_at_the_same_place),

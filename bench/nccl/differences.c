@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_GROUPS = 4, LOOK_AHEAD = 16 };
+enum { MOST_GROUPS = 4, LOOK_AHEAD = 16, ALIKE = 8, LOOK_BACK = 4096 };
 
 typedef struct {
     const slc_nccl_members *all;
@@ -138,6 +138,45 @@ static json_t *group_json(const slc_nccl_member *m, const slc_nccl_entry *entry,
     return json_pack("{s:o, s:o}", "ranks", list, "call", slc_nccl_call_json(m, entry));
 }
 
+/* Training repeats itself: where the calls just before the nth were made before, in the same order, returns the ordinal
+ * of what followed them then; 0 where they were not. */
+static uint64_t find_earlier_step(const slc_nccl_member *m, uint64_t n)
+{
+    for (uint64_t at = n - 1; at > m->first + ALIKE && n - at < LOOK_BACK; at--) {
+        uint64_t alike = 1;
+        while (alike <= ALIKE &&
+               same_call(slc_nccl_member_collective(m, at - alike), slc_nccl_member_collective(m, n - alike)))
+            alike++;
+        if (alike > ALIKE) return at;
+    }
+    return 0;
+}
+
+/* Tells which ranks are out of step, where some called what followed the same calls earlier and others did not. Returns
+ * whether one left out a call. */
+static bool write_suspects(FILE *out, const difference *d, int *ranks)
+{
+    size_t count;
+    const slc_nccl_member *one = ranks_of_group(d, 0, ranks, &count);
+    uint64_t n = d->ordinal, earlier = find_earlier_step(one, n);
+    if (!earlier) return false;
+    const slc_nccl_entry *due = slc_nccl_member_collective(one, earlier);
+    const slc_nccl_entry *next = slc_nccl_member_collective(one, earlier + 1);
+    bool some_right = false, some_left_out = false;
+    for (size_t g = 0; g < d->group_count; g++)
+        some_right |= same_call(slc_nccl_member_collective(ranks_of_group(d, g, ranks, &count), n), due);
+    for (size_t g = 0; some_right && g < d->group_count; g++) {
+        const slc_nccl_entry *entry = slc_nccl_member_collective(ranks_of_group(d, g, ranks, &count), n);
+        if (same_call(entry, due)) continue;
+        fputs("; going by earlier steps, ", out);
+        slc_nccl_write_ranks(out, ranks, count);
+        bool left_out = earlier + 1 < n && same_call(entry, next);
+        fputs(left_out ? " left out a call" : " made the wrong call", out);
+        some_left_out |= left_out;
+    }
+    return some_left_out;
+}
+
 static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *out, int *ranks)
 {
     const slc_nccl_communicator *c = d->communicator;
@@ -163,7 +202,10 @@ static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *
     size_t others;
     if (!status && ranks_of_group(d, MOST_GROUPS, ranks, &others))
         fprintf(out, ", %zu others yet something else", others);
-    if (!status) f->hint = hint_for(d, largest, smallest);
+    if (!status && write_suspects(out, d, ranks))
+        f->hint = "look for a condition that not all ranks meet: an empty batch, an early exit, a branch on the rank";
+    else if (!status)
+        f->hint = hint_for(d, largest, smallest);
     for (size_t i = 0; i < c->member_count; i++) {
         const slc_nccl_member *m = &c->members[i];
         const slc_nccl_entry *entry = slc_nccl_member_collective(m, d->ordinal);
