@@ -181,6 +181,9 @@ static void expect_difference(call usual, call other, const char *text)
     do_call(&s, 3, 0, other);
     expect(&s, SLC_NCCL_FOUND_DIFFERS, text);
     assert_int_equal(s.found.rows[0].number, 4);
+    do_call(&s, 0, 0, usual); /* it waits in vain, which is a consequence */
+    all_quiet(&s, 12);
+    expect(&s, SLC_NCCL_FOUND_DIFFERS, text);
     end(&s);
 }
 
@@ -272,8 +275,9 @@ static void one_call_missing(void **state)
     all_quiet(&s, 12);
     expect(&s, SLC_NCCL_FOUND_LAGS,
            "rank 2 (host a, pid 102) is running and has called nothing more after operation 3");
-    s.quiet_s[1] = 3; /* not everybody waits */
-    assert_int_equal(look(&s), 1);
+    s.quiet_s[2] = 3; /* it moves */
+    expect_nothing(&s);
+    all_quiet(&s, 12);
     s.processes[2].state = SLC_NCCL_STOPPED;
     expect(&s, SLC_NCCL_FOUND_STOPPED, "rank 2 (host a, pid 102) is stopped after operation 3, 12 s ago");
     s.processes[2].state = SLC_NCCL_GONE;
@@ -320,6 +324,34 @@ static void send_without_receive(void **state)
     /* The other ranks, which call a collective, wait for the sender. */
     for (int i = 1; i < 4; i++) do_call(&s, i, 0, sum_of_64);
     expect(&s, SLC_NCCL_FOUND_SEND_UNMATCHED, "rank 0 sent float32[16] (64 bytes) to rank 1");
+    end(&s);
+}
+
+static void send_to_oneself(void **state)
+{
+    (void)state;
+    scene s;
+    begin_with_three(&s);
+    do_call(&s, 2, 0, exchange(SLC_RECORD_SEND, 2, 16));
+    all_quiet(&s, 12);
+    expect(&s, SLC_NCCL_FOUND_SEND_UNMATCHED, "rank 2 sent float32[16] (64 bytes) to rank 2");
+    do_call(&s, 2, 0, exchange(SLC_RECORD_RECEIVE, 2, 16));
+    expect_nothing(&s);
+    end(&s);
+}
+
+/* Its file was removed, so it may have received since. */
+static void send_to_one_that_has_ended(void **state)
+{
+    (void)state;
+    scene s;
+    begin_with_three(&s);
+    do_call(&s, 0, 0, exchange(SLC_RECORD_SEND, 1, 16));
+    s.processes[1].state = SLC_NCCL_ENDED;
+    all_quiet(&s, 12);
+    expect_nothing(&s);
+    s.processes[1].header.state = SLC_RECORD_ENDED;
+    expect(&s, SLC_NCCL_FOUND_SEND_UNMATCHED, "rank 1 (host a, pid 101) has ended");
     end(&s);
 }
 
@@ -385,6 +417,18 @@ static void crossed_communicators(void **state)
     for (size_t k = 2; k < 4; k++) s.processes[0].entries[k].group = 5;
     expect_nothing(&s);
     for (size_t k = 2; k < 4; k++) s.processes[0].entries[k].group = 0;
+    for (size_t k = 2; k < 4; k++) s.processes[1].entries[k].group = 5;
+    expect_nothing(&s);
+    for (size_t k = 2; k < 4; k++) s.processes[1].entries[k].group = 0;
+    assert_int_equal(look(&s), 1);
+    all_quiet(&s, 0); /* they go on */
+    expect_nothing(&s);
+    all_quiet(&s, 1);
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 2; k < 4; k++) s.processes[i].entries[k].count = 0; /* NCCL does nothing then */
+    expect_nothing(&s);
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 2; k < 4; k++) s.processes[i].entries[k].count = 64;
     s.processes[1].entries[3].stream = 2;
     expect_nothing(&s);
     end(&s);
@@ -539,13 +583,28 @@ static void difference_before_the_oldest_entry(void **state)
     end(&s);
 }
 
+/* A row that was read while its process wrote it: the hash lacks the last call. */
+static void torn_row(void **state)
+{
+    (void)state;
+    scene s;
+    begin_with_three(&s);
+    uint64_t before = s.rows[1][0].hash;
+    all_call_times(&s, 0, 1);
+    for (int i = 0; i < 4; i++) lose(&s, i, 2);
+    s.rows[1][0].hash = before;
+    expect_nothing(&s);
+    all_quiet(&s, 1); /* nothing is being written: it is a difference */
+    expect(&s, SLC_NCCL_FOUND_DIFFERS, "lies before the oldest entry kept");
+    end(&s);
+}
+
 static void dead_programs(void **state)
 {
     (void)state;
     scene s;
     begin_with_three(&s);
     for (int i = 0; i < 4; i++) s.processes[i].state = SLC_NCCL_GONE; /* somebody ended them all */
-    all_quiet(&s, 1e30);
     expect_nothing(&s);
     for (int i = 1; i < 4; i++) do_call(&s, i, 0, sum_of_64);
     expect(&s, SLC_NCCL_FOUND_LAGS,
@@ -689,6 +748,8 @@ int main(void)
         cmocka_unit_test(one_call_missing),
         cmocka_unit_test(killed_at_the_same_place),
         cmocka_unit_test(send_without_receive),
+        cmocka_unit_test(send_to_oneself),
+        cmocka_unit_test(send_to_one_that_has_ended),
         cmocka_unit_test(receive_without_send),
         cmocka_unit_test(sends_in_a_circle),
         cmocka_unit_test(unequal_send_and_receive),
@@ -700,6 +761,7 @@ int main(void)
         cmocka_unit_test(unfinished),
         cmocka_unit_test(failed_call),
         cmocka_unit_test(difference_before_the_oldest_entry),
+        cmocka_unit_test(torn_row),
         cmocka_unit_test(dead_programs),
         cmocka_unit_test(random_programs),
         cmocka_unit_test(random_faults),

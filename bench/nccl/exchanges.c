@@ -94,7 +94,7 @@ static sluice_status match_pair(matching *m, size_t sender, size_t receiver)
     uint64_t s_next = s_first + (s_end - s_at), r_next = r_first + (r_end - r_at);
     for (uint64_t n = s_first > r_first ? s_first : r_first; n < s_next && n < r_next; n++)
         look_for_unequal(m, from, to, s->rows[s_at + (n - s_first)], r->rows[r_at + (n - r_first)], n);
-    if (s_next == r_next || from == to) return SLUICE_OK;
+    if (s_next == r_next) return SLUICE_OK;
     slc_nccl_wait wait = {.communicator = m->communicator};
     if (s_next > r_next) {
         wait.kind = SLC_NCCL_WAITS_FOR_RECEIVE;

@@ -5,7 +5,7 @@
 
 #include "bench/nccl/records.h"
 
-/* What the estimate of a gain is made of. Fusing n operations of V bytes each pays when
+/* The estimate of a gain is made of these. Fusing n operations of V bytes each pays when
  * (n - 1) alpha > 2 kappa + 4 sum V / M: the operations that are saved, against two kernels that copy, which read and
  * write all bytes. */
 typedef struct {

@@ -84,7 +84,7 @@ static void count_collectives(slc_nccl_member *m, bool numbers_agree)
     m->still = m->quiet_s * 1000 >= STILL_MS && (!kept || m->last->number == row->calls);
     if (m->whole)
         m->first = 1;
-    else if (!m->exchange_count && m->collective_count && row->calls == row->collectives && numbers_agree)
+    else if (m->collective_count && row->calls == row->collectives && numbers_agree)
         m->first = m->collectives[0]->number;
     else if (m->still && m->collective_count && row->collectives >= m->collective_count + m->failed_collectives)
         m->first = row->collectives - m->failed_collectives - m->collective_count + 1;
@@ -224,7 +224,10 @@ sluice_status slc_nccl_members_find(const slc_nccl_records *records, const doubl
         return slc_error(SLUICE_ERR_MEMORY, "comparing ranks");
     const slc_nccl_entry **place = out->entries;
     size_t member_count = 0;
-    for (size_t i = 0; i < records->count; i++) place = add_process(out, i, quiet_s[i], &member_count, place);
+    for (size_t i = 0; i < records->count; i++) {
+        bool dead = slc_nccl_process_is_dead(&records->processes[i]);
+        place = add_process(out, i, dead ? INFINITY : quiet_s[i], &member_count, place);
+    }
     match_by_key(out, member_count);
     return SLUICE_OK;
 }

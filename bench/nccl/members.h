@@ -55,8 +55,8 @@ typedef struct {
     const slc_nccl_entry **entries; /* the members' lists */
 } slc_nccl_members;
 
-/* `quiet_s` has, for each process, the seconds since its record last changed; the records must outlive the members.
- * Errors: MEMORY. Free it after an error too. */
+/* `quiet_s` has, for each live process, the seconds since its record last changed; the records must outlive the
+ * members. Errors: MEMORY. Free it after an error too. */
 sluice_status slc_nccl_members_find(const slc_nccl_records *records, const double *quiet_s, slc_nccl_members *out);
 void slc_nccl_members_free(slc_nccl_members *members);
 

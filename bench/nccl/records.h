@@ -1,4 +1,4 @@
-/* What the NCCL shim recorded, read from the files of one or more folders; the files of running processes too. Nothing
+/* The records of the NCCL shim are read from the files of one or more folders, those of running processes too. Nothing
  * in a file is trusted: a damaged one is refused with a sentence. One thread. */
 #ifndef SLC_BENCH_NCCL_RECORDS_H
 #define SLC_BENCH_NCCL_RECORDS_H

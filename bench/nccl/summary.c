@@ -75,6 +75,16 @@ static sluice_status list_ranks(slc_nccl_summary *s)
     return SLUICE_OK;
 }
 
+static void add_transformed(slc_nccl_transformed *sum, const slc_record_communicator *row)
+{
+    sum->fused_calls += row->fused_calls;
+    sum->fused_groups += row->fused_groups;
+    sum->compressed_calls += row->compressed_calls;
+    sum->bytes_compressed += row->bytes_compressed;
+    sum->bytes_sent += row->bytes_sent_compressed;
+    for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) sum->passed[r] += row->passed[r];
+}
+
 static void add_rank(slc_nccl_communicator_sum *c, const slc_nccl_rank *rank)
 {
     const slc_record_communicator *row = rank->row;
@@ -83,6 +93,7 @@ static void add_rank(slc_nccl_communicator_sum *c, const slc_nccl_rank *rank)
     c->first_row = slc_least(c->first_row, (uint64_t)(row - rank->process->communicators));
     c->rank_count++;
     c->calls += row->calls;
+    add_transformed(&c->transformed, row);
 }
 
 static sluice_status match_ranks(slc_nccl_summary *s)

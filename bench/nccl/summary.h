@@ -1,4 +1,4 @@
-/* What the ranks communicated, added up. One thread. */
+/* The summary adds up what the ranks communicated. One thread. */
 #ifndef SLC_BENCH_NCCL_SUMMARY_H
 #define SLC_BENCH_NCCL_SUMMARY_H
 
@@ -15,6 +15,13 @@ typedef struct {
     size_t communicator;
 } slc_nccl_rank;
 
+/* The transforms' work on a communicator: calls fused, into how many groups; calls compressed, from and to how many
+ * bytes; calls that passed unchanged, by reason. */
+typedef struct {
+    uint64_t fused_calls, fused_groups, compressed_calls, bytes_compressed, bytes_sent;
+    uint64_t passed[SLC_RECORD_PASS_REASONS];
+} slc_nccl_transformed;
+
 typedef struct {
     uint64_t key, parent_key;
     int size;             /* 0: not known */
@@ -22,6 +29,7 @@ typedef struct {
     size_t rank_count;
     size_t first_row; /* the lowest of its rows in the processes: which came before others */
     uint64_t calls;   /* of all these ranks, also those whose entries are lost */
+    slc_nccl_transformed transformed;
 } slc_nccl_communicator_sum;
 
 /* The calls of one operation and dtype on one communicator whose entries are kept, of all its ranks. */

@@ -23,25 +23,15 @@ static json_t *process_json(const slc_nccl_process *p, const slc_nccl_busy *busy
                      timed ? json_real(busy->span_s) : json_null());
 }
 
-static json_t *transforms_json(const slc_nccl_communicator_sum *c)
+static json_t *transforms_json(const slc_nccl_transformed *t)
 {
-    uint64_t fused = 0, groups = 0, compressed = 0, from = 0, to = 0, passed[SLC_RECORD_PASS_REASONS] = {0};
-    for (size_t k = 0; k < c->rank_count; k++) {
-        const slc_record_communicator *row = c->ranks[k].row;
-        fused += row->fused_calls;
-        groups += row->fused_groups;
-        compressed += row->compressed_calls;
-        from += row->bytes_compressed;
-        to += row->bytes_sent_compressed;
-        for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) passed[r] += row->passed[r];
-    }
     json_t *reasons = json_object();
     for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++)
-        if (passed[r] && slc_nccl_pass_reason_name(r))
-            json_object_set_new(reasons, slc_nccl_pass_reason_name(r), json_integer(NUMBER(passed[r])));
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "fused_calls", NUMBER(fused), "fused_groups", NUMBER(groups),
-                     "compressed_calls", NUMBER(compressed), "bytes_compressed", NUMBER(from), "bytes_sent", NUMBER(to),
-                     "passed", reasons);
+        if (t->passed[r] && slc_nccl_pass_reason_name(r))
+            json_object_set_new(reasons, slc_nccl_pass_reason_name(r), json_integer(NUMBER(t->passed[r])));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "fused_calls", NUMBER(t->fused_calls), "fused_groups",
+                     NUMBER(t->fused_groups), "compressed_calls", NUMBER(t->compressed_calls), "bytes_compressed",
+                     NUMBER(t->bytes_compressed), "bytes_sent", NUMBER(t->bytes_sent), "passed", reasons);
 }
 
 static json_t *communicator_json(const slc_nccl_communicator_sum *c)
@@ -49,7 +39,8 @@ static json_t *communicator_json(const slc_nccl_communicator_sum *c)
     json_t *ranks = json_array();
     for (size_t k = 0; k < c->rank_count; k++) json_array_append_new(ranks, json_integer(c->ranks[k].row->rank));
     return json_pack("{s:o, s:o, s:i, s:o, s:I, s:o}", "key", key_text(c->key), "parent", key_text(c->parent_key),
-                     "size", c->size, "ranks", ranks, "calls", NUMBER(c->calls), "transforms", transforms_json(c));
+                     "size", c->size, "ranks", ranks, "calls", NUMBER(c->calls), "transforms",
+                     transforms_json(&c->transformed));
 }
 
 static json_t *traffic_json(const slc_nccl_traffic *t)

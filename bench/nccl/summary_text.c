@@ -268,35 +268,26 @@ static void print_grouping(const slc_nccl_summary *s, FILE *out)
             any_times(s) ? "" : ": SLUICE_SHIM_TIME=1 tells which calls wait");
 }
 
-/* What the transforms did on one communicator, and why calls passed unchanged. */
+/* Says what the transforms did on each communicator, and why calls passed unchanged. */
 static void print_transforms(const slc_nccl_summary *s, FILE *out)
 {
     for (size_t i = 0; i < s->communicator_count; i++) {
-        const slc_nccl_communicator_sum *c = &s->communicators[i];
-        uint64_t fused = 0, groups = 0, compressed = 0, from = 0, to = 0, passed[SLC_RECORD_PASS_REASONS] = {0},
-                 all = 0;
-        for (size_t k = 0; k < c->rank_count; k++) {
-            const slc_record_communicator *row = c->ranks[k].row;
-            fused += row->fused_calls;
-            groups += row->fused_groups;
-            compressed += row->compressed_calls;
-            from += row->bytes_compressed;
-            to += row->bytes_sent_compressed;
-            for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) all += row->passed[r];
-            for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) passed[r] += row->passed[r];
-        }
-        if (!fused && !compressed && !all) continue;
-        char before[24], after[24];
+        const slc_nccl_transformed *t = &s->communicators[i].transformed;
+        char from[24], to[24];
+        const char *separator = ": ";
+        uint64_t passed = 0;
+        for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) passed += t->passed[r];
+        if (!t->fused_calls && !t->compressed_calls && !passed) continue;
         fprintf(out, "transforms on %04x: %" PRIu64 " calls fused into %" PRIu64 "; %" PRIu64 " compressed",
-                (unsigned)(c->key >> 48), fused, groups, compressed);
-        if (compressed)
-            fprintf(out, ", %s as %s", slc_plan_bytes((double)from, before), slc_plan_bytes((double)to, after));
-        fprintf(out, "; %" PRIu64 " passed", all);
-        const char *before_reason = ": ";
+                (unsigned)(s->communicators[i].key >> 48), t->fused_calls, t->fused_groups, t->compressed_calls);
+        if (t->compressed_calls)
+            fprintf(out, ", %s as %s", slc_plan_bytes((double)t->bytes_compressed, from),
+                    slc_plan_bytes((double)t->bytes_sent, to));
+        fprintf(out, "; %" PRIu64 " passed", passed);
         for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) {
-            if (!passed[r] || !slc_nccl_pass_reason_name(r)) continue;
-            fprintf(out, "%s%s %" PRIu64, before_reason, slc_nccl_pass_reason_name(r), passed[r]);
-            before_reason = ", ";
+            if (!t->passed[r] || !slc_nccl_pass_reason_name(r)) continue;
+            fprintf(out, "%s%s %" PRIu64, separator, slc_nccl_pass_reason_name(r), t->passed[r]);
+            separator = ", ";
         }
         fprintf(out, "\n\n");
     }

@@ -35,7 +35,6 @@ static bool is_hopeless(const slc_nccl_wait *w)
 static bool is_ripe(const slc_nccl_members *all, double stall_s, const slc_nccl_wait *w)
 {
     if (is_hopeless(w)) return true;
-    if (!is_alive(w->from)) return true;
     if (all->nodes[w->from->node].quiet_s < stall_s) return false;
     return !w->to || w->to->quiet_s >= stall_s;
 }

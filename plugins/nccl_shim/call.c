@@ -77,7 +77,8 @@ static void write_entry(const slc_shim_call *call, uint32_t number)
     uint64_t send = (uint64_t)(uintptr_t)call->send & low, receive = (uint64_t)(uintptr_t)call->receive & low;
     if (call->operation == SLC_RECORD_SEND) receive = call->peer_number & low;
     if (call->operation == SLC_RECORD_RECEIVE) send = call->peer_number & low;
-    uint32_t flags = (thread->depth ? SLC_RECORD_GROUPED : 0u) | (call->captured ? SLC_RECORD_CAPTURED : 0u);
+    uint32_t flags =
+        (thread->depth ? SLC_RECORD_GROUPED : 0u) | (call->captured ? SLC_RECORD_CAPTURED : 0u) | call->flags;
     put32(&entry->sequence, 0);
     put32(&entry->number, number);
     put64((uint64_t *)&entry->time_ns, (uint64_t)now_ns());
@@ -105,6 +106,12 @@ void slc_call_join_groups(slc_shim_thread *thread, const slc_nccl_real *real)
     for (unsigned i = 0; i < thread->depth; i++) real->GroupStart();
 }
 
+void slc_call_record(slc_shim_call *call)
+{
+    call->entry = __atomic_fetch_add(&call->recorder->header->entries, 1, __ATOMIC_RELAXED);
+    write_entry(call, call->known ? count_on_row(call) : 0);
+}
+
 void slc_call_begin(slc_shim_call *call)
 {
     slc_recorder *recorder = slc_recorder_get();
@@ -113,8 +120,7 @@ void slc_call_begin(slc_shim_call *call)
     if (call->comm) call->known = slc_comm_find(recorder, call->comm);
     call->real = call->known ? call->known->real : slc_nccl_real_default();
     if (recorder->driver && is_on_stream(call)) call->captured = slc_measure_is_captured(recorder, call->stream);
-    call->entry = __atomic_fetch_add(&recorder->header->entries, 1, __ATOMIC_RELAXED);
-    write_entry(call, call->known ? count_on_row(call) : 0);
+    slc_call_record(call);
     call->thread->inside = call->real;
     if (call->thread->depth) slc_call_join_groups(call->thread, call->real);
     if (__builtin_expect(recorder->measures, 0) && is_on_stream(call)) slc_measure_begin(call);

@@ -5,7 +5,7 @@
 
 #include "plugins/nccl_shim/communicators.h"
 
-/* What a function of NCCL's was given. */
+/* A call of one of NCCL's functions, with its arguments. */
 typedef struct {
     slc_record_operation operation;
     const void *send;
@@ -25,6 +25,7 @@ typedef struct {
     uint64_t peer_number; /* of a send or a receive, among those with this peer; 0: not counted */
     uint64_t entry;       /* the index of its entry */
     bool captured;
+    unsigned flags;             /* of its entry, besides those that follow from the rest */
     struct slc_time_pair *pair; /* events around it; NULL: none */
 } slc_shim_call;
 
@@ -42,8 +43,12 @@ static inline const slc_nccl_real *slc_call_of_nccl(const void *caller)
 /* Begins the thread's groups in a library that its group has not used yet. */
 void slc_call_join_groups(slc_shim_thread *thread, const slc_nccl_real *real);
 
-/* Writes the call's entry, counts it on its communicator, and begins the thread's groups in its library if that is
- * another one than the default. Until slc_call_end what arrives in this thread is NCCL's own. */
+/* Writes the entry of a call whose recorder, thread and communicator are known, and counts it on its communicator. */
+void slc_call_record(slc_shim_call *call);
+
+/* Finds the call's communicator and library, writes its entry, counts it on its communicator, and begins the thread's
+ * groups in its library if that is another one than the default. Until slc_call_end what arrives in this thread is
+ * NCCL's own. */
 void slc_call_begin(slc_shim_call *call);
 
 /* Notes what the call returned. */

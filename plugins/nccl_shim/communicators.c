@@ -103,6 +103,7 @@ no_memory:
 void slc_comm_drop(slc_shim_comm *made)
 {
     if (made->number == SLC_RECORD_NO_COMMUNICATOR) free(made->row);
+    free(atomic_load(&made->peers));
     free(made);
 }
 

@@ -121,11 +121,12 @@ ncclResult_t ncclGroupEnd(void)
     slc_recorder *recorder = slc_recorder_get();
     slc_shim_thread *thread = slc_thread_get(recorder);
     const slc_transforms *transforms = thread->depth == 1 ? recorder->transforms : NULL;
-    ncclResult_t result;
+    ncclResult_t result, held = ncclSuccess;
     bool measured = thread->depth == 1 && recorder->measures;
     if (measured) slc_measure_group_begin(recorder, thread);
+    if (transforms) held = transforms->group_end(recorder, thread);
     IN_LIBRARIES(thread, result, GroupEnd());
-    if (transforms) result = transforms->group_ended(recorder, thread, result);
+    if (transforms) result = transforms->group_ended(recorder, thread, slc_has_failed(held) ? held : result);
     if (measured) slc_measure_group_end(recorder, thread, result);
     if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
     return result;
@@ -137,7 +138,10 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
     if (own) return own->GroupSimulateEnd(info);
     slc_recorder *recorder = slc_recorder_get();
     slc_shim_thread *thread = slc_thread_get(recorder);
+    const slc_transforms *transforms = thread->depth == 1 ? recorder->transforms : NULL;
     ncclResult_t result;
+    if (thread->depth == 1) slc_measure_group_simulated(thread);
+    if (transforms) transforms->group_is_simulated(thread);
     IN_LIBRARIES(thread, result, GroupSimulateEnd(info));
     if (thread->depth && !--thread->depth) end_outermost(recorder, thread, result);
     return result;

@@ -40,7 +40,10 @@ static slc_shim_comm *begin_init(slc_shim_call *call, uint64_t key, int rank, in
     call->operation = SLC_RECORD_INIT;
     call->count = (size_t)size;
     call->caller = caller;
-    call->known = slc_comm_create(slc_recorder_get(), slc_nccl_real_for(caller), key, rank, size);
+    slc_recorder *recorder = slc_recorder_get();
+    const slc_nccl_real *real = slc_nccl_real_for(caller);
+    slc_recorder_note_library(recorder, real);
+    call->known = slc_comm_create(recorder, real, key, rank, size);
     slc_call_begin(call);
     if (!call->known) return NULL;
     call->known->entry = call->entry;

@@ -64,7 +64,7 @@ static void write_done(slc_recorder *recorder, const slc_shim_comm *known, cudaS
 
 /* ---- Groups ---- */
 
-/* What a group put on one stream for one communicator. */
+/* A group puts these operations on one stream for one communicator. */
 typedef struct {
     slc_shim_comm *known;
     cudaStream_t stream;
@@ -160,6 +160,11 @@ void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, nccl
         }
         if (entered) leave(recorder);
     }
+    slc_measure_group_simulated(thread);
+}
+
+void slc_measure_group_simulated(slc_shim_thread *thread)
+{
     if (thread->streams) put_streams(thread->streams);
     thread->streams = NULL;
 }

@@ -1,6 +1,7 @@
-/* What streams do with the operations that a program puts on them: SLUICE_SHIM_DONE has them write into the record
- * which operation they have finished, SLUICE_SHIM_TIME has events say when each one ran. Private to plugins/nccl_shim.
- * A stream that is being captured is only marked as such. Where the driver refuses, measuring ends with one warning.
+/* Measures what streams do with the operations that a program puts on them: SLUICE_SHIM_DONE has them write into the
+ * record which operation they have finished, SLUICE_SHIM_TIME has events say when each one ran. Private to
+ * plugins/nccl_shim. A stream that is being captured is only marked as such. Where the driver refuses, measuring ends
+ * with one warning.
  *
  * Events come from pools, one a CUDA context, which grow while they are too small and never shrink. They are read in
  * later calls. A group's operations on one stream and communicator share one pair of events around the group. */
@@ -22,6 +23,9 @@ void slc_measure_end(slc_shim_call *call, ncclResult_t result);
 /* Around the outermost ncclGroupEnd; only with recorder->measures. */
 void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread);
 void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
+
+/* Forgets the calls of a group that is ended by ncclGroupSimulateEnd: none of them runs. */
+void slc_measure_group_simulated(slc_shim_thread *thread);
 
 /* Reads what events are done before a communicator ends; in an abort it waits for nobody. */
 void slc_measure_harvest(slc_recorder *recorder, bool aborts);

@@ -126,7 +126,7 @@ typedef enum {
 typedef enum { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
 #endif
 
-/* Of the device interface, what host code calls; a program's device communicator is passed through untouched. */
+/* Host code calls these parts of the device interface; a program's device communicator is passed through untouched. */
 #ifndef _NCCL_DEVICE_CORE_H_
 typedef struct ncclDevComm ncclDevComm_t;
 typedef uint32_t ncclDevResourceHandle_t;

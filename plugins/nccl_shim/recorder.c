@@ -83,12 +83,17 @@ static slc_recorder *make_recorder(void)
         free(recorder);
         return NULL;
     }
-    const slc_nccl_real *real = slc_nccl_real_default();
-    int version = 0;
-    if (real->path[0] && real->GetVersion(&version) == ncclSuccess) recorder->header->nccl_version = (uint32_t)version;
-    strncpy(recorder->header->nccl_path, real->path, sizeof recorder->header->nccl_path - 1);
     open_transforms(recorder);
     return recorder;
+}
+
+void slc_recorder_note_library(slc_recorder *recorder, const slc_nccl_real *real)
+{
+    int version = 0;
+    if (atomic_exchange(&recorder->library_is_noted, true)) return;
+    strncpy(recorder->header->nccl_path, real->path, sizeof recorder->header->nccl_path - 1);
+    if (real->path[0] && real->GetVersion(&version) == ncclSuccess)
+        __atomic_store_n(&recorder->header->nccl_version, (uint32_t)version, __ATOMIC_RELEASE);
 }
 
 slc_recorder *slc_recorder_start(void)
@@ -149,6 +154,7 @@ static unsigned module_row(slc_recorder *recorder, const Dl_info *info)
 uint64_t slc_module_caller(slc_recorder *recorder, const void *address)
 {
     uint64_t low = (uint64_t)(uintptr_t)address & SLC_RECORD_LOW48;
+    if (!low) return (uint64_t)SLC_RECORD_NO_MODULE << 48;
     _Atomic uint64_t *place = &recorder->callers[(low ^ low >> 10) % SLC_CALLER_CACHE];
     uint64_t cached = atomic_load_explicit(place, memory_order_acquire); /* the address, above it the row */
     if ((cached & SLC_RECORD_LOW48) != low) {

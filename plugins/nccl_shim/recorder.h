@@ -1,5 +1,6 @@
-/* What the shim knows of its process: the record file (record.h), which the first call that is recorded makes, and the
- * counters next to it. Private to plugins/nccl_shim. A process that was forked starts anew at its own first call. */
+/* The recorder holds what the shim knows of its process: the record file (record.h), which the first call that is
+ * recorded makes, and the counters next to it. Private to plugins/nccl_shim. A process that was forked starts anew at
+ * its own first call. */
 #ifndef SLC_NCCL_SHIM_RECORDER_H
 #define SLC_NCCL_SHIM_RECORDER_H
 
@@ -25,6 +26,7 @@ typedef struct slc_recorder {
     slc_record_time *times;             /* NULL without SLUICE_SHIM_TIME */
     uint64_t entry_mask;                /* entry_count - 1 */
     _Atomic(const slc_driver *) driver; /* CUDA's; NULL: not found, or not looked for yet */
+    _Atomic bool library_is_noted;
     _Atomic bool driver_is_known;
     _Atomic bool measures;            /* the driver is there, and DONE or TIME is on */
     _Atomic bool time_is_off;         /* the driver refused */
@@ -54,7 +56,7 @@ typedef struct {
     void *transforms;              /* what transforms hold until the group ends */
 } slc_shim_thread;
 
-extern _Thread_local slc_shim_thread slc_this_thread __attribute__((tls_model("initial-exec")));
+extern _Thread_local slc_shim_thread slc_this_thread;
 
 extern _Atomic(slc_recorder *) slc_recorder_current; /* use slc_recorder_get */
 slc_recorder *slc_recorder_start(void);
@@ -65,6 +67,9 @@ static inline slc_recorder *slc_recorder_get(void)
     slc_recorder *recorder = atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
     return __builtin_expect(recorder != NULL, 1) ? recorder : slc_recorder_start();
 }
+
+/* Writes into the header which library calls go to; the first one of the process counts. */
+void slc_recorder_note_library(slc_recorder *recorder, const slc_nccl_real *real);
 
 /* The calling thread's state, with numbers of this recorder. */
 slc_shim_thread *slc_thread_enter(slc_recorder *recorder);

@@ -16,13 +16,21 @@ struct slc_transforms {
     void (*created)(slc_recorder *recorder, slc_shim_comm *first);
 
     /* A collective, send or receive, its entry written. Returns true if it took the call: then *result is what the
-     * program gets, and the call is not passed on (in a group it may be held until group_ended; outside of groups all
+     * program gets, and the call is not passed on (in a group it may be held until group_end; outside of groups all
      * its work must be enqueued on call->stream now). Returns false if the call is to pass: then it counts the reason
      * in call->known->row->passed. `known` may be NULL. */
     bool (*take)(slc_shim_call *call, ncclResult_t *result);
 
-    /* After the thread's outermost group was ended with `result`: sends what take held. */
+    /* The end of the thread's outermost group, before it is passed on: sends what take held. An error is returned to
+     * the program once the group has been ended. */
+    ncclResult_t (*group_end)(slc_recorder *recorder, slc_shim_thread *thread);
+
+    /* After the outermost group was ended with `result`: unpacking, and what else needs the group's work enqueued. */
     ncclResult_t (*group_ended)(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
+
+    /* Before the end of the outermost group is passed on as one that is only simulated: makes the calls that take held,
+     * unchanged. */
+    void (*group_is_simulated)(slc_shim_thread *thread);
 
     /* Before a destroy or an abort is passed on; in an abort, other threads may be in calls on it, and nothing here may
      * wait. Finalize comes without it. */

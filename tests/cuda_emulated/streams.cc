@@ -328,25 +328,23 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
 
 std::function<void()> emulated_recording(cudaEvent_t event)
 {
-    std::shared_ptr<CUevent_st> e = event->shared_from_this();
-    const uint32_t number = ++e->asked;
+    auto record = std::make_shared<emulated_record>();
+    std::atomic_store(&event->latest, record);
     return [=] {
-        clock_gettime(CLOCK_MONOTONIC, &e->when);
-        order_before(&e->order[number % CUevent_st::GENERATIONS]);
-        uint32_t done = e->done; /* another stream may have done a later record already */
-        while ((int32_t)(done - number) < 0 && !e->done.compare_exchange_weak(done, number)) {
-        }
-        emulated_wake(&e->done);
+        clock_gettime(CLOCK_MONOTONIC, &record->when);
+        order_before(&record->order);
+        record->done = 1;
+        emulated_wake(&record->done);
     };
 }
 
 std::function<void()> emulated_waiting(cudaEvent_t event)
 {
-    std::shared_ptr<CUevent_st> e = event->shared_from_this();
-    const uint32_t number = e->asked;
+    std::shared_ptr<emulated_record> record = std::atomic_load(&event->latest);
     return [=] {
-        emulated_wait_for(&e->done, number);
-        order_after(&e->order[number % CUevent_st::GENERATIONS]);
+        if (!record) return; /* an event that was never recorded */
+        emulated_wait_for(&record->done, 1);
+        order_after(&record->order);
     };
 }
 
@@ -367,9 +365,10 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
     if (emulated_sticky()) return emulated_sticky();
     if (e->recorder) return emulated_error(e->recorder->refuse_event());
     if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
-    const uint32_t number = e->asked;
-    if ((int32_t)(e->done - number) < 0) return cudaErrorNotReady;
-    order_after(&e->order[number % CUevent_st::GENERATIONS]);
+    std::shared_ptr<emulated_record> record = std::atomic_load(&e->latest);
+    if (!record) return cudaSuccess;
+    if (!record->done) return cudaErrorNotReady;
+    order_after(&record->order);
     return cudaSuccess;
 }
 
@@ -397,10 +396,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t e, unsigned)
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
     if (emulated_sticky()) return emulated_sticky();
-    if (!begin->timed || !end->timed || !begin->asked || !end->asked)
-        return emulated_error(cudaErrorInvalidResourceHandle);
+    std::shared_ptr<emulated_record> first = std::atomic_load(&begin->latest), last = std::atomic_load(&end->latest);
+    if (!begin->timed || !end->timed || !first || !last) return emulated_error(cudaErrorInvalidResourceHandle);
     if (cudaEventQuery(begin) || cudaEventQuery(end)) return cudaErrorNotReady;
-    *milliseconds = (float)(1e3 * (double)(end->when.tv_sec - begin->when.tv_sec) +
-                            1e-6 * (double)(end->when.tv_nsec - begin->when.tv_nsec));
+    *milliseconds = (float)(1e3 * (double)(last->when.tv_sec - first->when.tv_sec) +
+                            1e-6 * (double)(last->when.tv_nsec - first->when.tv_nsec));
     return cudaSuccess;
 }

@@ -42,14 +42,19 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
     int lane = 0;                                /* the recorder's number of this stream */
 };
 
+/* One record of an event. Whoever waits for it waits for this one, also where the event is recorded again, in another
+ * stream that is faster. */
+struct emulated_record {
+    std::atomic<uint32_t> done{0};
+    timespec when;
+    char order;
+};
+
 struct CUevent_st : std::enable_shared_from_this<CUevent_st> {
-    enum { GENERATIONS = 8 };
-    std::shared_ptr<CUevent_st> handle; /* itself, until it is destroyed */
-    std::atomic<uint32_t> asked{0}, done{0};
+    std::shared_ptr<CUevent_st> handle;      /* itself, until it is destroyed */
+    std::shared_ptr<emulated_record> latest; /* read and written by std::atomic_load and std::atomic_store */
     int device;
     bool timed;
-    timespec when;
-    char order[GENERATIONS]; /* of record n at n % GENERATIONS, so that a later record orders nothing more */
     std::shared_ptr<emulated_recorder> recorder; /* the capture that it was last recorded in */
     size_t mark = 0;                             /* the recorder's number of that record */
 };

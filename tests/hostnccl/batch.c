@@ -2,7 +2,6 @@
 #include "tests/hostnccl/comm.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* The order of calls is kept; a captured batch only keeps others out while it runs. */
@@ -32,12 +31,13 @@ void hostnccl_batch_run(void *argument)
 {
     hostnccl_batch *batch = argument;
     ncclComm_t comm = batch->comm;
+    bool captured = batch->captured; /* one that is may be freed as soon as its turn has ended */
     bool begun = begin_turn(batch), go = begun;
     for (hostnccl_operation *o = batch->operations; o && go; o = o->next)
         if (o->kind < HOSTNCCL_SEND) go = hostnccl_collective_run(o);
     if (go) hostnccl_messages_run(comm, batch->operations);
     end_turn(batch, begun);
-    if (batch->captured) return;
+    if (captured) return;
     hostnccl_batch_free(batch);
     hostnccl_comm_release(comm);
 }
@@ -49,16 +49,9 @@ int64_t hostnccl_clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static double number_of(const char *variable)
-{
-    const char *text = getenv(variable);
-    return text ? strtod(text, NULL) : 0;
-}
-
 void hostnccl_charge(ncclComm_t comm, int64_t begin_ns, double bytes)
 {
-    double latency_us = number_of("HOSTNCCL_LATENCY"), bytes_per_s = number_of("HOSTNCCL_BANDWIDTH");
-    double cost_ns = latency_us * 1e3 + (bytes_per_s > 0 ? bytes / bytes_per_s * 1e9 : 0);
+    double cost_ns = hostnccl_link_ns(bytes);
     int64_t end_ns = begin_ns + (int64_t)cost_ns;
     if (cost_ns <= 0 || end_ns <= hostnccl_clock_ns()) return;
     struct timespec until = {.tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000};

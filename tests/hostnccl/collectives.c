@@ -3,16 +3,9 @@
  * everybody after the chunk in between, and so after they took what lay in it. */
 #include "tests/hostnccl/comm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SOURCES = HOSTNCCL_RANKS };
-
-bool hostnccl_mismatch_corrupts(void)
-{
-    const char *setting = getenv("HOSTNCCL_MISMATCH");
-    return setting && strcmp(setting, "corrupt") == 0;
-}
 
 void hostnccl_hang(ncclComm_t comm)
 {

@@ -155,10 +155,16 @@ bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations);
 
 /* Waits until the communicator is stopped, as a mismatch does. */
 void hostnccl_hang(ncclComm_t comm);
-bool hostnccl_mismatch_corrupts(void);
 
-/* HOSTNCCL_LATENCY and HOSTNCCL_BANDWIDTH: sleeps until a link that began at `begin_ns` has moved so many bytes. */
+/* The environment: ncclInvalidArgument where a setting is none; whether mismatches go through; how long the link takes
+ * for so many bytes, 0 without one. */
+ncclResult_t hostnccl_settings_check(void);
+bool hostnccl_mismatch_corrupts(void);
+double hostnccl_link_ns(double bytes);
+
 int64_t hostnccl_clock_ns(void);
+
+/* Sleeps until a link that began at `begin_ns` has moved so many bytes. */
 void hostnccl_charge(ncclComm_t comm, int64_t begin_ns, double bytes);
 
 /* Ends the operations of the communicator; waits for it if told so. */

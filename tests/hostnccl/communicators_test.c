@@ -5,11 +5,12 @@
 #include <cmocka.h>
 
 #include "tests/hostnccl/support/ranks.h"
-#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -455,16 +456,24 @@ static void survivors_can_abort(void **state)
     CHECK(ends[0] == 0 && WIFSIGNALED(ends[1]) && WTERMSIG(ends[1]) == SIGKILL);
 }
 
-/* Files of the small NCCL that lie about. */
-static int leftovers(void)
+/* Whether the communicator's file has a name, which is the text of its unique id. */
+static bool has_name(const ncclUniqueId *id)
 {
-    int count = 0;
-    DIR *folder = opendir("/dev/shm");
-    CHECK(folder);
-    for (struct dirent *entry; (entry = readdir(folder));)
-        if (strncmp(entry->d_name, "hostnccl-", 9) == 0) count++;
-    closedir(folder);
-    return count;
+    char path[sizeof id->internal + 16];
+    snprintf(path, sizeof path, "/dev/shm/%s", id->internal);
+    return access(path, F_OK) == 0;
+}
+
+/* Whether a process uses the file. */
+static bool in_use(const ncclUniqueId *id)
+{
+    char path[sizeof id->internal + 16];
+    snprintf(path, sizeof path, "/dev/shm/%s", id->internal);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return false;
+    bool used = flock(file, LOCK_EX | LOCK_NB) != 0;
+    close(file);
+    return used;
 }
 
 static void wait_for_death(test_rank *r)
@@ -477,14 +486,13 @@ static void wait_for_death(test_rank *r)
     sleep_ms(600000);
 }
 
-static void start_with_pipe(int pids[2], int count, int size, int *reading)
+static void start_with_pipe(ncclUniqueId *id, int pids[2], int count, int size, int *reading)
 {
-    ncclUniqueId id;
     int ends[2], out = dup(STDOUT_FILENO);
-    CHECK(ncclGetUniqueId(&id) == ncclSuccess && pipe(ends) == 0);
+    CHECK(ncclGetUniqueId(id) == ncclSuccess && pipe(ends) == 0);
     fflush(stdout);
     dup2(ends[1], STDOUT_FILENO);
-    for (int r = 0; r < count; r++) pids[r] = ranks_start_process(&id, r, size, wait_for_death);
+    for (int r = 0; r < count; r++) pids[r] = ranks_start_process(id, r, size, wait_for_death);
     dup2(out, STDOUT_FILENO);
     close(ends[1]);
     close(out);
@@ -501,22 +509,22 @@ static void kill_all(const int *pids, int count)
 static void nothing_is_left_behind(void **state)
 {
     (void)state;
-    int pids[2], reading, before;
+    int pids[2], reading;
     char ready[2];
-    ncclUniqueId id;
-    CHECK(ncclGetUniqueId(&id) == ncclSuccess); /* sweeps what others left */
-    before = leftovers();
-    start_with_pipe(pids, 2, 2, &reading);
+    ncclUniqueId id, another;
+    start_with_pipe(&id, pids, 2, 2, &reading);
     CHECK(read(reading, ready, 1) == 1 && read(reading, ready, 1) == 1);
+    CHECK(!has_name(&id));
     kill_all(pids, 2);
     close(reading);
-    CHECK(leftovers() <= before);
-    start_with_pipe(pids, 1, 2, &reading);
-    for (int i = 0; i < 1000 && leftovers() <= before; i++) sleep_ms(10);
+    start_with_pipe(&id, pids, 1, 2, &reading);
+    while (!in_use(&id)) sleep_ms(1);
+    CHECK(ncclGetUniqueId(&another) == ncclSuccess);
+    CHECK(has_name(&id));
     kill_all(pids, 1);
     close(reading);
-    CHECK(ncclGetUniqueId(&id) == ncclSuccess);
-    CHECK(leftovers() <= before);
+    CHECK(ncclGetUniqueId(&another) == ncclSuccess);
+    CHECK(!has_name(&id));
 }
 
 /* ---- Errors ---- */
@@ -594,6 +602,13 @@ static void mistakes_are_refused(void **state)
     CHECK(ncclCommInitRankScalable(&comm, 1, 0, 2, &id, NULL) == ncclInvalidArgument);
     CHECK(ncclCommInitAll(more, 2, (int[]){1, 1}) == ncclInvalidUsage);
     CHECK(ncclCommInitAll(more, 2, (int[]){0, 99}) == ncclInvalidUsage);
+    setenv("HOSTNCCL_MISMATCH", "sometimes", 1);
+    CHECK(ncclCommInitRank(&comm, 1, id, 0) == ncclInvalidArgument);
+    CHECK(strstr(ncclGetLastError(NULL), "hang or corrupt"));
+    unsetenv("HOSTNCCL_MISMATCH");
+    setenv("HOSTNCCL_BANDWIDTH", "1GB", 1);
+    CHECK(ncclCommInitRank(&comm, 1, id, 0) == ncclInvalidArgument);
+    unsetenv("HOSTNCCL_BANDWIDTH");
     CHECK(ncclCommDestroy(NULL) == ncclSuccess && ncclCommAbort(NULL) == ncclSuccess);
     /* Two ranks of one process on one device, and the same rank twice. */
     CHECK(ncclGroupStart() == ncclSuccess && cudaSetDevice(0) == cudaSuccess);

@@ -208,7 +208,8 @@ static ncclResult_t init_rank(const char *function, ncclComm_t *out, int ranks, 
     cudaError_t error = cudaGetDeviceCount(&devices);
     if (error) return hostnccl_cuda_failed("cudaGetDeviceCount", error);
     ncclGetVersion(&version); /* as NCCL does, whose first line tells it */
-    ncclResult_t result = read_config(config, true, &job.blocking);
+    ncclResult_t result = hostnccl_settings_check();
+    if (!result) result = read_config(config, true, &job.blocking);
     if (result) return result;
     memcpy(job.name, id->internal, HOSTNCCL_NAME_BYTES);
     job.comm = hostnccl_comm_new(job.blocking);

@@ -1,9 +1,11 @@
 /* A program that uses NCCL in the way its first argument says, for shim_test.c. It is linked to no NCCL: what is linked
  * is calls_module, in the same way as by a program's own libraries. Its exit status is 0 if all calls answered as they
  * should. */
+#include "plugins/nccl_shim/profiler_v5.h"
 #include "plugins/nccl_shim/testing/echo_nccl.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,7 +83,7 @@ static void everything(void)
     need(!nccl.CommDestroy(child), "destroy");
 }
 
-/* What NCCL answers where there is no GPU, or on the tests' own; printed, to be compared with and without the shim. */
+/* Prints what NCCL answers where there is no GPU, to be compared with and without the shim. */
 static void answers(void)
 {
     int version = 0;
@@ -124,6 +126,61 @@ static void two_copies(const char *module_path, const char *other_path)
     need(!calls(3) && of_other() == before_other + 8, "the module's calls stay with its copy");
 }
 
+/* Does what NCCL does with a profiler plugin: an all-reduce, a send, and an all-to-all, which is made of sends. */
+static void profiled(const char *path)
+{
+    void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL), *comm, *call, *p2p;
+    need(plugin != NULL, "the plugin is opened");
+    const slc_profiler_v5 *profiler = dlsym(plugin, "ncclProfiler_v5");
+    int mask = -1;
+    need(profiler && !profiler->init(&comm, 77, &mask, "name", 1, 2, 1, NULL), "init");
+    printf("mask %x\n", (unsigned)mask);
+    if (!mask) return;
+    slc_profiler_event event = {.type = SLC_PROFILE_COLL_API, .rank = 1};
+    event.collective.function = "AllReduce";
+    event.collective.count = 5;
+    event.collective.type = "ncclBfloat16";
+    event.collective.captured = true;
+    need(!profiler->start_event(comm, &call, &event) && call && !profiler->stop_event(call), "all-reduce");
+    event.collective.function = "AlltoAll";
+    need(!profiler->start_event(comm, &call, &event) && call, "all-to-all");
+    slc_profiler_event send = {.type = SLC_PROFILE_P2P, .rank = 1};
+    send.p2p.function = "Send";
+    send.p2p.count = 6;
+    send.p2p.type = "ncclInt8";
+    need(!profiler->start_event(comm, &p2p, &send) && !p2p, "a send that is part of it");
+    need(!profiler->stop_event(call), "end of all-to-all");
+    event.type = SLC_PROFILE_P2P_API;
+    need(!profiler->start_event(comm, &call, &event) && call && !profiler->stop_event(call), "call of send");
+    send.parent = call;
+    need(!profiler->start_event(comm, &p2p, &send) && p2p && !profiler->stop_event(p2p), "send");
+    need(!profiler->record_event_state(p2p, 0, NULL) && !profiler->finalize(comm), "finalize");
+    dlclose(plugin);
+}
+
+static void steady_round(ncclComm_t comm)
+{
+    static char data[64];
+    need(!nccl.GroupStart(), "group");
+    all_reduce(comm, 3);
+    need(!nccl.Send(data, 5, ncclInt8, 0, comm, NULL) && !nccl.Recv(data, 5, ncclInt8, 0, comm, NULL), "to itself");
+    need(!nccl.GroupEnd(), "end of group");
+    all_reduce(comm, 3);
+}
+
+/* Once every kind of call was made, none takes memory any more. */
+static void steady(void)
+{
+    ncclComm_t comm = make_comm(0, 1);
+    for (int i = 0; i < 10; i++) steady_round(comm);
+#if __GLIBC_PREREQ(2, 33) /* which has mallinfo2 */
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 20000; i++) steady_round(comm);
+    need(mallinfo2().uordblks == before, "a steady state takes no memory");
+#endif
+    need(!nccl.CommDestroy(comm), "destroy");
+}
+
 static void *loop(void *unused)
 {
     ncclComm_t comm = make_comm(0, 1);
@@ -136,6 +193,10 @@ int main(int argc, char **argv)
     const char *way = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "";
     if (!strcmp(way, "idle")) return 0;
     if (!strcmp(way, "module")) return module_in(path);
+    if (!strcmp(way, "profiled")) {
+        profiled(path);
+        return 0;
+    }
     if (!strcmp(way, "two")) {
         two_copies(path, argc > 3 ? argv[3] : "");
         return 0;
@@ -174,6 +235,8 @@ int main(int argc, char **argv)
         printf("ready\n");
         fflush(stdout);
         pause();
+    } else if (!strcmp(way, "steady")) {
+        steady();
     } else if (!strcmp(way, "answers")) {
         answers();
     } else if (!strcmp(way, "missing")) {

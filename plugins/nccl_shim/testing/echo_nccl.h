@@ -1,4 +1,4 @@
-/* What the shim's tests and their NCCL agree on. */
+/* The shim's tests and their NCCL agree on these. */
 #ifndef SLC_NCCL_SHIM_ECHO_NCCL_H
 #define SLC_NCCL_SHIM_ECHO_NCCL_H
 

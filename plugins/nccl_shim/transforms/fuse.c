@@ -5,32 +5,50 @@
 
 #include "lib/base/integer.h"
 
-#include <string.h>
-
-/* Calls that are fused to one. */
-typedef struct {
-    size_t first, count; /* index of the first call, and how many there are */
-    uint64_t begin, end; /* in the memory */
-} batch;
-
 static bool belongs(const slc_taken *first, const slc_taken *call)
 {
     return !call->compress && !call->done && call->type == first->type && call->op == first->op;
 }
 
-/* Gives places to the calls that go with the one of this index, from `begin` on; the first is in the batch even where
- * it does not fit. */
-static batch fill_batch(slc_transformed *t, size_t first, uint64_t begin)
+static uint64_t piece_bytes(const slc_taken *call)
 {
-    batch b = {first, 0, begin, begin};
+    return slc_round_up(call->bytes, SHIM_PIECE_UNIT);
+}
+
+/* Counts the calls that go with the one of this index into the memory from `begin` on, and gives places to them if
+ * `assign`; *end is where they end. */
+static size_t fill_batch(slc_transformed *t, size_t first, uint64_t begin, bool assign, uint64_t *end)
+{
+    size_t count = 0;
+    *end = begin;
     for (size_t i = first; i < t->taken_count; i++) {
         slc_taken *call = &t->taken[i];
-        const uint64_t bytes = slc_round_up(call->bytes, SHIM_PIECE_UNIT);
-        if (!belongs(&t->taken[first], call) || bytes > t->staging_bytes - b.end) continue;
-        call->place = b.end, call->fused = true;
-        b.end += bytes, b.count++;
+        if (!belongs(&t->taken[first], call) || piece_bytes(call) > t->staging_bytes - *end) continue;
+        if (assign) call->place = *end, call->fused = true;
+        *end += piece_bytes(call), count++;
     }
-    return b;
+    return count;
+}
+
+/* Plans one batch; *used is the end of what the batches have of the memory. A call that is alone, or that does not fit,
+ * will be called as it is. */
+static void plan_batch(slc_transformed *t, size_t first, uint64_t *used)
+{
+    slc_taken *call = &t->taken[first];
+    uint64_t end;
+    const bool fits = piece_bytes(call) <= t->staging_bytes - *used;
+    const size_t count = fits ? fill_batch(t, first, *used, false, &end) : 0;
+    if (count < 2) {
+        call->done = true;
+        slc_transforms_count_passed(t, fits ? SLC_RECORD_PASS_ALONE : SLC_RECORD_PASS_STAGING, call->bytes);
+        return;
+    }
+    fill_batch(t, first, *used, true, &end);
+    call->batch_bytes = end - *used;
+    *used = end;
+    for (size_t i = first; i < t->taken_count; i++) t->taken[i].done = t->taken[i].done || t->taken[i].fused;
+    slc_row_add(&t->comm->row->fused_calls, count);
+    slc_row_add(&t->comm->row->fused_groups, 1);
 }
 
 static sluice_status launch_pieces(slc_transformed *t, slc_shim_kernel kernel, slc_shim_pieces *pieces, uint32_t count,
@@ -44,17 +62,16 @@ static sluice_status launch_pieces(slc_transformed *t, slc_shim_kernel kernel, s
     return count ? slc_shim_gpu_launch(t->gpu, stream, &launch) : SLUICE_OK;
 }
 
-/* Copies the fused calls that are not `done` into the memory, or those that are from it. */
-static sluice_status move_pieces(slc_transformed *t, bool done, cudaStream_t stream)
+/* Copies all that is fused into the memory or, with SLC_SHIM_SCATTER, from it. */
+static sluice_status move_pieces(slc_transformed *t, slc_shim_kernel kernel, cudaStream_t stream)
 {
-    const slc_shim_kernel kernel = done ? SLC_SHIM_SCATTER : SLC_SHIM_GATHER;
     slc_shim_pieces pieces = {.staging = (unsigned char *)(uintptr_t)t->memory};
     uint32_t count = 0, longest = 0;
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < t->taken_count; i++) {
         const slc_taken *call = &t->taken[i];
-        if (!call->fused || call->done != done) continue;
-        unsigned char *at = done ? call->receive : (unsigned char *)(uintptr_t)call->send;
+        if (!call->fused) continue;
+        unsigned char *at = kernel == SLC_SHIM_SCATTER ? call->receive : (unsigned char *)(uintptr_t)call->send;
         pieces.piece[count++] = (slc_shim_piece){at, (uint32_t)call->bytes, (uint32_t)(call->place / SHIM_PIECE_UNIT)};
         if (call->bytes > longest) longest = (uint32_t)call->bytes;
         if (count < SHIM_PIECES) continue;
@@ -64,39 +81,19 @@ static sluice_status move_pieces(slc_transformed *t, bool done, cudaStream_t str
     return status ? status : launch_pieces(t, kernel, &pieces, count, longest, stream);
 }
 
-static ncclResult_t reduce_batch(slc_transformed *t, const batch *b, cudaStream_t stream)
+ncclResult_t slc_fuse_call(slc_transformed *t, slc_taken *call)
 {
-    slc_taken *first = &t->taken[b->first];
-    const uint64_t element = first->bytes / first->count;
-    void *at = (void *)(uintptr_t)(t->memory + b->begin);
-    slc_record_communicator *row = t->comm->row;
-    slc_row_add(&row->fused_calls, b->count);
-    slc_row_add(&row->fused_groups, 1);
-    for (size_t i = b->first; i < t->taken_count; i++) {
-        slc_taken *call = &t->taken[i];
-        if (!call->fused || call->done) continue;
-        call->done = true;
-        slc_entry_mark(t->recorder, call->entry, SLC_RECORD_FUSED);
-    }
-    return t->comm->real->AllReduce(at, at, (b->end - b->begin) / element, first->type, first->op, t->comm->comm,
-                                    stream);
-}
-
-/* Sends one batch; returns the end of what it has used of the memory. */
-static ncclResult_t send_batch(slc_transformed *t, size_t first, cudaStream_t stream, uint64_t *used)
-{
-    slc_taken *call = &t->taken[first];
-    const batch b = fill_batch(t, first, *used);
-    if (b.count < 2 || !call->fused) {
-        for (size_t i = first; i < t->taken_count; i++)
-            if (!t->taken[i].done) t->taken[i].fused = false;
-        const bool fits = slc_round_up(call->bytes, SHIM_PIECE_UNIT) <= t->staging_bytes - *used;
-        return slc_transforms_pass(t, call, fits ? SLC_RECORD_PASS_ALONE : SLC_RECORD_PASS_STAGING);
-    }
-    sluice_status status = move_pieces(t, false, stream);
-    if (status) return slc_transforms_answer(t, "fusing", status);
-    *used = b.end;
-    return slc_transforms_nccl_answer(t, "fusing", reduce_batch(t, &b, stream));
+    const slc_nccl_real *real = t->comm->real;
+    if (call->compress) return ncclSuccess;
+    if (!call->fused)
+        return real->AllReduce(call->send, call->receive, call->count, call->type, call->op, t->comm->comm,
+                               call->stream);
+    slc_entry_mark(t->recorder, call->entry, SLC_RECORD_FUSED);
+    if (!call->batch_bytes) return ncclSuccess; /* it goes with an earlier one */
+    void *at = (void *)(uintptr_t)(t->memory + call->place);
+    const uint64_t count = call->batch_bytes / (call->bytes / call->count);
+    return slc_transforms_nccl_answer(
+        t, "fusing", real->AllReduce(at, at, count, call->type, call->op, t->comm->comm, t->taken[0].stream));
 }
 
 static void note_peak(slc_transformed *t, uint64_t used)
@@ -105,23 +102,28 @@ static void note_peak(slc_transformed *t, uint64_t used)
     if (used > *peak) __atomic_store_n(peak, used, __ATOMIC_RELAXED);
 }
 
-ncclResult_t slc_fuse_gather(slc_transformed *t)
+static ncclResult_t move(slc_transformed *t, slc_shim_kernel kernel)
 {
     cudaStream_t lead;
-    ncclResult_t result = slc_transforms_answer(t, "fusing", slc_transforms_enter(t, &lead));
-    if (slc_has_failed(result)) return result;
-    uint64_t used = 0;
-    for (size_t i = 0; !slc_has_failed(result) && i < t->taken_count; i++)
-        if (!t->taken[i].compress && !t->taken[i].done) result = send_batch(t, i, lead, &used);
-    note_peak(t, used);
+    bool any = false;
+    for (size_t i = 0; i < t->taken_count; i++) any = any || t->taken[i].fused;
+    if (!any) return ncclSuccess;
+    sluice_status status = slc_transforms_enter(t, &lead);
+    if (status) return slc_transforms_answer(t, "fusing", status);
+    ncclResult_t result = slc_transforms_answer(t, "fusing", move_pieces(t, kernel, lead));
     return slc_worse(result, slc_transforms_answer(t, "fusing", slc_transforms_leave(t, lead)));
+}
+
+ncclResult_t slc_fuse_gather(slc_transformed *t)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < t->taken_count; i++)
+        if (!t->taken[i].compress && !t->taken[i].done) plan_batch(t, i, &used);
+    note_peak(t, used);
+    return move(t, SLC_SHIM_GATHER);
 }
 
 ncclResult_t slc_fuse_scatter(slc_transformed *t)
 {
-    cudaStream_t lead;
-    ncclResult_t result = slc_transforms_answer(t, "fusing", slc_transforms_enter(t, &lead));
-    if (slc_has_failed(result)) return result;
-    result = slc_transforms_answer(t, "fusing", move_pieces(t, true, lead));
-    return slc_worse(result, slc_transforms_answer(t, "fusing", slc_transforms_leave(t, lead)));
+    return move(t, SLC_SHIM_SCATTER);
 }

@@ -25,11 +25,12 @@ typedef struct {
     ncclRedOp_t op;
     cudaStream_t stream;
     uint64_t entry;
-    bool compress;  /* else: fuse */
-    bool done;      /* sent */
-    bool fused;     /* in the memory, from where it goes to its place once the group has ended */
-    uint64_t place; /* in the memory, while it is being sent */
-    uint64_t kept;  /* where its errors lie, if has_errors */
+    bool compress;        /* else: fuse */
+    bool done;            /* sent */
+    bool fused;           /* goes to the memory, and from there to its place once the group has ended */
+    uint64_t batch_bytes; /* in the memory, of all the calls that are fused with this one, their first; else 0 */
+    uint64_t place;       /* in the memory, while it is being sent */
+    uint64_t kept;        /* where its errors lie, if has_errors */
     bool has_errors;
 } slc_taken;
 
@@ -59,9 +60,11 @@ typedef struct slc_transformed {
  * all agree get refused. Communicators come with their memory, or with refused set where they have none. */
 void slc_transforms_agree(slc_transformed *list);
 
-/* Gathers what a communicator has to fuse and calls NCCL for it, in an open group; what is alone is called as it is.
- * slc_fuse_scatter, after that group's end, brings the results to their places. */
+/* Gathers what a communicator's group has to fuse, between the group's calls and its end. slc_fuse_call then calls NCCL
+ * for one of the taken calls: for the first one of those that are fused, or as it is for one that is alone.
+ * slc_fuse_scatter, after the group's end, brings the results to their places. */
 ncclResult_t slc_fuse_gather(slc_transformed *t);
+ncclResult_t slc_fuse_call(slc_transformed *t, slc_taken *call);
 ncclResult_t slc_fuse_scatter(slc_transformed *t);
 
 /* Sends all that the communicators of a list have to compress, outside of any group. */
@@ -80,8 +83,14 @@ ncclResult_t slc_transforms_answer(slc_transformed *t, const char *transform, sl
 /* The same for an answer of NCCL's. */
 ncclResult_t slc_transforms_nccl_answer(slc_transformed *t, const char *transform, ncclResult_t result);
 
-/* Calls NCCL for a taken call as it is. */
-ncclResult_t slc_transforms_pass(slc_transformed *t, slc_taken *call, slc_record_pass_reason reason);
+/* Keeps a call until its group ends, and answers it, if the thread is in a group where the order asks for it: with `t`
+ * the call is the latest one that t has taken. False: it is not kept. */
+bool slc_group_hold(slc_shim_call *call, slc_transformed *t, ncclResult_t *result);
+
+/* As in transforms.h. */
+ncclResult_t slc_group_end(slc_recorder *recorder, slc_shim_thread *thread);
+ncclResult_t slc_group_ended(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
+void slc_group_is_simulated(slc_shim_thread *thread);
 
 /* Counts a call that passes unchanged. */
 void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reason, uint64_t bytes);

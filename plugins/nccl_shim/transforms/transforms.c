@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_STAGING = 4096, NO_REASON = -1 };
+enum { LEAST_STAGING = 4096, MOST_FUSED = 1 << 30, NO_REASON = -1 };
 
 slc_transforms_settings slc_transforms_asked;
 
@@ -42,14 +42,6 @@ void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reas
     slc_record_communicator *row = t->comm->row;
     __atomic_store_n(&row->passed[reason], row->passed[reason] + 1, __ATOMIC_RELAXED);
     slc_row_add(&row->bytes_passed, bytes);
-}
-
-ncclResult_t slc_transforms_pass(slc_transformed *t, slc_taken *call, slc_record_pass_reason reason)
-{
-    call->done = true;
-    slc_transforms_count_passed(t, reason, call->bytes);
-    return t->comm->real->AllReduce(call->send, call->receive, call->count, call->type, call->op, t->comm->comm,
-                                    call->stream);
 }
 
 /* ---- Streams ---- */
@@ -141,23 +133,9 @@ static sluice_status append(slc_transformed *t, const slc_taken *taken)
     return SLUICE_OK;
 }
 
-/* Adds a communicator to the thread's group, with its first taken call. */
-static void join_group(slc_shim_thread *thread, slc_transformed *t)
-{
-    slc_transformed *first = thread->transforms, *last = first;
-    t->next = NULL;
-    if (!first) {
-        thread->transforms = t;
-        return;
-    }
-    while (last->next) last = last->next;
-    last->next = t;
-}
-
 static bool take(slc_shim_call *call, ncclResult_t *result)
 {
     slc_transformed *t = call->known ? call->known->transforms : NULL;
-    if (!t) return false;
     slc_taken taken = {.send = call->send,
                        .receive = call->receive,
                        .count = call->count,
@@ -166,64 +144,18 @@ static bool take(slc_shim_call *call, ncclResult_t *result)
                        .op = (ncclRedOp_t)call->redop,
                        .stream = call->stream,
                        .entry = call->entry};
+    if (!t) return slc_group_hold(call, NULL, result);
     const int reason = reason_to_pass(t, call, &taken);
     if (reason != NO_REASON) {
         slc_transforms_count_passed(t, (slc_record_pass_reason)reason, taken.bytes);
-        return false;
+        return slc_group_hold(call, NULL, result);
     }
     *result = slc_transforms_answer(t, "keeping a call", append(t, &taken));
-    if (slc_has_failed(*result)) return true;
-    if (call->thread->depth) {
-        if (t->taken_count == 1) join_group(call->thread, t);
-        return true;
-    }
+    if (slc_has_failed(*result) || slc_group_hold(call, t, result)) return true;
     t->next = NULL;
     *result = slc_compress_send(t);
     t->taken_count = 0;
     return true;
-}
-
-/* ---- Groups ---- */
-
-/* Fuses what the communicators of one library hold, in one group. */
-static ncclResult_t fuse_in_library(slc_transformed *list, const slc_nccl_real *real)
-{
-    ncclResult_t result = real->GroupStart();
-    if (slc_has_failed(result)) return result;
-    for (slc_transformed *t = list; t; t = t->next)
-        if (t->comm->real == real) result = slc_worse(result, slc_fuse_gather(t));
-    return slc_worse(result, real->GroupEnd());
-}
-
-static bool is_first_of_library(const slc_transformed *list, const slc_transformed *t)
-{
-    while (list != t && list->comm->real != t->comm->real) list = list->next;
-    return list == t;
-}
-
-static ncclResult_t send_held(slc_transformed *list)
-{
-    ncclResult_t result = ncclSuccess;
-    for (slc_transformed *t = list; t && !slc_has_failed(result); t = t->next)
-        if (is_first_of_library(list, t)) result = fuse_in_library(list, t->comm->real);
-    for (slc_transformed *t = list; t && !slc_has_failed(result); t = t->next) result = slc_fuse_scatter(t);
-    return slc_has_failed(result) ? result : slc_compress_send(list);
-}
-
-/* What was held goes out in groups of its own, after the program's. In the program's it would come last, and NCCL
- * launches the communicators of a group in the order of their first calls: a rank with a message before it would launch
- * them in another order than a rank without one, and both would wait for ever. */
-static ncclResult_t group_ended(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result)
-{
-    slc_transformed *list = thread->transforms;
-    (void)recorder;
-    if (!list) return result;
-    thread->transforms = NULL;
-    for (slc_transformed *t = list; t && slc_has_failed(result); t = t->next)
-        slc_transforms_nccl_answer(t, "a group with fused or compressed calls", result);
-    if (!slc_has_failed(result)) result = slc_worse(result, send_held(list));
-    for (slc_transformed *t = list; t; t = t->next) t->taken_count = 0;
-    return result;
 }
 
 /* ---- Communicators ---- */
@@ -330,7 +262,14 @@ static bool read_bytes(const char *name, uint64_t *out)
 
 const slc_transforms *slc_transforms_open(slc_recorder *recorder)
 {
-    static const slc_transforms transforms = {created, take, group_ended, ended, slc_memory_add, slc_memory_drop};
+    static const slc_transforms transforms = {.created = created,
+                                              .take = take,
+                                              .group_end = slc_group_end,
+                                              .group_ended = slc_group_ended,
+                                              .group_is_simulated = slc_group_is_simulated,
+                                              .ended = ended,
+                                              .memory_known = slc_memory_add,
+                                              .memory_dropped = slc_memory_drop};
     slc_transforms_settings *s = &slc_transforms_asked;
     slc_record_header *header = recorder->header;
     if (!read_bytes("SLUICE_SHIM_FUSE", &s->fuse) || !read_bytes("SLUICE_SHIM_COMPRESS", &s->compress) ||
@@ -346,6 +285,11 @@ const slc_transforms *slc_transforms_open(slc_recorder *recorder)
                 "SLUICE_SHIM_STAGING=%llu is too little for fusing and compressing, which are off: give "
                 "4KiB or more",
                 (unsigned long long)s->staging);
+        return NULL;
+    }
+    if (s->fuse > MOST_FUSED) {
+        slc_log(SLC_LOG_ERROR, "SLUICE_SHIM_FUSE=%llu is too much; it is for small calls, of at most 1GiB",
+                (unsigned long long)s->fuse);
         return NULL;
     }
     header->fuse_bytes = s->fuse, header->compress_bytes = s->compress, header->staging_limit = s->staging;
