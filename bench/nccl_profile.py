@@ -164,7 +164,7 @@ def main():
     finally:
         shutil.rmtree(folder)
     print(f"{len(bench.faults)} faults" if bench.faults else "all as it must be",
-          f"({os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; with more load than cores, steps are those of the load)")
+          f"({os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}: a load beyond the cores makes steps longer)")
     sys.exit(1 if bench.faults else 0)
 
 

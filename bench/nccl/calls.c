@@ -300,11 +300,13 @@ static sluice_status collect_rank(const slc_nccl_records *records, slc_rank_call
 
 static sluice_status refuse(const slc_nccl_records *records)
 {
-    bool captured = false;
+    unsigned flags = 0;
     for (size_t p = 0; p < records->count; p++)
-        for (size_t i = 0; i < records->processes[p].entry_count; i++)
-            captured |= records->processes[p].entries[i].flags & SLC_RECORD_CAPTURED;
-    if (captured)
+        for (size_t i = 0; i < records->processes[p].entry_count; i++) flags |= records->processes[p].entries[i].flags;
+    if (flags & SLC_RECORD_INSIDE)
+        return slc_error(SLUICE_ERR_ARGUMENT, "the records are those of NCCL's profiler plugin, which have neither "
+                                              "times nor operators; preload the shim with SLUICE_SHIM_TIME=1");
+    if (flags & SLC_RECORD_CAPTURED)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "all reductions were captured into CUDA graphs, whose replays call nothing; record a run of "
                          "the program without graphs");

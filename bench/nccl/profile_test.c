@@ -549,6 +549,15 @@ static void what_cannot_be_a_profile_is_refused(void **state)
     free(r);
 
     r = simulate(&p);
+    for (uint32_t k = 0; k < p.ranks; k++)
+        for (size_t i = 0; i < r->processes[k].entry_count; i++) {
+            r->processes[k].entries[i].flags |= SLC_RECORD_INSIDE;
+            r->processes[k].entries[i].redop = SLC_RECORD_NO_REDOP;
+        }
+    fails(slc_nccl_profile(&r->records, NULL, 0, out), SLUICE_ERR_ARGUMENT, "profiler plugin");
+    free(r);
+
+    r = simulate(&p);
     r->processes[0].entries[3].flags |= SLC_RECORD_COMPRESSED;
     fails(slc_nccl_profile(&r->records, NULL, 0, out), SLUICE_ERR_ARGUMENT, "without SLUICE_SHIM_COMPRESS");
     free(r);
