@@ -7,13 +7,13 @@
 template <class T>
 static __device__ __forceinline__ void copy_slices(unsigned char *to, const unsigned char *from, uint32_t bytes)
 {
-    const uint32_t items = bytes / sizeof(T), slice = SHIM_PIECE_SLICE / sizeof(T);
+    const uint32_t items = bytes / sizeof(T), slice = SHIM_PIECE_SLICE / sizeof(T), threads = blockDim.x;
     for (uint32_t first = blockIdx.y * slice; first < items; first += gridDim.y * slice) {
         const uint32_t end = items - first < slice ? items : first + slice;
-        for (uint32_t i = first + threadIdx.x; i < end; i += SHIM_PIECE_THREADS) ((T *)to)[i] = ((const T *)from)[i];
+        for (uint32_t i = first + threadIdx.x; i < end; i += threads) ((T *)to)[i] = ((const T *)from)[i];
     }
-    const uint32_t rest = items * sizeof(T) + threadIdx.x;
-    if (blockIdx.y == 0 && rest < bytes) to[rest] = from[rest];
+    for (uint32_t rest = items * sizeof(T) + threadIdx.x; blockIdx.y == 0 && rest < bytes; rest += threads)
+        to[rest] = from[rest];
 }
 
 static __device__ __forceinline__ void copy_piece(unsigned char *to, const unsigned char *from, uint32_t bytes)

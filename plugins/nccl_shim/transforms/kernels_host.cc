@@ -51,17 +51,18 @@ static void run_as_fibers(const hostcuda_launch *launch, void (*call)(const void
     emulated_run_grid(&grid, launch->arguments[0]);
 }
 
-static void run_as_loops(const hostcuda_launch *launch, void (*call)(const void *arguments))
+/* Runs blocks of `threads` threads. */
+static void run_as_loops(const hostcuda_launch *launch, unsigned threads, void (*call)(const void *arguments))
 {
     emulated_fiber thread = {};
     emulated_fiber *const outer = emulated_thread;
     const unsigned *g = launch->grid;
     emulated_thread = &thread;
     emulated_where.grid = {g[0], g[1], g[2]};
-    emulated_where.threads = {launch->block[0], launch->block[1], launch->block[2]};
+    emulated_where.threads = {threads, 1, 1};
     for (unsigned block = 0; block < g[0] * g[1]; block++) {
         emulated_where.index = {block % g[0], block / g[0], 0};
-        for (unsigned t = 0; t < launch->block[0]; t++) {
+        for (unsigned t = 0; t < threads; t++) {
             thread.thread = {t, 0, 0};
             call(launch->arguments[0]);
         }
@@ -73,12 +74,12 @@ static void run_as_loops(const hostcuda_launch *launch, void (*call)(const void 
 
 static void gather(const hostcuda_launch *launch)
 {
-    run_as_loops(launch, [](const void *pieces) { gather_piece(*(const slc_shim_pieces *)pieces); });
+    run_as_loops(launch, 1, [](const void *pieces) { gather_piece(*(const slc_shim_pieces *)pieces); });
 }
 
 static void scatter(const hostcuda_launch *launch)
 {
-    run_as_loops(launch, [](const void *pieces) { scatter_piece(*(const slc_shim_pieces *)pieces); });
+    run_as_loops(launch, 1, [](const void *pieces) { scatter_piece(*(const slc_shim_pieces *)pieces); });
 }
 
 static void worker(const hostcuda_launch *launch)
@@ -99,7 +100,7 @@ static void server(const hostcuda_launch *launch)
 
 static void results(const hostcuda_launch *launch)
 {
-    run_as_loops(launch,
+    run_as_loops(launch, launch->block[0],
                  [](const void *arguments) { compress_results(*(const slc_compress_cuda_results *)arguments); });
 }
 
