@@ -5,11 +5,8 @@
 #include "lib/base/status.h"
 #include "lib/device/ops.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-static atomic_uint_least64_t pinned_bytes; /* of devices that run ahead */
 
 static const slc_device_ops *const kinds[] = {
     &slc_host_ops,
@@ -105,27 +102,6 @@ void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
     if (offset < segment->bytes && bytes)
         segment->device->ops->segment_discard(segment, offset,
                                               bytes < segment->bytes - offset ? bytes : segment->bytes - offset);
-}
-
-sluice_status slc_pinned_create(slc_device *device, size_t bytes, slc_pinned *out)
-{
-    *out = (slc_pinned){.bytes = bytes, .device = device};
-    sluice_status status = device->ops->pinned_create(device, bytes, &out->base);
-    if (status) *out = (slc_pinned){0};
-    if (slc_device_runs_ahead(device)) atomic_fetch_add(&pinned_bytes, out->bytes);
-    return status;
-}
-
-void slc_pinned_destroy(slc_pinned *pinned)
-{
-    if (pinned->device) pinned->device->ops->pinned_destroy(pinned->device, pinned->base);
-    if (pinned->device && slc_device_runs_ahead(pinned->device)) atomic_fetch_sub(&pinned_bytes, pinned->bytes);
-    *pinned = (slc_pinned){0};
-}
-
-uint64_t slc_pinned_bytes(void)
-{
-    return atomic_load(&pinned_bytes);
 }
 
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)

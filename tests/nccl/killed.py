@@ -27,6 +27,9 @@ def fail(message):
 
 
 def check_file(path):
+    with open(path, "rb") as file:
+        if not any(file.read(8)):
+            return 0  # its process was killed while it made the file
     records, found, latest = Records(path), 0, {}
     if os.path.getsize(path) != records.file_bytes:
         fail(f"{path}: {os.path.getsize(path)} bytes, not {records.file_bytes}")

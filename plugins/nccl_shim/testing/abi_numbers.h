@@ -19,24 +19,23 @@ typedef struct {
     VALUE(NCCL_SPLIT_NOCOLOR)                                                                                                          \
     VALUE(NCCL_UNDEF_FLOAT)                                                                                                            \
     VALUE(NCCL_WIN_DEFAULT)                                                                                                            \
-    VALUE(NCCL_WIN_COLL_SYMMETRIC) VALUE(NCCL_WIN_REQUIRED_ALIGNMENT) VALUE(NCCL_CTA_POLICY_DEFAULT) VALUE(                            \
-        NCCL_CTA_POLICY_EFFICIENCY) VALUE(NCCL_CTA_POLICY_ZERO) VALUE(NCCL_SHRINK_DEFAULT) VALUE(NCCL_SHRINK_ABORT)                    \
-        VALUE(NCCL_REVOKE_DEFAULT) VALUE(ncclSuccess) VALUE(ncclUnhandledCudaError) VALUE(ncclSystemError) VALUE(                      \
-            ncclInternalError) VALUE(ncclInvalidArgument) VALUE(ncclInvalidUsage) VALUE(ncclRemoteError)                               \
-            VALUE(ncclInProgress) VALUE(ncclNumResults) VALUE(ncclSum) VALUE(ncclProd) VALUE(ncclMax) VALUE(                           \
-                ncclMin) VALUE(ncclAvg) VALUE(ncclNumOps) VALUE(ncclMaxRedOp) VALUE(ncclInt8) VALUE(ncclChar)                          \
-                VALUE(ncclUint8) VALUE(ncclInt32) VALUE(ncclInt) VALUE(ncclUint32) VALUE(ncclInt64) VALUE(                             \
-                    ncclUint64) VALUE(ncclFloat16) VALUE(ncclHalf) VALUE(ncclFloat32) VALUE(ncclFloat)                                 \
-                    VALUE(ncclFloat64) VALUE(ncclDouble) VALUE(ncclBfloat16) VALUE(ncclFloat8e4m3) VALUE(                              \
-                        ncclFloat8e5m2) VALUE(ncclNumTypes) VALUE(ncclScalarDevice) VALUE(ncclScalarHostImmediate)                     \
-                        SIZE(ncclResult_t) SIZE(ncclRedOp_t) SIZE(ncclDataType_t) SIZE(ncclScalarResidence_t) SIZE(                    \
-                            ncclUniqueId) SIZE(ncclComm_t) SIZE(ncclWindow_t) SIZE(ncclConfig_t)                                       \
-                            AT(ncclConfig_t, size) AT(ncclConfig_t, magic) AT(ncclConfig_t, version) AT(                               \
-                                ncclConfig_t, blocking) AT(ncclConfig_t, cgaClusterSize) AT(ncclConfig_t, minCTAs)                     \
-                                AT(ncclConfig_t, maxCTAs) AT(ncclConfig_t, netName) AT(ncclConfig_t, splitShare) AT(                   \
-                                    ncclConfig_t,                                                                                      \
-                                    trafficClass) AT(ncclConfig_t,                                                                     \
-                                                     commName) AT(ncclConfig_t, collnetEnable)                                         \
+    VALUE(NCCL_WIN_COLL_SYMMETRIC)                                                                                                     \
+    VALUE(NCCL_WIN_REQUIRED_ALIGNMENT) VALUE(NCCL_CTA_POLICY_DEFAULT) VALUE(NCCL_CTA_POLICY_EFFICIENCY) VALUE(                         \
+        NCCL_CTA_POLICY_ZERO) VALUE(NCCL_SHRINK_DEFAULT) VALUE(NCCL_SHRINK_ABORT) VALUE(NCCL_REVOKE_DEFAULT)                           \
+        VALUE(ncclSuccess) VALUE(ncclUnhandledCudaError) VALUE(ncclSystemError) VALUE(ncclInternalError) VALUE(                        \
+            ncclInvalidArgument) VALUE(ncclInvalidUsage) VALUE(ncclRemoteError) VALUE(ncclInProgress)                                  \
+            VALUE(ncclNumResults) VALUE(ncclSum) VALUE(ncclProd) VALUE(ncclMax) VALUE(ncclMin) VALUE(ncclAvg) VALUE(                   \
+                ncclNumOps) VALUE(ncclMaxRedOp) VALUE(ncclInt8) VALUE(ncclChar) VALUE(ncclUint8) VALUE(ncclInt32)                      \
+                VALUE(ncclInt) VALUE(ncclUint32) VALUE(ncclInt64) VALUE(ncclUint64) VALUE(ncclFloat16) VALUE(                          \
+                    ncclHalf) VALUE(ncclFloat32) VALUE(ncclFloat) VALUE(ncclFloat64) VALUE(ncclDouble)                                 \
+                    VALUE(ncclBfloat16) VALUE(ncclFloat8e4m3) VALUE(ncclFloat8e5m2) VALUE(ncclNumTypes) VALUE(                         \
+                        ncclScalarDevice) VALUE(ncclScalarHostImmediate) SIZE(ncclResult_t) SIZE(ncclRedOp_t)                          \
+                        SIZE(ncclDataType_t) SIZE(ncclScalarResidence_t) SIZE(ncclUniqueId) SIZE(ncclComm_t) SIZE(                     \
+                            ncclWindow_t) SIZE(ncclConfig_t) AT(ncclConfig_t, size) AT(ncclConfig_t, magic)                            \
+                            AT(ncclConfig_t, version) AT(ncclConfig_t, blocking) AT(ncclConfig_t, cgaClusterSize) AT(                  \
+                                ncclConfig_t, minCTAs) AT(ncclConfig_t, maxCTAs) AT(ncclConfig_t, netName)                             \
+                                AT(ncclConfig_t, splitShare) AT(ncclConfig_t, trafficClass) AT(                                        \
+                                    ncclConfig_t, commName) AT(ncclConfig_t, collnetEnable)                                            \
                                     AT(ncclConfig_t,                                                                                   \
                                        CTAPolicy) AT(ncclConfig_t,                                                                     \
                                                      shrinkShare) AT(ncclConfig_t,                                                     \
