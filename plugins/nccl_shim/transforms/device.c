@@ -42,10 +42,9 @@ static sluice_status load_kernels(slc_shim_gpu *gpu)
 {
     static const char *const names[SLC_SHIM_KERNELS] = {SHIM_KERNEL_GATHER, SHIM_KERNEL_SCATTER, SHIM_KERNEL_WORKER,
                                                         SHIM_KERNEL_SERVER, SHIM_KERNEL_RESULTS};
-    slc_cu_module module;
-    sluice_status status = slc_cu_status(slc_cu.ModuleLoadData(&module, slc_shim_image), "loading the kernels");
+    sluice_status status = slc_cu_status(slc_cu.ModuleLoadData(&gpu->module, slc_shim_image), "loading the kernels");
     for (int k = 0; !status && k < SLC_SHIM_KERNELS; k++)
-        status = slc_cu_status(slc_cu.ModuleGetFunction(&gpu->kernel[k], module, names[k]), names[k]);
+        status = slc_cu_status(slc_cu.ModuleGetFunction(&gpu->kernel[k], gpu->module, names[k]), names[k]);
     if (!status) return SLUICE_OK;
     slc_error_context(status, "this build's kernels do not run here (-DSLUICE_CUDA=ON makes those for a GPU)");
     return SLUICE_ERR_UNSUPPORTED;

@@ -62,6 +62,7 @@ typedef enum {
 
 typedef struct {
     slc_cu_context context;
+    slc_cu_module module; /* holds the kernels */
     slc_cu_function kernel[SLC_SHIM_KERNELS];
 } slc_shim_gpu;
 
