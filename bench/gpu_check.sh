@@ -340,6 +340,7 @@ run_example() { # its exit code says whether it has learned
 # ---- NCCL and the shim ----
 
 nccl='' nccl_path='' ranks=1 # the library, the folders of what programs load, and their ranks: a GPU each, at most 4
+nccl_end=0                   # when the programs' time is over, which is 120 s for all
 find_library() { # NAME: in the folders of --nccl, or else in the loader's path, PyTorch and the toolkit
     local folder
     if [ -z "$nccl_folders" ]; then
@@ -385,9 +386,9 @@ nccl_missing() { # why NCCL cannot be had here; nothing where it can
     fi
 }
 on_nccl() { # LOG WORD...: `env WORD...`, with the libraries that were found
-    local log=$1
+    local log=$1 left=$((nccl_end - $(date +%s)))
     shift
-    attempt "$log" "$(limit 40)" env "LD_LIBRARY_PATH=$nccl_path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$start" env "$@"
+    attempt "$log" "$(limit $((left > 40 ? 40 : left)))" env "LD_LIBRARY_PATH=$nccl_path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$start" env "$@"
 }
 nccl_error() { # LOG: the first line of a program or the shim that says why, without the program's folder
     grep -aE '\.c:[0-9]+: |undefined symbol|did not end|NCCL shim' "$work/log/$1" | head -n 1 |
@@ -428,6 +429,9 @@ nccl_part() { # WHY PART SETTINGS WANTED PROGRAM OPTION...
     if [ -n "$1" ]; then
         row "$part" 'not run' 0 "$1"
         return
+    elif [ "$(date +%s)" -ge $nccl_end ]; then
+        row "$part" FAILED 0 'no time was left for it'
+        return
     fi
     read -ra settings <<<"$3"
     program=("$nccl_programs/nccl_$5" --processes -n "$ranks" "${@:6}")
@@ -459,6 +463,7 @@ run_nccl() {
     *--nccl\ "$nccl_folders") row NCCL FAILED "$(since "$from")" "$why" && return ;;
     *) row NCCL 'not run' "$(since "$from")" "$why" && return ;;
     esac
+    nccl_end=$(($(date +%s) + 120))
     nccl=$(cat "$work/nccl") nccl_path=$(cat "$work/nccl.path") ranks=$(count_gpus)
     if [ "$ranks" -gt 4 ]; then ranks=4; fi
     if [ "$ranks" -lt 1 ]; then ranks=1; fi
@@ -488,8 +493,8 @@ if [ -n "$programs" ]; then
     measure_kernels
     train
     run_example
-    run_nccl
     run_tests
+    run_nccl
     run_sanitizers
     if [ -s "$work/log/kernels" ]; then
         echo
