@@ -19,7 +19,7 @@ typedef struct {
 
 /* The latest call of b among those that a called before its current group, in a pair of streams. */
 typedef struct {
-    uint64_t stream_a, stream_b;
+    shared_call first;           /* says which streams */
     shared_call latest, current; /* current: the latest of a's current group */
 } stream_pair;
 
@@ -68,10 +68,11 @@ static int by_order_of_a(const void *x, const void *y)
 static stream_pair *pair_of(stream_pair *pairs, size_t *count, const shared_call *call, bool any_stream)
 {
     for (size_t i = 0; i < *count; i++)
-        if (any_stream || (pairs[i].stream_a == call->in_a->stream && pairs[i].stream_b == call->in_b->stream))
+        if (any_stream || (slc_nccl_same_stream(pairs[i].first.in_a, call->in_a) &&
+                           slc_nccl_same_stream(pairs[i].first.in_b, call->in_b)))
             return &pairs[i];
     if (*count == MOST_STREAMS) return NULL;
-    pairs[*count] = (stream_pair){.stream_a = call->in_a->stream, .stream_b = call->in_b->stream};
+    pairs[*count] = (stream_pair){.first = *call};
     return &pairs[(*count)++];
 }
 

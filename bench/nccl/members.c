@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STILL_MS = 50 }; /* a call takes far less to write all of its record */
+enum {
+    STILL_MS = 50,        /* a call takes far less to write all of its record */
+    STREAM_PER_THREAD = 2 /* CUDA's handle */
+};
 
 bool slc_nccl_process_is_dead(const slc_nccl_process *process)
 {
@@ -25,6 +28,11 @@ const slc_nccl_entry *slc_nccl_member_collective(const slc_nccl_member *member, 
 {
     if (!member->first || ordinal < member->first) return NULL;
     return ordinal - member->first < member->collective_count ? member->collectives[ordinal - member->first] : NULL;
+}
+
+bool slc_nccl_same_stream(const slc_nccl_entry *a, const slc_nccl_entry *b)
+{
+    return a->stream == b->stream && (a->stream != STREAM_PER_THREAD || (a->thread && a->thread == b->thread));
 }
 
 const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communicator, int rank)
