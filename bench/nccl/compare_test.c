@@ -370,6 +370,28 @@ static void failed_call(void **state)
     end(&s);
 }
 
+/* NCCL discards a collective without elements, so that ranks need not agree on it; a split's count is its colour. */
+static void empty_collectives(void **state)
+{
+    (void)state;
+    scene s;
+    call empty = sum_of_64;
+    empty.count = 0;
+    begin(&s, 4);
+    join_all(&s, 0x3f2a000000000001);
+    do_call(&s, 0, 0, empty);
+    all_call_times(&s, 0, 3);
+    do_call(&s, 1, 0, empty);
+    all_call(&s, 0, (call){SLC_RECORD_SPLIT, 0, 0xff, SLC_RECORD_NO_REDOP, 0, 0, 0, 0});
+    all_quiet(&s, 12);
+    expect_nothing(&s);
+    for (int i = 0; i < 4; i++) lose(&s, i, 1);
+    expect_nothing(&s);
+    do_call(&s, 0, 0, sum_of_64);
+    expect(&s, SLC_NCCL_FOUND_LAGS, "operation 5: rank 0 called all_reduce float32[64] sum; rank 1");
+    end(&s);
+}
+
 static void difference_before_the_oldest_entry(void **state)
 {
     (void)state;
@@ -435,7 +457,7 @@ static call random_collective(dice *d, int size)
 {
     static const unsigned operations[] = {SLC_RECORD_ALL_REDUCE, SLC_RECORD_ALL_GATHER, SLC_RECORD_BROADCAST,
                                           SLC_RECORD_SPLIT};
-    call c = {operations[draw(d, 4)], 1 + draw(d, 3), FLOAT32, SLC_RECORD_NO_REDOP, -1, 1, 0, 0};
+    call c = {operations[draw(d, 4)], draw(d, 4), FLOAT32, SLC_RECORD_NO_REDOP, -1, 1, 0, 0};
     if (c.operation == SLC_RECORD_ALL_REDUCE) c.redop = draw(d, 2) ? SUM : SLC_RECORD_CUSTOM_REDOP;
     if (c.operation == SLC_RECORD_BROADCAST) c.peer = (int)draw(d, (unsigned)size);
     return c;
@@ -466,6 +488,7 @@ static void random_event(scene *s, dice *d)
         mine.stream = draw(d, 2);
         if (mine.operation == SLC_RECORD_SPLIT) mine.count = draw(d, 2), mine.dtype = 0xff;
         if (kind == 1 && i / 2 != half) continue;
+        if (is_empty(c.operation, c.count) && draw(d, 2)) continue;
         do_call(s, i, kind == 1, mine);
     }
 }
@@ -478,6 +501,7 @@ static void read_earlier(scene *s, int i, size_t calls)
         const slc_nccl_entry *e = &p->entries[--p->entry_count];
         slc_record_communicator *row = &s->rows[i][e->communicator];
         p->header.entries--;
+        if (is_empty(e->operation, e->count)) continue;
         row->calls--;
         row->returned--;
         if (e->operation == SLC_RECORD_SEND || e->operation == SLC_RECORD_RECEIVE) continue;
@@ -487,6 +511,7 @@ static void read_earlier(scene *s, int i, size_t calls)
             const slc_nccl_entry *x = &p->entries[k];
             bool split = x->operation == SLC_RECORD_SPLIT;
             if (x->communicator != e->communicator || x->operation > SLC_RECORD_SPLIT) continue;
+            if (is_empty(x->operation, x->count)) continue;
             row->hash =
                 row->hash * SLC_RECORD_HASH_STEP +
                 slc_record_hash_term(x->operation, split ? 0 : x->count, x->dtype, x->redop, split ? -1 : x->peer);
@@ -526,11 +551,10 @@ static void random_faults(void **state)
         for (int i = 0; i < 4; i++) do_call(&s, i, 0, sum_of_64);
         slc_nccl_process *p = &s.processes[draw(&d, 4)];
         slc_nccl_entry *e = &p->entries[draw(&d, (unsigned)p->entry_count)];
+        while (is_empty(e->operation, e->count)) e++; /* the last one is not */
         bool is_send = e->operation == SLC_RECORD_SEND, is_receive = e->operation == SLC_RECORD_RECEIVE;
-        if (e->operation == SLC_RECORD_SPLIT)
-            e->operation = SLC_RECORD_ALL_TO_ALL;
-        else
-            e->count += 100;
+        if (e->operation == SLC_RECORD_SPLIT) e->operation = SLC_RECORD_ALL_TO_ALL;
+        e->count += 100;
         bool self = (is_send || is_receive) && &s.processes[e->peer] == p;
         assert_int_equal(look(&s), 1);
         if (!self)
@@ -561,6 +585,7 @@ int main(void)
         cmocka_unit_test(cause_of_a_chain),
         cmocka_unit_test(unfinished),
         cmocka_unit_test(failed_call),
+        cmocka_unit_test(empty_collectives),
         cmocka_unit_test(difference_before_the_oldest_entry),
         cmocka_unit_test(torn_row),
         cmocka_unit_test(dead_programs),

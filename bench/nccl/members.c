@@ -62,14 +62,15 @@ static size_t node_of(slc_nccl_members *all, size_t process_index, int device, d
     return all->node_count++;
 }
 
+/* A collective without elements has no number of its own: NCCL discards it, and ranks need not agree on it. */
 static bool is_numbered(const slc_nccl_entry *entry)
 {
-    return entry->operation <= SLC_RECORD_RECEIVE;
+    return entry->operation <= SLC_RECORD_RECEIVE && (entry->count || entry->operation >= SLC_RECORD_SPLIT);
 }
 
 static bool is_collective(const slc_nccl_entry *entry)
 {
-    return entry->operation <= SLC_RECORD_SPLIT && !(entry->flags & SLC_RECORD_FAILED);
+    return entry->operation <= SLC_RECORD_SPLIT && is_numbered(entry) && !(entry->flags & SLC_RECORD_FAILED);
 }
 
 static bool is_exchange(const slc_nccl_entry *entry)

@@ -76,6 +76,12 @@ static inline bool is_exchange(const call *c)
     return c->operation == SLC_RECORD_SEND || c->operation == SLC_RECORD_RECEIVE;
 }
 
+/* NCCL does nothing for such a call, on whichever ranks it is made. */
+static inline bool is_empty(unsigned operation, uint64_t count)
+{
+    return operation < SLC_RECORD_SPLIT && !count;
+}
+
 static inline void do_call(scene *s, int i, unsigned row_number, call c)
 {
     slc_nccl_process *p = &s->processes[i];
@@ -83,8 +89,10 @@ static inline void do_call(scene *s, int i, unsigned row_number, call c)
     p->entries = realloc(p->entries, (p->entry_count + 1) * sizeof *p->entries);
     assert_non_null(p->entries);
     slc_nccl_entry *e = &p->entries[p->entry_count++];
+    bool split = c.operation == SLC_RECORD_SPLIT, empty = is_empty(c.operation, c.count);
+    row->calls += !empty;
     *e = (slc_nccl_entry){.index = p->header.entries++,
-                          .number = ++row->calls,
+                          .number = row->calls,
                           .time_ns = s->now_ns += 1000,
                           .count = c.count,
                           .stream = c.stream,
@@ -103,8 +111,8 @@ static inline void do_call(scene *s, int i, unsigned row_number, call c)
         *(sends ? &e->receive : &e->send) = ordinal;
         return;
     }
+    if (empty) return;
     row->collectives++;
-    bool split = c.operation == SLC_RECORD_SPLIT;
     row->hash = row->hash * SLC_RECORD_HASH_STEP +
                 slc_record_hash_term(c.operation, split ? 0 : c.count, c.dtype, c.redop, split ? -1 : c.peer);
 }
