@@ -192,6 +192,67 @@ static void processes_come_and_go(void **state)
     made_record_free(&other);
 }
 
+/* A process that ends in order removes its file; what it called since the look before is read all the same. */
+static void the_last_calls_before_the_end(void **state)
+{
+    (void)state;
+    slc_nccl_records records;
+    made_record first = a_rank("a", 9, 0, 64), second = a_rank("a", 10, 1, 64);
+    first.header->state = SLC_RECORD_RUNNING;
+    snprintf(first.header->boot_id, sizeof first.header->boot_id, "another");
+    made_record_write(&first, path_of("a-9-1.nccl"), 0);
+    made_record_write(&second, path_of("a-10-1.nccl"), 0);
+    works(read_folder(&records));
+    assert_int_equal(records.processes[0].state, SLC_NCCL_ELSEWHERE);
+    made_entry(&first, &all_reduce);
+    first.header->state = SLC_RECORD_ENDED;
+    made_record_write(&first, path_of("a-9-1.nccl"), 0);
+    assert_int_equal(unlink(path_of("a-9-1.nccl")), 0);
+    for (int look = 0; look < 2; look++) {
+        works(read_again(&records));
+        assert_int_equal(records.count, 2);
+        const slc_nccl_process *p = &records.processes[0];
+        assert_int_equal(p->state, SLC_NCCL_ENDED);
+        assert_int_equal(p->header.state, SLC_RECORD_ENDED);
+        assert_int_equal(p->entry_count, 11);
+        assert_int_equal(p->communicators[0].calls, 11);
+    }
+    slc_nccl_records_free(&records);
+    made_record_free(&first);
+    made_record_free(&second);
+}
+
+static void a_damaged_file_is_left_out(void **state)
+{
+    (void)state;
+    slc_nccl_records records;
+    made_record first = a_rank("a", 9, 0, 64), second = a_rank("a", 10, 1, 64);
+    second.header->state = SLC_RECORD_RUNNING;
+    snprintf(second.header->boot_id, sizeof second.header->boot_id, "another");
+    made_record_write(&first, path_of("a-9-1.nccl"), 0);
+    made_record_write(&second, path_of("a-10-1.nccl"), 0);
+    write_file("cut.nccl", second.header, 4500);
+    for (int look = 0; look < 2; look++) {
+        works(look ? read_again(&records) : read_folder(&records));
+        assert_int_equal(records.count, 2);
+        assert_int_equal(records.refused_count, 1);
+        assert_non_null(strstr(records.refused[0].why, "cut.nccl: the record is cut"));
+    }
+    /* One that was read well before goes, and comes again when it is whole again. */
+    made_record_write(&second, path_of("a-10-1.nccl"), 100);
+    works(read_again(&records));
+    assert_int_equal(records.count, 1);
+    assert_int_equal(records.refused_count, 2);
+    made_record_write(&second, path_of("a-10-1.nccl"), 0);
+    works(read_again(&records));
+    assert_int_equal(records.count, 2);
+    assert_int_equal(records.processes[1].entry_count, 10);
+    assert_int_equal(records.refused_count, 2);
+    slc_nccl_records_free(&records);
+    made_record_free(&first);
+    made_record_free(&second);
+}
+
 static void a_copy_counts_once(void **state)
 {
     (void)state;
@@ -485,6 +546,8 @@ int main(void)
         cmocka_unit_test(bytes_of_each_operation),
         cmocka_unit_test_setup(the_ring_goes_round, empty_folder),
         cmocka_unit_test_setup(processes_come_and_go, empty_folder),
+        cmocka_unit_test_setup(the_last_calls_before_the_end, empty_folder),
+        cmocka_unit_test_setup(a_damaged_file_is_left_out, empty_folder),
         cmocka_unit_test_setup(a_copy_counts_once, empty_folder),
         cmocka_unit_test_setup(states_of_processes, empty_folder),
         cmocka_unit_test_setup(damage_is_named, empty_folder),

@@ -145,7 +145,7 @@ static inline void all_quiet(scene *s, double seconds)
 
 static inline size_t look(scene *s)
 {
-    slc_nccl_records records = {s->processes, (size_t)s->size};
+    slc_nccl_records records = {.processes = s->processes, .count = (size_t)s->size};
     slc_nccl_findings_free(&s->found);
     assert_int_equal(slc_nccl_compare(&records, s->quiet_s, 10, &s->found), SLUICE_OK);
     return s->found.count;

@@ -197,9 +197,11 @@ static sluice_status look_once(watch *w)
 static sluice_status look_on(watch *w)
 {
     bool seen = false, said = false;
+    size_t refused_told = 0;
     for (;;) {
         uint64_t begin = slc_clock_ns();
         sluice_status status = slc_nccl_records_again(w->paths, w->path_count, &w->records);
+        refused_told = slc_nccl_records_tell_refused(&w->records, refused_told);
         if (!status) status = compare_records(w);
         if (status) return status;
         seen = seen || w->records.count;
