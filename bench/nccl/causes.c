@@ -342,9 +342,12 @@ static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
     fputs(": ", out);
     slc_nccl_write_ranks(out, g->ranks, count);
     fprintf(out, " wait%s for its creation; ", count == 1 ? "s" : "");
-    size_t described = 0, more = 0;
+    size_t described = 0, more = 0, at = 0;
     for (int rank = 0; rank < c->size; rank++) {
-        if (slc_nccl_member_of(c, rank)) continue;
+        if (at < c->member_count && c->members[at].rank == rank) {
+            at++;
+            continue;
+        }
         if (described == MOST_DESCRIBED) {
             more++;
             continue;

@@ -27,17 +27,23 @@ static bool same_call(const slc_nccl_entry *a, const slc_nccl_entry *b)
     return a->count == b->count && a->dtype == b->dtype && a->redop == b->redop && a->peer == b->peer;
 }
 
+/* The first ordinal from n on that a member has kept; UINT64_MAX: none. */
+static uint64_t next_kept(const slc_nccl_communicator *c, uint64_t n)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < c->member_count; i++) {
+        const slc_nccl_member *m = &c->members[i];
+        if (!m->first || !m->collective_count || m->called < n) continue;
+        uint64_t kept = m->first > n ? m->first : n;
+        if (kept < next) next = kept;
+    }
+    return next;
+}
+
 /* The ordinal of the first difference, or 0. */
 static uint64_t first_difference(const slc_nccl_communicator *c)
 {
-    uint64_t from = UINT64_MAX, to = 0;
-    for (size_t i = 0; i < c->member_count; i++) {
-        const slc_nccl_member *m = &c->members[i];
-        if (!m->first || !m->collective_count) continue;
-        if (m->first < from) from = m->first;
-        if (m->called > to) to = m->called;
-    }
-    for (uint64_t n = from; n <= to; n++) {
+    for (uint64_t n = next_kept(c, 1); n < UINT64_MAX; n = next_kept(c, n + 1)) {
         const slc_nccl_entry *one = NULL;
         for (size_t i = 0; i < c->member_count; i++) {
             const slc_nccl_entry *entry = slc_nccl_member_collective(&c->members[i], n);

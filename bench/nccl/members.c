@@ -37,9 +37,16 @@ bool slc_nccl_same_stream(const slc_nccl_entry *a, const slc_nccl_entry *b)
 
 const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communicator, int rank)
 {
-    for (size_t i = 0; i < communicator->member_count; i++)
-        if (communicator->members[i].rank == rank) return &communicator->members[i];
-    return NULL;
+    size_t low = 0, high = communicator->member_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (communicator->members[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < communicator->member_count && communicator->members[low].rank == rank;
+    return found ? &communicator->members[low] : NULL;
 }
 
 const char *slc_nccl_ordinal_name(const slc_nccl_communicator *communicator)

@@ -13,7 +13,7 @@
 
 enum {
     MOST_ENTRIES = 1 << 24,
-    MOST_RANKS = 1 << 24,
+    MOST_RANKS = 1 << 20,
     PIECE = 1024,    /* entries that are read at a time */
     CHANGING = 1024, /* the latest entries, whose flags and times may come late */
     MOST_OPEN = 256  /* descriptors below this number may stay open */
@@ -132,6 +132,8 @@ static sluice_status check_row(const reader *r, const slc_record_communicator *r
         fault = "has an impossible number of ranks";
     else if (row->rank < -1 || (row->rank >= 0 && row->rank >= row->size))
         fault = "has a rank that is not in it";
+    else if (row->calls > UINT64_MAX / 2 || row->collectives > UINT64_MAX / 2)
+        fault = "has an impossible count of calls";
     if (!fault) return SLUICE_OK;
     return slc_error(SLUICE_ERR_FORMAT, "%s: the record is damaged: communicator %u %s (rank %d of %d); remove it",
                      r->file.path, number, fault, row->rank, row->size);

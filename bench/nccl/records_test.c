@@ -353,6 +353,8 @@ static void damage_is_named(void **state)
     REFUSED(r.header->realtime_minus_monotonic_ns, INT64_MIN, "clock");
     REFUSED(r.communicators[0].state, 99, "communicator 0 is in no known state");
     REFUSED(r.communicators[0].size, -1, "number of ranks");
+    REFUSED(r.communicators[0].size, (1 << 20) + 1, "number of ranks");
+    REFUSED(r.communicators[0].calls, UINT64_MAX, "count of calls");
     REFUSED(r.communicators[0].rank, 2, "rank 2 of 2");
     REFUSED(r.communicators[0].rank, -2, "a rank that is not in it");
     REFUSED(r.entries[3].time_ns, -1, "entry 3 has a time");
