@@ -98,6 +98,29 @@ static void out_of_step(void **state)
     }
 }
 
+/* Two groups of one size and nothing before: neither is accused, and the sequences are told. */
+static void no_majority(void **state)
+{
+    (void)state;
+    scene s;
+    begin(&s, 2);
+    join_all(&s, 0x3f2a000000000001);
+    for (unsigned n = 0; n < 5; n++) {
+        call c = sum_of_64;
+        c.count += n;
+        do_call(&s, 0, 0, c);
+        if (n != 1) do_call(&s, 1, 0, c);
+    }
+    expect(&s, SLC_NCCL_FOUND_DIFFERS,
+           "operation 2: rank 0 called all_reduce float32[65] sum, rank 1 called all_reduce float32[66] sum; rank 1 "
+           "goes on with what rank 0 called next");
+    assert_null(strstr(s.found.rows[0].hint, "group"));
+    /* The call before returned an error on one of them. */
+    s.processes[1].entries[0].flags = SLC_RECORD_FAILED;
+    expect(&s, SLC_NCCL_FOUND_DIFFERS, "; the call before it of rank 1 returned an error");
+    end(&s);
+}
+
 static void one_call_too_many(void **state)
 {
     (void)state;
@@ -571,6 +594,7 @@ int main(void)
         cmocka_unit_test(order),
         cmocka_unit_test(call_left_out),
         cmocka_unit_test(out_of_step),
+        cmocka_unit_test(no_majority),
         cmocka_unit_test(one_call_too_many),
         cmocka_unit_test(one_call_missing),
         cmocka_unit_test(killed_at_the_same_place),
