@@ -120,9 +120,7 @@ static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
 static void write_state(FILE *out, const graph *g, const slc_nccl_communicator *c, const slc_nccl_member *m,
                         slc_nccl_finding_kind kind)
 {
-    fprintf(out, "rank %d (", m->rank);
-    slc_nccl_write_process(out, m->process);
-    fputc(')', out);
+    slc_nccl_write_member(out, m);
     switch (kind) {
     case SLC_NCCL_FOUND_GONE: fputs(" is gone without an orderly end", out); break;
     case SLC_NCCL_FOUND_STOPPED: fputs(" is stopped", out); break;

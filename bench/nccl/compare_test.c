@@ -335,6 +335,11 @@ static void cause_of_a_chain(void **state)
     s.processes[3].state = SLC_NCCL_GONE;
     expect(&s, SLC_NCCL_FOUND_GONE,
            "rank 1 (host a, pid 103) is gone without an orderly end before its first operation");
+    for (int i = 0; i < 4; i++) {
+        s.processes[i].header.launch_rank = i;
+        s.processes[i].header.launch_size = 4;
+    }
+    expect(&s, SLC_NCCL_FOUND_GONE, "rank 1 (rank 3 of the job's 4, host a, pid 103) is gone");
     end(&s);
 }
 

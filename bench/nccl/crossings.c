@@ -153,9 +153,8 @@ static void write_order(FILE *out, bool of_a, const shared_call *first, const sh
     const shared_call *larger = first->communicator->size >= second->communicator->size ? first : second;
     const slc_nccl_member *m = of_a ? larger->a : larger->b;
     const slc_nccl_entry *x = of_a ? first->in_a : first->in_b, *y = of_a ? second->in_a : second->in_b;
-    fprintf(out, "rank %d (", m->rank);
-    slc_nccl_write_process(out, m->process);
-    fputs(") called ", out);
+    slc_nccl_write_member(out, m);
+    fputs(" called ", out);
     slc_nccl_write_call(out, x);
     slc_nccl_write_caller(out, m, x);
     fputs(" on ", out);
