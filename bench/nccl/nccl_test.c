@@ -363,6 +363,22 @@ static void records_with_little_in_them(void **state)
     made_record_free(&r);
 }
 
+static void a_damaged_record_is_named_once(void **state)
+{
+    (void)state;
+    write_training(RANKS, false, 64);
+    assert_int_equal(truncate(path_of("3.nccl"), 5000), 0);
+    for (int watch = 0; watch < 2; watch++) {
+        assert_int_equal(run_nccl(watch ? "--watch ." : "."), 0);
+        says(watch ? "no fault found" : "all_reduce");
+        const char *said = strstr(output, "3.nccl: the record is cut");
+        if (!said || strstr(said + 1, "3.nccl: the record is cut")) fail_msg("not once: %s", output);
+        says("; the file is left out\n");
+    }
+    assert_int_not_equal(run_nccl("3.nccl"), 0); /* nothing is left */
+    says("3.nccl: the record is cut");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +391,7 @@ int main(void)
         cmocka_unit_test_setup(groups_are_timed_once, empty_folder),
         cmocka_unit_test_setup(several_ranks_in_a_process, empty_folder),
         cmocka_unit_test_setup(records_with_little_in_them, empty_folder),
+        cmocka_unit_test_setup(a_damaged_record_is_named_once, empty_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
