@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Reads a small file of /proc as a text; an empty one where that fails. */
@@ -46,16 +47,24 @@ static bool of_this_host(const slc_record_header *header)
     return !strcmp(name, header->host);
 }
 
+/* Does a process number of the record mean the same process here? Processes of a container have other numbers, or the
+ * same ones for other processes. */
+static bool of_this_namespace(const slc_record_header *header)
+{
+    struct stat info;
+    return !header->pid_namespace || stat("/proc/self/ns/pid", &info) || info.st_ino == header->pid_namespace;
+}
+
 slc_nccl_process_state slc_process_state_of(const slc_record_header *header)
 {
     char state;
     uint64_t started;
     if (header->state == SLC_RECORD_ENDED) return SLC_NCCL_ENDED;
-    if (!of_this_boot(header)) return SLC_NCCL_ELSEWHERE;
+    if (!of_this_boot(header) || !of_this_namespace(header)) return SLC_NCCL_ELSEWHERE;
     if (find_process(header->pid, &state, &started) && started == header->started) {
         if (state == 'Z' || state == 'X') return SLC_NCCL_GONE;
         return state == 'T' || state == 't' ? SLC_NCCL_STOPPED : SLC_NCCL_RUNNING;
     }
-    /* Another name on this boot is a container, whose processes have other numbers here. */
+    /* Another name on this boot is a container, as far as can be known. */
     return of_this_host(header) ? SLC_NCCL_GONE : SLC_NCCL_ELSEWHERE;
 }
