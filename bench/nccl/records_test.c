@@ -270,13 +270,13 @@ static void states_of_processes(void **state)
 {
     (void)state;
     slc_nccl_records records;
-    char stat[4096];
+    char path[4096];
     pid_t child = fork();
     assert_true(child >= 0);
     while (!child) pause();
     made_record r = a_rank("x", child, 0, 64);
-    snprintf(stat, sizeof stat, "/proc/%d/stat", child);
-    FILE *file = fopen(stat, "re");
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    FILE *file = fopen(path, "re");
     assert_non_null(file);
     assert_int_equal(fscanf(file,
                             "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -304,10 +304,17 @@ static void states_of_processes(void **state)
     assert_int_equal(records.processes[0].state, SLC_NCCL_GONE);
     slc_nccl_records_free(&records);
     snprintf(r.header->host, sizeof r.header->host, "container");
-    made_record_write(&r, path_of("r.nccl"), 0);
-    works(read_folder(&records));
-    assert_int_equal(records.processes[0].state, SLC_NCCL_ELSEWHERE);
-    slc_nccl_records_free(&records);
+    struct stat namespace;
+    assert_int_equal(stat("/proc/self/ns/pid", &namespace), 0);
+    const uint64_t namespaces[] = {0, namespace.st_ino, namespace.st_ino + 1};
+    const slc_nccl_process_state states[] = {SLC_NCCL_ELSEWHERE, SLC_NCCL_GONE, SLC_NCCL_ELSEWHERE};
+    for (int i = 0; i < 3; i++) {
+        r.header->pid_namespace = namespaces[i];
+        made_record_write(&r, path_of("r.nccl"), 0);
+        works(read_folder(&records));
+        assert_int_equal(records.processes[0].state, states[i]);
+        slc_nccl_records_free(&records);
+    }
     made_record_free(&r);
 }
 
