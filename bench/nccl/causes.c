@@ -120,9 +120,7 @@ static void write_last_call(FILE *out, const graph *g, const slc_nccl_member *m)
 static void write_state(FILE *out, const graph *g, const slc_nccl_communicator *c, const slc_nccl_member *m,
                         slc_nccl_finding_kind kind)
 {
-    fprintf(out, "rank %d (", m->rank);
-    slc_nccl_write_process(out, m->process);
-    fputc(')', out);
+    slc_nccl_write_member(out, m);
     switch (kind) {
     case SLC_NCCL_FOUND_GONE: fputs(" is gone without an orderly end", out); break;
     case SLC_NCCL_FOUND_STOPPED: fputs(" is stopped", out); break;
@@ -342,9 +340,12 @@ static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
     fputs(": ", out);
     slc_nccl_write_ranks(out, g->ranks, count);
     fprintf(out, " wait%s for its creation; ", count == 1 ? "s" : "");
-    size_t described = 0, more = 0;
+    size_t described = 0, more = 0, at = 0;
     for (int rank = 0; rank < c->size; rank++) {
-        if (slc_nccl_member_of(c, rank)) continue;
+        if (at < c->member_count && c->members[at].rank == rank) {
+            at++;
+            continue;
+        }
         if (described == MOST_DESCRIBED) {
             more++;
             continue;

@@ -19,7 +19,7 @@ typedef struct {
 
 /* The latest call of b among those that a called before its current group, in a pair of streams. */
 typedef struct {
-    uint64_t stream_a, stream_b;
+    shared_call first;           /* says which streams */
     shared_call latest, current; /* current: the latest of a's current group */
 } stream_pair;
 
@@ -33,28 +33,77 @@ static bool has_order(const slc_nccl_entry *entry)
     return !(entry->flags & SLC_RECORD_CAPTURED) && entry->count;
 }
 
-/* Collects the calls that nodes a and b share, and how many communicators they are on. */
-static size_t collect_shared(const slc_nccl_members *all, size_t a, size_t b, shared_call *out, size_t *communicators)
+/* The communicators of each node, in their order: those of node n lie from first[n] up to first[n + 1]. */
+typedef struct {
+    const slc_nccl_communicator *communicator;
+    const slc_nccl_member *member;
+} membership;
+
+typedef struct {
+    membership *rows;
+    size_t *first;
+} memberships;
+
+static void free_memberships(memberships *m)
+{
+    free(m->rows);
+    free(m->first);
+}
+
+static sluice_status sort_by_node(const slc_nccl_members *all, memberships *out)
 {
     size_t count = 0;
+    for (size_t i = 0; i < all->communicator_count; i++) count += all->communicators[i].member_count;
+    out->rows = malloc((count + 1) * sizeof *out->rows);
+    out->first = calloc(all->node_count + 2, sizeof *out->first);
+    if (!out->rows || !out->first) return slc_error(SLUICE_ERR_MEMORY, "comparing orders");
+    for (size_t i = 0; i < all->communicator_count; i++)
+        for (size_t k = 0; k < all->communicators[i].member_count; k++)
+            out->first[all->communicators[i].members[k].node + 2]++;
+    for (size_t n = 2; n < all->node_count + 2; n++) out->first[n] += out->first[n - 1];
+    for (size_t i = 0; i < all->communicator_count; i++)
+        for (size_t k = 0; k < all->communicators[i].member_count; k++) {
+            const slc_nccl_member *m = &all->communicators[i].members[k];
+            out->rows[out->first[m->node + 1]++] = (membership){&all->communicators[i], m};
+        }
+    return SLUICE_OK;
+}
+
+/* Adds the calls that two ranks of a communicator share. */
+static size_t collect_calls(const slc_nccl_communicator *c, const slc_nccl_member *in_a, const slc_nccl_member *in_b,
+                            shared_call *out)
+{
+    size_t count = 0;
+    uint64_t last = in_a->called < in_b->called ? in_a->called : in_b->called;
+    uint64_t first = in_a->first > in_b->first ? in_a->first : in_b->first;
+    if (!in_a->first || !in_b->first) return 0;
+    for (uint64_t n = first; n <= last; n++) {
+        shared_call call = {c, in_a, in_b, slc_nccl_member_collective(in_a, n), slc_nccl_member_collective(in_b, n), n};
+        if (call.in_a && call.in_b && has_order(call.in_a) && has_order(call.in_b)) out[count++] = call;
+    }
+    return count;
+}
+
+/* Collects the calls that nodes a and b share, and how many communicators they are on. Two ranks of a communicator in
+ * one node are nothing that NCCL allows: the first one counts. */
+static size_t collect_shared(const memberships *of, size_t a, size_t b, shared_call *out, size_t *communicators)
+{
+    size_t count = 0, end_a = of->first[a + 1], end_b = of->first[b + 1];
+    const slc_nccl_communicator *before = NULL;
     *communicators = 0;
-    for (size_t i = 0; i < all->communicator_count; i++) {
-        const slc_nccl_communicator *c = &all->communicators[i];
-        const slc_nccl_member *in_a = NULL, *in_b = NULL;
-        for (size_t k = 0; k < c->member_count; k++) {
-            if (c->members[k].node == a) in_a = &c->members[k];
-            if (c->members[k].node == b) in_b = &c->members[k];
+    for (size_t i = of->first[a], k = of->first[b]; i < end_a && k < end_b;) {
+        const membership *in_a = &of->rows[i], *in_b = &of->rows[k];
+        if (in_a->communicator != in_b->communicator) {
+            in_a->communicator < in_b->communicator ? i++ : k++;
+            continue;
         }
-        if (!in_a || !in_b) continue;
-        ++*communicators;
-        uint64_t last = in_a->called < in_b->called ? in_a->called : in_b->called;
-        uint64_t first = in_a->first > in_b->first ? in_a->first : in_b->first;
-        if (!in_a->first || !in_b->first) continue;
-        for (uint64_t n = first; n <= last; n++) {
-            shared_call call = {c, in_a, in_b, slc_nccl_member_collective(in_a, n), slc_nccl_member_collective(in_b, n),
-                                n};
-            if (call.in_a && call.in_b && has_order(call.in_a) && has_order(call.in_b)) out[count++] = call;
+        if (in_a->communicator != before) {
+            ++*communicators;
+            count += collect_calls(in_a->communicator, in_a->member, in_b->member, out + count);
         }
+        before = in_a->communicator;
+        i++;
+        k++;
     }
     return count;
 }
@@ -68,10 +117,11 @@ static int by_order_of_a(const void *x, const void *y)
 static stream_pair *pair_of(stream_pair *pairs, size_t *count, const shared_call *call, bool any_stream)
 {
     for (size_t i = 0; i < *count; i++)
-        if (any_stream || (pairs[i].stream_a == call->in_a->stream && pairs[i].stream_b == call->in_b->stream))
+        if (any_stream || (slc_nccl_same_stream(pairs[i].first.in_a, call->in_a) &&
+                           slc_nccl_same_stream(pairs[i].first.in_b, call->in_b)))
             return &pairs[i];
     if (*count == MOST_STREAMS) return NULL;
-    pairs[*count] = (stream_pair){.stream_a = call->in_a->stream, .stream_b = call->in_b->stream};
+    pairs[*count] = (stream_pair){.first = *call};
     return &pairs[(*count)++];
 }
 
@@ -103,9 +153,8 @@ static void write_order(FILE *out, bool of_a, const shared_call *first, const sh
     const shared_call *larger = first->communicator->size >= second->communicator->size ? first : second;
     const slc_nccl_member *m = of_a ? larger->a : larger->b;
     const slc_nccl_entry *x = of_a ? first->in_a : first->in_b, *y = of_a ? second->in_a : second->in_b;
-    fprintf(out, "rank %d (", m->rank);
-    slc_nccl_write_process(out, m->process);
-    fputs(") called ", out);
+    slc_nccl_write_member(out, m);
+    fputs(" called ", out);
     slc_nccl_write_call(out, x);
     slc_nccl_write_caller(out, m, x);
     fputs(" on ", out);
@@ -160,12 +209,13 @@ sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, bool any_stre
         if (all->records->processes[i].entry_count > most) most = all->records->processes[i].entry_count;
     shared_call *calls = malloc(most * sizeof *calls);
     if (!calls) return slc_error(SLUICE_ERR_MEMORY, "comparing orders");
-    sluice_status status = SLUICE_OK;
+    memberships of;
+    sluice_status status = sort_by_node(all, &of);
     for (size_t a = 0; !status && a < all->node_count; a++) {
         for (size_t b = a + 1; !status && b < all->node_count; b++) {
             size_t communicators;
             if (!may_be_stuck(&all->nodes[a]) || !may_be_stuck(&all->nodes[b])) continue;
-            size_t count = collect_shared(all, a, b, calls, &communicators);
+            size_t count = collect_shared(&of, a, b, calls, &communicators);
             if (communicators < 2) continue;
             qsort(calls, count, sizeof *calls, by_order_of_a);
             shared_call before;
@@ -173,6 +223,7 @@ sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, bool any_stre
             if (after) status = add_crossing(all, any_stream, findings, &before, after);
         }
     }
+    free_memberships(&of);
     free(calls);
     return status;
 }

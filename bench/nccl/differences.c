@@ -27,17 +27,23 @@ static bool same_call(const slc_nccl_entry *a, const slc_nccl_entry *b)
     return a->count == b->count && a->dtype == b->dtype && a->redop == b->redop && a->peer == b->peer;
 }
 
+/* The first ordinal from n on that a member has kept; UINT64_MAX: none. */
+static uint64_t next_kept(const slc_nccl_communicator *c, uint64_t n)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < c->member_count; i++) {
+        const slc_nccl_member *m = &c->members[i];
+        if (!m->first || !m->collective_count || m->called < n) continue;
+        uint64_t kept = m->first > n ? m->first : n;
+        if (kept < next) next = kept;
+    }
+    return next;
+}
+
 /* The ordinal of the first difference, or 0. */
 static uint64_t first_difference(const slc_nccl_communicator *c)
 {
-    uint64_t from = UINT64_MAX, to = 0;
-    for (size_t i = 0; i < c->member_count; i++) {
-        const slc_nccl_member *m = &c->members[i];
-        if (!m->first || !m->collective_count) continue;
-        if (m->first < from) from = m->first;
-        if (m->called > to) to = m->called;
-    }
-    for (uint64_t n = from; n <= to; n++) {
+    for (uint64_t n = next_kept(c, 1); n < UINT64_MAX; n = next_kept(c, n + 1)) {
         const slc_nccl_entry *one = NULL;
         for (size_t i = 0; i < c->member_count; i++) {
             const slc_nccl_entry *entry = slc_nccl_member_collective(&c->members[i], n);
@@ -101,9 +107,45 @@ static const char *hint_for_arguments(const slc_nccl_entry *a, const slc_nccl_en
     return "all ranks must name the same root";
 }
 
+/* Two groups of one size: no majority says which of them is wrong. */
+static const char *hint_for_equals(FILE *out, const difference *d, int *ranks)
+{
+    size_t count;
+    const slc_nccl_member *m[2] = {ranks_of_group(d, 0, ranks, &count), ranks_of_group(d, 1, ranks, &count)};
+    const slc_nccl_entry *call[2], *next[2];
+    for (int g = 0; g < 2; g++) {
+        call[g] = slc_nccl_member_collective(m[g], d->ordinal);
+        next[g] = slc_nccl_member_collective(m[g], d->ordinal + 1);
+    }
+    for (int g = 0; g < 2; g++) {
+        if (!m[g]->failed || m[g]->failed->number + 1 != call[g]->number) continue;
+        ranks_of_group(d, (size_t)g, ranks, &count);
+        fputs("; the call before it of ", out);
+        slc_nccl_write_ranks(out, ranks, count);
+        fputs(" returned an error", out);
+        return "look at the status of the call before";
+    }
+    if (next[0] && next[1] && same_call(call[0], next[1]) && same_call(next[0], call[1]))
+        return "the two calls are made in the opposite order: all ranks must call in the same order";
+    for (int g = 0; g < 2; g++) {
+        if (!goes_on_as(m[1 - g], d->ordinal + 1, m[g], d->ordinal)) continue;
+        if (goes_on_as(m[g], d->ordinal + 1, m[1 - g], d->ordinal)) break;
+        ranks_of_group(d, (size_t)g, ranks, &count);
+        fputs("; ", out);
+        slc_nccl_write_ranks(out, ranks, count);
+        fputs(count == 1 ? " goes" : " go", out);
+        fputs(" on with what ", out);
+        ranks_of_group(d, (size_t)(1 - g), ranks, &count);
+        slc_nccl_write_ranks(out, ranks, count);
+        fputs(" called next", out);
+        return "either the first of these left out a call, or the others made one too many: look for a condition that "
+               "not all ranks meet";
+    }
+    return hint_for_arguments(call[0], call[1]);
+}
+
 /* Tells whether the two sequences fit again when one call is left out, or two are exchanged. `a` is of the larger
- * group.
- */
+ * group. */
 static const char *hint_for(const difference *d, const slc_nccl_member *a, const slc_nccl_member *b)
 {
     uint64_t n = d->ordinal;
@@ -205,7 +247,8 @@ static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *
     if (!status && write_suspects(out, d, ranks))
         f->hint = "look for a condition that not all ranks meet: an empty batch, an early exit, a branch on the rank";
     else if (!status)
-        f->hint = hint_for(d, largest, smallest);
+        f->hint =
+            d->group_count == 2 && most == least ? hint_for_equals(out, d, ranks) : hint_for(d, largest, smallest);
     for (size_t i = 0; i < c->member_count; i++) {
         const slc_nccl_member *m = &c->members[i];
         const slc_nccl_entry *entry = slc_nccl_member_collective(m, d->ordinal);

@@ -1,4 +1,5 @@
-/* Each rank's sends and receives are sorted by their peer; then the two ends of a pair are walked together. */
+/* Each rank's sends and receives are sorted by their peer; then the two ends of a pair are walked together. Nothing is
+ * kept for pairs that exchange nothing, for a large communicator has very many. */
 #include "bench/nccl/exchanges.h"
 
 #include "lib/base/status.h"
@@ -6,11 +7,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A rank's sends to (or receives from) each peer, in order: those of peer p lie from first[p] up to first[p + 1]. */
+/* A rank's sends (or receives), by their peers, and with each of them in order. */
 typedef struct {
     const slc_nccl_entry **rows;
-    size_t *first;
+    size_t count;
 } ends;
+
+/* Those with one peer. */
+typedef struct {
+    const slc_nccl_entry *const *rows;
+    size_t count;
+} ends_with_peer;
 
 typedef struct {
     const slc_nccl_members *all;
@@ -26,39 +33,52 @@ typedef struct {
 
 static void free_ends(ends *e, size_t count)
 {
-    for (size_t i = 0; e && i < count; i++) {
-        free(e[i].rows);
-        free(e[i].first);
-    }
+    for (size_t i = 0; e && i < count; i++) free(e[i].rows);
     free(e);
 }
 
-static bool has_peer(const slc_nccl_communicator *c, const slc_nccl_entry *entry, unsigned operation)
+static int by_peer(const void *a, const void *b)
 {
-    return entry->operation == operation && entry->peer >= 0 && entry->peer < c->size;
+    const slc_nccl_entry *x = *(const slc_nccl_entry *const *)a, *y = *(const slc_nccl_entry *const *)b;
+    if (x->peer != y->peer) return x->peer < y->peer ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static sluice_status sort_by_peer(const slc_nccl_communicator *c, const slc_nccl_member *m, unsigned operation, ends *e)
+static sluice_status sort_by_peer(const slc_nccl_member *m, unsigned operation, ends *e)
 {
-    size_t peers = (size_t)c->size;
     e->rows = malloc((m->exchange_count + 1) * sizeof *e->rows);
-    e->first = calloc(peers + 2, sizeof *e->first);
-    if (!e->rows || !e->first) return slc_error(SLUICE_ERR_MEMORY, "matching sends");
+    if (!e->rows) return slc_error(SLUICE_ERR_MEMORY, "matching sends");
     for (size_t i = 0; i < m->exchange_count; i++)
-        if (has_peer(c, m->exchanges[i], operation)) e->first[m->exchanges[i]->peer + 2]++;
-    for (size_t p = 2; p < peers + 2; p++) e->first[p] += e->first[p - 1];
-    for (size_t i = 0; i < m->exchange_count; i++)
-        if (has_peer(c, m->exchanges[i], operation)) e->rows[e->first[m->exchanges[i]->peer + 1]++] = m->exchanges[i];
+        if (m->exchanges[i]->operation == operation) e->rows[e->count++] = m->exchanges[i];
+    qsort(e->rows, e->count, sizeof *e->rows, by_peer);
     return SLUICE_OK;
 }
 
+static size_t first_of_peer(const ends *e, int64_t peer)
+{
+    size_t low = 0, high = e->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->rows[middle]->peer < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ends_with_peer ends_with(const ends *e, int peer)
+{
+    size_t first = first_of_peer(e, peer);
+    return (ends_with_peer){e->rows + first, first_of_peer(e, (int64_t)peer + 1) - first};
+}
+
 /* Which of the rank's ends with this peer the first one kept is, from 1; 0: it cannot be known. */
-static uint64_t first_ordinal(const slc_nccl_member *m, const ends *e, size_t peer)
+static uint64_t first_ordinal(const slc_nccl_member *m, ends_with_peer e)
 {
     if (m->whole) return 1;
-    if (e->first[peer] == e->first[peer + 1]) return 0;
-    const slc_nccl_entry *entry = e->rows[e->first[peer]];
-    return entry->operation == SLC_RECORD_SEND ? entry->receive : entry->send;
+    if (!e.count) return 0;
+    return e.rows[0]->operation == SLC_RECORD_SEND ? e.rows[0]->receive : e.rows[0]->send;
 }
 
 static uint64_t bytes_of(const slc_nccl_entry *entry)
@@ -82,18 +102,16 @@ static void look_for_unequal(matching *m, const slc_nccl_member *from, const slc
     m->unequal_ns = when;
 }
 
-static sluice_status match_pair(matching *m, size_t sender, size_t receiver)
+static sluice_status match_pair(matching *m, const slc_nccl_member *from, const slc_nccl_member *to)
 {
-    const slc_nccl_member *from = &m->communicator->members[sender], *to = &m->communicator->members[receiver];
-    const ends *s = &m->sends[sender], *r = &m->receives[receiver];
-    size_t s_at = s->first[to->rank], s_end = s->first[to->rank + 1];
-    size_t r_at = r->first[from->rank], r_end = r->first[from->rank + 1];
-    uint64_t s_first = first_ordinal(from, s, (size_t)to->rank), r_first = first_ordinal(to, r, (size_t)from->rank);
-    if (s_at == s_end && r_at == r_end) return SLUICE_OK;
+    const slc_nccl_member *members = m->communicator->members;
+    ends_with_peer s = ends_with(&m->sends[from - members], to->rank);
+    ends_with_peer r = ends_with(&m->receives[to - members], from->rank);
+    uint64_t s_first = first_ordinal(from, s), r_first = first_ordinal(to, r);
     if (!s_first || !r_first) return SLUICE_OK; /* the oldest are lost, and nobody counted */
-    uint64_t s_next = s_first + (s_end - s_at), r_next = r_first + (r_end - r_at);
+    uint64_t s_next = s_first + s.count, r_next = r_first + r.count;
     for (uint64_t n = s_first > r_first ? s_first : r_first; n < s_next && n < r_next; n++)
-        look_for_unequal(m, from, to, s->rows[s_at + (n - s_first)], r->rows[r_at + (n - r_first)], n);
+        look_for_unequal(m, from, to, s.rows[n - s_first], r.rows[n - r_first], n);
     if (s_next == r_next) return SLUICE_OK;
     slc_nccl_wait wait = {.communicator = m->communicator};
     if (s_next > r_next) {
@@ -101,15 +119,34 @@ static sluice_status match_pair(matching *m, size_t sender, size_t receiver)
         wait.from = from;
         wait.to = to;
         wait.ordinal = r_next;
-        wait.entry = r_next >= s_first ? s->rows[s_at + (r_next - s_first)] : NULL;
+        wait.entry = r_next >= s_first ? s.rows[r_next - s_first] : NULL;
     } else {
         wait.kind = SLC_NCCL_WAITS_FOR_SEND;
         wait.from = to;
         wait.to = from;
         wait.ordinal = s_next;
-        wait.entry = s_next >= r_first ? r->rows[r_at + (s_next - r_first)] : NULL;
+        wait.entry = s_next >= r_first ? r.rows[s_next - r_first] : NULL;
     }
     return slc_nccl_waits_add(m->waits, m->all, m->stall_s, &wait);
+}
+
+/* Matches the pairs in which this rank sends, and those in which it receives what its peer has no send for. */
+static sluice_status match_member(matching *m, const slc_nccl_member *one)
+{
+    const slc_nccl_communicator *c = m->communicator;
+    const ends *sends = &m->sends[one - c->members], *receives = &m->receives[one - c->members];
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < sends->count; i++) {
+        if (i && sends->rows[i]->peer == sends->rows[i - 1]->peer) continue;
+        const slc_nccl_member *to = slc_nccl_member_of(c, sends->rows[i]->peer);
+        if (to) status = match_pair(m, one, to);
+    }
+    for (size_t i = 0; !status && i < receives->count; i++) {
+        if (i && receives->rows[i]->peer == receives->rows[i - 1]->peer) continue;
+        const slc_nccl_member *from = slc_nccl_member_of(c, receives->rows[i]->peer);
+        if (from && !ends_with(&m->sends[from - c->members], one->rank).count) status = match_pair(m, from, one);
+    }
+    return status;
 }
 
 static sluice_status write_unequal(const matching *m, slc_nccl_findings *findings)
@@ -152,11 +189,10 @@ sluice_status slc_nccl_match_exchanges(const slc_nccl_members *all, const slc_nc
     sluice_status status = m.sends && m.receives ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "matching sends");
     for (size_t i = 0; !status && i < count; i++) {
         const slc_nccl_member *member = &communicator->members[i];
-        status = sort_by_peer(communicator, member, SLC_RECORD_SEND, &m.sends[i]);
-        if (!status) status = sort_by_peer(communicator, member, SLC_RECORD_RECEIVE, &m.receives[i]);
+        status = sort_by_peer(member, SLC_RECORD_SEND, &m.sends[i]);
+        if (!status) status = sort_by_peer(member, SLC_RECORD_RECEIVE, &m.receives[i]);
     }
-    for (size_t i = 0; !status && i < count; i++)
-        for (size_t k = 0; !status && k < count; k++) status = match_pair(&m, i, k);
+    for (size_t i = 0; !status && i < count; i++) status = match_member(&m, &communicator->members[i]);
     if (!status && m.sent) status = write_unequal(&m, findings);
     free_ends(m.sends, count);
     free_ends(m.receives, count);

@@ -174,6 +174,16 @@ void slc_nccl_write_process(FILE *out, const slc_nccl_process *process)
     fprintf(out, "host %s, pid %" PRId64, process->header.host, process->header.pid);
 }
 
+void slc_nccl_write_member(FILE *out, const slc_nccl_member *member)
+{
+    const slc_record_header *h = &member->process->header;
+    fprintf(out, "rank %d (", member->rank);
+    if (h->launch_rank >= 0 && h->launch_size > member->row->size)
+        fprintf(out, "rank %d of the job's %d, ", h->launch_rank, h->launch_size);
+    slc_nccl_write_process(out, member->process);
+    fputc(')', out);
+}
+
 json_t *slc_nccl_call_json(const slc_nccl_member *member, const slc_nccl_entry *entry)
 {
     char caller[300];

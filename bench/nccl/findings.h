@@ -77,6 +77,9 @@ void slc_nccl_write_data(FILE *out, const slc_nccl_entry *entry);
 void slc_nccl_write_caller(FILE *out, const slc_nccl_member *member, const slc_nccl_entry *entry);
 /* "host a, pid 17" */
 void slc_nccl_write_process(FILE *out, const slc_nccl_process *process);
+/* "rank 1 (host a, pid 17)", or "rank 1 (rank 5 of the job's 8, host a, pid 17)" in a communicator of a part of them.
+ */
+void slc_nccl_write_member(FILE *out, const slc_nccl_member *member);
 
 /* {"operation", "count", "dtype", "redop", "root" or "peer", "caller"}; NULL without memory. */
 json_t *slc_nccl_call_json(const slc_nccl_member *member, const slc_nccl_entry *entry);

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STILL_MS = 50 }; /* a call takes far less to write all of its record */
+enum {
+    STILL_MS = 50,        /* a call takes far less to write all of its record */
+    STREAM_PER_THREAD = 2 /* CUDA's handle */
+};
 
 bool slc_nccl_process_is_dead(const slc_nccl_process *process)
 {
@@ -27,11 +30,23 @@ const slc_nccl_entry *slc_nccl_member_collective(const slc_nccl_member *member, 
     return ordinal - member->first < member->collective_count ? member->collectives[ordinal - member->first] : NULL;
 }
 
+bool slc_nccl_same_stream(const slc_nccl_entry *a, const slc_nccl_entry *b)
+{
+    return a->stream == b->stream && (a->stream != STREAM_PER_THREAD || (a->thread && a->thread == b->thread));
+}
+
 const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communicator, int rank)
 {
-    for (size_t i = 0; i < communicator->member_count; i++)
-        if (communicator->members[i].rank == rank) return &communicator->members[i];
-    return NULL;
+    size_t low = 0, high = communicator->member_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (communicator->members[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < communicator->member_count && communicator->members[low].rank == rank;
+    return found ? &communicator->members[low] : NULL;
 }
 
 const char *slc_nccl_ordinal_name(const slc_nccl_communicator *communicator)
@@ -54,14 +69,15 @@ static size_t node_of(slc_nccl_members *all, size_t process_index, int device, d
     return all->node_count++;
 }
 
+/* A collective without elements has no number of its own: NCCL discards it, and ranks need not agree on it. */
 static bool is_numbered(const slc_nccl_entry *entry)
 {
-    return entry->operation <= SLC_RECORD_RECEIVE;
+    return entry->operation <= SLC_RECORD_RECEIVE && (entry->count || entry->operation >= SLC_RECORD_SPLIT);
 }
 
 static bool is_collective(const slc_nccl_entry *entry)
 {
-    return entry->operation <= SLC_RECORD_SPLIT && !(entry->flags & SLC_RECORD_FAILED);
+    return entry->operation <= SLC_RECORD_SPLIT && is_numbered(entry) && !(entry->flags & SLC_RECORD_FAILED);
 }
 
 static bool is_exchange(const slc_nccl_entry *entry)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Reads a small file of /proc as a text; an empty one where that fails. */
@@ -46,16 +47,24 @@ static bool of_this_host(const slc_record_header *header)
     return !strcmp(name, header->host);
 }
 
+/* In which processes are numbered as this one sees them; 0: not known. A container has numbers of its own. */
+static uint64_t pid_namespace(void)
+{
+    struct stat info;
+    return stat("/proc/self/ns/pid", &info) ? 0 : (uint64_t)info.st_ino;
+}
+
 slc_nccl_process_state slc_process_state_of(const slc_record_header *header)
 {
     char state;
-    uint64_t started;
+    uint64_t started, here = pid_namespace();
+    bool known = here && header->pid_namespace;
     if (header->state == SLC_RECORD_ENDED) return SLC_NCCL_ENDED;
-    if (!of_this_boot(header)) return SLC_NCCL_ELSEWHERE;
+    if (!of_this_boot(header) || (known && here != header->pid_namespace)) return SLC_NCCL_ELSEWHERE;
     if (find_process(header->pid, &state, &started) && started == header->started) {
         if (state == 'Z' || state == 'X') return SLC_NCCL_GONE;
         return state == 'T' || state == 't' ? SLC_NCCL_STOPPED : SLC_NCCL_RUNNING;
     }
-    /* Another name on this boot is a container, whose processes have other numbers here. */
-    return of_this_host(header) ? SLC_NCCL_GONE : SLC_NCCL_ELSEWHERE;
+    /* Without the namespace, another name on this boot counts as a container. */
+    return known || of_this_host(header) ? SLC_NCCL_GONE : SLC_NCCL_ELSEWHERE;
 }

@@ -3,7 +3,6 @@
  * not come round to it by then. */
 #include "bench/nccl/record_file.h"
 
-#include "lib/base/file/file.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 
@@ -14,9 +13,10 @@
 
 enum {
     MOST_ENTRIES = 1 << 24,
-    MOST_RANKS = 1 << 24,
-    PIECE = 1024,   /* entries that are read at a time */
-    CHANGING = 1024 /* the latest entries, whose flags and times may come late */
+    MOST_RANKS = 1 << 20,
+    PIECE = 1024,    /* entries that are read at a time */
+    CHANGING = 1024, /* the latest entries, whose flags and times may come late */
+    MOST_OPEN = 256  /* descriptors below this number may stay open */
 };
 #define LATEST_NS (INT64_C(1) << 61)
 
@@ -132,6 +132,8 @@ static sluice_status check_row(const reader *r, const slc_record_communicator *r
         fault = "has an impossible number of ranks";
     else if (row->rank < -1 || (row->rank >= 0 && row->rank >= row->size))
         fault = "has a rank that is not in it";
+    else if (row->calls > UINT64_MAX / 2 || row->collectives > UINT64_MAX / 2)
+        fault = "has an impossible count of calls";
     if (!fault) return SLUICE_OK;
     return slc_error(SLUICE_ERR_FORMAT, "%s: the record is damaged: communicator %u %s (rank %d of %d); remove it",
                      r->file.path, number, fault, row->rank, row->size);
@@ -306,6 +308,12 @@ static bool is_another_record(const slc_record_header *a, const slc_record_heade
            a->entry_count != b->entry_count || a->entries > b->entries;
 }
 
+/* Nobody writes the file any more. */
+static bool is_over(const slc_nccl_process *process)
+{
+    return process->header.version && (process->state == SLC_NCCL_GONE || process->state == SLC_NCCL_ENDED);
+}
+
 static sluice_status read_all(reader *r, bool *absent)
 {
     slc_nccl_process *p = r->process;
@@ -332,20 +340,55 @@ static sluice_status read_all(reader *r, bool *absent)
     return SLUICE_OK;
 }
 
+static void close_kept(slc_nccl_process *process)
+{
+    if (!process->kept) return;
+    slc_file_close(process->kept);
+    free(process->kept);
+    process->kept = NULL;
+}
+
+/* Keeps the file open while its process may write it; where it can't be kept, its end is not seen. */
+static void keep(reader *r)
+{
+    slc_nccl_process *p = r->process;
+    if (!p->header.version || is_over(p) || r->file.fd >= MOST_OPEN) return;
+    p->kept = malloc(sizeof *p->kept);
+    if (!p->kept) return;
+    *p->kept = r->file;
+    r->file = SLC_FILE_NONE;
+}
+
+/* Reads a file that has been removed, if it is open; on a shared disk it may be lost all the same. */
+static sluice_status read_removed(reader *r)
+{
+    slc_nccl_process *p = r->process;
+    if (!p->kept) return SLUICE_OK;
+    bool absent;
+    slc_file *file = p->kept;
+    r->file = *file;
+    p->kept = NULL;
+    sluice_status status = read_all(r, &absent);
+    slc_file_close(&r->file);
+    free(file);
+    return status == SLUICE_ERR_IO ? SLUICE_OK : status;
+}
+
 sluice_status slc_record_file_read(slc_nccl_process *process, bool *absent)
 {
     *absent = false;
-    if (process->header.version && (process->state == SLC_NCCL_GONE || process->state == SLC_NCCL_ENDED))
-        return SLUICE_OK; /* nobody writes it any more */
+    if (is_over(process)) return SLUICE_OK;
     reader *r = calloc(1, sizeof *r);
     if (!r) return slc_error(SLUICE_ERR_MEMORY, "reading %s", process->path);
     r->process = process;
     sluice_status status = slc_file_open(process->path, &r->file);
     if (status) {
         *absent = access(process->path, F_OK) && errno == ENOENT;
-        if (*absent) status = SLUICE_OK;
+        if (*absent) status = read_removed(r);
     } else {
+        close_kept(process);
         status = read_all(r, absent);
+        if (!status) keep(r);
         slc_file_close(&r->file);
     }
     free(r);
@@ -354,6 +397,7 @@ sluice_status slc_record_file_read(slc_nccl_process *process, bool *absent)
 
 void slc_record_file_free(slc_nccl_process *process)
 {
+    close_kept(process);
     free(process->path);
     free(process->communicators);
     free(process->modules);

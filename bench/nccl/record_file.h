@@ -5,7 +5,8 @@
 #include "bench/nccl/records.h"
 
 /* Reads the file at process->path: all of it where process->header is empty, else what may have changed since.
- * *absent: it has been removed, or its header is not written yet; the process is as it was. */
+ * *absent: it has been removed, and what its process wrote at last is read where the file was open; or its header is
+ * not written yet. */
 sluice_status slc_record_file_read(slc_nccl_process *process, bool *absent);
 
 /* Frees what reading has allocated, and the path. */

@@ -105,11 +105,39 @@ static sluice_status add_process(slc_nccl_records *records, const char *path)
     return status;
 }
 
+static void drop_process(slc_nccl_records *records, slc_nccl_process *p)
+{
+    slc_record_file_free(p);
+    records->count--;
+    memmove(p, p + 1, (size_t)(records->processes + records->count - p) * sizeof *p);
+}
+
+/* Notes a file and the last error. */
+static sluice_status refuse(slc_nccl_records *records, const char *path)
+{
+    for (size_t i = 0; i < records->refused_count; i++)
+        if (!strcmp(records->refused[i].path, path)) return SLUICE_OK;
+    slc_nccl_refused *refused = realloc(records->refused, (records->refused_count + 1) * sizeof *refused);
+    if (refused) records->refused = refused;
+    slc_nccl_refused row = {strdup(path), strdup(sluice_last_error())};
+    if (!refused || !row.path || !row.why) {
+        free(row.path);
+        free(row.why);
+        return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
+    }
+    refused[records->refused_count++] = row;
+    return SLUICE_OK;
+}
+
 static sluice_status read_process(slc_nccl_records *records, const char *path)
 {
     bool absent;
     slc_nccl_process *known = find_path(records, path);
-    return known ? slc_record_file_read(known, &absent) : add_process(records, path);
+    sluice_status status = known ? slc_record_file_read(known, &absent) : add_process(records, path);
+    if (!status || status == SLUICE_ERR_MEMORY) return status;
+    status = refuse(records, path);
+    if (known) drop_process(records, known);
+    return status;
 }
 
 static bool share_communicator(const slc_nccl_process *a, const slc_nccl_process *b)
@@ -127,21 +155,34 @@ static bool is_listed(const path_list *list, const char *path)
     return false;
 }
 
-/* Processes whose file is gone have ended, and are dropped when nobody has a communicator with them any more. */
+/* Reads those whose file is gone for the last time. */
+static sluice_status end_removed(slc_nccl_records *records, const path_list *list)
+{
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < records->count; i++) {
+        slc_nccl_process *p = &records->processes[i];
+        if (is_listed(list, p->path)) continue;
+        bool absent;
+        status = slc_record_file_read(p, &absent);
+        if (status == SLUICE_ERR_FORMAT) status = refuse(records, p->path);
+        p->state = SLC_NCCL_ENDED;
+    }
+    return status;
+}
+
+/* Processes whose file is gone are dropped when nobody has a communicator with them any more. */
 static void drop_ended(slc_nccl_records *records, const path_list *list)
 {
     for (size_t i = 0; i < records->count;) {
         slc_nccl_process *p = &records->processes[i];
         bool wanted = is_listed(list, p->path);
-        if (!wanted) p->state = SLC_NCCL_ENDED;
         for (size_t k = 0; !wanted && k < records->count; k++)
             wanted = is_listed(list, records->processes[k].path) && share_communicator(p, &records->processes[k]);
         if (wanted) {
             i++;
             continue;
         }
-        slc_record_file_free(p);
-        memmove(p, p + 1, (--records->count - i) * sizeof *p);
+        drop_process(records, p);
     }
 }
 
@@ -178,6 +219,7 @@ sluice_status slc_nccl_records_again(const char *const *paths, size_t path_count
     sluice_status status = list_files(paths, path_count, &list);
     if (status) return status;
     for (size_t i = 0; !status && i < list.count; i++) status = read_process(records, list.paths[i]);
+    if (!status) status = end_removed(records, &list);
     if (!status) drop_ended(records, &list);
     sort(records);
     free_paths(&list);
@@ -189,15 +231,28 @@ sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count,
     *out = (slc_nccl_records){0};
     sluice_status status = slc_nccl_records_again(paths, path_count, out);
     if (status || out->count) return status;
+    if (out->refused_count) return slc_error(SLUICE_ERR_FORMAT, "%s", out->refused[0].why);
     return slc_error(SLUICE_ERR_ARGUMENT,
                      "%s%s no records; make some: LD_PRELOAD=libsluice_nccl.so SLUICE_SHIM_KEEP=1 PROGRAM…, or set "
                      "SLUICE_SHIM_DIR to a folder for them",
                      path_count ? paths[0] : "", path_count > 1 ? " and the other folders have" : " has");
 }
 
+size_t slc_nccl_records_tell_refused(const slc_nccl_records *records, size_t told)
+{
+    for (; told < records->refused_count; told++)
+        fprintf(stderr, "sluice nccl: %s; the file is left out\n", records->refused[told].why);
+    return told;
+}
+
 void slc_nccl_records_free(slc_nccl_records *records)
 {
     for (size_t i = 0; i < records->count; i++) slc_record_file_free(&records->processes[i]);
+    for (size_t i = 0; i < records->refused_count; i++) {
+        free(records->refused[i].path);
+        free(records->refused[i].why);
+    }
     free(records->processes);
+    free(records->refused);
     *records = (slc_nccl_records){0};
 }

@@ -3,6 +3,7 @@
 #ifndef SLC_BENCH_NCCL_RECORDS_H
 #define SLC_BENCH_NCCL_RECORDS_H
 
+#include "lib/base/file/file.h"
 #include "plugins/nccl_shim/record.h"
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -39,26 +40,38 @@ typedef struct {
     slc_nccl_entry *entries;                /* ascending by index; those being written are left out */
     size_t entry_count;
     uint64_t entries_gone; /* the oldest, which the ring has lost */
-    uint64_t read_from;    /* private to record_file.c */
+    uint64_t read_from;    /* private to record_file.c, as is what follows */
+    slc_file *kept;        /* open, so that a file that is removed can be read to its end; or NULL */
 } slc_nccl_process;
+
+/* A file that was left out, because it is damaged or cannot be read. */
+typedef struct {
+    char *path, *why;
+} slc_nccl_refused;
 
 typedef struct {
     slc_nccl_process *processes; /* by communicator 0's rank where they share one, else by host and pid */
     size_t count;
+    slc_nccl_refused *refused; /* each file once, as they were met */
+    size_t refused_count;
 } slc_nccl_records;
 
 /* Reads every *.nccl file in these folders (a path may name one file too). Files that are removed meanwhile and files
- * whose header is not written yet are left out. Numbers that others count with are in range: rows and modules of
- * entries exist, ranks lie in their communicator, times are neither negative nor beyond 2^61, texts are UTF-8 without
- * control characters. Errors: ARGUMENT where there is no file, IO, MEMORY, and FORMAT with the file and what is wrong
- * in it. The caller gives it back to slc_nccl_records_free, after an error too. */
+ * whose header is not written yet are left out; so are damaged ones, which are refused. Numbers that others count with
+ * are in range: rows and modules of entries exist, ranks lie in their communicator, times are neither negative nor
+ * beyond 2^61, texts are UTF-8 without control characters. Errors: ARGUMENT where there is no file, IO and MEMORY, and
+ * FORMAT with a file and what is wrong in it where none is left. The caller gives it back to slc_nccl_records_free,
+ * after an error too. */
 sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count, slc_nccl_records *out);
 
 /* Reads the same files again, and those that came since; cheap enough to be called ten times a second. Only the latest
  * 1024 entries are brought up to date, those that were being written, and new ones. A process whose file has been
- * removed has ended: it stays as it was as long as it shares a communicator with one that has a file. That no file is
- * left is no error. Errors: IO, MEMORY, FORMAT; the records stay valid. */
+ * removed has ended: what it wrote at last is read, and it stays so as long as it shares a communicator with one that
+ * has a file. That no file is left is no error. Errors: IO (a folder), MEMORY; the records stay valid. */
 sluice_status slc_nccl_records_again(const char *const *paths, size_t path_count, slc_nccl_records *records);
+
+/* Says on standard error which files were refused, but for the first `told` of them. Returns how many are told now. */
+size_t slc_nccl_records_tell_refused(const slc_nccl_records *records, size_t told);
 
 void slc_nccl_records_free(slc_nccl_records *records);
 

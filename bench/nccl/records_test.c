@@ -192,6 +192,67 @@ static void processes_come_and_go(void **state)
     made_record_free(&other);
 }
 
+/* A process that ends in order removes its file; what it called since the look before is read all the same. */
+static void the_last_calls_before_the_end(void **state)
+{
+    (void)state;
+    slc_nccl_records records;
+    made_record first = a_rank("a", 9, 0, 64), second = a_rank("a", 10, 1, 64);
+    first.header->state = SLC_RECORD_RUNNING;
+    snprintf(first.header->boot_id, sizeof first.header->boot_id, "another");
+    made_record_write(&first, path_of("a-9-1.nccl"), 0);
+    made_record_write(&second, path_of("a-10-1.nccl"), 0);
+    works(read_folder(&records));
+    assert_int_equal(records.processes[0].state, SLC_NCCL_ELSEWHERE);
+    made_entry(&first, &all_reduce);
+    first.header->state = SLC_RECORD_ENDED;
+    made_record_write(&first, path_of("a-9-1.nccl"), 0);
+    assert_int_equal(unlink(path_of("a-9-1.nccl")), 0);
+    for (int look = 0; look < 2; look++) {
+        works(read_again(&records));
+        assert_int_equal(records.count, 2);
+        const slc_nccl_process *p = &records.processes[0];
+        assert_int_equal(p->state, SLC_NCCL_ENDED);
+        assert_int_equal(p->header.state, SLC_RECORD_ENDED);
+        assert_int_equal(p->entry_count, 11);
+        assert_int_equal(p->communicators[0].calls, 11);
+    }
+    slc_nccl_records_free(&records);
+    made_record_free(&first);
+    made_record_free(&second);
+}
+
+static void a_damaged_file_is_left_out(void **state)
+{
+    (void)state;
+    slc_nccl_records records;
+    made_record first = a_rank("a", 9, 0, 64), second = a_rank("a", 10, 1, 64);
+    second.header->state = SLC_RECORD_RUNNING;
+    snprintf(second.header->boot_id, sizeof second.header->boot_id, "another");
+    made_record_write(&first, path_of("a-9-1.nccl"), 0);
+    made_record_write(&second, path_of("a-10-1.nccl"), 0);
+    write_file("cut.nccl", second.header, 4500);
+    for (int look = 0; look < 2; look++) {
+        works(look ? read_again(&records) : read_folder(&records));
+        assert_int_equal(records.count, 2);
+        assert_int_equal(records.refused_count, 1);
+        assert_non_null(strstr(records.refused[0].why, "cut.nccl: the record is cut"));
+    }
+    /* One that was read well before goes, and comes again when it is whole again. */
+    made_record_write(&second, path_of("a-10-1.nccl"), 100);
+    works(read_again(&records));
+    assert_int_equal(records.count, 1);
+    assert_int_equal(records.refused_count, 2);
+    made_record_write(&second, path_of("a-10-1.nccl"), 0);
+    works(read_again(&records));
+    assert_int_equal(records.count, 2);
+    assert_int_equal(records.processes[1].entry_count, 10);
+    assert_int_equal(records.refused_count, 2);
+    slc_nccl_records_free(&records);
+    made_record_free(&first);
+    made_record_free(&second);
+}
+
 static void a_copy_counts_once(void **state)
 {
     (void)state;
@@ -209,13 +270,13 @@ static void states_of_processes(void **state)
 {
     (void)state;
     slc_nccl_records records;
-    char stat[4096];
+    char path[4096];
     pid_t child = fork();
     assert_true(child >= 0);
     while (!child) pause();
     made_record r = a_rank("x", child, 0, 64);
-    snprintf(stat, sizeof stat, "/proc/%d/stat", child);
-    FILE *file = fopen(stat, "re");
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    FILE *file = fopen(path, "re");
     assert_non_null(file);
     assert_int_equal(fscanf(file,
                             "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -243,10 +304,17 @@ static void states_of_processes(void **state)
     assert_int_equal(records.processes[0].state, SLC_NCCL_GONE);
     slc_nccl_records_free(&records);
     snprintf(r.header->host, sizeof r.header->host, "container");
-    made_record_write(&r, path_of("r.nccl"), 0);
-    works(read_folder(&records));
-    assert_int_equal(records.processes[0].state, SLC_NCCL_ELSEWHERE);
-    slc_nccl_records_free(&records);
+    struct stat namespace;
+    assert_int_equal(stat("/proc/self/ns/pid", &namespace), 0);
+    const uint64_t namespaces[] = {0, namespace.st_ino, namespace.st_ino + 1};
+    const slc_nccl_process_state states[] = {SLC_NCCL_ELSEWHERE, SLC_NCCL_GONE, SLC_NCCL_ELSEWHERE};
+    for (int i = 0; i < 3; i++) {
+        r.header->pid_namespace = namespaces[i];
+        made_record_write(&r, path_of("r.nccl"), 0);
+        works(read_folder(&records));
+        assert_int_equal(records.processes[0].state, states[i]);
+        slc_nccl_records_free(&records);
+    }
     made_record_free(&r);
 }
 
@@ -292,6 +360,8 @@ static void damage_is_named(void **state)
     REFUSED(r.header->realtime_minus_monotonic_ns, INT64_MIN, "clock");
     REFUSED(r.communicators[0].state, 99, "communicator 0 is in no known state");
     REFUSED(r.communicators[0].size, -1, "number of ranks");
+    REFUSED(r.communicators[0].size, (1 << 20) + 1, "number of ranks");
+    REFUSED(r.communicators[0].calls, UINT64_MAX, "count of calls");
     REFUSED(r.communicators[0].rank, 2, "rank 2 of 2");
     REFUSED(r.communicators[0].rank, -2, "a rank that is not in it");
     REFUSED(r.entries[3].time_ns, -1, "entry 3 has a time");
@@ -485,6 +555,8 @@ int main(void)
         cmocka_unit_test(bytes_of_each_operation),
         cmocka_unit_test_setup(the_ring_goes_round, empty_folder),
         cmocka_unit_test_setup(processes_come_and_go, empty_folder),
+        cmocka_unit_test_setup(the_last_calls_before_the_end, empty_folder),
+        cmocka_unit_test_setup(a_damaged_file_is_left_out, empty_folder),
         cmocka_unit_test_setup(a_copy_counts_once, empty_folder),
         cmocka_unit_test_setup(states_of_processes, empty_folder),
         cmocka_unit_test_setup(damage_is_named, empty_folder),

@@ -16,7 +16,7 @@ static bool is_on_stream(const slc_nccl_entry *entry)
 static bool shares_one_stream(const slc_nccl_member *m, const slc_nccl_entry *entry)
 {
     for (size_t i = 0; i < m->exchange_count; i++)
-        if (m->exchanges[i]->stream != entry->stream) return false;
+        if (!slc_nccl_same_stream(m->exchanges[i], entry)) return false;
     return true;
 }
 
@@ -27,7 +27,7 @@ static const slc_nccl_entry *first_unfinished(const slc_nccl_member *m)
     for (size_t i = m->collective_count; i-- > 0;) {
         const slc_nccl_entry *entry = m->collectives[i];
         if (!is_on_stream(entry)) continue;
-        if ((entry->flags & SLC_RECORD_CAPTURED) || (first && entry->stream != first->stream)) return NULL;
+        if ((entry->flags & SLC_RECORD_CAPTURED) || (first && !slc_nccl_same_stream(entry, first))) return NULL;
         if (entry->number <= m->row->done) return first && shares_one_stream(m, first) ? first : NULL;
         first = entry;
     }

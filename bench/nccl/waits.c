@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_PAIRS = 1 << 18 }; /* waits of one kind in a communicator, after which a rank gets one each way */
+
 static bool is_alive(const slc_nccl_member *m)
 {
     return !slc_nccl_process_is_dead(m->process);
@@ -55,15 +57,44 @@ sluice_status slc_nccl_waits_add(slc_nccl_waits *waits, const slc_nccl_members *
     }
     slc_nccl_wait *w = &waits->rows[waits->count++];
     *w = *wait;
-    if (w->to) w->rank = w->to->rank;
     w->ripe = is_ripe(all, stall_s, w);
     return SLUICE_OK;
 }
 
-/* Those that called more wait for those that called least. */
-static sluice_status find_collective_waits(const slc_nccl_members *all, const slc_nccl_communicator *c, double stall_s,
-                                           slc_nccl_waits *waits)
+/* Waits of one kind in a communicator. */
+typedef struct {
+    const slc_nccl_members *all;
+    const slc_nccl_communicator *communicator;
+    double stall_s;
+    slc_nccl_wait_kind kind;
+    slc_nccl_waits *waits;
+    size_t first;                /* of the waits */
+    const slc_nccl_member *from; /* of the last one */
+    bool *is_waited_for;         /* each member */
+} wait_pairs;
+
+static sluice_status add_pair(wait_pairs *pairs, const slc_nccl_member *from, const slc_nccl_member *to,
+                              uint64_t ordinal)
 {
+    slc_nccl_waits *waits = pairs->waits;
+    bool *is_waited_for = &pairs->is_waited_for[to - pairs->communicator->members];
+    size_t count = waits->count;
+    if (count - pairs->first >= MOST_PAIRS && pairs->from == from && *is_waited_for) return SLUICE_OK;
+    sluice_status status = slc_nccl_waits_add(
+        waits, pairs->all, pairs->stall_s,
+        &(slc_nccl_wait){
+            pairs->kind, pairs->communicator, from, to, ordinal,
+            pairs->kind == SLC_NCCL_WAITS_FOR_COLLECTIVE ? slc_nccl_member_collective(from, ordinal) : NULL, false});
+    if (waits->count == count) return status;
+    pairs->from = from;
+    *is_waited_for = true;
+    return status;
+}
+
+/* Those that called more wait for those that called least. */
+static sluice_status find_collective_waits(wait_pairs *pairs)
+{
+    const slc_nccl_communicator *c = pairs->communicator;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < c->member_count; i++)
         if (!c->members[i].vanished && c->members[i].called < least) least = c->members[i].called;
@@ -71,61 +102,60 @@ static sluice_status find_collective_waits(const slc_nccl_members *all, const sl
     for (size_t i = 0; !status && i < c->member_count; i++) {
         const slc_nccl_member *from = &c->members[i];
         if (from->called <= least) continue;
-        for (size_t k = 0; !status && k < c->member_count; k++) {
-            const slc_nccl_member *to = &c->members[k];
-            if (to->called != least) continue;
-            status = slc_nccl_waits_add(waits, all, stall_s,
-                                        &(slc_nccl_wait){SLC_NCCL_WAITS_FOR_COLLECTIVE, c, from, to, 0, least + 1,
-                                                         slc_nccl_member_collective(from, least + 1), false});
+        for (size_t k = 0; !status && k < c->member_count; k++)
+            if (c->members[k].called == least) status = add_pair(pairs, from, &c->members[k], least + 1);
+    }
+    return status;
+}
+
+static sluice_status find_waits_for_the_dead(wait_pairs *pairs)
+{
+    const slc_nccl_communicator *c = pairs->communicator;
+    sluice_status status = SLUICE_OK;
+    for (size_t k = 0; !status && k < c->member_count; k++) {
+        const slc_nccl_member *from = &c->members[k];
+        if (!is_alive(from)) continue;
+        for (size_t i = 0; !status && i < c->member_count; i++) {
+            const slc_nccl_member *to = &c->members[i];
+            if (to->process->state != SLC_NCCL_GONE || slc_nccl_member_has_left(to)) continue;
+            if (from->called <= to->called) status = add_pair(pairs, from, to, from->called);
         }
     }
     return status;
 }
 
+/* A rank that creates the communicator waits for all that have not come. */
 static sluice_status find_creation_waits(const slc_nccl_members *all, const slc_nccl_communicator *c, double stall_s,
                                          slc_nccl_waits *waits)
 {
     sluice_status status = SLUICE_OK;
-    size_t at = 0;
-    for (int rank = 0; !status && rank < c->size; rank++) {
-        if (at < c->member_count && c->members[at].rank == rank) {
-            at++;
-            continue;
-        }
-        for (size_t i = 0; !status && i < c->member_count; i++) {
-            const slc_nccl_member *from = &c->members[i];
-            if (from->row->state != SLC_RECORD_ROW_CREATING || !is_alive(from)) continue;
-            status =
-                slc_nccl_waits_add(waits, all, stall_s,
-                                   &(slc_nccl_wait){SLC_NCCL_WAITS_FOR_CREATION, c, from, NULL, rank, 0, NULL, false});
-        }
+    if (c->member_count >= (size_t)c->size) return status;
+    for (size_t i = 0; !status && i < c->member_count; i++) {
+        const slc_nccl_member *from = &c->members[i];
+        if (from->row->state != SLC_RECORD_ROW_CREATING || !is_alive(from)) continue;
+        status = slc_nccl_waits_add(waits, all, stall_s,
+                                    &(slc_nccl_wait){SLC_NCCL_WAITS_FOR_CREATION, c, from, NULL, 0, NULL, false});
     }
     return status;
 }
 
-static sluice_status find_waits_for_the_dead(const slc_nccl_members *all, const slc_nccl_communicator *c,
-                                             double stall_s, slc_nccl_waits *waits)
+static sluice_status find_pairs(const slc_nccl_members *all, const slc_nccl_communicator *communicator, double stall_s,
+                                slc_nccl_wait_kind kind, slc_nccl_waits *waits)
 {
-    sluice_status status = SLUICE_OK;
-    for (size_t i = 0; !status && i < c->member_count; i++) {
-        const slc_nccl_member *to = &c->members[i];
-        if (to->process->state != SLC_NCCL_GONE || slc_nccl_member_has_left(to)) continue;
-        for (size_t k = 0; !status && k < c->member_count; k++) {
-            const slc_nccl_member *from = &c->members[k];
-            if (!is_alive(from) || from->called > to->called) continue;
-            status = slc_nccl_waits_add(
-                waits, all, stall_s,
-                &(slc_nccl_wait){SLC_NCCL_WAITS_FOR_THE_DEAD, c, from, to, 0, from->called, NULL, false});
-        }
-    }
+    wait_pairs pairs = {all, communicator, stall_s, kind, waits, waits->count, NULL, NULL};
+    pairs.is_waited_for = calloc(communicator->member_count, sizeof *pairs.is_waited_for);
+    if (!pairs.is_waited_for) return slc_error(SLUICE_ERR_MEMORY, "comparing ranks");
+    bool collective = kind == SLC_NCCL_WAITS_FOR_COLLECTIVE;
+    sluice_status status = collective ? find_collective_waits(&pairs) : find_waits_for_the_dead(&pairs);
+    free(pairs.is_waited_for);
     return status;
 }
 
 sluice_status slc_nccl_waits_find(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                   double stall_s, slc_nccl_waits *waits)
 {
-    sluice_status status = find_collective_waits(all, communicator, stall_s, waits);
+    sluice_status status = find_pairs(all, communicator, stall_s, SLC_NCCL_WAITS_FOR_COLLECTIVE, waits);
     if (!status) status = find_creation_waits(all, communicator, stall_s, waits);
-    if (!status) status = find_waits_for_the_dead(all, communicator, stall_s, waits);
+    if (!status) status = find_pairs(all, communicator, stall_s, SLC_NCCL_WAITS_FOR_THE_DEAD, waits);
     return status;
 }

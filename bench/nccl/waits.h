@@ -16,8 +16,7 @@ typedef enum {
 typedef struct {
     slc_nccl_wait_kind kind;
     const slc_nccl_communicator *communicator;
-    const slc_nccl_member *from, *to; /* to NULL: a rank without a record */
-    int rank;                         /* of `to` */
+    const slc_nccl_member *from, *to; /* to NULL: all ranks without a record */
     uint64_t ordinal;                 /* of the collective; of the send or receive between the two */
     const slc_nccl_entry *entry;      /* the call of `from`; NULL: it is not kept */
     bool ripe;                        /* it has lasted long enough, or nothing can end it any more */
@@ -33,7 +32,8 @@ typedef struct {
 sluice_status slc_nccl_waits_add(slc_nccl_waits *waits, const slc_nccl_members *all, double stall_s,
                                  const slc_nccl_wait *wait);
 
-/* Adds the waits in a communicator for collectives, for ranks that are missing and for those that are gone. Errors:
+/* Adds the waits in a communicator for collectives, for ranks that are missing and for those that are gone. Of those
+ * between very many ranks some are left out, but each rank keeps one for which, and one in which, it waits. Errors:
  * MEMORY. */
 sluice_status slc_nccl_waits_find(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
                                   double stall_s, slc_nccl_waits *waits);

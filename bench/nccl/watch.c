@@ -165,6 +165,15 @@ static bool any_alive(const watch *w)
     return false;
 }
 
+/* Is there a program to watch? A record that stays for a while after an orderly end, for others that may still wait for
+ * its process, is none. */
+static bool any_program(const watch *w)
+{
+    for (size_t i = 0; i < w->records.count; i++)
+        if (is_alive(&w->records.processes[i]) || !w->records.processes[i].header.left_at_s) return true;
+    return false;
+}
+
 static void pause_for(uint64_t ns)
 {
     struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
@@ -197,12 +206,14 @@ static sluice_status look_once(watch *w)
 static sluice_status look_on(watch *w)
 {
     bool seen = false, said = false;
+    size_t refused_told = 0;
     for (;;) {
         uint64_t begin = slc_clock_ns();
         sluice_status status = slc_nccl_records_again(w->paths, w->path_count, &w->records);
+        refused_told = slc_nccl_records_tell_refused(&w->records, refused_told);
         if (!status) status = compare_records(w);
         if (status) return status;
-        seen = seen || w->records.count;
+        seen = seen || any_program(w);
         if (!seen && !said) fprintf(stderr, "sluice nccl: waiting for a program to record in %s\n", w->paths[0]);
         said = true;
         if (seen && !any_alive(w)) return SLUICE_OK; /* this look is final */

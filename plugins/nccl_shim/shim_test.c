@@ -22,7 +22,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-/* Given by the build: SHIM_PRELOAD, ECHO_FOLDER, CLIENT, LINKED, MODULE, and REAL_NCCL where it was found. */
+/* Given by the build: SHIM_PRELOAD, ECHO_FOLDER, CLIENT, LINKED, MODULE, CONSTRUCTOR, and REAL_NCCL where it was found.
+ */
 #define ECHO_PATH ECHO_FOLDER "/libnccl.so.2"
 
 /* ---- Programs ---- */
@@ -288,6 +289,45 @@ static void two_copies(void **state)
     unmap(&it);
 }
 
+/* A constructor holds the loader's lock, so whoever makes the first call may wait for it, and hold nothing meanwhile.
+ */
+static void constructors_may_call(void **state)
+{
+    run *r = *state;
+    record it[2];
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "constructor", ECHO_PATH, CONSTRUCTOR));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, it, 1), 1);
+    assert_int_equal(it[0].header->communicators, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(it[0].rows[i].calls, 3);
+    unmap(&it[0]);
+}
+
+static void forks_during_the_first_call(void **state)
+{
+    run *r = *state;
+    record it[2];
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "constructor_fork", ECHO_PATH, CONSTRUCTOR));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, it, 2), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(it[i].header->communicators, it[i].header->pid == r->pid ? 2 : 1);
+        unmap(&it[i]);
+    }
+}
+
+static void clones_leave_the_record_alone(void **state)
+{
+    run *r = *state;
+    record it;
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "clone", ECHO_PATH));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    assert_int_equal(it.header->pid, r->pid);
+    assert_int_equal(it.header->state, SLC_RECORD_RUNNING);
+    unmap(&it);
+}
+
 static void nothing_without_a_call(void **state)
 {
     run *r = *state;
@@ -327,8 +367,8 @@ static uint64_t hash_of(const record *it, unsigned row)
     for (uint64_t i = 0; i < it->header->entries; i++) {
         const slc_record_entry *e = entry(it, i);
         unsigned op = operation(e), dtype = (unsigned)(e->stream_operation_dtype >> 56);
-        if (e->send_communicator >> 48 != row || op > SLC_RECORD_SPLIT) continue;
         bool split = op == SLC_RECORD_SPLIT;
+        if (e->send_communicator >> 48 != row || op > SLC_RECORD_SPLIT || (!e->count && !split)) continue;
         uint64_t term = slc_record_hash_term(op, split ? 0 : e->count, dtype, (unsigned)(e->caller_module_redop >> 56),
                                              split ? -1 : e->peer);
         hash = hash * SLC_RECORD_HASH_STEP + term;
@@ -351,6 +391,7 @@ static void entries_say_what_was_called(void **state)
         {SLC_RECORD_RECEIVE, 0, ncclInt8, NONE, SLC_RECORD_GROUPED, 6, 0, 0, 3},
         {SLC_RECORD_SPLIT, 0, NONE, NONE, 0, 4, 0, 9, 4},
         {SLC_RECORD_SPLIT, 0, NONE, NONE, 0, (uint64_t)-1, 0, 9, 5},
+        {SLC_RECORD_ALL_REDUCE, 0, F32, ncclSum, 0, 0, 0, -1, 5}, /* of nothing: not counted */
         {SLC_RECORD_ALL_REDUCE, 1, F32, SLC_RECORD_CUSTOM_REDOP, 0, 2, 0x1234, -1, 1},
         {SLC_RECORD_ALL_REDUCE, 0, F32, ncclAvg, SLC_RECORD_FAILED, ECHO_REFUSED, 0, -1, 6},
         {SLC_RECORD_DESTROY, 1, NONE, NONE, 0, 0, 0, -1, 1},
@@ -363,6 +404,9 @@ static void entries_say_what_was_called(void **state)
     assert_int_equal(entry(&it, 3)->send_communicator & SLC_RECORD_LOW48, 1);
     for (uint64_t i = 1; i < count; i++) assert_true(entry(&it, i)->time_ns >= entry(&it, i - 1)->time_ns);
     assert_int_equal(it.rows[0].rank, 1);
+    assert_int_equal(it.rows[0].calls, 6);
+    assert_int_equal(it.rows[0].returned, 6);
+    assert_int_equal(it.rows[0].collectives, 4);
     assert_int_equal(it.rows[0].state, SLC_RECORD_ROW_READY);
     assert_int_equal(it.rows[1].parent_key, it.rows[0].key);
     assert_int_equal(it.rows[1].size, 1);
@@ -444,6 +488,64 @@ static void killed_processes_leave_whole_entries(void **state)
     }
 }
 
+/* Threads that are interrupted while they write, in a ring that comes round at once, spoil no other's entry. */
+static void a_quick_ring_has_no_torn_entries(void **state)
+{
+    run *r = *state;
+    record it;
+    run_with(r, SETTINGS("SLUICE_SHIM_ENTRIES=16"), PROGRAM(CLIENT, "quickly", ECHO_PATH));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    assert_int_equal(it.header->entries, 8 * 100001);
+    uint64_t begun = it.header->entries;
+    unsigned whole = 0;
+    for (uint64_t i = begun - 16; i < begun; i++) {
+        const slc_record_entry *e = &it.entries[i % 16];
+        if (e->sequence != (uint32_t)(i + 1)) continue; /* its place was another's: it is left out */
+        uint64_t mine = e->count;
+        assert_int_equal(operation(e), SLC_RECORD_ALL_REDUCE);
+        assert_int_equal(e->send_communicator & SLC_RECORD_LOW48, mine << 12);
+        assert_int_equal(e->receive_thread & SLC_RECORD_LOW48, mine << 12);
+        assert_int_equal(e->stream_operation_dtype & SLC_RECORD_LOW48, mine << 8);
+        assert_int_equal(e->stream_operation_dtype >> 56, mine);
+        assert_int_equal(it.rows[e->send_communicator >> 48].rank, mine);
+        whole++;
+    }
+    assert_true(whole > 0);
+    for (unsigned i = 0; i < 16; i++) assert_true(it.entries[i].sequence != 0); /* no place is left taken */
+    unmap(&it);
+}
+
+static bool has_module(const record *it, const char *path)
+{
+    for (unsigned i = 0; i < it->header->modules; i++)
+        if (!strcmp(it->modules[i].path, path)) return true;
+    return false;
+}
+
+static void modules_are_told_apart(void **state)
+{
+    run *r = *state;
+    char first[128], second[128], command[1024];
+    record it;
+    snprintf(first, sizeof first, "%s/first.so", r->folder);
+    snprintf(second, sizeof second, "%s/second.so", r->folder);
+    snprintf(command, sizeof command, "mkdir %s/records && cp %s %s && cp %s %s", r->folder, MODULE, first, MODULE,
+             second);
+    assert_int_equal(system(command), 0);
+    strcat(r->folder, "/records");
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "reloaded", ECHO_PATH, first, second));
+    expect_well(r);
+    assert_int_equal(map_records(r->folder, &it, 1), 1);
+    *strrchr(r->folder, '/') = 0;
+    if (!strstr(r->printed, "same")) print_message("the second module was loaded elsewhere\n");
+    assert_true(has_module(&it, first));
+    assert_true(has_module(&it, second));
+    const char *last = caller_module(&it, entry(&it, it.header->entries - 1));
+    assert_string_equal(last, "second.so");
+    unmap(&it);
+}
+
 /* ---- Where records lie and how long ---- */
 
 /* The record of this process in the folder that is taken where none is given; its path, or "". */
@@ -486,24 +588,57 @@ static void records_go_where_all_was_well(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* Records of dead processes go if they were last written more than a day ago; a file's own time says little. */
+/* Makes a record in the standard folder that stays; its path. */
+static void leave_record(run *r, const char *way, char out[512])
+{
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_KEEP=1"), PROGRAM(CLIENT, way, ECHO_PATH));
+    expect_well(r);
+    standard_record(r->pid, out);
+    assert_true(*out);
+}
+
+static void change_header(const char *path, void (*change)(slc_record_header *header))
+{
+    slc_record_header header;
+    int file = open(path, O_RDWR);
+    assert_true(file >= 0);
+    assert_int_equal(pread(file, &header, sizeof header, 0), sizeof header);
+    change(&header);
+    assert_int_equal(pwrite(file, &header, sizeof header, 0), sizeof header);
+    close(file);
+}
+
+static void put_back_25_hours(slc_record_header *header)
+{
+    header->realtime_minus_monotonic_ns -= INT64_C(90000) * 1000000000;
+}
+
+static void put_back_end_6_minutes(slc_record_header *header)
+{
+    assert_true(header->left_at_s > 0);
+    header->left_at_s -= 360;
+}
+
+/* Records of dead processes go if they were last written more than a day ago; a file's own time says little. Another
+ * container's processes are not known to be dead. */
 static void old_records_go(void **state)
 {
     run *r = *state;
-    char old[512], young[512], path[512], host[64];
+    char old[512], young[512], path[512], others[600];
+    unsigned long long space;
     if (access("/dev/shm", W_OK)) skip();
-    gethostname(host, sizeof host);
-    run_with(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_KEEP=1"), PROGRAM(CLIENT, "path", ECHO_PATH));
-    standard_record(r->pid, old);
-    run_with(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_KEEP=1"), PROGRAM(CLIENT, "path", ECHO_PATH));
-    standard_record(r->pid, young);
-    int file = open(old, O_RDWR);
-    assert_true(file >= 0);
-    slc_record_header header;
-    assert_int_equal(pread(file, &header, sizeof header, 0), sizeof header);
-    header.realtime_minus_monotonic_ns -= INT64_C(90000) * 1000000000;
-    assert_int_equal(pwrite(file, &header, sizeof header, 0), sizeof header);
-    close(file);
+    leave_record(r, "path", path);
+    const char *rest = strrchr(path, '-'); /* HOST-NAMESPACE-PID-STARTED */
+    while (*--rest != '-') continue;
+    const char *number = rest;
+    while (*--number != '-') continue;
+    assert_int_equal(sscanf(number, "-%llu", &space), 1);
+    snprintf(others, sizeof others, "%.*s-%llu%s", (int)(number - path), path, space + 1, rest);
+    change_header(path, put_back_25_hours);
+    assert_int_equal(rename(path, others), 0);
+    leave_record(r, "path", old);
+    leave_record(r, "path", young);
+    change_header(old, put_back_25_hours);
     struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     assert_int_equal(utimensat(AT_FDCWD, young, long_ago, 0), 0);
     run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
@@ -512,6 +647,47 @@ static void old_records_go(void **state)
     assert_string_equal(path, "");
     assert_int_equal(access(old, F_OK), -1);
     assert_int_equal(unlink(young), 0);
+    assert_int_equal(unlink(others), 0);
+}
+
+/* A program that leaves its communicators to its end may have left out calls for which others wait. */
+static void records_of_left_communicators_stay_a_while(void **state)
+{
+    run *r = *state;
+    char left[512], path[512];
+    if (access("/dev/shm", W_OK)) skip();
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "leaves", ECHO_PATH));
+    expect_well(r);
+    standard_record(r->pid, left);
+    assert_true(*left);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
+    expect_well(r);
+    assert_int_equal(access(left, F_OK), 0);
+    change_header(left, put_back_end_6_minutes);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
+    assert_int_equal(access(left, F_OK), -1);
+    standard_record(r->pid, path);
+    assert_string_equal(path, "");
+}
+
+static void killed_processes_give_back_what_they_never_used(void **state)
+{
+    run *r = *state;
+    char ready[8], killed[512];
+    struct stat before, after;
+    if (access("/dev/shm", W_OK)) skip();
+    int output =
+        start(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_ENTRIES=65536"), PROGRAM(CLIENT, "threads", ECHO_PATH));
+    assert_true(read(output, ready, sizeof ready) > 0);
+    kill(r->pid, SIGKILL);
+    finish(r, output);
+    standard_record(r->pid, killed);
+    assert_int_equal(stat(killed, &before), 0);
+    run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
+    assert_int_equal(stat(killed, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    assert_true(after.st_blocks < before.st_blocks);
+    assert_int_equal(unlink(killed), 0);
 }
 
 static void expect_unrecorded(run *r, const char *why)
@@ -555,13 +731,38 @@ static void without_space_the_program_runs(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     expect_unrecorded(r, "ulimit -f");
 
-    /* A small file system of one's own takes rights that not every machine gives. */
+    if (*RUNTIME) return; /* a sanitizer needs more memory than this leaves */
+    run_with(r, NO_SETTINGS, PROGRAM(CLIENT, "without_memory", ECHO_PATH));
+    expect_unrecorded(r, "Cannot allocate memory");
+}
+
+/* Runs the client with its records in a file system of this many MiB; false where this machine gives no right to make
+ * one. Prints the record's size after it. */
+static bool run_in_small_folder(run *r, int mebibytes, const char *entries)
+{
     char command[1024];
-    snprintf(command, sizeof command,
-             "mount -t tmpfs -o size=1m,mode=0700 none %s || exit 99; %s path %s; s=$?; ls %s; exit $s", r->folder,
-             CLIENT, ECHO_PATH, r->folder);
-    run_with(r, NO_SETTINGS, PROGRAM("/usr/bin/env", "unshare", "-rm", "sh", "-c", command));
-    if (WEXITSTATUS(r->status) == 127 || WEXITSTATUS(r->status) == 99 || WEXITSTATUS(r->status) == 1) return;
+    snprintf(
+        command, sizeof command,
+        "mount -t tmpfs -o size=%dm,mode=0700 none %s || exit 99; %s path %s; s=$?; LD_PRELOAD= find %s -name '*.nccl' "
+        "-printf '%%s\n'; exit $s",
+        mebibytes, r->folder, CLIENT, ECHO_PATH, r->folder);
+    run_with(r, SETTINGS(entries), PROGRAM("/usr/bin/env", "unshare", "-rm", "sh", "-c", command));
+    return WEXITSTATUS(r->status) != 127 && WEXITSTATUS(r->status) != 99 && WEXITSTATUS(r->status) != 1;
+}
+
+static void little_space_makes_a_small_ring(void **state)
+{
+    run *r = *state;
+    if (!run_in_small_folder(r, 20, "SLUICE_SHIM_ENTRIES=")) skip();
+    expect_well(r);
+    const unsigned long rows = SLC_RECORD_COMMUNICATORS * sizeof(slc_record_communicator),
+                        modules = SLC_RECORD_MODULES * sizeof(slc_record_module);
+    char *end;
+    assert_int_equal(strtoul(r->printed, &end, 10), SLC_RECORD_HEADER_BYTES + rows + modules + 16384 * 64);
+    assert_string_equal(end, "\n");
+    assert_true(run_in_small_folder(r, 1, "SLUICE_SHIM_ENTRIES="));
+    expect_unrecorded(r, "more than a sixteenth of the space that is free");
+    assert_true(run_in_small_folder(r, 1, "SLUICE_SHIM_ENTRIES=65536"));
     expect_unrecorded(r, "No space left");
 }
 
@@ -675,15 +876,23 @@ int main(void)
         IN_FOLDER(absolute_path),
         IN_FOLDER(fork_and_exec),
         IN_FOLDER(two_copies),
+        IN_FOLDER(constructors_may_call),
+        IN_FOLDER(forks_during_the_first_call),
+        IN_FOLDER(clones_leave_the_record_alone),
         IN_FOLDER(nothing_without_a_call),
         IN_FOLDER(entries_say_what_was_called),
         IN_FOLDER(a_profiler_plugin_records_the_same),
         IN_FOLDER(a_steady_state_takes_no_memory),
+        IN_FOLDER(a_quick_ring_has_no_torn_entries),
+        IN_FOLDER(modules_are_told_apart),
         IN_FOLDER(killed_processes_leave_whole_entries),
         IN_FOLDER(records_go_where_all_was_well),
         IN_FOLDER(old_records_go),
+        IN_FOLDER(records_of_left_communicators_stay_a_while),
+        IN_FOLDER(killed_processes_give_back_what_they_never_used),
         IN_FOLDER(bad_folders_are_refused),
         IN_FOLDER(without_space_the_program_runs),
+        IN_FOLDER(little_space_makes_a_small_ring),
         IN_FOLDER(missing_functions_are_named),
         IN_FOLDER(a_missing_library_is_named),
         cmocka_unit_test(exports_are_nccls),

@@ -450,7 +450,7 @@ static void call_group(fuzzer *f, size_t first, size_t end)
         result = call_nccl(f, o);
         CHECK(result == ncclSuccess || (o->among->nonblocking && result == ncclInProgress), "%s: %s",
               kind_names[o->kind], ncclGetErrorString(result));
-        f->rank->calls += 1 + (o->kind == MESSAGE && o->root == o->to);
+        if (o->count || o->kind == MESSAGE) f->rank->calls += 1 + (o->kind == MESSAGE && o->root == o->to);
     }
     if (grouped) result = ncclGroupEnd();
     CHECK(result == ncclSuccess || result == ncclInProgress, "ncclGroupEnd: %s", ncclGetErrorString(result));
