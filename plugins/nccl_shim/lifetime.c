@@ -203,7 +203,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 
 static void before_end(const slc_shim_call *call)
 {
-    slc_measure_harvest(call->recorder, call->operation == SLC_RECORD_ABORT);
+    /* An abort comes to end what hangs: nothing goes before it that could wait for the driver. */
+    if (call->operation != SLC_RECORD_ABORT) slc_measure_harvest(call->recorder);
     const slc_transforms *transforms = call->recorder->transforms;
     if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
 }

@@ -4,9 +4,12 @@
 #include "lib/base/log.h"
 #include "plugins/nccl_shim/times.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* ---- The driver ---- */
+
+static void begin_child(void);
 
 /* Lets devices write into the communicators' rows. */
 static void register_rows(slc_recorder *recorder)
@@ -37,6 +40,8 @@ void slc_measure_find_driver(slc_recorder *recorder)
                     "SLUICE_SHIM_DONE and _TIME have no effect: this process has no libcuda.so.1 that can");
         return;
     }
+    static _Atomic bool watches_forks;
+    if (!atomic_exchange(&watches_forks, true)) pthread_atfork(NULL, NULL, begin_child);
     recorder->driver = driver;
     if (recorder->wants_done) register_rows(recorder);
     atomic_store(&recorder->measures, recorder->wants_done || recorder->times);
@@ -101,6 +106,30 @@ static void put_streams(slc_group_streams *streams)
     free(streams);
 }
 
+/* Nothing of CUDA's is the forked process's, and what its one thread had put down for a group was another recorder's.
+ */
+static void begin_child(void)
+{
+    slc_measure_group_simulated(&slc_this_thread);
+    slc_times_begin_child();
+}
+
+/* The context that the call's stream is of, which need not be the thread's current one: NCCL makes current what it
+ * needs. Default streams have one handle on all devices, and NCCL takes that of the communicator's. */
+static slc_driver_context context_of(const slc_shim_call *call)
+{
+    enum { MOST_DEFAULT = 2 }; /* 0, cudaStreamLegacy and cudaStreamPerThread */
+    const slc_driver *driver = call->recorder->driver;
+    slc_driver_context context = NULL;
+    int current, device = call->known ? call->known->row->device : -1;
+    if ((uintptr_t)call->stream > MOST_DEFAULT && !driver->StreamGetCtx(call->stream, &context)) return context;
+    driver->CtxGetCurrent(&context);
+    if ((uintptr_t)call->stream > MOST_DEFAULT || device < 0) return context;
+    if (!driver->CtxGetDevice(&current) && current == device) return context;
+    if (!driver->DevicePrimaryCtxRetain(&context, device)) driver->DevicePrimaryCtxRelease(device); /* NCCL holds it */
+    return context;
+}
+
 static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
 {
     slc_group_streams *all = thread->streams;
@@ -116,15 +145,15 @@ static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_cal
     }
     group_stream *fresh = &all->streams[all->count++];
     *fresh = (group_stream){.known = call->known, .stream = call->stream, .first = call->entry};
-    call->recorder->driver->CtxGetCurrent(&fresh->context);
+    fresh->context = context_of(call);
     return fresh;
 }
 
-/* Makes the context that the call had current; true if it has to be taken back. */
+/* Makes the context current; true if that has to be taken back. */
 static bool enter(const slc_recorder *recorder, slc_driver_context context)
 {
     slc_driver_context current = NULL;
-    if (recorder->driver->CtxGetCurrent(&current) || current == context) return false;
+    if (!context || recorder->driver->CtxGetCurrent(&current) || current == context) return false;
     return !recorder->driver->CtxPushCurrent(context);
 }
 
@@ -175,7 +204,10 @@ void slc_measure_begin(slc_shim_call *call)
 {
     if (call->captured) return;
     if (!call->thread->depth) {
-        if (call->recorder->times) call->pair = slc_times_begin(call->recorder, call->stream);
+        if (!call->recorder->times) return;
+        bool entered = enter(call->recorder, context_of(call));
+        call->pair = slc_times_begin(call->recorder, call->stream);
+        if (entered) leave(call->recorder);
         return;
     }
     group_stream *one = stream_of_group(call->thread, call);
@@ -188,13 +220,16 @@ void slc_measure_end(slc_shim_call *call, ncclResult_t result)
 {
     bool failed = slc_has_failed(result);
     if (call->captured || call->thread->depth) return;
+    bool entered = enter(call->recorder, context_of(call));
     if (!failed) write_done(call->recorder, call->known, call->stream, call->known ? call->known->row->calls : 0);
-    if (!call->pair) return;
-    call->pair->first = call->pair->last = call->entry;
-    slc_times_end(call->recorder, call->pair, failed);
+    if (call->pair) {
+        call->pair->first = call->pair->last = call->entry;
+        slc_times_end(call->recorder, call->pair, failed);
+    }
+    if (entered) leave(call->recorder);
 }
 
-void slc_measure_harvest(slc_recorder *recorder, bool aborts)
+void slc_measure_harvest(slc_recorder *recorder)
 {
-    if (recorder->times && recorder->driver) slc_times_harvest(recorder, !aborts);
+    if (recorder->times && recorder->driver) slc_times_harvest(recorder);
 }

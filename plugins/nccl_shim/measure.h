@@ -27,7 +27,7 @@ void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, nccl
 /* Forgets the calls of a group that is ended by ncclGroupSimulateEnd: none of them runs. */
 void slc_measure_group_simulated(slc_shim_thread *thread);
 
-/* Reads what events are done before a communicator ends; in an abort it waits for nobody. */
-void slc_measure_harvest(slc_recorder *recorder, bool aborts);
+/* Reads what events are done before a communicator ends. */
+void slc_measure_harvest(slc_recorder *recorder);
 
 #endif
