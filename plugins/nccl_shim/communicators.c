@@ -30,15 +30,14 @@ static size_t first_place(ncclComm_t comm)
     return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % TABLE_PLACES;
 }
 
-/* The place of a handle; NULL: it was never bound. */
-static _Atomic(slc_shim_comm *) *find_place(const slc_recorder *recorder, ncclComm_t comm)
+static slc_shim_comm *find_bound(const slc_recorder *recorder, ncclComm_t comm)
 {
-    slc_comm_table *table = atomic_load_explicit(&recorder->communicators, memory_order_acquire);
+    const slc_comm_table *table = atomic_load_explicit(&recorder->communicators, memory_order_acquire);
     for (; table; table = atomic_load_explicit(&table->next, memory_order_acquire)) {
         size_t place = first_place(comm);
         for (int i = 0; i < MOST_PROBES; i++, place = (place + 1) % TABLE_PLACES) {
             ncclComm_t there = atomic_load_explicit(&table->places[place].comm, memory_order_acquire);
-            if (there == comm) return &table->places[place].made;
+            if (there == comm) return atomic_load_explicit(&table->places[place].made, memory_order_acquire);
             if (!there) break;
         }
     }
@@ -80,12 +79,6 @@ static void bind_from(_Atomic(slc_comm_table *) *at, slc_shim_comm *made, ncclCo
 void slc_comm_bind(slc_recorder *recorder, slc_shim_comm *made, ncclComm_t comm)
 {
     bind_from(&recorder->communicators, made, comm);
-}
-
-void slc_comm_unbind(const slc_recorder *recorder, slc_shim_comm *made)
-{
-    _Atomic(slc_shim_comm *) *place = find_place(recorder, made->comm);
-    if (place) atomic_compare_exchange_strong(place, &made, NULL);
 }
 
 /* ---- Children without a handle ---- */
@@ -168,9 +161,9 @@ void slc_comm_forget(const slc_recorder *recorder, const slc_shim_comm *parent)
 
 slc_shim_comm *slc_comm_find(const slc_recorder *recorder, ncclComm_t comm)
 {
-    _Atomic(slc_shim_comm *) *place = find_place(recorder, comm);
-    slc_shim_comm *made = place ? atomic_load_explicit(place, memory_order_acquire) : NULL;
-    return made || !comm ? made : take_awaited(recorder, NULL, comm);
+    slc_shim_comm *made = find_bound(recorder, comm);
+    if (made && !atomic_load_explicit(&made->is_gone, memory_order_acquire)) return made;
+    return comm ? take_awaited(recorder, NULL, comm) : NULL;
 }
 
 /* ---- Beginning and end ---- */

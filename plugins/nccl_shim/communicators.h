@@ -15,6 +15,7 @@ typedef struct slc_shim_comm {
     unsigned shrinks;             /* that were called on it */
     struct slc_shim_comm *parent; /* that it is split off or shrunk from; NULL: none */
     struct slc_shim_comm *next;   /* in its thread's list of those that a group makes, or of those without a handle */
+    _Atomic bool is_gone;         /* destroyed or aborted: its handle may come again for another one */
     _Atomic bool is_ready;        /* a thread has asked it what its row does not know, or does so now */
     ncclComm_t *out;              /* where its handle will be */
     uint64_t entry;               /* the index of the call that makes it */
@@ -31,10 +32,7 @@ void slc_comm_drop(slc_shim_comm *made);
 /* Lets slc_comm_find(comm) give this one, also where the address named another one before. */
 void slc_comm_bind(slc_recorder *recorder, slc_shim_comm *made, ncclComm_t comm);
 
-/* The communicator is gone: its handle may come again for one that the shim does not see being made. */
-void slc_comm_unbind(const slc_recorder *recorder, slc_shim_comm *made);
-
-/* NULL: the handle was not made through the shim, or before a fork. */
+/* NULL: the handle was not made through the shim, or before a fork, or what it named is gone. */
 slc_shim_comm *slc_comm_find(const slc_recorder *recorder, ncclComm_t comm);
 
 /* Without blocking, NCCL stores a child's handle some time after the call that makes it. slc_comm_await keeps a child

@@ -225,7 +225,7 @@ static ncclResult_t end_for_good(slc_shim_call *call, ncclResult_t result, slc_r
     if (!call->known || slc_has_failed(result)) return result;
     while (slc_comm_arrived(call->recorder, call->known)) continue; /* those that it split off outlive it */
     slc_comm_forget(call->recorder, call->known);
-    slc_comm_unbind(call->recorder, call->known);
+    atomic_store(&call->known->is_gone, true);
     return result;
 }
 
