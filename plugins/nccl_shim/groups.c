@@ -27,7 +27,7 @@ static void become_ready(slc_recorder *recorder, slc_shim_comm *first)
         atomic_store(&made->is_ready, true);
         leave_creating(made, SLC_RECORD_ROW_READY);
     }
-    slc_measure_find_driver(recorder);
+    slc_measure_find_driver(recorder, first->row->device);
     if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 

@@ -7,19 +7,46 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- The driver ---- */
-
 static void begin_child(void);
 
-/* Lets devices write into the communicators' rows. */
-static void register_rows(slc_recorder *recorder)
+/* ---- Contexts ---- */
+
+/* NULL: the device has none. NCCL holds it, while it has a communicator there. */
+static slc_driver_context context_of_device(const slc_driver *driver, int device)
+{
+    slc_driver_context context = NULL;
+    if (device < 0 || driver->DevicePrimaryCtxRetain(&context, device)) return NULL;
+    driver->DevicePrimaryCtxRelease(device);
+    return context;
+}
+
+/* Makes the context current; true if that has to be taken back. */
+static bool enter(const slc_recorder *recorder, slc_driver_context context)
+{
+    slc_driver_context current = NULL;
+    if (!context || recorder->driver->CtxGetCurrent(&current) || current == context) return false;
+    return !recorder->driver->CtxPushCurrent(context);
+}
+
+static void leave(const slc_recorder *recorder)
+{
+    slc_driver_context context;
+    recorder->driver->CtxPopCurrent(&context);
+}
+
+/* ---- The driver ---- */
+
+/* Lets devices write into the communicators' rows. The thread that asks first need not have a context. */
+static void register_rows(slc_recorder *recorder, int device)
 {
     enum { PORTABLE = 1, MAPPED = 2 };
     const slc_driver *driver = recorder->driver;
     size_t bytes = SLC_RECORD_COMMUNICATORS * sizeof *recorder->rows;
     uint64_t address = 0;
+    bool entered = driver->CtxGetDevice(&(int){0}) && enter(recorder, context_of_device(driver, device));
     int error = driver->MemHostRegister(recorder->rows, bytes, PORTABLE | MAPPED);
     if (!error) error = driver->MemHostGetDevicePointer(&address, recorder->rows, 0);
+    if (entered) leave(recorder);
     if (error) {
         slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect: CUDA's driver does not take the record (error %d)",
                 error);
@@ -30,7 +57,7 @@ static void register_rows(slc_recorder *recorder)
     atomic_store(&recorder->done_at, address);
 }
 
-void slc_measure_find_driver(slc_recorder *recorder)
+void slc_measure_find_driver(slc_recorder *recorder, int device)
 {
     if (atomic_load(&recorder->driver_is_known) || atomic_exchange(&recorder->driver_is_known, true)) return;
     const slc_driver *driver = slc_driver_find();
@@ -43,7 +70,7 @@ void slc_measure_find_driver(slc_recorder *recorder)
     static _Atomic bool watches_forks;
     if (!atomic_exchange(&watches_forks, true)) pthread_atfork(NULL, NULL, begin_child);
     recorder->driver = driver;
-    if (recorder->wants_done) register_rows(recorder);
+    if (recorder->wants_done) register_rows(recorder, device);
     atomic_store(&recorder->measures, recorder->wants_done || recorder->times);
 }
 
@@ -126,8 +153,7 @@ static slc_driver_context context_of(const slc_shim_call *call)
     driver->CtxGetCurrent(&context);
     if ((uintptr_t)call->stream > MOST_DEFAULT || device < 0) return context;
     if (!driver->CtxGetDevice(&current) && current == device) return context;
-    if (!driver->DevicePrimaryCtxRetain(&context, device)) driver->DevicePrimaryCtxRelease(device); /* NCCL holds it */
-    return context;
+    return context_of_device(driver, device);
 }
 
 static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
@@ -147,20 +173,6 @@ static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_cal
     *fresh = (group_stream){.known = call->known, .stream = call->stream, .first = call->entry};
     fresh->context = context_of(call);
     return fresh;
-}
-
-/* Makes the context current; true if that has to be taken back. */
-static bool enter(const slc_recorder *recorder, slc_driver_context context)
-{
-    slc_driver_context current = NULL;
-    if (!context || recorder->driver->CtxGetCurrent(&current) || current == context) return false;
-    return !recorder->driver->CtxPushCurrent(context);
-}
-
-static void leave(const slc_recorder *recorder)
-{
-    slc_driver_context context;
-    recorder->driver->CtxPopCurrent(&context);
 }
 
 void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread)

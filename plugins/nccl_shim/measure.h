@@ -10,8 +10,8 @@
 
 #include "plugins/nccl_shim/call.h"
 
-/* Looks for the driver, if it is not known yet; called when a communicator has become usable. */
-void slc_measure_find_driver(slc_recorder *recorder);
+/* Looks for the driver, if it is not known yet; called when a communicator of this device has become usable. */
+void slc_measure_find_driver(slc_recorder *recorder, int device);
 
 /* Is the stream being captured? Only with recorder->driver. */
 bool slc_measure_is_captured(const slc_recorder *recorder, cudaStream_t stream);

@@ -4,7 +4,9 @@
 #include "tests/nccl/programs/own_record.h"
 #include "tests/nccl/programs/ranks.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEVICES = 4, COUNT = 64 };
@@ -66,7 +68,14 @@ static void destroy(const ncclComm_t *comms, int count)
     for (int k = 0; k < count; k++) NCCL(ncclCommDestroy(comms[k]));
 }
 
-/* Two communicators of one group: the second is done with before the first is asked about. */
+static void *settle_one(void *comm)
+{
+    settle(comm, 1);
+    return NULL;
+}
+
+/* Two communicators of one group: the second is done with before the first is asked about. Threads ask that have called
+ * nothing of CUDA's, two at a time. */
 static void end_one_first(place *p)
 {
     ncclComm_t comms[2];
@@ -77,7 +86,9 @@ static void end_one_first(place *p)
     }
     ok(ncclGroupEnd(), "ncclGroupEnd");
     for (int k = 1; k >= 0; k--) {
-        settle(&comms[k], 1);
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++) CHECK(!pthread_create(&threads[i], NULL, settle_one, &comms[k]), "no thread");
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
         sum(p, &comms[k], k, 1);
         NCCL(ncclCommDestroy(comms[k]));
     }
@@ -131,6 +142,7 @@ static void check_record(void)
     /* 2 of end_one_first, the world, its halves, those without the last two */
     const uint32_t expected = 2 + DEVICES + DEVICES + 2;
     const slc_record_communicator *rest = record.rows + expected - 2;
+    CHECK(!getenv("SLUICE_SHIM_DONE") || record.header->done_is_written, "streams do not say what they have finished");
     CHECK(record.header->communicators == expected, "%u communicators", record.header->communicators);
     for (uint32_t i = 0; i < expected; i++) {
         const slc_record_communicator *row = &record.rows[i];
