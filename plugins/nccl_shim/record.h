@@ -130,8 +130,9 @@ typedef struct {
     uint32_t state; /* slc_record_row_state */
     int32_t rank, size, device;
     /* The ranks' name for the communicator: a hash of the unique id's bytes (the first one's where there are several);
-     * for one made by split or shrink, of the parent's key, the parent's number of collectives so far (not its number
-     * of operations, since sends and receives differ between ranks) and the colour or the excluded ranks. Never 0. */
+     * for one made by split, of the parent's key, the parent's number of collectives so far (not its number of
+     * operations, since sends and receives differ between ranks) and the colour; for one made by shrink, of the
+     * parent's key, its number of shrinks so far and the excluded ranks, in whatever order. Never 0. */
     uint64_t key, parent_key;
     uint64_t calls;       /* operations called, send and receive included, collectives of no elements not */
     uint64_t returned;    /* of them, those whose call has returned */
