@@ -186,7 +186,7 @@ static run *simulate(const program *p)
             wait_for(r, communicate(r, SLC_RECORD_ALL_REDUCE, FLOAT32, 4800, 0x8000, 0, now_s(r)));
     }
     r->step_s = began_s[p->steps - 1] - began_s[p->steps - 2];
-    r->records = (slc_nccl_records){r->processes, p->ranks};
+    r->records = (slc_nccl_records){.processes = r->processes, .count = p->ranks};
     return r;
 }
 
