@@ -25,6 +25,7 @@ static void begin_child(void)
     if (parent) inherited = parent;
     atomic_flag_clear(&starting);
     slc_nccl_real_after_fork();
+    if (slc_transforms_child) slc_transforms_child();
 }
 
 static void note_status(int status, void *unused)
