@@ -71,13 +71,14 @@ static sluice_status ask(slc_transformed *t)
 /* Makes the share as large as the smallest of the ranks'. */
 static void share_alike(slc_transformed *t, uint64_t least)
 {
+    static _Atomic bool told;
     slc_staging_shrink(&t->share, least);
     if (least) return;
     t->refused = SLC_RECORD_PASS_STAGING;
-    if (t->rank == 0)
+    if (t->rank == 0 && !atomic_exchange(&told, true))
         slc_log(SLC_LOG_WARN,
-                "fusing and compressing are off for a communicator of %u ranks: other communicators have all of "
-                "SLUICE_SHIM_STAGING=%llu on a rank, or its GPU has no memory",
+                "fusing and compressing are off for a communicator of %u ranks: on a rank others have all of "
+                "SLUICE_SHIM_STAGING=%llu; give more (this is said once)",
                 t->ranks, (unsigned long long)slc_transforms_asked.staging);
 }
 

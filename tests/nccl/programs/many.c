@@ -43,6 +43,18 @@ static void use(many *m, int index)
     slc_rank_result(m->rank, host, sizeof host);
 }
 
+/* More communicators in one group than a process has GPUs. */
+static void make_at_once(many *m)
+{
+    enum { AT_ONCE = 70 };
+    ncclComm_t made[AT_ONCE];
+    NCCL(ncclGroupStart());
+    for (int i = 0; i < AT_ONCE; i++) NCCL(ncclCommSplit(m->parent, 0, m->rank->rank, &made[i], NULL));
+    NCCL(ncclGroupEnd());
+    m->rank->calls += AT_ONCE;
+    for (int i = 0; i < AT_ONCE; i++) NCCL(ncclCommDestroy(made[i]));
+}
+
 static void run(slc_rank *rank)
 {
     many m = {.rank = rank};
@@ -55,6 +67,7 @@ static void run(slc_rank *rank)
     CUDA(cudaMemGetInfo(&after, &all));
     CHECK(after > before || before - after < MOST_TAKEN, "%d communicators take %zu bytes", COMMUNICATORS + 1,
           before - after);
+    make_at_once(&m);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < COMMUNICATORS; i++) use(&m, i);
         const int ends = round % COMMUNICATORS;
