@@ -47,22 +47,27 @@ static sluice_status wait_for(const slc_transformed *t)
     return slc_cu_status(result, "the all-reduce of the settings");
 }
 
+static slc_cu_address words_at(const slc_transformed *t)
+{
+    return t->share.bytes ? t->share.memory : t->question.own_memory;
+}
+
 /* Queues the all-reduce of the words on a stream of its own. */
 static sluice_status ask(slc_transformed *t)
 {
     enum { WORDS = sizeof t->question.words / sizeof *t->question.words };
     slc_cu_stream *stream = &t->question.stream;
-    slc_cu_address *memory = &t->question.memory;
     uint64_t *words = t->question.words;
     words[0] = settings_word(t), words[1] = ~words[0], words[2] = ~t->share.bytes;
     sluice_status status = slc_cu_status(slc_cu.StreamCreate(stream, SLC_CU_NON_BLOCKING), "cuStreamCreate");
-    if (!status) status = slc_cu_status(slc_cu.MemAlloc(memory, sizeof t->question.words), "cuMemAlloc");
+    if (!status && !t->share.bytes)
+        status = slc_cu_status(slc_cu.MemAlloc(&t->question.own_memory, sizeof t->question.words), "cuMemAlloc");
     if (!status)
         status = slc_cu_status(
-            slc_cu.MemcpyAsync(*memory, (slc_cu_address)(uintptr_t)words, sizeof t->question.words, *stream),
+            slc_cu.MemcpyAsync(words_at(t), (slc_cu_address)(uintptr_t)words, sizeof t->question.words, *stream),
             "copying the settings");
     if (status) return status;
-    void *at = (void *)(uintptr_t)*memory;
+    void *at = (void *)(uintptr_t)words_at(t);
     ncclResult_t result = t->comm->real->AllReduce(at, at, WORDS, ncclUint64, ncclMax, t->comm->comm, *stream);
     if (result == ncclSuccess) return SLUICE_OK;
     return slc_error(SLUICE_ERR_SYSTEM, "NCCL answered the all-reduce of the settings with %d", result);
@@ -87,12 +92,11 @@ static sluice_status hear(slc_transformed *t)
     const uint64_t mine = settings_word(t), *all = t->question.words;
     sluice_status status = wait_for(t);
     if (status) return status;
-    status = slc_cu_status(slc_cu.MemcpyAsync((slc_cu_address)(uintptr_t)all, t->question.memory,
-                                              sizeof t->question.words, t->question.stream),
-                           "copying the settings");
+    status = slc_cu_status(
+        slc_cu.MemcpyAsync((slc_cu_address)(uintptr_t)all, words_at(t), sizeof t->question.words, t->question.stream),
+        "copying the settings");
     if (!status) status = wait_for(t);
     if (status) return status;
-    slc_cu.MemFree(t->question.memory);
     if (mine && all[0] == mine && all[1] == ~mine) {
         share_alike(t, ~all[2]);
         return SLUICE_OK;
@@ -139,7 +143,8 @@ static void hear_in_context(slc_transformed *t)
     if (slc_transforms_answer(t, "comparing settings", slc_shim_gpu_enter(t->gpu))) return;
     if (!t->question.status) slc_transforms_answer(t, "comparing settings", hear(t));
     if (t->question.stream) slc_cu.StreamDestroy(t->question.stream);
-    if (t->refused >= 0) slc_staging_give(&t->share);
+    const int refused = t->refused; /* broken: the question may still be on its way, from the share */
+    if (refused >= 0 && refused != SLC_RECORD_PASS_BROKEN) slc_staging_give(&t->share);
     slc_shim_gpu_leave();
 }
 

@@ -68,12 +68,18 @@ void slc_staging_give(slc_staging_share *share)
             s->used -= share->peak;
             break;
         }
-    if (!s->first && s->memory) {
-        slc_cu.MemFree(s->memory);
-        s->memory = 0;
-    }
     pthread_mutex_unlock(&lock);
     *share = (slc_staging_share){0};
+}
+
+void slc_staging_free_unused(const slc_shim_gpu *gpu)
+{
+    staging *s = &stagings[slc_shim_gpu_number(gpu)];
+    slc_cu_address unused = 0;
+    pthread_mutex_lock(&lock);
+    if (!s->first) unused = s->memory, s->memory = 0;
+    pthread_mutex_unlock(&lock);
+    if (unused) slc_cu.MemFree(unused);
 }
 
 uint64_t slc_staging_note(slc_staging_share *share, uint64_t used)

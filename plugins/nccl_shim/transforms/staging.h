@@ -24,9 +24,12 @@ sluice_status slc_staging_take(const slc_shim_gpu *gpu, uint64_t limit, slc_stag
 /* Gives back what lies above so many bytes. */
 void slc_staging_shrink(slc_staging_share *share, uint64_t bytes);
 
-/* Gives a share back, and the GPU's memory where it was the last one: then in the GPU's context, while nothing works on
- * the memory. */
+/* Gives a share back, on whose memory nothing works any more. The GPU's memory stays. */
 void slc_staging_give(slc_staging_share *share);
+
+/* Frees the GPU's memory where no communicator has a share of it. In the GPU's context; it may wait for all that runs
+ * on the GPU, so that nobody calls it while other ranks wait for this one. */
+void slc_staging_free_unused(const slc_shim_gpu *gpu);
 
 /* Notes that so many bytes of a share are in use. Returns what shares of its GPU had in use, at most; 0: no more than
  * before. */

@@ -53,8 +53,8 @@ typedef struct slc_transformed {
     bool was_used;
     struct {
         slc_cu_stream stream;
-        slc_cu_address memory; /* for the words */
-        uint64_t words[3];     /* that the other ranks are asked with */
+        slc_cu_address own_memory; /* for the words, where there is no share; freed with the communicator */
+        uint64_t words[3];         /* that the other ranks are asked with */
         sluice_status status;
     } question;
     uint64_t compressible;  /* all-reduces that could have been compressed, so far */

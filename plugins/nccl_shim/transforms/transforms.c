@@ -241,6 +241,8 @@ static void free_transformed(slc_transformed *t)
     if (t->gpu) {
         if (slc_shim_gpu_enter(t->gpu)) return; /* the context is gone, and the list of shares has this one */
         slc_staging_give(&t->share);
+        slc_staging_free_unused(t->gpu);
+        if (t->question.own_memory) slc_cu.MemFree(t->question.own_memory);
         if (t->event) slc_cu.EventDestroy(t->event);
         if (t->used) slc_cu.EventDestroy(t->used);
         slc_shim_gpu_leave();
