@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Runs on a machine with a GPU, in less than 8 minutes: the kernel tests, compute-sanitizer on a few of them, the times
-# of every kernel, some steps of GPT-2, a program with kernels of its own. Each part has a limit of its own, so that one
-# that hangs costs only itself. Prints a table and writes one JSON file. docs/gpu.md says how to read them.
+# of every kernel, some steps of GPT-2, a program with kernels of its own, programs that use NCCL, with the shim and
+# without it. Each part has a limit of its own, so that one that hangs costs only itself. Prints a table and writes one
+# JSON file. docs/gpu.md says how to read them.
 #
-# gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]
+# gpu_check.sh [--small] [--tests REGEX] [--limit S] [--nccl FOLDERS] [--json FILE] [BUILD]
 #
 # BUILD is a folder that is built already. Without it, the programs are taken from the pack of gpu_pack.sh: where this
 # script lies inside it, or from sluice-gpu.tar.xz beside it or in the current folder; without a pack, from build/gpu,
 # which is built first, with what is there. --small: sizes that an emulated GPU can afford. --tests: only those whose
-# name matches; --limit: the seconds that each may take (120). Exit code 1: a part failed.
+# name matches; --limit: the seconds that each may take (120). --nccl: the folders that have libnccl.so.2 and
+# libcudart.so.13, with colons between them; for an emulated GPU no others are looked for. Exit code 1: a part failed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 begin=$(date +%s) most_s=470
-small='' json=gpu-check.json build='' pattern=. test_s=120
+small='' json=gpu-check.json build='' pattern=. test_s=120 nccl_folders=''
 usage() {
-    echo "usage: gpu_check.sh [--small] [--tests REGEX] [--limit S] [--json FILE] [BUILD]" >&2
+    echo "usage: gpu_check.sh [--small] [--tests REGEX] [--limit S] [--nccl FOLDERS] [--json FILE] [BUILD]" >&2
     exit 2
 }
 while [ $# -gt 0 ]; do
@@ -28,6 +30,11 @@ while [ $# -gt 0 ]; do
     --limit)
         [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage
         test_s=$2
+        shift
+        ;;
+    --nccl)
+        [ -n "${2:-}" ] || usage
+        nccl_folders=$2
         shift
         ;;
     --json)
@@ -91,7 +98,8 @@ error_line() { # NAME: the line of a log that says best why the command failed
 
 # ---- Where the programs are ----
 
-# Both set sluice, lab, data, example, digits, the list of tests, and $start, which starts a program with its libraries.
+# Both set sluice, lab, data, example, digits, the shim, the folder of programs that use NCCL, the list of tests, and
+# $start, which starts a program with its libraries.
 start=$work/start
 start_with() { # WORD...: what stands before the program
     printf '#!/usr/bin/env bash\nexec %s "$@"\n' "$(printf '%q ' "$@")" >"$start"
@@ -101,6 +109,7 @@ pack_at() { # FOLDER
     programs="pack of $(cat "$1/built-from")"
     sluice=$1/bin/sluice lab=$1/bin/sluice-lab data=$1/data
     example=$1/bin/digits_mlp_cuda digits=$1/data/digits.csv.gz
+    shim=$1/nccl/libsluice_nccl.so nccl_programs=$1/nccl
     tests=("$1"/tests/*_test)
     start_with "$1/run"
 }
@@ -108,6 +117,7 @@ build_at() { # FOLDER
     programs="build $1"
     sluice=$1/bench/sluice lab=$1/bench/sluice-lab data=$work/data
     example=$1/docs/examples/digits_mlp_cuda digits=$(sed -n 's/^SLUICE_DIGITS:[A-Z]*=//p' "$1/CMakeCache.txt")
+    shim=$1/plugins/nccl_shim/libsluice_nccl.so nccl_programs=$1/tests/nccl
     tests=("$1"/lib/kernels/kernels_*_test "$1"/lib/device/device_*_test)
     start_with env "SLUICE_TRANSPORT_PATH=$1/plugins/transport"
     mkdir "$data"
@@ -118,7 +128,7 @@ build_here() {
     jobs=$(nproc)
     cd "$here/.." && cmake --preset release -B build/gpu -DSLUICE_CUDA=ON &&
         cmake --build build/gpu --target sluice_command sluice_lab plugins/transport/all lib/kernels/all \
-            lib/device/all docs/examples/all -- -j "$jobs" --quiet
+            lib/device/all docs/examples/all sluice_nccl tests/nccl/all -- -j "$jobs" --quiet
 }
 
 tests=() programs=''
@@ -167,7 +177,7 @@ look_at_machine() {
     esac
 }
 
-# The folders in which PyTorch, or the toolkit, keeps cublasLt.
+# The folders in which PyTorch, or the toolkit, keeps cublasLt, NCCL and CUDA's runtime.
 library_folders() {
     local site
     echo "${SLUICE_CUDA_LIBRARIES:-}"
@@ -176,7 +186,7 @@ library_folders() {
         timeout 20 $python -c 'import site, sys
 print("\n".join(dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *sys.path])))' 2>/dev/null |
             while read -r site; do
-                [ -z "$site" ] || printf '%s\n' "$site"/nvidia/cu13/lib "$site"/nvidia/cublas/lib "$site"/torch/lib
+                [ -z "$site" ] || printf '%s\n' "$site"/nvidia/{cu13,cublas,nccl}/lib "$site"/torch/lib
             done
     done
     printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib
@@ -327,6 +337,156 @@ run_example() { # its exit code says whether it has learned
     fi
 }
 
+# ---- NCCL and the shim ----
+
+nccl='' nccl_path='' ranks=1 # the library, the folders of what programs load, and their ranks: a GPU each, at most 4
+nccl_end=0                   # when the programs' time is over, which is 120 s for all
+find_library() { # NAME: in the folders of --nccl, or else in the loader's path, PyTorch and the toolkit
+    local folder
+    if [ -z "$nccl_folders" ]; then
+        /sbin/ldconfig -p 2>/dev/null | awk -v name="$1" '$1 == name {print $NF; exit}' | grep . && return
+    fi
+    while read -r folder; do
+        if [ -n "$folder" ] && [ -e "$folder/$1" ]; then
+            echo "$folder/$1"
+            return
+        fi
+    done < <(if [ -n "$nccl_folders" ]; then tr : '\n' <<<"$nccl_folders"; else
+        tr : '\n' <<<"${LD_LIBRARY_PATH:-}"
+        library_folders
+    fi)
+    return 1
+}
+count_gpus() {
+    if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+        tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | grep -c .
+    elif nvidia-smi -L >"$work/gpus" 2>/dev/null && grep -q '^GPU ' "$work/gpus"; then
+        if grep -q 'MIG ' "$work/gpus"; then echo 1; else grep -c '^GPU ' "$work/gpus"; fi
+    elif [[ $device == 'device: cuda (emulated)'* ]]; then
+        echo 2
+    else
+        find /dev -maxdepth 1 -name 'nvidia[0-9]*' | wc -l
+    fi
+}
+nccl_missing() { # why NCCL cannot be had here; nothing where it can
+    local where='not in the path of the loader, nor in PyTorch or /usr/local/cuda; --nccl says where it is' cudart
+    [ -z "$nccl_folders" ] || where="not in --nccl $nccl_folders"
+    if [[ $device != 'device: '* ]]; then
+        echo 'there is no GPU'
+    elif [[ $device == 'device: cuda (emulated)'* ]] && [ -z "$nccl_folders" ]; then
+        echo 'the GPU is emulated, and no --nccl says where an NCCL for it is'
+    elif [ ! -x "$nccl_programs/nccl_groups" ]; then
+        echo 'this build has no programs that use NCCL; a C++ compiler and python3 are needed to build them'
+    elif ! find_library libnccl.so.2 >"$work/nccl"; then
+        echo "libnccl.so.2: $where"
+    elif ! cudart=$(find_library libcudart.so.13); then
+        echo "libcudart.so.13: $where"
+    else
+        echo "$(dirname "$(cat "$work/nccl")"):${cudart%/*}" >"$work/nccl.path"
+    fi
+}
+on_nccl() { # LOG WORD...: `env WORD...`, with the libraries that were found
+    local log=$1 left=$((nccl_end - $(date +%s)))
+    shift
+    attempt "$log" "$(limit $((left > 40 ? 40 : left)))" env "LD_LIBRARY_PATH=$nccl_path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$start" env "$@"
+}
+nccl_error() { # LOG: the first line of a program or the shim that says why, without the program's folder
+    grep -aE '\.c:[0-9]+: |undefined symbol|did not end|NCCL shim' "$work/log/$1" | head -n 1 |
+        sed -E 's,^[^ ]*/([a-z]+\.c:),\1,' | grep . || error_line "$1"
+}
+results() { # LOG: a line a rank
+    grep -aE '^rank [0-9]+ results ' "$work/log/$1" | sort
+}
+total() { # LIST MEMBER: added up over the list of the shim's report
+    awk -v list="\"$1\":" -v member="\"$2\":" \
+        '/^  "/ {inside = $1 == list} inside && $1 == member {sum += $2} END {print sum + 0}' "$work/nccl.json"
+}
+# What the records of a run lack, or nothing. WANTED is calls_timed, a count that must not be 0, or empty.
+nccl_fault() { # LOG RECORDS WANTED
+    local files called recorded
+    files=$(find "$2" -name '*.nccl' | wc -l)
+    if [ "$files" != "$ranks" ]; then
+        echo "$ranks processes left $files records"
+    elif ! attempt report "$(limit 20)" "$start" "$sluice" nccl --json "$work/nccl.json" "$2"; then
+        echo "sluice nccl: $(error_line report)"
+    elif ! attempt watch "$(limit 20)" "$start" "$sluice" nccl --watch "$2"; then
+        echo "sluice nccl --watch accuses a program without a fault: $(tail -n 1 "$work/log/watch")"
+    else
+        called=$(results "$1" | awk '{sum += $NF} END {print sum + 0}') recorded=$(total communicators calls)
+        if [ "$recorded" = 0 ] || { [ "$called" != 0 ] && [ "$called" != "$recorded" ]; }; then
+            echo "the program called $called operations, the records hold $recorded"
+        elif [ "$3" = calls_timed ] && [ "$(total traffic calls_timed)" != "$(total traffic calls)" ]; then
+            echo "$(total traffic calls_timed) of $(total traffic calls) operations have a time"
+        elif [ -n "$3" ] && [ "$3" != calls_timed ] && [ "$(total communicators "$3")" = 0 ]; then
+            echo "$3 is 0: $(nccl_error "$1")"
+        fi
+    fi
+}
+# A program runs bare and with the shim. Both times every rank must have the same results, and what the shim recorded
+# must be what the program called. WHY says why it is not run; SETTINGS are those of the shim.
+nccl_part() { # WHY PART SETTINGS WANTED PROGRAM OPTION...
+    local part=$2 settings wanted=$4 log=nccl-${#rows[@]} from fault='' program
+    if [ -n "$1" ]; then
+        row "$part" 'not run' 0 "$1"
+        return
+    elif [ "$(date +%s)" -ge $nccl_end ]; then
+        row "$part" FAILED 0 'no time was left for it'
+        return
+    fi
+    read -ra settings <<<"$3"
+    program=("$nccl_programs/nccl_$5" --processes -n "$ranks" "${@:6}")
+    from=$(now)
+    mkdir -m 700 "$work/records-$log"
+    if ! on_nccl "$log-bare" "${program[@]}"; then
+        fault="without the shim: $(nccl_error "$log-bare")"
+    elif ! on_nccl "$log" "LD_PRELOAD=$shim" "SLUICE_SHIM_DIR=$work/records-$log" "${settings[@]}" "${program[@]}"; then
+        fault="with the shim: $(nccl_error "$log")"
+    elif [ "$(results "$log" | wc -l)" != "$ranks" ] || [ "$(results "$log")" != "$(results "$log-bare")" ]; then
+        fault="with the shim the results are $(results "$log" | paste -sd';'), without it $(results "$log-bare" |
+            paste -sd';')"
+    else
+        fault=$(nccl_fault "$log" "$work/records-$log" "$wanted")
+    fi
+    if [ -n "$fault" ]; then
+        row "$part" FAILED "$(since "$from")" "$fault"
+    else
+        row "$part" ok "$(since "$from")" \
+            "the same results with the shim and without it, $(total communicators calls) operations recorded"
+    fi
+}
+run_nccl() {
+    local why from capability
+    from=$(now)
+    why=$(nccl_missing)
+    case $why in
+    '') ;;
+    *--nccl\ "$nccl_folders") row NCCL FAILED "$(since "$from")" "$why" && return ;;
+    *) row NCCL 'not run' "$(since "$from")" "$why" && return ;;
+    esac
+    nccl_end=$(($(date +%s) + 120))
+    nccl=$(cat "$work/nccl") nccl_path=$(cat "$work/nccl.path") ranks=$(count_gpus)
+    if [ "$ranks" -gt 4 ]; then ranks=4; fi
+    if [ "$ranks" -lt 1 ]; then ranks=1; fi
+    row NCCL ok "$(since "$from")" "$nccl; ranks: $ranks, a GPU each"
+    nccl_part '' nccl_groups '' '' groups
+    nccl_part '' 'nccl_groups, times' 'SLUICE_SHIM_DONE=1 SLUICE_SHIM_TIME=1' calls_timed groups
+    nccl_part '' 'nccl_graph, times' 'SLUICE_SHIM_DONE=1 SLUICE_SHIM_TIME=1' '' graph
+    capability=$(sed -n 's/.*; capability: \([0-9]*\)\..*/\1/p' <<<"$device")
+    why=''
+    if ! grep -qa ncclAlltoAll "$nccl"; then
+        why='this NCCL has no ncclAlltoAll; 2.28 has it'
+    elif [ "${capability:-0}" -lt 9 ]; then
+        why='NCCL reduces numbers of 8 bits from capability 9.0 on'
+    fi
+    nccl_part "$why" nccl_collectives '' '' collectives
+    nccl_part "$why" nccl_fuzz '' '' fuzz --seed 1 --calls ${small:+1}00
+    why=''
+    if [ "$ranks" = 1 ]; then why='it takes two GPUs'; fi
+    nccl_part "$why" 'nccl_groups, fused' 'SLUICE_SHIM_FUSE=1MiB' fused_calls groups
+    if [ ! -x "$nccl_programs/nccl_compressed" ]; then why='it is not in this build'; fi
+    nccl_part "$why" nccl_compressed 'SLUICE_SHIM_COMPRESS=1KiB' compressed_calls compressed
+}
+
 if [ -n "$programs" ]; then
     look_at_machine
     find_cublaslt
@@ -334,6 +494,7 @@ if [ -n "$programs" ]; then
     train
     run_example
     run_tests
+    run_nccl
     run_sanitizers
     if [ -s "$work/log/kernels" ]; then
         echo

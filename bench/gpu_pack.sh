@@ -51,7 +51,7 @@ esac
 
 # ---- Programs and tests ----
 
-mkdir -p "$pack/bin" "$pack/tests" "$pack/lib/ucx" "$pack/lib/cxx" "$pack/data"
+mkdir -p "$pack/bin" "$pack/tests" "$pack/nccl" "$pack/lib/ucx" "$pack/lib/cxx" "$pack/data"
 strip_to() { # FOLDER FILE...
     local folder=$1 file
     shift
@@ -69,6 +69,12 @@ if grep -q 'docs/examples/digits_mlp_cuda:' "$build/build.ninja"; then # the bui
     example=$build/docs/examples/digits_mlp_cuda
     if [ -x "$example" ]; then strip_to "$pack/bin" "$example"; else echo "${example##*/}" >>"$work/missing"; fi
 fi
+# Programs that use NCCL load the NCCL and the CUDA of the machine that they run on. A build lacks them where it has no
+# CUDA over the host's memory to link them with.
+for file in plugins/nccl_shim/libsluice_nccl.so tests/nccl/nccl_{groups,graph,collectives,fuzz,compressed}; do
+    grep -q "^build $file:" "$build/build.ninja" || continue
+    if [ -x "$build/$file" ]; then strip_to "$pack/nccl" "$build/$file"; else echo "${file##*/}" >>"$work/missing"; fi
+done
 if [ -s "$work/missing" ]; then
     echo "gpu_pack.sh: $build lacks $(xargs <"$work/missing"); build all of it first" >&2
     exit 1
@@ -78,7 +84,8 @@ fi
 
 uct=$(ldd "$pack/lib/libsluice_transport_ucx.so" | awk '/libuct/ {print $3}')
 if [ -e "${uct%/*}/ucx/libuct_cma.so.0" ]; then strip_to "$pack/lib/ucx" "${uct%/*}/ucx/libuct_cma.so.0"; fi
-find "$pack" -type f -print0 | xargs -0 -n 1 ldd | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+find "$pack" -type f -not -path '*/nccl/*' -print0 | xargs -0 -n 1 ldd |
+    awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     grep -Ev '/lib(c|m|mvec|dl|rt|pthread|resolv|util|cuda|cublas[^/]*|nccl|nvidia[^/]*)\.so' |
     while read -r library; do
         # Those of C++ are for machines without: they want a newer C library than all the others.
@@ -86,7 +93,7 @@ find "$pack" -type f -print0 | xargs -0 -n 1 ldd | awk '$2 == "=>" && $3 ~ /^\//
         *) strip_to "$pack/lib" "$library" ;;
         esac
     done
-glibc=$(find "$pack/bin" "$pack/tests" "$pack/lib" -type f -not -path '*/cxx/*' -exec objdump -T {} + |
+glibc=$(find "$pack/bin" "$pack/tests" "$pack/nccl" "$pack/lib" -type f -not -path '*/cxx/*' -exec objdump -T {} + |
     grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 
 # ---- What runs it ----
@@ -108,7 +115,7 @@ export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 ldconfig=$(PATH=$PATH:/sbin:/usr/sbin type -P ldconfig) || ldconfig=true
 if ! "$ldconfig" -p | grep -q 'libstdc++\.so\.6'; then LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$here/lib/cxx; fi
 export SLUICE_TRANSPORT_PATH=$here/lib UCX_MODULE_DIR=$here/lib/ucx
-case $1 in bin/* | tests/*) set -- "$here/$1" "${@:2}" ;; esac
+case $1 in bin/* | tests/* | nccl/*) set -- "$here/$1" "${@:2}" ;; esac
 exec "$@"
 RUN
 chmod +x "$pack/run"
@@ -117,7 +124,8 @@ chmod +x "$pack/run"
 tar -C "$work" --sort=name --owner=0 --group=0 -cf - sluice-gpu |
     xz -T1 --lzma2=preset=$preset,dict=128MiB >"$work/pack.tar.xz"
 bytes=$(stat -c %s "$work/pack.tar.xz")
-printf '%s: %s bytes, %d programs, %d libraries, for %s\n' "$out" "$bytes" "$(find "$pack/bin" "$pack/tests" -type f | wc -l)" \
+printf '%s: %s bytes, %d programs, %d libraries, for %s\n' "$out" "$bytes" \
+    "$(find "$pack/bin" "$pack/tests" "$pack/nccl" -type f -not -name '*.so' | wc -l)" \
     "$(find "$pack/lib" -type f | wc -l)" "$glibc"
 if [ "$bytes" -gt $((most_mib << 20)) ]; then
     echo "gpu_pack.sh: more than $most_mib MiB; the largest: $(find "$pack" -type f -printf '%s %P\n' | sort -rn |

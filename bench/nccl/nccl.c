@@ -4,10 +4,10 @@
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
-#include "bench/nccl/profile.h"
-#include "bench/nccl/summary.h"
-#include "bench/nccl/timeline.h"
-#include "bench/nccl/watch.h"
+#include "bench/nccl/profile/profile.h"
+#include "bench/nccl/summary/summary.h"
+#include "bench/nccl/summary/timeline.h"
+#include "bench/nccl/watch/watch.h"
 #include "bench/plan/profile_table.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
@@ -128,6 +128,7 @@ static sluice_status write_profile(const nccl_options *o, const slc_nccl_records
 {
     slc_nccl_records compute = {0};
     sluice_status status = o->compute ? slc_nccl_records_read(&o->compute, 1, &compute) : SLUICE_OK;
+    slc_nccl_records_tell_refused(&compute, 0);
     if (!status) status = slc_nccl_profile(records, o->compute ? &compute : NULL, o->reserved_bytes, o->profile);
     slc_nccl_records_free(&compute);
     return status || !prints_tables(o) ? status : print_profile(o->profile);
@@ -152,6 +153,7 @@ static int report_once(const nccl_options *o)
 {
     slc_nccl_records records;
     sluice_status status = slc_nccl_records_read(o->paths, o->path_count, &records);
+    if (!status) slc_nccl_records_tell_refused(&records, 0);
     if (!status) status = report(o, &records);
     slc_nccl_records_free(&records);
     return status ? slc_fail("sluice nccl") : slc_nccl_watch(o->paths, o->path_count, o->stall_s, true, NULL);

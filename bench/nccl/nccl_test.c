@@ -1,11 +1,12 @@
 /* `sluice nccl` says what was recorded: the tests run the command on records that they make up. */
 #include "lib/base/file/folder_test.h"
 
-#include "bench/nccl/records.h"
+#include "bench/nccl/records/records.h"
 #include "tests/support/made_records.h"
 
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 
 static char output[1 << 16];
 
@@ -363,6 +364,42 @@ static void records_with_little_in_them(void **state)
     made_record_free(&r);
 }
 
+static void a_damaged_record_is_named_once(void **state)
+{
+    (void)state;
+    write_training(RANKS, false, 64);
+    assert_int_equal(truncate(path_of("3.nccl"), 5000), 0);
+    for (int watch = 0; watch < 2; watch++) {
+        assert_int_equal(run_nccl(watch ? "--watch ." : "."), 0);
+        says(watch ? "no fault found" : "all_reduce");
+        const char *said = strstr(output, "3.nccl: the record is cut");
+        if (!said || strstr(said + 1, "3.nccl: the record is cut")) fail_msg("not once: %s", output);
+        says("; the file is left out\n");
+    }
+    assert_int_not_equal(run_nccl("3.nccl"), 0); /* nothing is left */
+    says("3.nccl: the record is cut");
+}
+
+/* A record that only stays for a while is not the program that --watch waits for. */
+static void watching_before_the_start(void **state)
+{
+    (void)state;
+    made_record r = training("node-a", 0, false, 64);
+    r.header->left_at_s = 1;
+    made_record_write(&r, path_of("0.nccl"), 0);
+    made_record_free(&r);
+    char command[2 * PATH_MAX], line[PATH_MAX];
+    long pid = 0;
+    snprintf(command, sizeof command, "cd %s && echo $$ && exec \"$SLUICE_COMMAND\" nccl --watch . 2>&1", test_folder);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%ld\n", &pid), 1);
+    assert_non_null(fgets(line, sizeof line, pipe));
+    kill((pid_t)pid, SIGKILL);
+    pclose(pipe);
+    if (!strstr(line, "waiting for a program")) fail_msg("%s", line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +412,8 @@ int main(void)
         cmocka_unit_test_setup(groups_are_timed_once, empty_folder),
         cmocka_unit_test_setup(several_ranks_in_a_process, empty_folder),
         cmocka_unit_test_setup(records_with_little_in_them, empty_folder),
+        cmocka_unit_test_setup(watching_before_the_start, empty_folder),
+        cmocka_unit_test_setup(a_damaged_record_is_named_once, empty_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

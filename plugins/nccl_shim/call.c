@@ -54,7 +54,7 @@ static uint64_t count_with_peer(const slc_shim_call *call)
 static uint32_t count_on_row(slc_shim_call *call)
 {
     slc_record_communicator *row = call->known->row;
-    if (call->operation > SLC_RECORD_RECEIVE) return (uint32_t)row->calls;
+    if (!slc_call_is_counted(call)) return (uint32_t)row->calls;
     if (call->operation <= SLC_RECORD_SPLIT) {
         bool split = call->operation == SLC_RECORD_SPLIT;
         uint64_t term = slc_record_hash_term(call->operation, split ? 0 : call->count, call->type, recorded_redop(call),
@@ -67,11 +67,23 @@ static uint32_t count_on_row(slc_shim_call *call)
     return (uint32_t)row->calls;
 }
 
+/* Takes the entry's place for this call alone; false where a newer call has it, or an older one, whose thread was
+ * interrupted, is still in it. In the first round a place that holds 0 belongs to the call of that round. */
+static bool claim_place(slc_record_entry *entry, uint64_t index, uint64_t mask)
+{
+    uint32_t mine = (uint32_t)(index + 1), there = __atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE);
+    if (index <= mask) return !there;
+    if (!mine || !there || (int32_t)(mine - there) < 0)
+        return false; /* as a sequence, 0 would hold the place for ever */
+    return __atomic_compare_exchange_n(&entry->sequence, &there, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static void write_entry(const slc_shim_call *call, uint32_t number)
 {
     slc_recorder *recorder = call->recorder;
     const slc_shim_thread *thread = call->thread;
     slc_record_entry *entry = &recorder->entries[call->entry & recorder->entry_mask];
+    if (!claim_place(entry, call->entry, recorder->entry_mask)) return;
     uint64_t row = call->known ? call->known->number : SLC_RECORD_NO_COMMUNICATOR;
     uint64_t low = SLC_RECORD_LOW48, redop = recorded_redop(call);
     uint64_t send = (uint64_t)(uintptr_t)call->send & low, receive = (uint64_t)(uintptr_t)call->receive & low;
@@ -79,15 +91,15 @@ static void write_entry(const slc_shim_call *call, uint32_t number)
     if (call->operation == SLC_RECORD_RECEIVE) send = call->peer_number & low;
     uint32_t flags =
         (thread->depth ? SLC_RECORD_GROUPED : 0u) | (call->captured ? SLC_RECORD_CAPTURED : 0u) | call->flags;
-    put32(&entry->sequence, 0);
+    int64_t now = now_ns();
     put32(&entry->number, number);
-    put64((uint64_t *)&entry->time_ns, (uint64_t)now_ns());
+    put64((uint64_t *)&entry->time_ns, (uint64_t)now);
     put64(&entry->count, call->count);
     put64(&entry->send_communicator, send | row << 48);
     put64(&entry->receive_thread, receive | (uint64_t)thread->number << 48);
     put64(&entry->stream_operation_dtype,
           ((uint64_t)(uintptr_t)call->stream & low) | (uint64_t)call->operation << 48 | (uint64_t)call->type << 56);
-    put64(&entry->caller_module_redop, slc_module_caller(recorder, call->caller) | redop << 56);
+    put64(&entry->caller_module_redop, slc_module_caller(recorder, call->caller, now) | redop << 56);
     put32((uint32_t *)&entry->peer, (uint32_t)call->peer);
     put32(&entry->group_flags, (thread->depth ? thread->group & 0xffffffu : 0u) | flags << 24);
     __atomic_store_n(&entry->sequence, (uint32_t)(call->entry + 1), __ATOMIC_RELEASE);
@@ -95,7 +107,7 @@ static void write_entry(const slc_shim_call *call, uint32_t number)
 
 static bool is_on_stream(const slc_shim_call *call)
 {
-    return call->operation <= SLC_RECORD_RECEIVE && call->operation != SLC_RECORD_SPLIT;
+    return slc_call_is_counted(call) && call->operation != SLC_RECORD_SPLIT;
 }
 
 /* A group is begun in the default library; in another one when the first call of the group needs it. */
@@ -143,8 +155,7 @@ ncclResult_t slc_call_end(slc_shim_call *call, ncclResult_t result)
 {
     if (__builtin_expect(call->recorder->measures, 0) && is_on_stream(call)) slc_measure_end(call, result);
     call->thread->inside = NULL;
-    if (call->known && call->operation <= SLC_RECORD_RECEIVE)
-        put64(&call->known->row->returned, call->known->row->returned + 1);
+    if (call->known && slc_call_is_counted(call)) put64(&call->known->row->returned, call->known->row->returned + 1);
     if (__builtin_expect(slc_has_failed(result), 0)) slc_entry_failed(call->recorder, call->entry);
     return result;
 }

@@ -32,6 +32,13 @@ typedef struct {
 enum { SLC_NO_TYPE = 0xff };
 #define SLC_PLAIN_CALL ((slc_shim_call){.type = SLC_NO_TYPE, .redop = SLC_RECORD_NO_REDOP, .peer = -1})
 
+/* An operation that its communicator counts. A collective of nothing is none: NCCL discards it before ranks meet. */
+static inline bool slc_call_is_counted(const slc_shim_call *call)
+{
+    bool is_empty = !call->count && call->operation < SLC_RECORD_SPLIT;
+    return call->operation <= SLC_RECORD_RECEIVE && !is_empty;
+}
+
 /* The library whose own call this is: a call that arrives from NCCL's code, or while this thread is inside a call of
  * ours, is NCCL's and passes unrecorded. NULL: it is the program's. */
 static inline const slc_nccl_real *slc_call_of_nccl(const void *caller)

@@ -13,7 +13,10 @@ typedef struct slc_shim_comm {
     unsigned number;              /* of the row; SLC_RECORD_NO_COMMUNICATOR where it has none */
     bool nonblocking, shares;     /* as its configuration says: `shares` resources with its parent */
     unsigned shrinks;             /* that were called on it */
-    struct slc_shim_comm *next;   /* in its thread's list of those that a group makes */
+    struct slc_shim_comm *parent; /* that it is split off or shrunk from; NULL: none */
+    struct slc_shim_comm *next;   /* in its thread's list of those that a group makes, or of those without a handle */
+    _Atomic bool is_gone;         /* destroyed or aborted: its handle may come again for another one */
+    _Atomic bool is_ready;        /* a thread has asked it what its row does not know, or does so now */
     ncclComm_t *out;              /* where its handle will be */
     uint64_t entry;               /* the index of the call that makes it */
     void *transforms;             /* of transforms/; NULL: none */
@@ -29,8 +32,15 @@ void slc_comm_drop(slc_shim_comm *made);
 /* Lets slc_comm_find(comm) give this one, also where the address named another one before. */
 void slc_comm_bind(slc_recorder *recorder, slc_shim_comm *made, ncclComm_t comm);
 
-/* NULL: the handle was not made through the shim, or before a fork. */
+/* NULL: the handle was not made through the shim, or before a fork, or what it named is gone. */
 slc_shim_comm *slc_comm_find(const slc_recorder *recorder, ncclComm_t comm);
+
+/* Without blocking, NCCL stores a child's handle some time after the call that makes it. slc_comm_await keeps a child
+ * until then; slc_comm_arrived binds one of the parent's children whose handle has come, NULL: there is none;
+ * slc_comm_forget gives up those without. A handle that somebody uses before is found, too. */
+void slc_comm_await(const slc_recorder *recorder, slc_shim_comm *made);
+slc_shim_comm *slc_comm_arrived(const slc_recorder *recorder, const slc_shim_comm *parent);
+void slc_comm_forget(const slc_recorder *recorder, const slc_shim_comm *parent);
 
 static inline void slc_comm_state(slc_shim_comm *comm, slc_record_row_state state)
 {

@@ -16,14 +16,17 @@ typedef struct CUctx_st *slc_driver_context;
     X(CtxGetCurrent, "", (slc_driver_context * out))                                                                   \
     X(CtxPushCurrent, "_v2", (slc_driver_context context))                                                             \
     X(CtxPopCurrent, "_v2", (slc_driver_context * out))                                                                \
+    X(CtxGetDevice, "", (int *device))                                                                                 \
+    X(DevicePrimaryCtxRetain, "", (slc_driver_context * out, int device))                                              \
+    X(DevicePrimaryCtxRelease, "_v2", (int device))                                                                    \
     X(ThreadExchangeStreamCaptureMode, "", (int *mode))                                                                \
     X(StreamIsCapturing, "", (slc_driver_stream stream, int *status))                                                  \
     X(StreamCreate, "", (slc_driver_stream * out, unsigned flags))                                                     \
+    X(StreamGetCtx, "", (slc_driver_stream stream, slc_driver_context * out))                                          \
     X(StreamWriteValue64, "_v2", (slc_driver_stream stream, uint64_t at, uint64_t value, unsigned flags))              \
     X(EventCreate, "", (slc_driver_event * out, unsigned flags))                                                       \
     X(EventRecord, "", (slc_driver_event event, slc_driver_stream stream))                                             \
     X(EventQuery, "", (slc_driver_event event))                                                                        \
-    X(EventSynchronize, "", (slc_driver_event event))                                                                  \
     X(EventElapsedTime, "", (float *milliseconds, slc_driver_event begin, slc_driver_event end))                       \
     X(MemHostRegister, "_v2", (void *memory, size_t bytes, unsigned flags))                                            \
     X(MemHostGetDevicePointer, "_v2", (uint64_t * out, void *memory, unsigned flags))

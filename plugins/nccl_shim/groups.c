@@ -6,7 +6,15 @@
 
 /* ---- Communicators ---- */
 
-void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first)
+/* It may have ended meanwhile, which stays. */
+static void leave_creating(slc_shim_comm *made, uint32_t state)
+{
+    uint32_t creating = SLC_RECORD_ROW_CREATING;
+    __atomic_compare_exchange_n(&made->row->state, &creating, state, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Communicators (a list by `next`) can be used: asks them what their rows do not know yet. */
+static void become_ready(slc_recorder *recorder, slc_shim_comm *first)
 {
     for (slc_shim_comm *made = first; made; made = made->next) {
         slc_record_communicator *row = made->row;
@@ -16,13 +24,34 @@ void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first)
             if (made->real->CommUserRank(made->comm, &value) == ncclSuccess) row->rank = value;
             if (made->real->CommCount(made->comm, &value) == ncclSuccess) row->size = value;
         }
-        slc_comm_state(made, SLC_RECORD_ROW_READY);
+        atomic_store(&made->is_ready, true);
+        leave_creating(made, SLC_RECORD_ROW_READY);
     }
-    slc_measure_find_driver(recorder);
+    slc_measure_find_driver(recorder, first->row->device);
     if (recorder->transforms) recorder->transforms->created(recorder, first);
 }
 
-/* Binds those that have a handle; a program that took itself out of a split has none. */
+/* One that is being made, and is in no list. */
+static void take_state(slc_recorder *recorder, slc_shim_comm *made, ncclResult_t state)
+{
+    if (__atomic_load_n(&made->row->state, __ATOMIC_ACQUIRE) != SLC_RECORD_ROW_CREATING) return;
+    if (slc_has_failed(state)) leave_creating(made, SLC_RECORD_ROW_FAILED);
+    if (state == ncclSuccess && !atomic_exchange(&made->is_ready, true)) become_ready(recorder, made);
+}
+
+void slc_comms_asked(slc_recorder *recorder, slc_shim_comm *known, ncclResult_t state)
+{
+    take_state(recorder, known, state);
+    if (state == ncclInProgress) return;
+    for (slc_shim_comm *child; (child = slc_comm_arrived(recorder, known));) {
+        ncclResult_t own;
+        if (child->real->CommGetAsyncError(child->comm, &own) == ncclSuccess) take_state(recorder, child, own);
+    }
+    if (slc_has_failed(state)) slc_comm_forget(recorder, known);
+}
+
+/* Binds those that have a handle, once nobody needs the list: other threads find them from then on. A child without
+ * one gets it later, or, where the program took itself out of the split, never. */
 static void settle(slc_recorder *recorder, slc_shim_comm *list, ncclResult_t result)
 {
     slc_shim_comm *bound = NULL, **end = &bound;
@@ -33,15 +62,21 @@ static void settle(slc_recorder *recorder, slc_shim_comm *list, ncclResult_t res
             slc_comm_state(made, SLC_RECORD_ROW_FAILED);
             slc_entry_failed(recorder, made->entry);
             slc_comm_drop(made);
-        } else if (!*made->out) {
-            slc_comm_drop(made);
-        } else {
-            slc_comm_bind(recorder, made, *made->out);
+        } else if ((made->comm = __atomic_load_n(made->out, __ATOMIC_ACQUIRE))) {
             *end = made;
             end = &made->next;
+        } else if (result == ncclInProgress && made->parent) {
+            slc_comm_await(recorder, made);
+        } else {
+            slc_comm_drop(made);
         }
     }
-    if (bound && result == ncclSuccess) slc_comms_ready(recorder, bound);
+    if (bound && result == ncclSuccess) become_ready(recorder, bound);
+    for (slc_shim_comm *next; bound; bound = next) {
+        next = bound->next;
+        bound->next = NULL;
+        slc_comm_bind(recorder, bound, bound->comm);
+    }
 }
 
 void slc_comms_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first, ncclResult_t result)

@@ -8,7 +8,7 @@
  * end. */
 void slc_comms_made(slc_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first, ncclResult_t result);
 
-/* Notes that communicators (a list by `next`) can be used: asks them what their rows do not know yet. */
-void slc_comms_ready(slc_recorder *recorder, slc_shim_comm *first);
+/* The communicator says that this is its state; its children that were waited for say theirs. */
+void slc_comms_asked(slc_recorder *recorder, slc_shim_comm *known, ncclResult_t state);
 
 #endif

@@ -121,18 +121,20 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
 
 /* The row of a communicator that is made of another one. What `child` holds is equal on all of its ranks, and differs
  * from that of its parent's other children. */
-static slc_shim_comm *create_child(const slc_shim_call *call, const uint64_t child[2], ncclComm_t *out,
+static slc_shim_comm *create_child(const slc_shim_call *call, const uint64_t child[3], ncclComm_t *out,
                                    const ncclConfig_t *config)
 {
-    const slc_shim_comm *parent = call->known;
-    uint64_t words[] = {parent->row->key, parent->row->collectives, child[0], child[1]};
+    slc_shim_comm *parent = call->known;
+    uint64_t words[] = {parent->row->key, child[0], child[1], child[2]};
     uint64_t key = slc_comm_key(SLC_FNV_START, words, sizeof words);
     slc_shim_comm *made = slc_comm_create(call->recorder, call->real, key, -1, 0);
     if (!made) return NULL;
     made->row->parent_key = parent->row->key;
+    made->parent = parent;
     made->entry = call->entry;
     made->out = out;
     take_config(made, config, parent);
+    made->nonblocking |= parent->nonblocking; /* the call does not block, whatever the child will do */
     return made;
 }
 
@@ -146,8 +148,11 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
     call.peer = key;
     call.caller = __builtin_return_address(0);
     slc_call_begin(&call);
-    uint64_t child[2] = {SLC_RECORD_SPLIT, (uint64_t)(int64_t)color};
-    slc_shim_comm *made = call.known && color != NCCL_SPLIT_NOCOLOR ? create_child(&call, child, out, config) : NULL;
+    slc_shim_comm *made = NULL;
+    if (call.known && color != NCCL_SPLIT_NOCOLOR) {
+        uint64_t child[3] = {call.known->row->collectives, SLC_RECORD_SPLIT, (uint64_t)(int64_t)color};
+        made = create_child(&call, child, out, config);
+    }
     ncclResult_t result = slc_call_end(&call, call.real->CommSplit(comm, color, key, out, config));
     if (made) slc_comms_made(call.recorder, call.thread, made, result);
     return result;
@@ -165,9 +170,11 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, 
     slc_call_begin(&call);
     slc_shim_comm *made = NULL;
     if (call.known) {
-        size_t bytes = excluded && excluded_count > 0 ? (size_t)excluded_count * sizeof *excluded : 0;
-        uint64_t child[2] = {SLC_RECORD_SHRINK + ((uint64_t)call.known->shrinks++ << 8),
-                             slc_fnv(SLC_FNV_START, excluded, bytes)};
+        /* After a fault, ranks have called different numbers of collectives; and each may name the others in an order
+         * of its own. */
+        uint64_t child[3] = {SLC_RECORD_SHRINK, call.known->shrinks++};
+        for (int i = 0; excluded && i < excluded_count; i++)
+            child[2] += slc_fnv(SLC_FNV_START, &excluded[i], sizeof excluded[i]);
         made = create_child(&call, child, out, config);
     }
     ncclResult_t result =
@@ -183,11 +190,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     slc_shim_comm *known = slc_comm_find(recorder, comm);
     const slc_nccl_real *real = known ? known->real : slc_nccl_real_default();
     ncclResult_t result = real->CommGetAsyncError(comm, error);
-    if (known && result == ncclSuccess &&
-        __atomic_load_n(&known->row->state, __ATOMIC_ACQUIRE) == SLC_RECORD_ROW_CREATING) {
-        if (*error == ncclSuccess) slc_comms_ready(recorder, known);
-        if (slc_has_failed(*error)) slc_comm_state(known, SLC_RECORD_ROW_FAILED);
-    }
+    if (known && result == ncclSuccess) slc_comms_asked(recorder, known, *error);
     if (result == ncclSuccess && slc_has_failed(*error)) atomic_store(&recorder->fault, true);
     return result;
 }
@@ -203,7 +206,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 
 static void before_end(const slc_shim_call *call)
 {
-    slc_measure_harvest(call->recorder, call->operation == SLC_RECORD_ABORT);
+    /* An abort comes to end what hangs: nothing goes before it that could wait for the driver. */
+    if (call->operation != SLC_RECORD_ABORT) slc_measure_harvest(call->recorder);
     const slc_transforms *transforms = call->recorder->transforms;
     if (transforms && call->known) transforms->ended(call->known, call->operation == SLC_RECORD_ABORT);
 }
@@ -212,6 +216,16 @@ static ncclResult_t end_with_state(slc_shim_call *call, ncclResult_t result, slc
 {
     slc_call_end(call, result);
     if (call->known && !slc_has_failed(result)) slc_comm_state(call->known, state);
+    return result;
+}
+
+static ncclResult_t end_for_good(slc_shim_call *call, ncclResult_t result, slc_record_row_state state)
+{
+    end_with_state(call, result, state);
+    if (!call->known || slc_has_failed(result)) return result;
+    while (slc_comm_arrived(call->recorder, call->known)) continue; /* those that it split off outlive it */
+    slc_comm_forget(call->recorder, call->known);
+    atomic_store(&call->known->is_gone, true);
     return result;
 }
 
@@ -227,7 +241,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     NCCL_OWN_CALL(CommDestroy(comm));
     BEGIN_END(call, SLC_RECORD_DESTROY, comm);
     before_end(&call);
-    return end_with_state(&call, call.real->CommDestroy(comm), SLC_RECORD_ROW_DESTROYED);
+    return end_for_good(&call, call.real->CommDestroy(comm), SLC_RECORD_ROW_DESTROYED);
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
@@ -235,7 +249,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     NCCL_OWN_CALL(CommAbort(comm));
     BEGIN_END(call, SLC_RECORD_ABORT, comm);
     before_end(&call);
-    return end_with_state(&call, call.real->CommAbort(comm), SLC_RECORD_ROW_ABORTED);
+    return end_for_good(&call, call.real->CommAbort(comm), SLC_RECORD_ROW_ABORTED);
 }
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)

@@ -4,19 +4,49 @@
 #include "lib/base/log.h"
 #include "plugins/nccl_shim/times.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+
+static void begin_child(void);
+
+/* ---- Contexts ---- */
+
+/* NULL: the device has none. NCCL holds it, while it has a communicator there. */
+static slc_driver_context context_of_device(const slc_driver *driver, int device)
+{
+    slc_driver_context context = NULL;
+    if (device < 0 || driver->DevicePrimaryCtxRetain(&context, device)) return NULL;
+    driver->DevicePrimaryCtxRelease(device);
+    return context;
+}
+
+/* Makes the context current; true if that has to be taken back. */
+static bool enter(const slc_recorder *recorder, slc_driver_context context)
+{
+    slc_driver_context current = NULL;
+    if (!context || recorder->driver->CtxGetCurrent(&current) || current == context) return false;
+    return !recorder->driver->CtxPushCurrent(context);
+}
+
+static void leave(const slc_recorder *recorder)
+{
+    slc_driver_context context;
+    recorder->driver->CtxPopCurrent(&context);
+}
 
 /* ---- The driver ---- */
 
-/* Lets devices write into the communicators' rows. */
-static void register_rows(slc_recorder *recorder)
+/* Lets devices write into the communicators' rows. The thread that asks first need not have a context. */
+static void register_rows(slc_recorder *recorder, int device)
 {
     enum { PORTABLE = 1, MAPPED = 2 };
     const slc_driver *driver = recorder->driver;
     size_t bytes = SLC_RECORD_COMMUNICATORS * sizeof *recorder->rows;
     uint64_t address = 0;
+    bool entered = driver->CtxGetDevice(&(int){0}) && enter(recorder, context_of_device(driver, device));
     int error = driver->MemHostRegister(recorder->rows, bytes, PORTABLE | MAPPED);
     if (!error) error = driver->MemHostGetDevicePointer(&address, recorder->rows, 0);
+    if (entered) leave(recorder);
     if (error) {
         slc_log(SLC_LOG_WARN, "SLUICE_SHIM_DONE has no effect: CUDA's driver does not take the record (error %d)",
                 error);
@@ -27,7 +57,7 @@ static void register_rows(slc_recorder *recorder)
     atomic_store(&recorder->done_at, address);
 }
 
-void slc_measure_find_driver(slc_recorder *recorder)
+void slc_measure_find_driver(slc_recorder *recorder, int device)
 {
     if (atomic_load(&recorder->driver_is_known) || atomic_exchange(&recorder->driver_is_known, true)) return;
     const slc_driver *driver = slc_driver_find();
@@ -37,8 +67,10 @@ void slc_measure_find_driver(slc_recorder *recorder)
                     "SLUICE_SHIM_DONE and _TIME have no effect: this process has no libcuda.so.1 that can");
         return;
     }
+    static _Atomic bool watches_forks;
+    if (!atomic_exchange(&watches_forks, true)) pthread_atfork(NULL, NULL, begin_child);
     recorder->driver = driver;
-    if (recorder->wants_done) register_rows(recorder);
+    if (recorder->wants_done) register_rows(recorder, device);
     atomic_store(&recorder->measures, recorder->wants_done || recorder->times);
 }
 
@@ -101,6 +133,29 @@ static void put_streams(slc_group_streams *streams)
     free(streams);
 }
 
+/* Nothing of CUDA's is the forked process's, and what its one thread had put down for a group was another recorder's.
+ */
+static void begin_child(void)
+{
+    slc_measure_group_simulated(&slc_this_thread);
+    slc_times_begin_child();
+}
+
+/* The context that the call's stream is of, which need not be the thread's current one: NCCL makes current what it
+ * needs. Default streams have one handle on all devices, and NCCL takes that of the communicator's. */
+static slc_driver_context context_of(const slc_shim_call *call)
+{
+    enum { MOST_DEFAULT = 2 }; /* 0, cudaStreamLegacy and cudaStreamPerThread */
+    const slc_driver *driver = call->recorder->driver;
+    slc_driver_context context = NULL;
+    int current, device = call->known ? call->known->row->device : -1;
+    if ((uintptr_t)call->stream > MOST_DEFAULT && !driver->StreamGetCtx(call->stream, &context)) return context;
+    driver->CtxGetCurrent(&context);
+    if ((uintptr_t)call->stream > MOST_DEFAULT || device < 0) return context;
+    if (!driver->CtxGetDevice(&current) && current == device) return context;
+    return context_of_device(driver, device);
+}
+
 static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
 {
     slc_group_streams *all = thread->streams;
@@ -116,22 +171,8 @@ static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_cal
     }
     group_stream *fresh = &all->streams[all->count++];
     *fresh = (group_stream){.known = call->known, .stream = call->stream, .first = call->entry};
-    call->recorder->driver->CtxGetCurrent(&fresh->context);
+    fresh->context = context_of(call);
     return fresh;
-}
-
-/* Makes the context that the call had current; true if it has to be taken back. */
-static bool enter(const slc_recorder *recorder, slc_driver_context context)
-{
-    slc_driver_context current = NULL;
-    if (recorder->driver->CtxGetCurrent(&current) || current == context) return false;
-    return !recorder->driver->CtxPushCurrent(context);
-}
-
-static void leave(const slc_recorder *recorder)
-{
-    slc_driver_context context;
-    recorder->driver->CtxPopCurrent(&context);
 }
 
 void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread)
@@ -175,7 +216,10 @@ void slc_measure_begin(slc_shim_call *call)
 {
     if (call->captured) return;
     if (!call->thread->depth) {
-        if (call->recorder->times) call->pair = slc_times_begin(call->recorder, call->stream);
+        if (!call->recorder->times) return;
+        bool entered = enter(call->recorder, context_of(call));
+        call->pair = slc_times_begin(call->recorder, call->stream);
+        if (entered) leave(call->recorder);
         return;
     }
     group_stream *one = stream_of_group(call->thread, call);
@@ -188,13 +232,16 @@ void slc_measure_end(slc_shim_call *call, ncclResult_t result)
 {
     bool failed = slc_has_failed(result);
     if (call->captured || call->thread->depth) return;
+    bool entered = enter(call->recorder, context_of(call));
     if (!failed) write_done(call->recorder, call->known, call->stream, call->known ? call->known->row->calls : 0);
-    if (!call->pair) return;
-    call->pair->first = call->pair->last = call->entry;
-    slc_times_end(call->recorder, call->pair, failed);
+    if (call->pair) {
+        call->pair->first = call->pair->last = call->entry;
+        slc_times_end(call->recorder, call->pair, failed);
+    }
+    if (entered) leave(call->recorder);
 }
 
-void slc_measure_harvest(slc_recorder *recorder, bool aborts)
+void slc_measure_harvest(slc_recorder *recorder)
 {
-    if (recorder->times && recorder->driver) slc_times_harvest(recorder, !aborts);
+    if (recorder->times && recorder->driver) slc_times_harvest(recorder);
 }

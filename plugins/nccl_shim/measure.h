@@ -10,8 +10,8 @@
 
 #include "plugins/nccl_shim/call.h"
 
-/* Looks for the driver, if it is not known yet; called when a communicator has become usable. */
-void slc_measure_find_driver(slc_recorder *recorder);
+/* Looks for the driver, if it is not known yet; called when a communicator of this device has become usable. */
+void slc_measure_find_driver(slc_recorder *recorder, int device);
 
 /* Is the stream being captured? Only with recorder->driver. */
 bool slc_measure_is_captured(const slc_recorder *recorder, cudaStream_t stream);
@@ -27,7 +27,7 @@ void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, nccl
 /* Forgets the calls of a group that is ended by ncclGroupSimulateEnd: none of them runs. */
 void slc_measure_group_simulated(slc_shim_thread *thread);
 
-/* Reads what events are done before a communicator ends; in an abort it waits for nobody. */
-void slc_measure_harvest(slc_recorder *recorder, bool aborts);
+/* Reads what events are done before a communicator ends. */
+void slc_measure_harvest(slc_recorder *recorder);
 
 #endif

@@ -123,7 +123,7 @@ static bool record_collective(profiled_comm *comm, const slc_profiler_event *eve
                   call.operation == SLC_RECORD_GATHER || call.operation == SLC_RECORD_SCATTER;
     if (rooted) call.peer = event->collective.root;
     record(comm, &call);
-    return true;
+    return slc_call_is_counted(&call);
 }
 
 static bool record_p2p(profiled_comm *comm, const slc_profiler_event *event)

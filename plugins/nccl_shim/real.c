@@ -1,4 +1,7 @@
-/* Finds the NCCL libraries of the process and all of their functions. */
+/* Finds the NCCL libraries of the process and all of their functions. Nothing of ours is held while the loader is
+ * asked: it has locks of its own, and a constructor that it runs under them may call NCCL. Who finds something makes it
+ * whole and publishes it by one compare and exchange; of two threads that find the same, the later one takes the
+ * other's. */
 #include "plugins/nccl_shim/real.h"
 
 #include "lib/base/log.h"
@@ -6,33 +9,36 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static slc_nccl_real found[SLC_MOST_LIBRARIES];
-static _Atomic unsigned found_count; /* those that are whole */
-static atomic_flag finding = ATOMIC_FLAG_INIT;
+static _Atomic(const slc_nccl_real *) found[SLC_MOST_LIBRARIES]; /* NULL after the last one */
 static _Atomic(const slc_nccl_real *) first;
 static _Atomic(const void *) asked;
 
 /* ---- Functions that a library lacks ---- */
 
-static bool none_found;
+static const slc_nccl_real none; /* what a process has where no library was found */
+
+static bool none_was_found(void)
+{
+    return atomic_load_explicit(&first, memory_order_acquire) == &none;
+}
 
 static void say_missing(const char *name)
 {
-    if (!none_found)
+    if (!none_was_found())
         slc_log(
             SLC_LOG_ERROR,
             "%s is not in %s, the NCCL library of this process; use a newer NCCL or a program that does not need it",
-            name, found[0].path);
+            name, slc_nccl_real_default()->path);
 }
 
 #define RETURN_void return
 #define RETURN_int return 0
-#define RETURN_ncclResult_t return none_found ? ncclSystemError : ncclInternalError
+#define RETURN_ncclResult_t return none_was_found() ? ncclSystemError : ncclInternalError
 #define RETURN_ncclTeam_t                                                                                              \
     return (ncclTeam_t)                                                                                                \
     {                                                                                                                  \
@@ -50,6 +56,9 @@ static void say_missing(const char *name)
     }
 SLC_NCCL_FUNCTIONS(MISSING, MISSING)
 #pragma GCC diagnostic pop
+
+#define MISSING_MEMBER(result, name, parameters, arguments) .name = missing_##name,
+static const slc_nccl_real none = {SLC_NCCL_FUNCTIONS(MISSING_MEMBER, MISSING_MEMBER).path = ""};
 
 /* ---- Libraries ---- */
 
@@ -88,7 +97,7 @@ static void take_functions(void *handle, slc_nccl_real *real)
 {
     void *symbol;
 #define TAKE(result, name, parameters, arguments)                                                                      \
-    symbol = handle ? slc_real_dlsym(handle, "nccl" #name) : NULL;                                                     \
+    symbol = slc_real_dlsym(handle, "nccl" #name);                                                                     \
     if (symbol)                                                                                                        \
         *(void **)&real->name = symbol;                                                                                \
     else                                                                                                               \
@@ -103,39 +112,48 @@ bool slc_nccl_is_ours(const void *function)
     return dladdr(function, &info) && dladdr((const void *)slc_nccl_is_ours, &own) && info.dli_fbase == own.dli_fbase;
 }
 
-/* Adds the library to those that are known; called while `finding` is held. */
+/* Puts the library among those that are known, or gives the one that is there for the same code; NULL where there is
+ * no room. */
+static const slc_nccl_real *publish(slc_nccl_real *fresh)
+{
+    for (unsigned i = 0; i < SLC_MOST_LIBRARIES; i++) {
+        const slc_nccl_real *there = NULL;
+        fresh->number = i;
+        if (atomic_compare_exchange_strong(&found[i], &there, fresh)) return fresh;
+        if (there->begin == fresh->begin) return there;
+    }
+    return NULL;
+}
+
+/* Adds the library to those that are known, which keep its handle; closes the handle where they need it not. */
 static const slc_nccl_real *take_library(void *handle)
 {
-    unsigned count = atomic_load_explicit(&found_count, memory_order_relaxed);
+    const slc_nccl_real *known = NULL;
+    slc_nccl_real *fresh = NULL;
     const void *function = slc_real_dlsym(handle, "ncclGetVersion");
     Dl_info info;
-    if (!function || slc_nccl_is_ours(function) || !dladdr(function, &info)) return NULL;
-    for (unsigned i = 0; i < count; i++)
-        if (found[i].begin <= (uintptr_t)function && (uintptr_t)function < found[i].end) return &found[i];
-    if (count == SLC_MOST_LIBRARIES) return NULL;
-    slc_nccl_real *real = &found[count];
-    take_functions(handle, real);
-    real->path = strdup(info.dli_fname);
-    if (!real->path) real->path = "libnccl.so";
-    real->number = count;
-    real->begin = (uintptr_t)function;
-    dl_iterate_phdr(find_range, real);
-    atomic_store_explicit(&found_count, count + 1, memory_order_release);
-    return real;
+    if (!function || slc_nccl_is_ours(function) || !dladdr(function, &info)) goto close_handle;
+    known = slc_nccl_real_at(function);
+    if (known) goto close_handle;
+    fresh = calloc(1, sizeof *fresh);
+    if (!fresh) goto close_handle;
+    take_functions(handle, fresh);
+    char *path = strdup(info.dli_fname);
+    fresh->path = path ? path : "libnccl.so";
+    fresh->begin = (uintptr_t)function;
+    dl_iterate_phdr(find_range, fresh);
+    known = publish(fresh);
+    if (known == fresh) return known;
+    free(path);
+
+close_handle:
+    free(fresh);
+    dlclose(handle);
+    return known;
 }
 
-static const slc_nccl_real *take_none(const char *why)
-{
-    slc_nccl_real *real = &found[0];
-    none_found = true;
-    slc_log(SLC_LOG_ERROR, "no NCCL library for this process: %s; set SLUICE_SHIM_NCCL to the path of a libnccl.so.2",
-            why);
-    take_functions(NULL, real);
-    real->path = "";
-    return real;
-}
-
-static const slc_nccl_real *find_default(void)
+/* The default library, or `none` and why. */
+static const slc_nccl_real *find_default(char *why, size_t bytes)
 {
     const char *path = slc_setting_text(&slc_nccl_shim_settings, "SLUICE_SHIM_NCCL");
     void *handle = NULL;
@@ -150,23 +168,23 @@ static const slc_nccl_real *find_default(void)
         if (loaded) handle = dlopen(loaded, RTLD_LAZY | RTLD_NOLOAD);
         if (!handle) handle = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
     }
-    if (!handle) return take_none(dlerror());
-    const slc_nccl_real *real = take_library(handle);
-    return real ? real : take_none("what was opened has no ncclGetVersion of its own");
+    const char *error = handle ? "what was opened has no ncclGetVersion of its own" : dlerror();
+    snprintf(why, bytes, "%s", error ? error : "it could not be opened");
+    const slc_nccl_real *real = handle ? take_library(handle) : NULL;
+    return real ? real : &none;
 }
 
 const slc_nccl_real *slc_nccl_real_default(void)
 {
+    char why[1024];
     const slc_nccl_real *real = atomic_load_explicit(&first, memory_order_acquire);
-    if (real) return real;
-    while (atomic_flag_test_and_set_explicit(&finding, memory_order_acquire)) sched_yield();
-    real = atomic_load_explicit(&first, memory_order_relaxed);
-    if (!real) {
-        real = find_default();
-        atomic_store_explicit(&first, real, memory_order_release);
-    }
-    atomic_flag_clear_explicit(&finding, memory_order_release);
-    return real;
+    if (__builtin_expect(real != NULL, 1)) return real;
+    const slc_nccl_real *mine = find_default(why, sizeof why);
+    if (!atomic_compare_exchange_strong(&first, &real, mine)) return real; /* another thread was quicker */
+    if (mine == &none)
+        slc_log(SLC_LOG_ERROR,
+                "no NCCL library for this process: %s; set SLUICE_SHIM_NCCL to the path of a libnccl.so.2", why);
+    return mine;
 }
 
 /* ---- Several libraries ---- */
@@ -232,11 +250,8 @@ static const slc_nccl_real *library_with(const void *function)
     Dl_info info;
     const slc_nccl_real *real = slc_nccl_real_at(function);
     if (real || !dladdr(function, &info)) return real;
-    while (atomic_flag_test_and_set_explicit(&finding, memory_order_acquire)) sched_yield();
     void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle) real = take_library(handle);
-    atomic_flag_clear_explicit(&finding, memory_order_release);
-    return real;
+    return handle ? take_library(handle) : NULL;
 }
 
 const slc_nccl_real *slc_nccl_real_for(const void *caller)
@@ -255,20 +270,17 @@ const slc_nccl_real *slc_nccl_real_for(const void *caller)
 
 const slc_nccl_real *slc_nccl_real_at(const void *address)
 {
-    unsigned count = atomic_load_explicit(&found_count, memory_order_acquire);
-    for (unsigned i = 0; i < count; i++)
-        if ((uintptr_t)address - found[i].begin < found[i].end - found[i].begin) return &found[i];
+    for (unsigned i = 0; i < SLC_MOST_LIBRARIES; i++) {
+        const slc_nccl_real *there = atomic_load_explicit(&found[i], memory_order_acquire);
+        if (!there) return NULL;
+        if ((uintptr_t)address - there->begin < there->end - there->begin) return there;
+    }
     return NULL;
 }
 
 const slc_nccl_real *slc_nccl_real_numbered(unsigned number)
 {
-    return &found[number];
-}
-
-void slc_nccl_real_after_fork(void)
-{
-    atomic_flag_clear(&finding);
+    return atomic_load_explicit(&found[number], memory_order_acquire);
 }
 
 void slc_nccl_real_asked(const void *function)

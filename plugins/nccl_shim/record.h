@@ -12,7 +12,8 @@
 
 #include <stdint.h>
 
-/* The name of a process's file, in SLUICE_SHIM_DIR: "HOST-PID-STARTED.nccl", STARTED as in the header. */
+/* The name of a process's file, in SLUICE_SHIM_DIR: "HOST-NAMESPACE-PID-STARTED.nccl", the last three as in the header.
+ */
 #define SLC_RECORD_SUFFIX ".nccl"
 #define SLC_RECORD_MAGIC "SLNCCL\1\0"
 
@@ -29,7 +30,8 @@ enum {
  * the same order, and they are numbered and enter the rolling hash. SEND and RECEIVE are numbered by the same counter,
  * but do not enter the hash; in the place of the address that they lack they have their own number among the sends to
  * (receives from) that peer, from 1, so that the two ends are matched after the ring has come round too (0: not
- * counted). The others carry the number of the communicator's last operation. */
+ * counted). The others, and collectives of no elements, which NCCL discards before ranks meet, are not counted and
+ * carry the number of the communicator's last operation. */
 typedef enum {
     SLC_RECORD_ALL_REDUCE = 1,
     SLC_RECORD_REDUCE_SCATTER,
@@ -69,8 +71,8 @@ enum {
 /* One call, 64 bytes, written before the call is passed on. Entry n of the process (counted from 0) lies at place
  * n % entry_count, and is committed when its sequence is the low 32 bits of n + 1: the writer first stores 0 there,
  * then fills the rest, then stores the sequence with release order. A reader that sees the same sequence before and
- * after it copied an entry has read it whole. (A thread that is interrupted while it writes, until others have gone
- * once round the ring, spoils one entry.) */
+ * after it copied an entry has read it whole. (Where a thread is interrupted while it writes, until others have gone
+ * once round the ring, the later one finds the place taken and its entry is left out.) */
 typedef struct {
     uint32_t sequence;
     uint32_t number; /* low 32 bits of its number on the communicator, counted from 1 */
@@ -128,10 +130,11 @@ typedef struct {
     uint32_t state; /* slc_record_row_state */
     int32_t rank, size, device;
     /* The ranks' name for the communicator: a hash of the unique id's bytes (the first one's where there are several);
-     * for one made by split or shrink, of the parent's key, the parent's number of collectives so far (not its number
-     * of operations, since sends and receives differ between ranks) and the colour or the excluded ranks. Never 0. */
+     * for one made by split, of the parent's key, the parent's number of collectives so far (not its number of
+     * operations, since sends and receives differ between ranks) and the colour; for one made by shrink, of the
+     * parent's key, its number of shrinks so far and the excluded ranks, in whatever order. Never 0. */
     uint64_t key, parent_key;
-    uint64_t calls;       /* operations called, send and receive included */
+    uint64_t calls;       /* operations called, send and receive included, collectives of no elements not */
     uint64_t returned;    /* of them, those whose call has returned */
     uint64_t collectives; /* of `calls`, those that entered the hash */
     /* After each collective: hash = hash * SLC_RECORD_HASH_STEP + slc_record_hash_term(…), modulo 2^64, so that a
@@ -176,9 +179,12 @@ typedef struct {
     uint64_t times_lost;              /* operations whose events were not there, or came too late for their entry */
     int32_t launch_rank, launch_size; /* RANK and WORLD_SIZE of the environment (or Slurm's, Open MPI's); -1: not set */
     char host[64];
-    char boot_id[40];    /* of the machine: /proc/sys/kernel/random/boot_id */
-    char command[512];   /* the program's arguments, blanks between them, cut */
-    char nccl_path[512]; /* the real library */
+    char boot_id[40];       /* of the machine: /proc/sys/kernel/random/boot_id */
+    char command[512];      /* the program's arguments, blanks between them, cut */
+    char nccl_path[512];    /* the real library */
+    uint64_t pid_namespace; /* in which `pid` counts: the inode of /proc/self/ns/pid; 0: not known */
+    int64_t left_at_s; /* when the process ended well and left its communicators to its end, in seconds since 1970; 0:
+                        * it did not. Others may wait for it, so the file stays for some minutes */
 } slc_record_header;
 
 /* The part of a collective that all ranks must agree on, as one number. `root` is -1 where there is none. */

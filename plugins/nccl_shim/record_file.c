@@ -1,5 +1,6 @@
 /* The record's file: where it lies, how it is laid out, when it goes. Its space is reserved when it is made, so that
- * writing to the mapping never fails later. */
+ * writing to the mapping never fails later. Other programs need the folder's space too: a record takes a small part of
+ * what is free. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "plugins/nccl_shim/recorder.h"
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,13 @@ static uint64_t process_started(long pid)
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
+/* Processes of other namespaces, as containers have them, have other numbers here, or the same ones. */
+static uint64_t pid_namespace(void)
+{
+    struct stat info;
+    return stat("/proc/self/ns/pid", &info) ? 0 : (uint64_t)info.st_ino;
+}
+
 static int32_t launch_number(const char *const *names)
 {
     for (; *names; names++) {
@@ -59,6 +68,7 @@ static void describe_process(slc_record_header *header)
     static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     header->pid = getpid();
     header->started = process_started(getpid());
+    header->pid_namespace = pid_namespace();
     header->launch_rank = launch_number(ranks);
     header->launch_size = launch_number(sizes);
     gethostname(header->host, sizeof header->host - 1);
@@ -93,45 +103,75 @@ static sluice_status check_folder(const char *folder, bool given)
     return SLUICE_OK;
 }
 
-/* When something was last written to a record, in seconds since 1970: its latest entry's time. A mapped file's own
- * time does not move. */
-static int64_t last_write(int folder, const char *name, const struct stat *info)
+/* Is a record of these bytes a small part of what the folder's file system has free? */
+static bool leaves_space(const char *folder, size_t bytes)
 {
-    slc_record_header header;
-    slc_record_entry entry;
-    int64_t seconds = info->st_mtime;
-    int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0) return seconds;
-    if (pread(file, &header, sizeof header, 0) == sizeof header && header.version == SLC_RECORD_VERSION &&
-        header.entries && header.entry_count) {
-        uint64_t place = (header.entries - 1) % header.entry_count;
-        off_t at = (off_t)(header.entries_at + place * sizeof entry);
-        if (pread(file, &entry, sizeof entry, at) == sizeof entry && entry.time_ns > 0)
-            seconds = (entry.time_ns + header.realtime_minus_monotonic_ns) / 1000000000;
-    }
-    close(file);
-    return seconds;
+    enum { SHARE = 16 };
+    struct statvfs space;
+    if (statvfs(folder, &space) || !space.f_blocks) return true; /* it has no limit that it names */
+    return bytes <= (uint64_t)space.f_bavail * space.f_frsize / SHARE;
 }
 
-/* Removes the records of this host's processes that are dead for more than a day. */
-static void remove_old(const char *folder, const char *host)
+/* ---- Records of processes that are dead ---- */
+
+/* When something was last written to a record, in seconds since 1970: its latest entry's time. A mapped file's own
+ * time does not move. */
+static int64_t last_write(int file, const slc_record_header *header, const struct stat *info)
 {
-    enum { DAY = 86400 };
+    slc_record_entry entry;
+    if (!header->entries || !header->entry_count) return info->st_mtime;
+    off_t at = (off_t)(header->entries_at + (header->entries - 1) % header->entry_count * sizeof entry);
+    if (pread(file, &entry, sizeof entry, at) != sizeof entry || entry.time_ns <= 0) return info->st_mtime;
+    return (entry.time_ns + header->realtime_minus_monotonic_ns) / 1000000000;
+}
+
+/* Gives back the pages of the ring that were never written; the file keeps its size. */
+static void give_back_unused(int file, const slc_record_header *header)
+{
+    uint64_t used = header->entries_at + header->entries * sizeof(slc_record_entry), page = 65536;
+    uint64_t begin = (used + page - 1) / page * page, end = header->times_at ? header->times_at : header->file_bytes;
+    end -= end % page;
+    if (begin < end) fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
+}
+
+/* Is the time over that a dead process's record stays? Gives back what it does not need until then. */
+static bool is_over(int file, const struct stat *info, bool has_space)
+{
+    enum { DAY = 86400, LEFT_LIFE = 300 };
+    slc_record_header header;
+    int64_t now = time(NULL);
+    if (pread(file, &header, sizeof header, 0) != sizeof header || header.version != SLC_RECORD_VERSION ||
+        header.file_bytes != (uint64_t)info->st_size)
+        return now - info->st_mtime > DAY;
+    if (header.left_at_s && (!has_space || now - header.left_at_s > LEFT_LIFE)) return true;
+    if (now - last_write(file, &header, info) > DAY) return true;
+    give_back_unused(file, &header);
+    return false;
+}
+
+/* Looks after the records of processes that are dead, of this host and this process's namespace. */
+static void remove_old(const char *folder, const slc_record_header *own, bool has_space)
+{
+    char prefix[128];
     DIR *list = opendir(folder);
     if (!list) return;
-    size_t host_length = strlen(host);
+    size_t length =
+        (size_t)snprintf(prefix, sizeof prefix, "%s-%llu-", own->host, (unsigned long long)own->pid_namespace);
     for (struct dirent *item; (item = readdir(list));) {
         long pid;
         unsigned long long started;
         int used = 0;
         struct stat info;
-        if (strncmp(item->d_name, host, host_length)) continue;
-        const char *rest = item->d_name + host_length;
-        if (sscanf(rest, "-%ld-%llu" SLC_RECORD_SUFFIX "%n", &pid, &started, &used) != 2 || !used || rest[used])
+        if (strncmp(item->d_name, prefix, length)) continue;
+        const char *rest = item->d_name + length;
+        if (sscanf(rest, "%ld-%llu" SLC_RECORD_SUFFIX "%n", &pid, &started, &used) != 2 || !used || rest[used])
             continue;
         if (process_started(pid) == started) continue;
-        if (fstatat(dirfd(list), item->d_name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode)) continue;
-        if (time(NULL) - last_write(dirfd(list), item->d_name, &info) > DAY) unlinkat(dirfd(list), item->d_name, 0);
+        int file = openat(dirfd(list), item->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (file < 0) continue;
+        if (!fstat(file, &info) && S_ISREG(info.st_mode) && is_over(file, &info, has_space))
+            unlinkat(dirfd(list), item->d_name, 0);
+        close(file);
     }
     closedir(list);
 }
@@ -177,7 +217,27 @@ static sluice_status make_file(const char *path, size_t bytes, void **map)
     return slc_error(SLUICE_ERR_IO, "%s: %zu bytes: %s", path, bytes, strerror(why));
 }
 
-static sluice_status open_in_folder(slc_recorder *recorder, const slc_record_header *header, size_t bytes, void **map)
+/* Lays the record out for this folder: the ring gets smaller where there is little space, unless the user has said how
+ * large it is to be. */
+static sluice_status fit_layout(const char *folder, slc_record_header *header, slc_record_layout *layout)
+{
+    enum { LEAST_ENTRIES = 1024 };
+    size_t bytes = layout_header(header, layout);
+    if (getenv("SLUICE_SHIM_ENTRIES")) return SLUICE_OK;
+    while (!leaves_space(folder, bytes)) {
+        if (layout->entry_count <= LEAST_ENTRIES)
+            return slc_error(SLUICE_ERR_IO,
+                             "%s: a record of %zu bytes would take more than a sixteenth of the space that is free; "
+                             "remove files there, or set SLUICE_SHIM_DIR to another folder",
+                             folder, bytes);
+        layout->entry_count /= 2;
+        bytes = layout_header(header, layout);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status open_in_folder(slc_recorder *recorder, slc_record_header *header, slc_record_layout *layout,
+                                    void **map)
 {
     const char *given = slc_setting_text(&slc_nccl_shim_settings, "SLUICE_SHIM_DIR");
     char standard[64];
@@ -188,38 +248,55 @@ static sluice_status open_in_folder(slc_recorder *recorder, const slc_record_hea
     if (*given)
         recorder->kept = true;
     else
-        remove_old(folder, header->host);
-    if (asprintf(&recorder->path, "%s/%s-%lld-%llu" SLC_RECORD_SUFFIX, folder, header->host, (long long)header->pid,
+        remove_old(folder, header, leaves_space(folder, layout_header(header, layout)));
+    status = fit_layout(folder, header, layout);
+    if (status) return status;
+    if (asprintf(&recorder->path, "%s/%s-%llu-%lld-%llu" SLC_RECORD_SUFFIX, folder, header->host,
+                 (unsigned long long)header->pid_namespace, (long long)header->pid,
                  (unsigned long long)header->started) < 0) {
         recorder->path = NULL;
         return slc_error(SLUICE_ERR_MEMORY, "the record's name");
     }
-    status = make_file(recorder->path, bytes, map);
+    status = make_file(recorder->path, header->file_bytes, map);
     if (!status) return SLUICE_OK;
     free(recorder->path);
     recorder->path = NULL;
     return status;
 }
 
-sluice_status slc_record_file_open(slc_recorder *recorder, const slc_record_layout *layout)
+/* Private memory for a record that nobody will read: the program goes on. There is always some for a small one. */
+static void *private_memory(slc_record_header *header, slc_record_layout *layout)
 {
+    enum { LAST_ENTRIES = 16 };
+    static _Alignas(
+        4096) char last_resort[SLC_RECORD_HEADER_BYTES + SLC_RECORD_COMMUNICATORS * sizeof(slc_record_communicator) +
+                               SLC_RECORD_MODULES * sizeof(slc_record_module) +
+                               LAST_ENTRIES * (sizeof(slc_record_entry) + sizeof(slc_record_time))];
+    size_t bytes = layout_header(header, layout);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map != MAP_FAILED) return map;
+    layout->entry_count = LAST_ENTRIES;
+    layout_header(header, layout);
+    return memset(last_resort, 0, sizeof last_resort); /* the parent had it, perhaps */
+}
+
+void slc_record_file_open(slc_recorder *recorder, const slc_record_layout *wanted)
+{
+    slc_record_layout layout = *wanted;
     slc_record_header header = {0};
     describe_process(&header);
-    size_t bytes = layout_header(&header, layout);
     void *map = NULL;
-    sluice_status status = open_in_folder(recorder, &header, bytes, &map);
-    if (status) {
+    if (open_in_folder(recorder, &header, &layout, &map)) {
         slc_log(SLC_LOG_WARN, "NCCL's calls are not recorded: %s", sluice_last_error());
-        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (map == MAP_FAILED) return slc_error(SLUICE_ERR_MEMORY, "the record, %zu bytes", bytes);
+        map = private_memory(&header, &layout);
     }
     char *base = map;
     recorder->header = map;
     recorder->rows = (slc_record_communicator *)(base + header.communicators_at);
     recorder->modules = (slc_record_module *)(base + header.modules_at);
     recorder->entries = (slc_record_entry *)(base + header.entries_at);
-    recorder->times = layout->times ? (slc_record_time *)(base + header.times_at) : NULL;
-    recorder->entry_mask = layout->entry_count - 1;
+    recorder->times = layout.times ? (slc_record_time *)(base + header.times_at) : NULL;
+    recorder->entry_mask = layout.entry_count - 1;
     /* A reader takes the file for a record once the magic is there. */
     char magic[sizeof header.magic];
     memcpy(magic, header.magic, sizeof magic);
@@ -229,46 +306,44 @@ sluice_status slc_record_file_open(slc_recorder *recorder, const slc_record_layo
     uint64_t word;
     memcpy(&word, magic, sizeof word);
     __atomic_store_n((uint64_t *)(void *)recorder->header->magic, word, __ATOMIC_RELEASE);
-    return SLUICE_OK;
 }
 
 /* ---- The end ---- */
 
+typedef enum { ALL_ENDED, ALL_LEFT, NOT_WELL } communicators_end;
+
 /* A communicator that is left to the exit is nothing unusual, unless the program ended others in an orderly way. */
-static bool communicators_are_well(const slc_recorder *recorder)
+static communicators_end how_communicators_ended(const slc_recorder *recorder)
 {
     unsigned count = __atomic_load_n(&recorder->header->communicators, __ATOMIC_ACQUIRE), destroyed = 0, left = 0;
     for (unsigned i = 0; i < count; i++) {
         const slc_record_communicator *row = &recorder->rows[i];
         uint32_t state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
         if (state == SLC_RECORD_ROW_CREATING || state == SLC_RECORD_ROW_ABORTED || state == SLC_RECORD_ROW_FAILED)
-            return false;
+            return NOT_WELL;
         if (__atomic_load_n(&row->calls, __ATOMIC_RELAXED) != __atomic_load_n(&row->returned, __ATOMIC_RELAXED))
-            return false;
-        state == SLC_RECORD_ROW_DESTROYED ? destroyed++ : left++;
+            return NOT_WELL;
+        destroyed += state == SLC_RECORD_ROW_DESTROYED;
+        left += state == SLC_RECORD_ROW_READY;
     }
-    return !destroyed || !left;
-}
-
-/* Gives back the pages of the ring that were never written; the file keeps its size. */
-static void give_back_unused(const slc_recorder *recorder)
-{
-    const slc_record_header *header = recorder->header;
-    uint64_t used = header->entries_at + header->entries * sizeof(slc_record_entry), page = 65536;
-    uint64_t begin = (used + page - 1) / page * page, end = header->times_at ? header->times_at : header->file_bytes;
-    end -= end % page;
-    int file = begin < end ? open(recorder->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
-    if (file < 0) return;
-    fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
-    close(file);
+    if (!left) return ALL_ENDED;
+    return destroyed ? NOT_WELL : ALL_LEFT;
 }
 
 void slc_record_file_end(slc_recorder *recorder)
 {
-    __atomic_store_n(&recorder->header->state, (uint32_t)SLC_RECORD_ENDED, __ATOMIC_RELEASE);
+    slc_record_header *header = recorder->header;
+    bool fault = recorder->kept || atomic_load(&recorder->fault);
+    communicators_end end = fault ? NOT_WELL : how_communicators_ended(recorder);
+    if (end == ALL_LEFT) __atomic_store_n(&header->left_at_s, (int64_t)time(NULL), __ATOMIC_RELAXED);
+    __atomic_store_n(&header->state, (uint32_t)SLC_RECORD_ENDED, __ATOMIC_RELEASE);
     if (!recorder->path) return;
-    if (recorder->kept || atomic_load(&recorder->fault) || !communicators_are_well(recorder))
-        give_back_unused(recorder);
-    else
+    if (end == ALL_ENDED) {
         unlink(recorder->path);
+        return;
+    }
+    int file = open(recorder->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return;
+    give_back_unused(file, header);
+    close(file);
 }

@@ -16,8 +16,8 @@ typedef struct slc_transforms slc_transforms;       /* transforms.h */
 typedef struct slc_group_streams slc_group_streams; /* measure.c */
 enum { SLC_CALLER_CACHE = 1024 }; /* return addresses whose module is known without asking the loader */
 
-/* Everything that the file has is at these addresses, whether the mapping is a file or, where there was no room,
- * private memory. */
+/* Everything that the file has is at these addresses, whether they are a file's or, where there was no room, private
+ * memory. */
 typedef struct slc_recorder {
     slc_record_header *header;
     slc_record_communicator *rows;
@@ -40,6 +40,8 @@ typedef struct slc_recorder {
     _Atomic uint32_t groups, threads, inits;
     _Atomic(slc_comm_table *) communicators;
     _Atomic uint64_t callers[SLC_CALLER_CACHE];
+    _Atomic int64_t callers_checked_ns;
+    _Atomic unsigned long long loads; /* what the loader had loaded and unloaded then */
 } slc_recorder;
 
 /* One thread's state. */
@@ -79,8 +81,9 @@ static inline slc_shim_thread *slc_thread_get(slc_recorder *recorder)
     return __builtin_expect(thread->recorder == recorder, 1) ? thread : slc_thread_enter(recorder);
 }
 
-/* The module's row and the offset of an address, as an entry's caller_module_redop holds them. */
-uint64_t slc_module_caller(slc_recorder *recorder, const void *address);
+/* The module's row and the offset of an address, as an entry's caller_module_redop holds them. `now_ns` is
+ * CLOCK_MONOTONIC's: once a second it is looked whether the loader has changed what lies where. */
+uint64_t slc_module_caller(slc_recorder *recorder, const void *address, int64_t now_ns);
 
 /* ---- Private to recorder.c and record_file.c ---- */
 
@@ -89,10 +92,11 @@ typedef struct {
     bool times;
 } slc_record_layout;
 
-/* Maps a new record and fills its header; where there is no room for a file, in private memory, after a warning. */
-sluice_status slc_record_file_open(slc_recorder *recorder, const slc_record_layout *layout);
+/* Makes a new record and fills its header. Where a folder has little space the ring gets smaller; where there is no
+ * room for a file, the record is in private memory, after a warning. */
+void slc_record_file_open(slc_recorder *recorder, const slc_record_layout *wanted);
 
-/* Marks the record as ended; removes its file unless it is to stay. */
+/* Marks the record as ended; removes its file unless it is to stay, or others may wait for this process. */
 void slc_record_file_end(slc_recorder *recorder);
 
 #endif

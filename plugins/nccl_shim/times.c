@@ -1,8 +1,9 @@
 /* A pool of pairs for each CUDA context. The lock of a pool is held for a few instructions, never across a call of the
  * driver: two threads may wait for the driver, but not for each other.
  *
- * The device's times are put on the host's clock by an anchor: an event on a stream of our own, recorded and waited for
- * between two looks at the clock. It is renewed every second, because elapsed times are floats of milliseconds. */
+ * The device's times are put on the host's clock by an anchor: an event on a stream of our own, which is asked about
+ * until it is done, between two looks at the clock. It is renewed every second, because elapsed times are floats of
+ * milliseconds. Nothing here waits for the device without a limit: it may be stuck in the operation before. */
 #include "plugins/nccl_shim/times.h"
 
 #include "lib/base/log.h"
@@ -20,8 +21,9 @@ typedef struct slc_time_pool {
     slc_time_pair *running, **running_end;
     _Atomic unsigned pairs;
     atomic_flag reading;      /* one thread reads events at a time; others go on */
-    slc_driver_stream stream; /* the next three belong to the reading thread */
+    slc_driver_stream stream; /* this and the next four belong to the reading thread */
     slc_driver_event anchor, other;
+    bool trying;       /* `other` is recorded, and was not done when it was last asked about */
     int64_t anchor_ns; /* 0: none yet */
 } slc_time_pool;
 
@@ -123,29 +125,54 @@ static slc_time_pair *take_free(slc_time_pool *pool)
 
 /* ---- Reading ---- */
 
-/* Records the spare event as an anchor; `width_ns` is between the looks at the clock before and after it. */
-static int try_anchor(slc_recorder *recorder, slc_time_pool *pool, int64_t *middle_ns, int64_t *width_ns)
+/* Asks until the event is done, or for so long. It became done between the two times, if it is. */
+static int poll_event(slc_recorder *recorder, slc_driver_event event, int64_t patience_ns, int64_t *before, int64_t *by)
 {
-    int64_t begin = now_ns();
-    int error = recorder->driver->EventRecord(pool->other, pool->stream);
-    if (!error) error = recorder->driver->EventSynchronize(pool->other);
-    *width_ns = now_ns() - begin;
-    *middle_ns = begin + *width_ns / 2;
-    return error;
+    for (int64_t begin = now_ns();;) {
+        int64_t asked = now_ns();
+        int state = recorder->driver->EventQuery(event);
+        *by = now_ns();
+        if (state != SLC_DRIVER_NOT_READY || *by - begin >= patience_ns) return state;
+        *before = asked;
+        sched_yield();
+    }
 }
 
-/* Takes the narrowest of some tries; the first one that is as narrow as an idle device's ends them. */
-static void renew_anchor(slc_recorder *recorder, slc_time_pool *pool)
+/* Records the spare event as an anchor; `width_ns` is the time in which it must have become done. NOT_READY: it stays
+ * under way. When one is done of which nobody has seen when, the next one is recorded. */
+static int try_anchor(slc_recorder *recorder, slc_time_pool *pool, bool patient, int64_t *middle_ns, int64_t *width_ns)
+{
+    enum { SOON_NS = 200000, PATIENT_NS = 1000000000 };
+    int64_t before = 0, by;
+    if (pool->trying) {
+        int late = poll_event(recorder, pool->other, patient ? PATIENT_NS : 0, &before, &by);
+        if (late) return late;
+    }
+    before = now_ns();
+    int error = recorder->driver->EventRecord(pool->other, pool->stream);
+    if (error) return error;
+    pool->trying = true;
+    error = poll_event(recorder, pool->other, patient ? PATIENT_NS : SOON_NS, &before, &by);
+    if (error) return error;
+    pool->trying = false;
+    *width_ns = by - before;
+    *middle_ns = before + *width_ns / 2;
+    return 0;
+}
+
+/* Takes the narrowest of some tries; the first one that is as narrow as an idle device's ends them. Where the device is
+ * too busy for one, the old anchor serves on. False: there is none. */
+static bool renew_anchor(slc_recorder *recorder, slc_time_pool *pool, bool patient)
 {
     enum { TRIES = 5, NARROW_NS = 30000 };
     const slc_driver *driver = recorder->driver;
-    if (pool->anchor_ns && now_ns() - pool->anchor_ns < ANCHOR_LIFE_NS) return;
+    if (pool->anchor_ns && now_ns() - pool->anchor_ns < ANCHOR_LIFE_NS) return true;
     int error = pool->stream ? 0 : driver->StreamCreate(&pool->stream, SLC_DRIVER_NON_BLOCKING);
     if (!error && !pool->anchor) error = driver->EventCreate(&pool->anchor, 0);
     if (!error && !pool->other) error = driver->EventCreate(&pool->other, 0);
     int64_t least = INT64_MAX, middle, width;
     for (int i = 0; !error && i < TRIES && least > NARROW_NS; i++) {
-        error = try_anchor(recorder, pool, &middle, &width);
+        error = try_anchor(recorder, pool, patient, &middle, &width);
         if (error || width >= least) continue;
         slc_driver_event better = pool->other;
         pool->other = pool->anchor;
@@ -153,7 +180,8 @@ static void renew_anchor(slc_recorder *recorder, slc_time_pool *pool)
         pool->anchor_ns = middle;
         least = width;
     }
-    if (error) refuse(recorder, "EventSynchronize of an anchor", error);
+    if (error && error != SLC_DRIVER_NOT_READY) refuse(recorder, "EventQuery of an anchor", error);
+    return pool->anchor_ns && !atomic_load(&recorder->time_is_off);
 }
 
 static void write_time(slc_recorder *recorder, uint64_t index, int64_t begin, int64_t end)
@@ -202,8 +230,8 @@ static void write_pair(slc_recorder *recorder, const slc_time_pool *pool, const 
         if (is_of_pair(recorder, i, pair)) write_time(recorder, i, begin, end);
 }
 
-/* The oldest pair, if it is done; it is then no longer in the list. */
-static slc_time_pair *take_finished(slc_recorder *recorder, slc_time_pool *pool)
+/* The oldest pair, if it is done and there is an anchor for it; it is then no longer in the list. */
+static slc_time_pair *take_finished(slc_recorder *recorder, slc_time_pool *pool, bool patient)
 {
     lock(pool);
     slc_time_pair *oldest = pool->running; /* stays: only the reading thread takes pairs out */
@@ -215,6 +243,7 @@ static slc_time_pair *take_finished(slc_recorder *recorder, slc_time_pool *pool)
         refuse(recorder, "EventQuery", error);
         return NULL;
     }
+    if (!renew_anchor(recorder, pool, patient)) return NULL;
     lock(pool);
     pool->running = oldest->next;
     if (!pool->running) pool->running_end = &pool->running;
@@ -229,35 +258,40 @@ static void exchange_capture_mode(const slc_recorder *recorder, int *mode)
     if (driver->ThreadExchangeStreamCaptureMode) driver->ThreadExchangeStreamCaptureMode(mode);
 }
 
-/* Reads finished pairs of a pool. If another thread does so already, it either waits or leaves them to that one. */
-static void harvest(slc_recorder *recorder, slc_time_pool *pool, unsigned most, bool waits)
+/* Reads finished pairs of a pool. If another thread does so already, a patient one waits for it, and others leave them
+ * to it. */
+static void harvest(slc_recorder *recorder, slc_time_pool *pool, unsigned most, bool patient)
 {
     int mode = SLC_DRIVER_RELAXED;
     while (atomic_flag_test_and_set_explicit(&pool->reading, memory_order_acquire)) {
-        if (!waits) return;
+        if (!patient) return;
         sched_yield();
     }
     exchange_capture_mode(recorder, &mode);
     slc_time_pair *pair;
-    while (most-- && !atomic_load(&recorder->time_is_off) && (pair = take_finished(recorder, pool))) {
-        renew_anchor(recorder, pool);
-        if (!atomic_load(&recorder->time_is_off)) write_pair(recorder, pool, pair);
+    while (most-- && !atomic_load(&recorder->time_is_off) && (pair = take_finished(recorder, pool, patient))) {
+        write_pair(recorder, pool, pair);
         give_back(pair);
     }
     exchange_capture_mode(recorder, &mode);
     atomic_flag_clear_explicit(&pool->reading, memory_order_release);
 }
 
-void slc_times_harvest(slc_recorder *recorder, bool waits)
+void slc_times_harvest(slc_recorder *recorder)
 {
     for (int i = 0; i < MOST_POOLS && !atomic_load(&recorder->time_is_off); i++) {
         slc_time_pool *pool = atomic_load_explicit(&pools[i], memory_order_acquire);
         if (!pool) return;
         if (recorder->driver->CtxPushCurrent(pool->context)) continue;
-        harvest(recorder, pool, UINT32_MAX, waits);
+        harvest(recorder, pool, UINT32_MAX, true);
         slc_driver_context popped;
         recorder->driver->CtxPopCurrent(&popped);
     }
+}
+
+void slc_times_begin_child(void)
+{
+    for (int i = 0; i < MOST_POOLS; i++) atomic_store(&pools[i], NULL);
 }
 
 /* ---- Pairs ---- */

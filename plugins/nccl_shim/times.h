@@ -22,8 +22,10 @@ slc_time_pair *slc_times_begin(slc_recorder *recorder, cudaStream_t stream);
 /* Records the second event. The pair is read later, or dropped where the call failed. */
 void slc_times_end(slc_recorder *recorder, slc_time_pair *pair, bool failed);
 
-/* Reads all pairs that are finished. Where another thread reads some just now, it waits for that one, or leaves them.
- */
-void slc_times_harvest(slc_recorder *recorder, bool waits);
+/* Reads all pairs that are finished. Where another thread reads some just now, it waits for that one. */
+void slc_times_harvest(slc_recorder *recorder);
+
+/* In a process that was forked: its parent's contexts are not its own, nor are the locks that other threads held. */
+void slc_times_begin_child(void);
 
 #endif

@@ -18,6 +18,17 @@ esac
 part() { # NAME: its result in the table
     sed -n "s/^$1  *\(ok\|FAILED\|not run\)  *[0-9.]* .*/\1/p" "$work/out"
 }
+check_shim() { # RESULT: of NCCL; where it is "ok", all programs that use it have passed
+    local name
+    check NCCL "$1" "$(part NCCL)"
+    [ "$1" = ok ] || return
+    for name in nccl_groups 'nccl_groups, times' 'nccl_graph, times' nccl_collectives nccl_fuzz \
+        'nccl_groups, fused' nccl_compressed; do
+        check "$name" ok "$(part "$name")"
+    done
+    check 'what the shim recorded' yes \
+        "$(grep -q '^nccl_groups, times .* 1008 operations recorded$' "$work/out" && echo yes)"
+}
 check_gpu() { # OPTION...: runs the script of the pack
     (cd "$work/elsewhere" && timeout 240 ./gpu_check.sh --small --json check.json "$@") >"$work/out" 2>"$work/err"
     code=$?
@@ -41,12 +52,31 @@ if [ $emulated = no ]; then
     [ $failed = 0 ] && echo "gpu_pack.sh: all as promised"
     exit $failed
 fi
+# Programs that use NCCL load that of the machine, and the shim what every machine has.
+needed() { # FILE: the libraries that it asks for
+    objdump -p "$1" | awk '$1 == "NEEDED" && $2 !~ /^(ld-linux|libm\.so)/ {print $2}' | sort | xargs
+}
+check 'what the shim loads' libc.so.6 "$(needed "$pack/nccl/libsluice_nccl.so")"
+if [ -x "$build/tests/nccl/nccl_groups" ]; then
+    check 'programs that use NCCL' 'nccl_collectives nccl_compressed nccl_fuzz nccl_graph nccl_groups' \
+        "$(find "$pack/nccl" -name 'nccl_*' -printf '%f\n' | sort | xargs)"
+    check 'what they load' 'libc.so.6 libcudart.so.13 libnccl.so.2' "$(needed "$pack/nccl/nccl_fuzz")"
+fi
 check 'the first line of a test' 'device cuda (emulated)' \
     "$("$build/lib/device/device_streams_test" 2>"$work/err" | head -n 1)"
 cp "$source/bench/gpu_check.sh" "$work/elsewhere"
 
-check_gpu --tests 'pool_test|lanes_test|device_streams_test'
+nccl=()
+export HOSTCUDA_KERNELS=$build/plugins/nccl_shim/transforms/libnccl_shim_kernels.so
+if [ -x "$pack/nccl/nccl_groups" ]; then nccl=(--nccl "$build/tests/hostnccl:$build/tests/hostcuda"); fi
+check_gpu --tests 'pool_test|lanes_test|device_streams_test' "${nccl[@]}"
 check 'the exit code' 0 $code
+if [ ${#nccl[@]} = 2 ]; then
+    check_shim ok
+else
+    skip 'programs that use NCCL: they are not in this build'
+    check_shim 'not run'
+fi
 for name in 'unpack sluice-gpu.tar.xz' GPU cublasLt 'kernels, times' kernels_pool_test kernels_lanes_test \
     device_streams_test; do
     check "$name" ok "$(part "$name")"
@@ -85,7 +115,7 @@ fi
 
 # A machine without a GPU, and a test that hangs.
 rm "$work/elsewhere/sluice-gpu.tar.xz"
-mv "$pack/bin" "$pack/tests" "$pack/lib" "$pack/data" "$pack/run" "$pack/built-from" "$work/elsewhere"
+mv "$pack/bin" "$pack/tests" "$pack/lib" "$pack/nccl" "$pack/data" "$pack/run" "$pack/built-from" "$work/elsewhere"
 printf '#!/bin/sh\nsleep 100\n' >"$work/elsewhere/tests/kernels_hangs_test"
 chmod +x "$work/elsewhere/tests/kernels_hangs_test"
 SLUICE_EMULATED_DEVICES=0 check_gpu --limit 2 --tests 'pool_test|hangs_test'
@@ -94,10 +124,27 @@ check 'the GPU that is missing' FAILED "$(part GPU)"
 if [ -e "$work/elsewhere/data/digits.csv.gz" ]; then
     check 'a program of a user that needs it' FAILED "$(part 'digits_mlp_cuda, 300 steps')"
 fi
+check_shim 'not run'
 check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' && echo yes)"
 check 'a test that the host alone has run' FAILED "$(part kernels_pool_test)"
 check 'a test that hangs' FAILED "$(part kernels_hangs_test)"
 check 'its limit' yes "$(grep '^kernels_hangs_test ' "$work/out" | grep -q 'did not end in 2 s' && echo yes)"
+# No shim, a program whose results are others each time, and one that does not run without it.
+if [ ${#nccl[@]} = 2 ]; then
+    rm "$work/elsewhere/nccl/libsluice_nccl.so"
+    printf '#!/bin/sh\nfor r in 0 1; do echo rank $r results $$ calls 1; done\n' >"$work/elsewhere/nccl/nccl_graph"
+    printf '#!/bin/sh\necho "../a/ranks.c:50: no GPU"\nexit 1\n' >"$work/elsewhere/nccl/nccl_fuzz"
+    check_gpu --tests pool_test "${nccl[@]}"
+    check 'the exit code where programs of NCCL fail' 1 $code
+    check 'NCCL itself' ok "$(part NCCL)"
+    check 'no shim' FAILED "$(part nccl_groups)"
+    check 'why it failed' yes \
+        "$(grep -q '^nccl_groups  *FAILED .* 2 processes left 0 records$' "$work/out" && echo yes)"
+    check 'other results' yes \
+        "$(grep -q '^nccl_graph, times  *FAILED .* with the shim the results are rank 0' "$work/out" && echo yes)"
+    check 'a program that fails' yes \
+        "$(grep -q '^nccl_fuzz  *FAILED .* without the shim: ranks.c:50: no GPU$' "$work/out" && echo yes)"
+fi
 rm -r "$work/elsewhere/bin"
 check_gpu
 check 'without programs' 1 $code

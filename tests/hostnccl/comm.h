@@ -71,7 +71,7 @@ typedef struct hostnccl_job {
     ncclResult_t (*advance)(struct hostnccl_job *job);
     ncclComm_t comm;   /* that is being made; NULL: this rank is in no part of a split */
     ncclComm_t parent; /* of a split or shrink; NULL: none */
-    ncclComm_t *out;   /* where a failure writes NULL, while the call has not returned */
+    ncclComm_t *out;   /* where the program waits for its handle, or a failure writes NULL; NULL: it has the handle */
     char name[HOSTNCCL_NAME_BYTES];
     int phase, rank, size;
     uint32_t number; /* of the split on its parent */
@@ -85,7 +85,7 @@ struct ncclComm {
     bool blocking;
     _Atomic int ready; /* every rank has come */
     hostnccl_segment *segment;
-    hostnccl_job *jobs; /* that a non-blocking communicator has under way */
+    hostnccl_job *jobs; /* that a non-blocking communicator has under way: its own making, then that of its children */
 
     pthread_mutex_t lock;
     pthread_cond_t turn; /* a batch has ended, or the communicator was stopped */
@@ -130,7 +130,10 @@ void hostnccl_comm_release(ncclComm_t comm); /* one user less; the last one free
 /* Advances what a non-blocking communicator has under way; its state. */
 ncclResult_t hostnccl_comm_state(ncclComm_t comm);
 
-/* Lets go of what the job holds; with `failed` of the communicator too. */
+/* Gives the program the handle of what the job has made. */
+void hostnccl_job_done(hostnccl_job *job);
+
+/* Lets go of what the job holds; with `failed` of the communicator too, unless the program has its handle. */
 void hostnccl_job_end(hostnccl_job *job, bool failed);
 
 /* Begins and ends what a call does on its own, as a group of one call; inside a group nothing is launched. */

@@ -48,6 +48,12 @@ void hostnccl_comm_release(ncclComm_t comm)
 
 /* ---- Jobs ---- */
 
+void hostnccl_job_done(hostnccl_job *job)
+{
+    if (job->out && job->comm) __atomic_store_n(job->out, job->comm, __ATOMIC_RELEASE);
+    job->out = NULL;
+}
+
 void hostnccl_job_end(hostnccl_job *job, bool failed)
 {
     if (job->comm && failed && job->out) {
@@ -178,7 +184,7 @@ static ncclResult_t add_job(const hostnccl_job *job)
     if (!copy) return hostnccl_error(ncclSystemError, "no memory for a communicator");
     *copy = *job;
     if (job->parent) hostnccl_comm_hold(job->parent);
-    *copy->out = copy->comm;
+    *copy->out = copy->parent ? NULL : copy->comm; /* as NCCL does: a child's handle comes when it is done */
     hostnccl_group_add_job(copy);
     return ncclSuccess;
 }

@@ -48,7 +48,10 @@ static ncclResult_t advance_jobs(ncclComm_t comm)
             at = &job->next;
             continue;
         }
-        if (state) atomic_store(&comm->error, (int)state);
+        if (state)
+            atomic_store(&comm->error, (int)state);
+        else
+            hostnccl_job_done(job);
         *at = job->next;
         job->next = done;
         done = job;
@@ -56,7 +59,7 @@ static ncclResult_t advance_jobs(ncclComm_t comm)
     pthread_mutex_unlock(&comm->lock);
     for (hostnccl_job *next; done; done = next) {
         next = done->next;
-        hostnccl_job_end(done, false); /* the program has the communicator, and ends it */
+        hostnccl_job_end(done, true); /* a communicator that the program has, it ends */
     }
     return result;
 }

@@ -166,14 +166,17 @@ static ncclResult_t run_jobs(hostnccl_job *jobs)
             }
             *at = job->next;
             if (state == ncclInProgress) {
-                ncclComm_t keeper = job->comm ? job->comm : job->parent;
+                ncclComm_t keeper = job->parent ? job->parent : job->comm;
+                if (!job->parent) hostnccl_job_done(job);
                 pthread_mutex_lock(&keeper->lock);
                 job->next = keeper->jobs;
-                job->out = NULL;
                 keeper->jobs = job;
                 pthread_mutex_unlock(&keeper->lock);
             } else {
-                if (state) failed = state;
+                if (state)
+                    failed = state;
+                else
+                    hostnccl_job_done(job);
                 hostnccl_job_end(job, state != ncclSuccess);
             }
             if (!blocking) result = ncclInProgress;

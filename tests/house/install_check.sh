@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own, then builds a program against it with pkg-config and with the CMake package, and
-# runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The transports must be found without help.
+# runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The transports must be found without help. The NCCL shim
+# must be there too.
 set -eu
 cmake=$1 build=$2 source=$3
 work=$(mktemp -d)
@@ -84,6 +85,15 @@ if "$work/place/bin/sluice" info | grep -q '^gpu .*this build has no device cuda
 if [ "$(variable cuda)" != $cuda ] || ! grep -q "^set(Sluice_CUDA $cuda)" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
     { [ $cuda = yes ] && ! variable cublaslt | grep -q 'SLUICE_CUDA_LIBRARIES'; }; then
     echo "device cuda: the command says \"$cuda\", pkg-config \"$(variable cuda)\", or the CMake package differs"
+    exit 1
+fi
+
+# The NCCL shim is next to the library. It gives away NCCL's names and dlsym only, and where there is no NCCL it is quiet.
+shim=$lib/libsluice_nccl.so
+names=$(nm -D --defined-only "$shim" | awk '{print $3}')
+if [ -n "$(grep -Ev '^(p?nccl[A-Z][A-Za-z0-9_]*|dlsym)$' <<<"$names")" ] ||
+    ! grep -q '^ncclAllReduce$' <<<"$names" || [ "$(LD_PRELOAD=$shim /bin/echo quiet 2>&1)" != quiet ]; then
+    echo "$shim: it has other names than NCCL's, lacks them, or says something where there is no NCCL"
     exit 1
 fi
 

@@ -136,6 +136,7 @@ static void create_another_world(fuzzer *f)
     ncclUniqueId name;
     if (f->rank->rank == 0) NCCL(ncclGetUniqueId(&name));
     CUDA(cudaMemcpy(f->memory.send, &name, sizeof name, cudaMemcpyHostToDevice));
+    CUDA(cudaStreamSynchronize(NULL)); /* a copy from memory that is not pinned may return before it has arrived */
     NCCL(ncclBroadcast(f->memory.send, f->memory.send, sizeof name, ncclChar, 0, f->communicators[0].handle,
                        f->streams[0]));
     f->rank->calls++;
@@ -407,6 +408,7 @@ static void prepare(fuzzer *f)
         slc_value_write(&factor, 0, o->dtype, 2);
         NCCL(ncclRedOpCreatePreMulSum(&o->handle, &factor, o->dtype, ncclScalarHostImmediate, o->among->handle));
     }
+    CUDA(cudaStreamSynchronize(NULL)); /* copies from memory that is not pinned may return before they have arrived */
 }
 
 static void copy_inputs(fuzzer *f, size_t first, size_t end)
@@ -448,7 +450,7 @@ static void call_group(fuzzer *f, size_t first, size_t end)
         result = call_nccl(f, o);
         CHECK(result == ncclSuccess || (o->among->nonblocking && result == ncclInProgress), "%s: %s",
               kind_names[o->kind], ncclGetErrorString(result));
-        f->rank->calls += 1 + (o->kind == MESSAGE && o->root == o->to);
+        if (o->count || o->kind == MESSAGE) f->rank->calls += 1 + (o->kind == MESSAGE && o->root == o->to);
     }
     if (grouped) result = ncclGroupEnd();
     CHECK(result == ncclSuccess || result == ncclInProgress, "ncclGroupEnd: %s", ncclGetErrorString(result));

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from records import COUNTED, NO_COMMUNICATOR, OPERATIONS, Records
+from records import COUNTED, NO_COMMUNICATOR, OPERATIONS, SPLIT, Records
 
 
 def fail(message):
@@ -33,13 +33,13 @@ def check_file(path):
     records, found, latest = Records(path), 0, {}
     if os.path.getsize(path) != records.file_bytes:
         fail(f"{path}: {os.path.getsize(path)} bytes, not {records.file_bytes}")
-    for index, communicator, number, operation, time_ns in records.entries():
+    for index, communicator, number, operation, count, time_ns in records.entries():
         found += 1
         if operation not in OPERATIONS or (communicator != NO_COMMUNICATOR and communicator >= len(records.calls)):
             fail(f"{path}: entry {index} is operation {operation} of communicator {communicator}")
         if not records.first_call_ns <= time_ns <= time.monotonic_ns():
             fail(f"{path}: entry {index} has the time {time_ns}")
-        if operation in COUNTED and communicator != NO_COMMUNICATOR:
+        if operation in COUNTED and communicator != NO_COMMUNICATOR and (count or operation >= SPLIT):
             if number != latest.get(communicator, number - 1) + 1:
                 fail(f"{path}: entry {index} is number {number} after {latest.get(communicator)}")
             latest[communicator] = number

@@ -6,6 +6,7 @@ MAGIC = b"SLNCCL\x01\x00"
 OPERATIONS = range(1, 20)
 NO_COMMUNICATOR = 0xFFFF
 COUNTED = range(1, 12)  # the operations that a communicator counts: collectives, splits, sends and receives
+SPLIT = 9  # below it a count of 0 is a collective of nothing, which is not counted; a split's count is its colour
 
 
 # Members of a communicator's row after its hash and `done`, and the reasons why calls passed, in their order.
@@ -27,12 +28,12 @@ class Records:
         self.calls = [struct.unpack_from("<Q", self.data, communicators_at + 256 * row + 32)[0] for row in range(rows)]
 
     def entries(self):
-        """(index, communicator, number, operation, time) of each committed entry, oldest first."""
+        """(index, communicator, number, operation, count, time) of each committed entry, oldest first."""
         for index in range(max(0, self.begun - self.entry_count), self.begun):
             at = self.entries_at + index % self.entry_count * 64
-            sequence, number, time_ns, _, send, _, stream = struct.unpack_from("<2Iq4Q", self.data, at)
+            sequence, number, time_ns, count, send, _, stream = struct.unpack_from("<2Iq4Q", self.data, at)
             if sequence == (index + 1) & 0xFFFFFFFF:
-                yield index, send >> 48, number, stream >> 48 & 0xFF, time_ns
+                yield index, send >> 48, number, stream >> 48 & 0xFF, count, time_ns
 
     def transforms(self):
         """What fusing and compressing did, added up over the communicators, with the record's limits."""

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +80,7 @@ static void everything(void)
     need(!nccl.GroupEnd(), "end of group");
     need(!nccl.CommSplit(comm, 4, 9, &child, NULL), "split");
     need(!nccl.CommSplit(comm, NCCL_SPLIT_NOCOLOR, 9, &none, NULL) && !none, "split without a colour");
+    need(!nccl.AllReduce(data, data, 0, ncclFloat32, ncclSum, comm, NULL), "nothing");
     need(!nccl.AllReduce(data, data, 2, ncclFloat32, (ncclRedOp_t)17, child, (cudaStream_t)0x1234), "custom");
     need(nccl.AllReduce(data, data, ECHO_REFUSED, ncclFloat32, ncclAvg, comm, NULL) == ncclInvalidArgument, "refused");
     need(!nccl.CommDestroy(child), "destroy");
@@ -191,6 +194,111 @@ static void *loop(void *unused)
     return unused;
 }
 
+static void *open_module(void *path)
+{
+    need(dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL, "the module is opened");
+    return NULL;
+}
+
+static void *use_three(void *unused)
+{
+    three();
+    return unused;
+}
+
+static void expect_end_of(pid_t child, const char *what)
+{
+    int status;
+    need(waitpid(child, &status, 0) == child && !status, what);
+}
+
+/* A module's constructor and two threads make their first call at the same time, and a child is forked meanwhile. */
+static void constructed(char *path, int forks)
+{
+    int ends[2];
+    char number[16], byte;
+    pthread_t opening, calling;
+    need(!pipe(ends), "pipe");
+    snprintf(number, sizeof number, "%d", ends[1]);
+    setenv("CONSTRUCTOR_PIPE", number, 1);
+    alarm(60);
+    pthread_create(&opening, NULL, open_module, path);
+    need(read(ends[0], &byte, 1) == 1, "the constructor");
+    pthread_create(&calling, NULL, use_three, NULL);
+    if (forks) {
+        usleep(100000);
+        pid_t child = fork();
+        if (!child) {
+            alarm(60);
+            three();
+            exit(0);
+        }
+        expect_end_of(child, "the child");
+    } else {
+        three();
+    }
+    pthread_join(opening, NULL);
+    pthread_join(calling, NULL);
+}
+
+/* A child that is made past the handlers of fork, as _Fork does, ends by exit; its parent is still there. */
+static void cloned(void)
+{
+    three();
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (!child) exit(0);
+    expect_end_of(child, "the clone");
+    _exit(0);
+}
+
+static void without_memory(void)
+{
+    struct rlimit limit;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    need(file && fscanf(file, "%lu", &pages) == 1, "statm");
+    fclose(file);
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * (unsigned long)getpagesize() + 65536;
+    need(!setrlimit(RLIMIT_AS, &limit), "limit");
+    three();
+}
+
+/* Calls from two modules of which the second one is loaded where the first one was. */
+static void reloaded(const char *const paths[2])
+{
+    void *at[2];
+    for (int i = 0; i < 2; i++) {
+        void *module = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+        need(module != NULL, "module");
+        int (*calls)(int);
+        *(void **)&calls = at[i] = dlsym(module, "module_calls");
+        need(!calls(3), "its calls");
+        dlclose(module);
+        usleep(1200000); /* the shim looks once a second */
+    }
+    printf("%s\n", at[0] == at[1] ? "same" : "moved");
+}
+
+/* Each thread's calls say in every argument which thread it is. */
+static void *call_quickly(void *number)
+{
+    uintptr_t mine = (uintptr_t)number;
+    ncclComm_t comm = make_comm((int)mine, 16);
+    char *data = (char *)(mine << 12);
+    for (int i = 0; i < 100000; i++)
+        need(!nccl.AllReduce(data, data, mine, (ncclDataType_t)mine, ncclSum, comm, (cudaStream_t)(mine << 8)), "call");
+    return NULL;
+}
+
+static void call_from_threads(void)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, call_quickly, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "";
@@ -221,8 +329,19 @@ int main(int argc, char **argv)
             three();
             exit(0); /* an orderly end, as of a process of its own */
         }
-        int status;
-        need(waitpid(child, &status, 0) == child && !status, "the child");
+        expect_end_of(child, "the child");
+    } else if (!strcmp(way, "constructor") || !strcmp(way, "constructor_fork")) {
+        constructed(argv[3], !strcmp(way, "constructor_fork"));
+    } else if (!strcmp(way, "clone")) {
+        cloned();
+    } else if (!strcmp(way, "leaves")) {
+        all_reduce(make_comm(0, 2), 3);
+    } else if (!strcmp(way, "without_memory")) {
+        without_memory();
+    } else if (!strcmp(way, "reloaded")) {
+        reloaded((const char *const[]){argv[3], argv[4]});
+    } else if (!strcmp(way, "quickly")) {
+        call_from_threads();
     } else if (!strcmp(way, "exec")) {
         three();
         execl(argv[0], argv[0], "path", path, NULL);

@@ -41,6 +41,7 @@ static void give(place *p, void *memory, size_t count, ncclDataType_t dtype, ncc
     CHECK(host, "no memory");
     slc_values_give(host, 0, count, dtype, p->seed, p->rank->rank, p->rank->size, redop);
     CUDA(cudaMemcpy(memory, host, count * slc_dtype_bytes(dtype), cudaMemcpyHostToDevice));
+    CUDA(cudaStreamSynchronize(NULL)); /* a copy from memory that is not pinned may return before it has arrived */
     free(host);
 }
 

@@ -146,6 +146,7 @@ static void run_step(exchange *e, int step, bool compressed)
         give(e->host, step, b, e->rank->rank);
         CUDA(cudaMemcpy(e->input[b], e->host, counts[b] * sizeof(float), cudaMemcpyHostToDevice));
     }
+    CUDA(cudaStreamSynchronize(NULL)); /* a copy from memory that is not pinned may return before it has arrived */
     if (step % 2) NCCL(ncclGroupStart());
     for (int b = 0; b < BUFFERS; b++) reduce_buffer(e, b);
     if (step % 2) NCCL(ncclGroupEnd());

@@ -1,4 +1,5 @@
 /* One thread that drives several devices: communicators made at once and in a group, operations in groups. */
+#include "tests/nccl/programs/own_record.h"
 #include "tests/nccl/programs/ranks.h"
 
 enum { DEVICES = 4, COUNT = 1500 };
@@ -46,6 +47,40 @@ static void check_devices(devices *d)
     }
 }
 
+/* Where times were measured, each operation of each device has its own. */
+static void check_times(void)
+{
+    slc_own_record record;
+    if (!slc_own_record_open(&record) || !record.times) return;
+    CHECK(!record.header->times_lost, "%llu times are lost", (unsigned long long)record.header->times_lost);
+    for (uint64_t i = 0; i < record.header->entries; i++) {
+        unsigned operation = (unsigned)(record.entries[i].stream_operation_dtype >> 48) & 0xff;
+        if (operation > SLC_RECORD_RECEIVE) continue;
+        CHECK(record.times[i].sequence == record.entries[i].sequence, "entry %llu has no time", (unsigned long long)i);
+    }
+    for (uint32_t i = 0; i < record.header->communicators; i++)
+        CHECK(record.rows[i].done == record.rows[i].calls, "communicator %u: %llu of %llu operations are done", i,
+              (unsigned long long)record.rows[i].done, (unsigned long long)record.rows[i].calls);
+}
+
+/* Outside of groups, from whatever device is the current one. */
+static void send_one_alone(devices *d)
+{
+    int32_t *at = d->memory[1];
+    ncclComm_t alone;
+    CUDA(cudaSetDevice(1));
+    NCCL(ncclCommInitRank(&alone, 1, d->rank->ids[1], 0));
+    for (int k = 0; k < DEVICES; k++) {
+        CUDA(cudaSetDevice(k));
+        NCCL(ncclAllReduce(at, at, COUNT, ncclInt32, ncclSum, alone, d->streams[1]));
+        CUDA(cudaStreamSynchronize(d->streams[1])); /* so that the two streams end in the order of the calls */
+        NCCL(ncclAllReduce(at, at, COUNT, ncclInt32, ncclSum, alone, NULL));
+        CUDA(cudaSetDevice(1));
+        CUDA(cudaDeviceSynchronize());
+    }
+    NCCL(ncclCommDestroy(alone));
+}
+
 static void drive_all(slc_rank *rank)
 {
     devices d = {.rank = rank};
@@ -67,12 +102,14 @@ static void drive_all(slc_rank *rank)
     NCCL(ncclGroupEnd());
     check_devices(&d);
     for (int step = 5; step < 10; step++) reduce_and_check(&d, step);
+    send_one_alone(&d);
     for (int k = 0; k < DEVICES; k++) {
         NCCL(ncclCommDestroy(d.communicators[k]));
         CUDA(cudaSetDevice(k));
         CUDA(cudaFree(d.memory[k]));
         CUDA(cudaStreamDestroy(d.streams[k]));
     }
+    check_times();
 }
 
 int main(int argc, char **argv)

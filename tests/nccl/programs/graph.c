@@ -32,6 +32,7 @@ static void replay(place *p, cudaGraphExec_t graph, int round)
     for (int i = 0; i < COUNT; i++) host[i] = mine * (i + round);
     CUDA(cudaMemcpy(p->sum, host, sizeof host, cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(p->largest, host, sizeof host, cudaMemcpyHostToDevice));
+    CUDA(cudaStreamSynchronize(NULL)); /* a copy from memory that is not pinned may return before it has arrived */
     CUDA(cudaGraphLaunch(graph, p->stream));
     CUDA(cudaStreamSynchronize(p->stream));
     for (int r = 0; r < ranks; r++) {

@@ -2,16 +2,9 @@
  * some captured. Where
  * the shim recorded them, each rank looks into the record of its own process: what ran when, and what streams have
  * finished. */
-#include "plugins/nccl_shim/record.h"
+#include "tests/nccl/programs/own_record.h"
 #include "tests/nccl/programs/ranks.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,38 +30,19 @@ static void be_late(void *unused)
 /* ---- The record ---- */
 
 typedef struct {
-    const slc_record_header *header;
+    slc_own_record own;
     const slc_record_communicator *row;
-    const slc_record_entry *entries;
-    const slc_record_time *times;
     unsigned row_number;
 } record;
 
-/* Maps the record of this process and finds the rank's row; false where the shim wrote none. */
+/* Finds the rank's row; false where the shim wrote none. */
 static bool open_record(record *it, int rank)
 {
-    const char *folder = getenv("SLUICE_SHIM_DIR");
-    DIR *list = folder ? opendir(folder) : NULL;
-    char path[1024] = "";
-    for (struct dirent *item; list && (item = readdir(list));)
-        if (strstr(item->d_name, SLC_RECORD_SUFFIX)) snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
-    if (list) closedir(list);
-    int file = *path ? open(path, O_RDONLY) : -1;
-    struct stat info;
-    if (file < 0) return false;
-    CHECK(!fstat(file, &info), "%s", path);
-    const char *base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, file, 0);
-    CHECK(base != MAP_FAILED, "%s", path);
-    close(file);
-    it->header = (const slc_record_header *)(const void *)base;
-    CHECK(it->header->times_at, "the record has no times");
-    it->entries = (const slc_record_entry *)(const void *)(base + it->header->entries_at);
-    it->times = (const slc_record_time *)(const void *)(base + it->header->times_at);
-    const slc_record_communicator *rows =
-        (const slc_record_communicator *)(const void *)(base + it->header->communicators_at);
-    for (unsigned i = 0; i < it->header->communicators; i++) {
-        if (rows[i].rank != rank) continue;
-        it->row = &rows[i];
+    if (!slc_own_record_open(&it->own)) return false;
+    CHECK(it->own.times != NULL, "the record has no times");
+    for (unsigned i = 0; i < it->own.header->communicators; i++) {
+        if (it->own.rows[i].rank != rank) continue;
+        it->row = &it->own.rows[i];
         it->row_number = i;
     }
     CHECK(it->row != NULL, "the record has no row of rank %d", rank);
@@ -78,8 +52,8 @@ static bool open_record(record *it, int rank)
 /* The index of the rank's operation with this number. */
 static uint64_t find_operation(const record *it, uint32_t number)
 {
-    for (uint64_t i = 0; i < it->header->entries; i++) {
-        const slc_record_entry *entry = &it->entries[i];
+    for (uint64_t i = 0; i < it->own.header->entries; i++) {
+        const slc_record_entry *entry = &it->own.entries[i];
         unsigned operation = (unsigned)(entry->stream_operation_dtype >> 48) & 0xff;
         if (entry->send_communicator >> 48 == it->row_number && entry->number == number &&
             operation <= SLC_RECORD_RECEIVE)
@@ -133,12 +107,12 @@ static void check_record(const place *p, const record *it)
     int64_t before = p->begin_ns;
     CHECK(it->row->done == p->captured - 1, "rank %d: the stream says it finished %llu of %u operations", p->rank->rank,
           (unsigned long long)it->row->done, p->captured - 1);
-    CHECK(!it->header->times_lost, "%llu times are lost", (unsigned long long)it->header->times_lost);
+    CHECK(!it->own.header->times_lost, "%llu times are lost", (unsigned long long)it->own.header->times_lost);
     for (uint32_t number = 1; number < p->captured + 2; number++) {
         uint64_t index = find_operation(it, number);
-        const slc_record_time *time = &it->times[index];
-        bool captured = number >= p->captured, timed = time->sequence == it->entries[index].sequence;
-        unsigned flags = it->entries[index].group_flags >> 24;
+        const slc_record_time *time = &it->own.times[index];
+        bool captured = number >= p->captured, timed = time->sequence == it->own.entries[index].sequence;
+        unsigned flags = it->own.entries[index].group_flags >> 24;
         CHECK(captured == !!(flags & SLC_RECORD_CAPTURED), "operation %u: flags %u", number, flags);
         CHECK(timed != captured, "operation %u, captured %d, has times: %d", number, captured, timed);
         if (captured) continue;

@@ -1,0 +1,37 @@
+/* Which communicator a job is data parallel on, and what each of its ranks calls there. Private to bench/nccl. */
+#ifndef SLC_BENCH_NCCL_CALLS_H
+#define SLC_BENCH_NCCL_CALLS_H
+
+#include "bench/nccl/profile/job_steps.h"
+
+/* An operation as a rank calls it: one entry, or the entries of a group that do the same. */
+typedef struct {
+    unsigned operation, dtype, redop, group;
+    uint64_t elements, bytes, address, stream, number;
+    size_t first_part, part_count; /* in slc_rank_calls.parts */
+    slc_step_time time;
+} slc_nccl_call;
+
+/* A rank: one device of one process. */
+typedef struct {
+    const slc_nccl_process *process;
+    int device, rank;
+    slc_nccl_call *calls;
+    size_t call_count, call_room;
+    uint64_t *parts;
+    size_t part_count, part_room;
+} slc_rank_calls;
+
+typedef struct {
+    uint32_t world;
+    uint64_t key;
+    slc_rank_calls *ranks; /* ascending */
+    size_t rank_count;
+    uint64_t captured, elsewhere, other;
+} slc_job_calls;
+
+/* Errors as slc_job_steps_find. The caller gives it back to slc_job_calls_free, after an error too. */
+sluice_status slc_job_calls_collect(const slc_nccl_records *records, slc_job_calls *out);
+void slc_job_calls_free(slc_job_calls *calls);
+
+#endif

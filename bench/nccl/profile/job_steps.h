@@ -1,0 +1,57 @@
+/* The steps of a data-parallel job, found in what its ranks recorded: which all-reduces, reduce-scatters and
+ * all-gathers of floating-point numbers repeat, and when each of them ran. One thread. */
+#ifndef SLC_BENCH_NCCL_JOB_STEPS_H
+#define SLC_BENCH_NCCL_JOB_STEPS_H
+
+#include "bench/nccl/records/records.h"
+
+/* An operation of the step: one call, or those calls of one group that do the same. */
+typedef struct {
+    unsigned operation, dtype, redop;
+    uint64_t elements, bytes; /* of the full buffer; of a group's buffers together */
+    uint64_t *parts;          /* [part_count] elements of the full buffer of each call */
+    size_t part_count;
+} slc_step_operation;
+
+/* When an operation ran in one of the steps, on the clock of its rank's host. Both times are 0 where the shim could not
+ * take them. */
+typedef struct {
+    int64_t begin_ns, end_ns;
+    bool follows; /* it began within 50 us of the end of the operation before it on its stream: its data may have been
+                     there for long */
+} slc_step_time;
+
+typedef struct {
+    int rank;
+    slc_step_time *times; /* [step_count][operation_count] */
+    bool *follows_step;   /* [step_count] nothing else lies between this step and the one before it */
+    uint64_t *numbers;    /* [step_count] of the first call on its communicator: the same on all ranks; ascending */
+    size_t step_count;
+} slc_rank_steps;
+
+typedef struct {
+    uint32_t world; /* ranks of the communicator */
+    uint64_t key;   /* of the communicator */
+    slc_step_operation *operations;
+    size_t operation_count;
+    slc_rank_steps *ranks; /* those whose records are there, ascending */
+    size_t rank_count;
+    /* Calls of these ranks that are left out: captured into graphs; on other communicators; of other operations, types,
+     * operators, or too short to be a part of the model. */
+    uint64_t captured, elsewhere, other;
+} slc_job_steps;
+
+/* Finds the steps on the largest communicator that carries reductions (at least a hundredth of the bytes that another
+ * one carries). A step begins where the run of steps does, or where it ends. If that is not known (the oldest entries
+ * are gone and the program still runs), it begins after the reduction that most all-gathers follow, or else the longest
+ * time without a reduction. Errors: ARGUMENT with the reason where no step is to be found, where the records have no
+ * times, and where ranks differ; MEMORY. After an error nothing is to be freed. */
+sluice_status slc_job_steps_find(const slc_nccl_records *records, slc_job_steps *out);
+void slc_job_steps_free(slc_job_steps *steps);
+
+static inline bool slc_step_reduces(const slc_step_operation *operation)
+{
+    return operation->operation != SLC_RECORD_ALL_GATHER;
+}
+
+#endif

@@ -1,0 +1,20 @@
+/* The link's latency and bandwidth, from how long operations took. Pure functions but for the memory. */
+#ifndef SLC_BENCH_NCCL_LINK_FIT_H
+#define SLC_BENCH_NCCL_LINK_FIT_H
+
+#include "bench/nccl/profile/job_steps.h"
+#include "lib/plan/times.h"
+
+typedef struct {
+    slc_link link;
+    size_t sizes;      /* different ones that were seen */
+    bool latency_seen; /* the largest size is at least twice the smallest one; else the latency counts as 0 */
+} slc_link_figures;
+
+/* An operation's time includes waiting for the slowest rank, so in each step that rank's time counts which came last,
+ * and of these the median, or the least one where ranks are missing. An all-reduce counts as a reduce-scatter and an
+ * all-gather of half its time each. Errors: ARGUMENT (a world of one rank has no link; no operation has a time),
+ * MEMORY. */
+sluice_status slc_link_figures_fit(const slc_job_steps *steps, slc_link_figures *out);
+
+#endif

@@ -1,0 +1,253 @@
+/* Steps, units, times and link are found by the files next to this one; here they become a job. Its layers are the
+ * units, in the opposite order of their reductions. */
+#include "bench/nccl/profile/profile.h"
+
+#include "bench/cli/result_file.h"
+#include "bench/nccl/profile/profile_maker.h"
+#include "lib/base/integer.h"
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NCCL_FLOAT32 = 7, NCCL_FLOAT16 = 6, ADAM_STATES = 2, BLOCKS_TO_SATURATE = 8 };
+
+static const uint64_t mib = 1 << 20, most_block_bytes = UINT64_C(1) << 32;
+
+/* ---- Times ---- */
+
+static bool same_reduction(const slc_step_operation *a, const slc_step_operation *b, uint32_t world)
+{
+    uint64_t longer = a->elements > b->elements ? a->elements : b->elements;
+    uint64_t shorter = a->elements > b->elements ? b->elements : a->elements;
+    bool sharded = a->operation == SLC_RECORD_REDUCE_SCATTER;
+    uint64_t padding = sharded ? UINT64_C(64) * world + longer / 100 : 0; /* shards are padded for the world */
+    return a->dtype == b->dtype && longer - shorter <= padding;
+}
+
+/* A run on one rank may send no gathers and may reduce otherwise; reductions are matched by order and size. */
+static sluice_status match_reductions(const slc_profile_maker *m, const slc_job_steps *steps,
+                                      const slc_step_units *units)
+{
+    if (units->count != m->units.count)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "its step has %zu reductions, the profile's has %zu; run the same "
+                         "program with the same settings on one rank",
+                         units->count, m->units.count);
+    for (size_t u = 0; u < units->count; u++) {
+        const slc_step_operation *mine = &m->steps.operations[m->units.units[u].reduction];
+        const slc_step_operation *other = &steps->operations[units->units[u].reduction];
+        if (same_reduction(mine, other, m->steps.world)) continue;
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "its reduction %zu has %llu elements of %s, the profile's has %llu of %s; run the same "
+                         "program with the same settings on one rank",
+                         u + 1, (unsigned long long)other->elements, slc_nccl_dtype_name(other->dtype),
+                         (unsigned long long)mine->elements, slc_nccl_dtype_name(mine->dtype));
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status take_compute_times(slc_profile_maker *m, const slc_nccl_records *compute)
+{
+    slc_job_steps steps = {0};
+    slc_step_units units = {0};
+    slc_compute_times times = {0};
+    sluice_status status = slc_job_steps_find(compute, &steps);
+    if (!status && steps.world != 1)
+        status = slc_error(SLUICE_ERR_ARGUMENT,
+                           "it is of %u ranks; run the program on one rank, where nothing waits "
+                           "for others",
+                           steps.world);
+    if (!status) status = slc_step_units_find(&steps, &units);
+    if (!status) status = match_reductions(m, &steps, &units);
+    if (!status) status = slc_compute_times_measure(&steps, &units, &times);
+    if (!status) {
+        slc_compute_times_free(&m->times);
+        m->times = times;
+        m->computed_apart = true;
+    }
+    slc_step_units_free(&units);
+    slc_job_steps_free(&steps);
+    return status ? slc_error_context(status, "the run for compute times") : SLUICE_OK;
+}
+
+/* The first unit's backward begins where the forward ends, which cannot be seen: it is taken to be as fast as the
+ * others' for its bytes, and at most two thirds of the time (a backward is about twice a forward), or what its own
+ * gather leaves. */
+static double first_backward_s(const slc_profile_maker *m)
+{
+    double others_s = 0, others_bytes = 0, most = fmin(m->times.forward.high_s * 2 / 3, m->times.backward[0].high_s);
+    for (size_t u = 1; u < m->units.count; u++) {
+        others_s += m->times.backward[u].high_s;
+        others_bytes += (double)m->steps.operations[m->units.units[u].reduction].bytes;
+    }
+    others_s = fmin(others_s, m->times.together.high_s); /* a sum of upper bounds is more than together they took */
+    if (!(others_bytes > 0)) return most;
+    double bytes = (double)m->steps.operations[m->units.units[0].reduction].bytes;
+    return fmin(others_s / others_bytes * bytes, most);
+}
+
+/* Forwards share by bytes what the optimizer, the forward and the first backward took but for the last. */
+static void set_times(slc_profile_maker *m)
+{
+    uint32_t layers = m->job.layer_count;
+    double first_s = first_backward_s(m), forward_s = m->times.forward.high_s - first_s, bytes = 0;
+    for (uint32_t l = 0; l < layers; l++) bytes += (double)slc_maker_reduction(m, l)->bytes;
+    for (uint32_t l = 0; l < layers; l++) {
+        double share = (double)slc_maker_reduction(m, l)->bytes / bytes;
+        size_t u = layers - 1 - l;
+        m->job_times.slot_s[slc_forward_slot(l)] = m->job_times.recompute_s[l] = forward_s * share;
+        m->job_times.slot_s[slc_backward_slot(&m->job, l)] = u ? m->times.backward[u].high_s : first_s;
+    }
+    m->job_times.link = m->link.link;
+    slc_times_estimate_exchange(&m->job_times);
+}
+
+/* ---- The job ---- */
+
+static sluice_status allocate(slc_profile_maker *m)
+{
+    size_t count = m->units.count;
+    m->job.layers = calloc(count + 1, sizeof *m->job.layers);
+    m->job.units = calloc(count + 1, sizeof *m->job.units);
+    m->parameters = calloc(count + 1, sizeof *m->parameters);
+    m->uses = calloc(count + 1, sizeof *m->uses);
+    m->names = calloc(count + 1, sizeof *m->names);
+    m->half = calloc(count + 1, sizeof *m->half);
+    m->job_times.slot_s = calloc(2 * count + 1, sizeof *m->job_times.slot_s);
+    m->job_times.recompute_s = calloc(count + 1, sizeof *m->job_times.recompute_s);
+    bool all = m->job.layers && m->job.units && m->parameters && m->uses && m->names && m->half &&
+               m->job_times.slot_s && m->job_times.recompute_s;
+    return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "profile of %zu units", count);
+}
+
+/* Values have the type of their gathers; without gathers, that of their gradients. */
+static unsigned value_dtype(const slc_profile_maker *m, uint32_t layer)
+{
+    const slc_step_unit *unit = &m->units.units[m->units.count - 1 - layer];
+    return unit->forward_gather == SLC_NO_GATHER ? slc_maker_reduction(m, layer)->dtype
+                                                 : m->steps.operations[unit->forward_gather].dtype;
+}
+
+static uint64_t block_bytes(const slc_profile_maker *m)
+{
+    uint64_t block = slc_round_up(m->link.link.block_bytes / BLOCKS_TO_SATURATE + 1, mib);
+    return block < most_block_bytes ? block : most_block_bytes;
+}
+
+static void make_units(slc_profile_maker *m)
+{
+    uint32_t count = (uint32_t)m->units.count;
+    bool half_wire = true;
+    m->job.layer_count = m->job.unit_count = count;
+    for (uint32_t l = 0; l < count; l++) {
+        unsigned dtype = value_dtype(m, l);
+        bool narrow = dtype != NCCL_FLOAT32;
+        half_wire &= !narrow || slc_maker_reduction(m, l)->dtype != NCCL_FLOAT32;
+        snprintf(m->names[l], sizeof m->names[l], "unit.%u", l);
+        m->half[l] = dtype == NCCL_FLOAT16;
+        m->uses[l] = (slc_use){l, true};
+        m->parameters[l] = slc_maker_reduction(m, l)->elements;
+        m->job.layers[l] = m->names[l];
+        m->job.units[l] = (slc_unit){.name = m->names[l],
+                                     .dtype = narrow ? SLUICE_BF16 : SLUICE_FP32,
+                                     .trainable = true,
+                                     .uses = &m->uses[l],
+                                     .use_count = 1};
+        slc_profile_unit_lengths(m->parameters[l], block_bytes(m), m->steps.world, &m->job.units[l]);
+    }
+    m->job.wire = half_wire ? SLUICE_BF16 : SLUICE_FP32;
+    m->link.link.block_bytes = slc_round_up(m->link.link.block_bytes + 1, block_bytes(m));
+    if (m->link.link.block_bytes > UINT64_C(1) << 40) m->link.link.block_bytes = UINT64_C(1) << 40;
+}
+
+static void make_job(slc_profile_maker *m)
+{
+    m->job.world = m->steps.world;
+    m->job.micro_batches = 1;
+    m->job.states = ADAM_STATES;
+    m->job.reserved_bytes = m->reserved_bytes;
+    make_units(m);
+    set_times(m);
+}
+
+/* ---- The profile ---- */
+
+/* The program's name, without its folder and its arguments; that of the script where the program is Python. */
+static void name_model(const slc_nccl_records *records, char out[128])
+{
+    const char *at = records->processes[0].header.command, *python = "python";
+    size_t length = 0, folder = 0;
+    for (int word = 0; word < 2; word++) {
+        folder = 0;
+        length = strcspn(at, " ");
+        for (size_t i = 0; i < length; i++)
+            if (at[i] == '/') folder = i + 1;
+        bool script = !word && !strncmp(at + folder, python, strlen(python)) && at[length] && at[length + 1] != '-';
+        if (!script) break;
+        at += length + 1;
+    }
+    snprintf(out, 128, "%.*s", (int)slc_least(length - folder, 127), at + folder);
+}
+
+static sluice_status set_tensors(const slc_profile_maker *m, slc_profile *profile)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t l = 0; l < m->job.layer_count && !status; l++) {
+        const slc_step_operation *reduction = slc_maker_reduction(m, l);
+        status = slc_profile_set_tensors(profile, l, reduction->parts, (uint32_t)reduction->part_count);
+    }
+    return status;
+}
+
+static sluice_status write_profile(const slc_profile_maker *m, const char *out)
+{
+    char model[128], *source = NULL, *text = NULL;
+    slc_profile *profile = NULL;
+    name_model(m->records, model);
+    sluice_status status = slc_profile_source(m, &source);
+    if (!status) status = slc_profile_create(&m->job, m->parameters, &m->job_times, model, source, &profile);
+    if (!status) status = set_tensors(m, profile);
+    for (uint32_t l = 0; l < m->job.layer_count && !status; l++) profile->block_bytes[l] = block_bytes(m);
+    if (!status) status = slc_profile_to_json(profile, &text);
+    if (!status) status = slc_result_file_write_text(out, text);
+    slc_profile_destroy(profile);
+    free(text);
+    free(source);
+    return status;
+}
+
+static void maker_fini(slc_profile_maker *m)
+{
+    slc_job_steps_free(&m->steps);
+    slc_step_units_free(&m->units);
+    slc_compute_times_free(&m->times);
+    slc_times_fini(&m->job_times);
+    free(m->job.layers);
+    free(m->job.units);
+    free(m->parameters);
+    free(m->uses);
+    free(m->names);
+    free(m->half);
+}
+
+sluice_status slc_nccl_profile(const slc_nccl_records *records, const slc_nccl_records *compute,
+                               uint64_t reserved_bytes, const char *out)
+{
+    slc_profile_maker m = {.records = records, .reserved_bytes = reserved_bytes};
+    sluice_status status = slc_job_steps_find(records, &m.steps);
+    if (!status) status = slc_link_figures_fit(&m.steps, &m.link);
+    if (!status) status = slc_step_units_find(&m.steps, &m.units);
+    if (!status) status = slc_compute_times_measure(&m.steps, &m.units, &m.times);
+    m.step_s = m.times.step_s;
+    if (!status && compute) status = take_compute_times(&m, compute);
+    if (!status) status = allocate(&m);
+    if (!status) {
+        make_job(&m);
+        status = write_profile(&m, out);
+    }
+    maker_fini(&m);
+    return status;
+}

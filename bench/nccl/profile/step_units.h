@@ -1,0 +1,26 @@
+/* Units of a step: each reduction is one, and all-gathers of as many elements as a reduce-scatter belong to it. Pure
+ * functions but for the memory. */
+#ifndef SLC_BENCH_NCCL_STEP_UNITS_H
+#define SLC_BENCH_NCCL_STEP_UNITS_H
+
+#include "bench/nccl/profile/job_steps.h"
+
+#define SLC_NO_GATHER SIZE_MAX
+
+/* Numbers of operations of the step. */
+typedef struct {
+    size_t reduction, forward_gather, backward_gather; /* SLC_NO_GATHER: none */
+} slc_step_unit;
+
+typedef struct {
+    slc_step_unit *units; /* in the order of their reductions: the model's last layer first */
+    size_t count;
+    size_t unmatched; /* gathers that belong to no unit */
+} slc_step_units;
+
+/* Where several units have the same length, layers are gathered in one order for the forward, and their gathers and
+ * reductions in the backward have the opposite one. The caller calls slc_step_units_free. Errors: MEMORY. */
+sluice_status slc_step_units_find(const slc_job_steps *steps, slc_step_units *out);
+void slc_step_units_free(slc_step_units *units);
+
+#endif

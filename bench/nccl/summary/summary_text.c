@@ -1,0 +1,326 @@
+/* The summary for people: one table after another, each with its heading, none without a row. */
+#include "bench/nccl/summary/summary.h"
+#include "bench/plan/table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 40, MOST_STEP_LINES = 16, MOST_SEQUENCES = 5 };
+
+static int by_number(const void *a, const void *b)
+{
+    const int *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorts the numbers and writes them as "0-3, 5"; what does not fit ends with "…". */
+static void ranges(int *numbers, size_t count, char *out, size_t size)
+{
+    size_t used = 0;
+    *out = 0;
+    qsort(numbers, count, sizeof *numbers, by_number);
+    for (size_t i = 0, end; i < count; i = end) {
+        char range[32];
+        for (end = i + 1; end < count && numbers[end] <= numbers[end - 1] + 1; end++) continue;
+        int first = numbers[i], last = numbers[end - 1];
+        snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", i ? ", " : "", first, last);
+        if (used + strlen(range) + 4 >= size) {
+            strcat(out, "…");
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s", range);
+    }
+}
+
+/* The ranks that the process is in the communicator of its first row. */
+static void own_ranks(const slc_nccl_process *p, char *out, size_t size)
+{
+    int ranks[SLC_RECORD_COMMUNICATORS];
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->header.communicators; i++)
+        if (p->communicators[i].key == p->communicators[0].key && p->communicators[i].rank >= 0)
+            ranks[count++] = p->communicators[i].rank;
+    if (!count && p->header.launch_rank >= 0) ranks[count++] = p->header.launch_rank;
+    snprintf(out, size, "-");
+    if (count) ranges(ranks, count, out, size);
+}
+
+static void print_processes(const slc_nccl_summary *s, FILE *out)
+{
+    const slc_nccl_records *records = s->records;
+    fprintf(out, "%-7s %-16s %8s  %-9s %9s %9s  %s\n", "rank", "host", "pid", "state", "calls", "kept", "program");
+    for (size_t i = 0; i < records->count && i < MOST_ROWS; i++) {
+        const slc_nccl_process *p = &records->processes[i];
+        char ranks[24];
+        own_ranks(p, ranks, sizeof ranks);
+        fprintf(out, "%-7s %-16.63s %8" PRId64 "  %-9s %9" PRIu64 " %9zu  %.60s\n", ranks, p->header.host,
+                p->header.pid, slc_nccl_state_name(p->state), p->header.entries, p->entry_count, p->header.command);
+    }
+    if (records->count > MOST_ROWS) fprintf(out, "and %zu more processes\n", records->count - MOST_ROWS);
+    fputc('\n', out);
+}
+
+/* Says which ranks have no record. */
+static void print_missing(const slc_nccl_communicator_sum *c, FILE *out)
+{
+    enum { MOST = 4096 }; /* a line has no room for more */
+    int *missing = malloc(MOST * sizeof *missing);
+    size_t count = 0, have = 0;
+    for (int rank = 0; missing && rank < c->size && count < MOST; rank++) {
+        while (have < c->rank_count && c->ranks[have].row->rank < rank) have++;
+        if (have == c->rank_count || c->ranks[have].row->rank > rank) missing[count++] = rank;
+    }
+    char text[80];
+    ranges(missing, count, text, sizeof text);
+    if (count) fprintf(out, "  no record of rank %s", text);
+    free(missing);
+}
+
+static void print_communicators(const slc_nccl_summary *s, FILE *out)
+{
+    if (!s->communicator_count) return;
+    fprintf(out, "%-12s %-11s %14s\n", "communicator", "ranks", "calls a rank");
+    for (size_t i = 0; i < s->communicator_count && i < MOST_ROWS; i++) {
+        const slc_nccl_communicator_sum *c = &s->communicators[i];
+        char ranks[32];
+        snprintf(ranks, sizeof ranks, "%zu of %d", c->rank_count, c->size);
+        fprintf(out, "%04x         %-11s %14" PRIu64, (unsigned)(c->key >> 48), ranks, c->calls / c->rank_count);
+        if (c->parent_key) fprintf(out, "  split from %04x", (unsigned)(c->parent_key >> 48));
+        print_missing(c, out);
+        fputc('\n', out);
+    }
+    if (s->communicator_count > MOST_ROWS)
+        fprintf(out, "and %zu more communicators\n", s->communicator_count - MOST_ROWS);
+    fputc('\n', out);
+}
+
+static void print_traffic_row(const slc_nccl_traffic *t, FILE *out)
+{
+    char bytes[24], mean[24], time[24];
+    size_t ranks = t->communicator->rank_count;
+    fprintf(out, "%04x         %-15s %-11s %12.6g %11s %11s", (unsigned)(t->communicator->key >> 48),
+            slc_nccl_operation_name(t->operation), slc_nccl_dtype_name(t->dtype), (double)t->calls / (double)ranks,
+            slc_plan_bytes((double)t->bytes / (double)ranks, bytes),
+            slc_plan_bytes((double)t->bytes / (double)t->calls, mean));
+    if (t->timed_calls) {
+        double rate = (double)t->timed_bytes / t->timed_s;
+        fprintf(out, " %11s %8.2f %8.2f", slc_plan_seconds(t->timed_s / (double)t->timed_calls, time), rate * 1e-9,
+                rate * 1e-9 * slc_nccl_bus_factor(t->operation, t->communicator->size));
+    }
+    fputc('\n', out);
+}
+
+static bool any_times(const slc_nccl_summary *s)
+{
+    for (size_t i = 0; i < s->traffic_count; i++)
+        if (s->traffic[i].timed_calls) return true;
+    return false;
+}
+
+static void print_traffic(const slc_nccl_summary *s, FILE *out)
+{
+    bool timed = any_times(s), asked = false;
+    if (!s->traffic_count) return;
+    for (size_t i = 0; i < s->records->count; i++) asked |= s->records->processes[i].header.times_at > 0;
+    fprintf(out, "%-12s %-15s %-11s %12s %11s %11s", "communicator", "operation", "dtype", "calls a rank", "bytes",
+            "mean size");
+    if (timed) fprintf(out, " %11s %8s %8s", "mean time", "algbw", "busbw");
+    fputc('\n', out);
+    for (size_t i = 0; i < s->traffic_count && i < MOST_ROWS; i++) print_traffic_row(&s->traffic[i], out);
+    if (s->traffic_count > MOST_ROWS)
+        fprintf(out, "and %zu more rows; --json has them\n", s->traffic_count - MOST_ROWS);
+    if (timed)
+        fprintf(out, "(GB/s, as nccl-tests counts; a time includes waiting for the other ranks)\n\n");
+    else
+        fprintf(out, asked ? "(no times were taken yet)\n\n" : "(no times: SLUICE_SHIM_TIME=1 measures them)\n\n");
+}
+
+static void print_busy(const slc_nccl_summary *s, FILE *out)
+{
+    const slc_nccl_busy *most = NULL;
+    for (size_t i = 0; i < s->records->count; i++)
+        if (s->busy[i].span_s > 0 && (!most || s->busy[i].busy_s > most->busy_s)) most = &s->busy[i];
+    if (!most) return;
+    char host[24], rank[24], busy[24], span[24];
+    own_ranks(&s->records->processes[most - s->busy], rank, sizeof rank);
+    snprintf(host, sizeof host, "rank %.18s", rank);
+    fprintf(out, "NCCL ran for %s of %s (%.1f %%) on %s, the busiest one\n\n", slc_plan_seconds(most->busy_s, busy),
+            slc_plan_seconds(most->span_s, span), 100 * most->busy_s / most->span_s, host);
+}
+
+static void print_sizes(const slc_nccl_summary *s, FILE *out)
+{
+    char bytes[24], limit[24];
+    uint64_t calls = 0, sum = 0;
+    for (unsigned i = 0; i < SLC_NCCL_SIZE_CLASSES; i++) {
+        calls += s->sizes[i].calls;
+        sum += s->sizes[i].bytes;
+    }
+    if (!calls) return;
+    fprintf(out, "%-12s %12s %7s %11s %7s\n", "size up to", "calls", "", "bytes", "");
+    for (unsigned i = 0; i < SLC_NCCL_SIZE_CLASSES; i++) {
+        const slc_nccl_size_class *c = &s->sizes[i];
+        if (!c->calls) continue;
+        fprintf(out, "%-12s %12" PRIu64 " %5.1f %% %11s %5.1f %%\n",
+                slc_plan_bytes((double)(UINT64_C(1) << 2 * i), limit), c->calls, 100 * (double)c->calls / (double)calls,
+                slc_plan_bytes((double)c->bytes, bytes), sum ? 100 * (double)c->bytes / (double)sum : 0);
+    }
+    fputc('\n', out);
+}
+
+static void print_step_call(const slc_nccl_process *p, const slc_nccl_entry *e, FILE *out)
+{
+    char bytes[24];
+    fprintf(out, "%04x %s %s", (unsigned)(p->communicators[e->communicator].key >> 48),
+            slc_nccl_operation_name(e->operation), slc_nccl_dtype_name(e->dtype));
+    if (e->redop != SLC_RECORD_NO_REDOP) fprintf(out, " %s", slc_nccl_redop_name(e->redop));
+    fprintf(out, ", %s", slc_plan_bytes((double)slc_nccl_entry_bytes(p, e), bytes));
+    if (e->operation == SLC_RECORD_SEND || e->operation == SLC_RECORD_RECEIVE)
+        fprintf(out, " %s rank %d", e->operation == SLC_RECORD_SEND ? "to" : "from", e->peer);
+    fputc('\n', out);
+}
+
+/* How often `length` calls from the ith of a step on follow each other. */
+static size_t repeats(const slc_nccl_steps *steps, size_t i, size_t length)
+{
+    const slc_nccl_entry **calls = steps->calls + steps->first;
+    size_t end = i + length;
+    while (end < steps->length && slc_nccl_calls_alike(calls[end], calls[end - length])) end++;
+    return (end - i) / length;
+}
+
+/* Prints a step's calls; those that follow each other several times, alone or as a few, are printed once. */
+static void print_step_calls(const slc_nccl_process *p, const slc_nccl_steps *steps, FILE *out)
+{
+    enum { MOST_TOGETHER = 8 };
+    size_t lines = 0;
+    for (size_t i = 0; i < steps->length;) {
+        size_t length = 1, times = 1;
+        if (lines >= MOST_STEP_LINES) {
+            fprintf(out, "  … %zu more calls\n", steps->length - i);
+            return;
+        }
+        for (size_t n = 1; n <= MOST_TOGETHER && times == 1 && i + n < steps->length; n++)
+            if ((times = repeats(steps, i, n)) > 1) length = n;
+        for (size_t k = 0; k < length; k++, lines++) {
+            if (k == 0)
+                fprintf(out, "  %5zu x ", times);
+            else
+                fprintf(out, "%*s", 10, "");
+            print_step_call(p, steps->calls[steps->first + i + k], out);
+        }
+        i += length * times;
+    }
+}
+
+/* Describes the step of the first rank that has one, and says how many others have the same. */
+static void print_steps(const slc_nccl_summary *s, FILE *out)
+{
+    const slc_nccl_device_steps *first = NULL;
+    size_t alike = 0, calls = 0;
+    for (size_t i = 0; i < s->steps_count; i++) {
+        const slc_nccl_steps *steps = &s->steps[i].steps;
+        calls += steps->call_count;
+        if (!first && steps->length) first = &s->steps[i];
+        alike += first && steps->length == first->steps.length && steps->bytes == first->steps.bytes;
+    }
+    if (!first) {
+        if (calls) fprintf(out, "steps: no sequence of calls repeats at least three times\n\n");
+        return;
+    }
+    char bytes[24], period[24];
+    fprintf(out, "steps: %zu call%s and %s each, %zu times every %s (rank %d; %zu of %zu ranks alike)\n",
+            first->steps.length, first->steps.length == 1 ? "" : "s", slc_plan_bytes((double)first->steps.bytes, bytes),
+            first->steps.count, slc_plan_seconds(first->steps.period_s, period), first->rank, alike, s->steps_count);
+    print_step_calls(first->process, &first->steps, out);
+    fputc('\n', out);
+}
+
+static void print_grouping(const slc_nccl_summary *s, FILE *out)
+{
+    const slc_nccl_grouping *g = &s->grouping;
+    char a[24], b[24], c[24];
+    if (!g->count) return;
+    fprintf(out,
+            "small calls that could go together: n of V bytes save (n-1) alpha and cost 2 kappa + 4 sum V/M\n"
+            "%6s %6s  %-36s %11s %9s %9s  %-9s  %s\n",
+            "times", "n", "", "bytes", "save", "cost", "in", "called from");
+    for (size_t i = 0; i < g->count && i < MOST_SEQUENCES; i++) {
+        const slc_nccl_sequence *q = &g->sequences[i];
+        char caller[300], what[64];
+        snprintf(what, sizeof what, "%04x %s %s",
+                 (unsigned)(q->process->communicators[q->first->communicator].key >> 48),
+                 slc_nccl_operation_name(q->first->operation), slc_nccl_dtype_name(q->first->dtype));
+        fprintf(out, "%6" PRIu64 " %6" PRIu64 "  %-36s %11s %9s %9s  %-9s  %s\n", q->count, q->calls, what,
+                slc_plan_bytes((double)q->bytes, a), slc_plan_seconds(q->saved_s, b), slc_plan_seconds(q->spent_s, c),
+                q->grouped ? "a group" : "no group", slc_nccl_caller(q->process, q->first, caller));
+    }
+    if (g->count > MOST_SEQUENCES) fprintf(out, "and %zu more kinds; --json has them\n", g->count - MOST_SEQUENCES);
+    fprintf(out, "alpha: %s, %s; in a group %s, kappa %s, M %.3g TB/s, usual values of a GPU\n",
+            slc_plan_seconds(g->costs.alpha_s, a),
+            g->costs.alpha_is_measured ? "measured on operations of at most 4 KiB" : "a usual value of a GPU",
+            slc_plan_seconds(g->costs.grouped_alpha_s, b), slc_plan_seconds(g->costs.kappa_s, c),
+            g->costs.memory_bytes_per_s * 1e-12);
+    fprintf(out,
+            "(SLUICE_SHIM_FUSE=BYTES fuses all_reduces of a group; what is in no group needs ncclGroupStart and "
+            "ncclGroupEnd first, and then all\nof it waits for the last one's data%s)\n\n",
+            any_times(s) ? "" : ": SLUICE_SHIM_TIME=1 tells which calls wait");
+}
+
+/* Says what the transforms did on each communicator, and why calls passed unchanged. */
+static void print_transforms(const slc_nccl_summary *s, FILE *out)
+{
+    for (size_t i = 0; i < s->communicator_count; i++) {
+        const slc_nccl_transformed *t = &s->communicators[i].transformed;
+        char from[24], to[24];
+        const char *separator = ": ";
+        uint64_t passed = 0;
+        for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) passed += t->passed[r];
+        if (!t->fused_calls && !t->compressed_calls && !passed) continue;
+        fprintf(out, "transforms on %04x: %" PRIu64 " calls fused into %" PRIu64 "; %" PRIu64 " compressed",
+                (unsigned)(s->communicators[i].key >> 48), t->fused_calls, t->fused_groups, t->compressed_calls);
+        if (t->compressed_calls)
+            fprintf(out, ", %s as %s", slc_plan_bytes((double)t->bytes_compressed, from),
+                    slc_plan_bytes((double)t->bytes_sent, to));
+        fprintf(out, "; %" PRIu64 " passed", passed);
+        for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) {
+            if (!t->passed[r] || !slc_nccl_pass_reason_name(r)) continue;
+            fprintf(out, "%s%s %" PRIu64, separator, slc_nccl_pass_reason_name(r), t->passed[r]);
+            separator = ", ";
+        }
+        fprintf(out, "\n\n");
+    }
+}
+
+static void print_lost(const slc_nccl_summary *s, FILE *out)
+{
+    if (s->entries_lost)
+        fprintf(out,
+                "lost: the oldest %" PRIu64 " of %" PRIu64 " calls; what is said of bytes, sizes and steps is of those "
+                "kept (SLUICE_SHIM_ENTRIES=N keeps more)\n",
+                s->entries_lost, s->entries);
+    if (s->entries_written)
+        fprintf(out, "lost: %" PRIu64 " calls that were being written when they were read\n", s->entries_written);
+    if (s->communicators_lost)
+        fprintf(out, "lost: %" PRIu64 " communicators, which came after the first %d of their processes\n",
+                s->communicators_lost, SLC_RECORD_COMMUNICATORS);
+    if (s->times_lost) fprintf(out, "lost: times of %" PRIu64 " operations\n", s->times_lost);
+    if (s->captured)
+        fprintf(out, "graphs: %" PRIu64 " calls were captured; how often their graphs ran is not recorded\n",
+                s->captured);
+    if (s->failed) fprintf(out, "failed: %" PRIu64 " calls returned an error\n", s->failed);
+}
+
+void slc_nccl_summary_print(const slc_nccl_summary *summary, FILE *out)
+{
+    print_processes(summary, out);
+    print_communicators(summary, out);
+    print_traffic(summary, out);
+    print_busy(summary, out);
+    print_sizes(summary, out);
+    print_steps(summary, out);
+    print_grouping(summary, out);
+    print_transforms(summary, out);
+    print_lost(summary, out);
+}
