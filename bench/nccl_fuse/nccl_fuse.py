@@ -26,7 +26,7 @@ def seconds(build, folder, fuse, count, size, steps):
                        LD_PRELOAD=f"{build}/plugins/nccl_shim/libsluice_nccl.so", SLUICE_SHIM_DIR=folder,
                        HOSTCUDA_KERNELS=f"{build}/plugins/nccl_shim/transforms/libnccl_shim_kernels.so")
     if fuse:
-        environment.update(SLUICE_SHIM_FUSE="64MiB", SLUICE_SHIM_STAGING="64MiB")
+        environment.update(SLUICE_SHIM_FUSE="64MiB", SLUICE_SHIM_STAGING="128MiB")
     ran = subprocess.run([f"{build}/bench/grouped_times", str(count), str(size), str(steps)], env=environment,
                          check=True, capture_output=True, text=True, timeout=120)
     return float(ran.stdout) * 1e-6

@@ -1,47 +1,40 @@
-/* NCCL's functions that make memory known to it; transforms leave such memory alone. */
+/* NCCL's functions that make memory known to it. What one rank alone may do decides nothing here; a window is made by
+ * all ranks of its communicator, whose calls transforms then leave alone. */
 #include "plugins/nccl_shim/transforms.h"
 
 #define LIBRARY_OF_CALL(call)                                                                                          \
     const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0));                                          \
     if (own) return own->call
 
-static const slc_nccl_real *library_of(const slc_recorder *recorder, ncclComm_t comm)
+static const slc_nccl_real *library_of(ncclComm_t comm)
 {
-    const slc_shim_comm *known = comm ? slc_comm_find(recorder, comm) : NULL;
+    const slc_recorder *recorder = atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
+    const slc_shim_comm *known = recorder && comm ? slc_comm_find(recorder, comm) : NULL;
     return known ? known->real : slc_nccl_real_default();
 }
 
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
     LIBRARY_OF_CALL(MemAlloc(memory, bytes));
-    slc_recorder *recorder = slc_recorder_get();
-    ncclResult_t result = slc_nccl_real_for(__builtin_return_address(0))->MemAlloc(memory, bytes);
-    if (result == ncclSuccess) slc_memory_known(recorder, *memory, *memory, bytes);
-    return result;
+    return slc_nccl_real_for(__builtin_return_address(0))->MemAlloc(memory, bytes);
 }
 
 ncclResult_t ncclMemFree(void *memory)
 {
     LIBRARY_OF_CALL(MemFree(memory));
-    slc_memory_dropped(slc_recorder_get(), memory);
     return slc_nccl_real_for(__builtin_return_address(0))->MemFree(memory);
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t bytes, void **handle)
 {
     LIBRARY_OF_CALL(CommRegister(comm, buffer, bytes, handle));
-    slc_recorder *recorder = slc_recorder_get();
-    ncclResult_t result = library_of(recorder, comm)->CommRegister(comm, buffer, bytes, handle);
-    if (result == ncclSuccess) slc_memory_known(recorder, *handle, buffer, bytes);
-    return result;
+    return library_of(comm)->CommRegister(comm, buffer, bytes, handle);
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     LIBRARY_OF_CALL(CommDeregister(comm, handle));
-    slc_recorder *recorder = slc_recorder_get();
-    slc_memory_dropped(recorder, handle);
-    return library_of(recorder, comm)->CommDeregister(comm, handle);
+    return library_of(comm)->CommDeregister(comm, handle);
 }
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
@@ -54,17 +47,15 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes,
     call.send = buffer;
     call.caller = __builtin_return_address(0);
     slc_call_begin(&call);
-    ncclResult_t result = slc_call_end(&call, call.real->CommWindowRegister(comm, buffer, bytes, window, flags));
-    if (result == ncclSuccess) slc_memory_known(call.recorder, call.thread->depth ? NULL : *window, buffer, bytes);
-    return result;
+    const slc_transforms *transforms = call.recorder->transforms;
+    if (transforms && call.known) transforms->window_made(call.known);
+    return slc_call_end(&call, call.real->CommWindowRegister(comm, buffer, bytes, window, flags));
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
     LIBRARY_OF_CALL(CommWindowDeregister(comm, window));
-    slc_recorder *recorder = slc_recorder_get();
-    slc_memory_dropped(recorder, window);
-    return library_of(recorder, comm)->CommWindowDeregister(comm, window);
+    return library_of(comm)->CommWindowDeregister(comm, window);
 }
 
 ncclResult_t pncclMemAlloc(void **memory, size_t bytes) __attribute__((alias("ncclMemAlloc")));

@@ -1,5 +1,5 @@
 /* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface. */
-#include "plugins/nccl_shim/call.h"
+#include "plugins/nccl_shim/transforms.h"
 
 static const slc_nccl_real *library_of(ncclComm_t comm)
 {
@@ -27,7 +27,6 @@ PASS(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank), (comm, rank
 PASS(ncclResult_t, RedOpCreatePreMulSum,
      (ncclRedOp_t * op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm),
      (op, scalar, type, residence, comm), library_of(comm))
-PASS(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm), library_of(comm))
 PASS(ncclResult_t, DevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out),
      (comm, requirements, out), library_of(comm))
 PASS(ncclResult_t, DevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *device_comm), (comm, device_comm),
@@ -49,6 +48,19 @@ PASS(int, LLA2ACalcSlots, (int max_elements, int max_element_bytes), (max_elemen
 PASS(ncclResult_t, LLA2ACreateRequirement,
      (int blocks, int slots, ncclLLA2AHandle_t *out, ncclDevResourceRequirements_t *requirements),
      (blocks, slots, out, requirements), slc_nccl_real_for(__builtin_return_address(0)))
+
+/* Calls that use the operator may be held until the end of the thread's group; then its destruction is too. */
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
+{
+    const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0)), *library = own ? own : library_of(comm);
+    slc_recorder *recorder = own ? NULL : atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
+    ncclResult_t result;
+    if (recorder && recorder->transforms &&
+        recorder->transforms->redop_destroyed(slc_thread_get(recorder), library, op, comm, &result))
+        return result;
+    return library->RedOpDestroy(op, comm);
+}
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) __attribute__((alias("ncclRedOpDestroy")));
 
 void ncclResetDebugInitInternal(void)
 {

@@ -113,7 +113,7 @@ typedef enum {
 /* Why calls passed unchanged although a transform was asked for. */
 typedef enum {
     SLC_RECORD_PASS_CAPTURED,
-    SLC_RECORD_PASS_REGISTERED,  /* registered, window or ncclMemAlloc memory */
+    SLC_RECORD_PASS_REGISTERED,  /* the communicator has or had a window */
     SLC_RECORD_PASS_NONBLOCKING, /* the communicator is not blocking, or shares resources */
     SLC_RECORD_PASS_SETTINGS,    /* the ranks' settings differ */
     SLC_RECORD_PASS_KIND,        /* another operation, dtype or operator */

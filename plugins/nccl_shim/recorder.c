@@ -29,6 +29,7 @@ static void begin_child(void)
     slc_measure_group_simulated(&slc_this_thread); /* a group that it was forked in is its parent's */
     slc_this_thread.transforms = NULL;
     slc_this_thread.recorder = NULL;
+    if (slc_transforms_child) slc_transforms_child();
 }
 
 /* The recorder that this process made: a child that was made without handlers of fork (_Fork, clone) has its parent's.

@@ -18,7 +18,7 @@ static const slc_setting rows[] = {
     {"SLUICE_SHIM_COMPRESS_AFTER", "0", SLC_SETTING_COUNT,
      "all-reduces of a communicator that are sent whole before the first one is compressed"},
     {"SLUICE_SHIM_STAGING", "64MiB", SLC_SETTING_TEXT,
-     "device memory that fusing and compressing take for each communicator, when it is made"},
+     "device memory of each GPU that fusing and compressing take for all communicators of a process"},
     {"SLUICE_TEST_NCCL_TESTS", "", SLC_SETTING_TEXT, "tests: a folder with the programs of nccl-tests"},
 };
 const slc_settings slc_nccl_shim_settings = {"NCCL shim", rows, sizeof rows / sizeof *rows};

@@ -21,6 +21,11 @@ struct slc_transforms {
      * in call->known->row->passed. `known` may be NULL. */
     bool (*take)(slc_shim_call *call, ncclResult_t *result);
 
+    /* An operator is being destroyed. Returns true where the call is to be made at the end of the thread's group, after
+     * the calls that take held: then *result is what the program gets. */
+    bool (*redop_destroyed)(slc_shim_thread *thread, const slc_nccl_real *real, ncclRedOp_t op, ncclComm_t comm,
+                            ncclResult_t *result);
+
     /* The end of the thread's outermost group, before it is passed on: sends what take held. An error is returned to
      * the program once the group has been ended. */
     ncclResult_t (*group_end)(slc_recorder *recorder, slc_shim_thread *thread);
@@ -36,29 +41,15 @@ struct slc_transforms {
      * wait. Finalize comes without it. */
     void (*ended)(slc_shim_comm *comm, bool aborted);
 
-    /* Memory that NCCL knows by its address: by ncclMemAlloc (the handle is the address), ncclCommRegister or a window.
-     * Dropped when it is freed or deregistered, by the same handle. */
-    void (*memory_known)(const void *handle, const void *address, size_t bytes);
-    void (*memory_dropped)(const void *handle);
+    /* A window is being made of memory of a communicator, which all of its ranks do alike. */
+    void (*window_made)(slc_shim_comm *comm);
 };
 
-/* Reads the settings; fills the header's fuse_bytes, compress_bytes and staging_limit. NULL: nothing is asked for, or
- * it cannot be had, which it then says in one line. */
+/* Reads the settings; fills the header's fuse_bytes, compress_bytes and staging_limit. NULL: nothing is asked for. A
+ * setting that is refused is told in one line; then communicators only tell their other ranks so. */
 const slc_transforms *slc_transforms_open(slc_recorder *recorder) __attribute__((weak));
 
-/* Tells transforms of memory that a call made known. In a group a handle may come later: such
- * memory is never dropped. */
-static inline void slc_memory_known(const slc_recorder *recorder, const void *handle, const void *address, size_t bytes)
-{
-    const slc_transforms *transforms = recorder->transforms;
-    if (__builtin_expect(transforms != NULL, 0) && address)
-        transforms->memory_known(handle ? handle : address, address, bytes);
-}
-
-static inline void slc_memory_dropped(const slc_recorder *recorder, const void *handle)
-{
-    const slc_transforms *transforms = recorder->transforms;
-    if (__builtin_expect(transforms != NULL, 0) && handle) transforms->memory_dropped(handle);
-}
+/* In a forked process, before its first call. */
+void slc_transforms_child(void) __attribute__((weak));
 
 #endif

@@ -29,7 +29,7 @@ const char *slc_nccl_pass_reason_name(unsigned reason)
 {
     static const char *const names[SLC_RECORD_PASS_REASONS] = {
         [SLC_RECORD_PASS_CAPTURED] = "captured",
-        [SLC_RECORD_PASS_REGISTERED] = "registered memory",
+        [SLC_RECORD_PASS_REGISTERED] = "a window",
         [SLC_RECORD_PASS_NONBLOCKING] = "not a blocking communicator",
         [SLC_RECORD_PASS_SETTINGS] = "settings differ",
         [SLC_RECORD_PASS_KIND] = "another operation, dtype or operator",

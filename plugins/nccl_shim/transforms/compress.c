@@ -74,10 +74,10 @@ static sluice_status find_errors(slc_transformed *t, slc_taken *call, cudaStream
         if (!t->warned)
             slc_log(
                 SLC_LOG_WARN,
-                "SLUICE_SHIM_STAGING=%llu does not hold the errors of all buffers that are compressed on rank %u, so "
-                "some lose them in each step: give four thirds of 4 * (1 + 1 / ranks) bytes for each element that a "
-                "step reduces, or more",
-                (unsigned long long)slc_transforms_asked.staging, t->rank);
+                "a communicator's %llu bytes of SLUICE_SHIM_STAGING do not hold the errors of all buffers that are "
+                "compressed on rank %u, so some lose them in each step: four thirds of 4 * (1 + 1 / ranks) bytes for "
+                "each element that a step reduces are needed, and the first communicator gets half of the staging",
+                (unsigned long long)t->share.bytes, t->rank);
         t->warned = true;
         return SLUICE_OK;
     }
@@ -92,6 +92,7 @@ static sluice_status run_worker(slc_transformed *t, slc_taken *call, cudaStream_
     const error_places places = places_of(&shape);
     sluice_status status = find_errors(t, call, stream);
     if (status) return status;
+    slc_transforms_note_staging(t, call->place + exchange_bytes(&shape));
     const slc_compress_cuda_worker worker = {.shape = shape,
                                              .x = call->send,
                                              .sum = errors_at(t, call, 0),
@@ -193,8 +194,6 @@ static uint64_t plan_wave(slc_transformed *t)
         call->place = full ? UINT64_MAX : used;
         if (!full) used += bytes;
     }
-    if (used > __atomic_load_n(&t->recorder->header->staging_peak, __ATOMIC_RELAXED))
-        __atomic_store_n(&t->recorder->header->staging_peak, used, __ATOMIC_RELAXED);
     return used;
 }
 

@@ -7,13 +7,12 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
-
-enum { MOST_GPUS = 64 };
+#include <string.h>
 
 slc_cu_driver slc_cu;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a GPU is opened */
-static slc_shim_gpu gpus[MOST_GPUS];
+static slc_shim_gpu gpus[SLC_SHIM_GPUS];
 static bool driver_found;
 
 sluice_status slc_cu_status(int result, const char *what)
@@ -38,47 +37,61 @@ static sluice_status find_driver(void)
     return SLUICE_OK;
 }
 
+static sluice_status open_context(int number, slc_shim_gpu *gpu)
+{
+    int device;
+    sluice_status status = find_driver();
+    if (status) return status;
+    status = slc_cu_status(slc_cu.DeviceGet(&device, number), "cuDeviceGet");
+    if (status) return status;
+    status = slc_cu_status(slc_cu.DevicePrimaryCtxRetain(&gpu->context, device), "cuDevicePrimaryCtxRetain");
+    if (status) gpu->context = NULL;
+    return status;
+}
+
 static sluice_status load_kernels(slc_shim_gpu *gpu)
 {
     static const char *const names[SLC_SHIM_KERNELS] = {SHIM_KERNEL_GATHER, SHIM_KERNEL_SCATTER, SHIM_KERNEL_WORKER,
                                                         SHIM_KERNEL_SERVER, SHIM_KERNEL_RESULTS};
-    sluice_status status = slc_cu_status(slc_cu.ModuleLoadData(&gpu->module, slc_shim_image), "loading the kernels");
+    sluice_status status = slc_shim_gpu_enter(gpu);
+    if (status) return status;
+    if (!gpu->module)
+        status = slc_cu_status(slc_cu.ModuleLoadData(&gpu->module, slc_shim_image), "loading the kernels");
+    if (status) gpu->module = NULL;
     for (int k = 0; !status && k < SLC_SHIM_KERNELS; k++)
         status = slc_cu_status(slc_cu.ModuleGetFunction(&gpu->kernel[k], gpu->module, names[k]), names[k]);
+    slc_shim_gpu_leave();
+    gpu->has_kernels = !status;
     if (!status) return SLUICE_OK;
     slc_error_context(status, "this build's kernels do not run here (-DSLUICE_CUDA=ON makes those for a GPU)");
     return SLUICE_ERR_UNSUPPORTED;
 }
 
-static sluice_status open_gpu(int number, slc_shim_gpu *gpu)
+sluice_status slc_shim_gpu_open(int number, const slc_shim_gpu **out)
 {
-    int device;
-    slc_cu_context context;
-    sluice_status status = find_driver();
-    if (status) return status;
-    status = slc_cu_status(slc_cu.DeviceGet(&device, number), "cuDeviceGet");
-    if (status) return status;
-    status = slc_cu_status(slc_cu.DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-    if (status) return status;
-    const slc_shim_gpu entered = {.context = context};
-    status = slc_shim_gpu_enter(&entered);
-    if (status) return status;
-    status = load_kernels(gpu);
-    slc_shim_gpu_leave();
-    if (!status) gpu->context = context;
+    *out = NULL;
+    if (number < 0 || number >= SLC_SHIM_GPUS)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "GPU %d: at most %d are known", number, SLC_SHIM_GPUS);
+    slc_shim_gpu *gpu = &gpus[number];
+    sluice_status status = SLUICE_OK;
+    pthread_mutex_lock(&lock);
+    if (!gpu->context) status = open_context(number, gpu);
+    if (!status && !gpu->has_kernels) status = load_kernels(gpu);
+    if (gpu->context) *out = gpu;
+    pthread_mutex_unlock(&lock);
     return status;
 }
 
-sluice_status slc_shim_gpu_open(int number, const slc_shim_gpu **out)
+unsigned slc_shim_gpu_number(const slc_shim_gpu *gpu)
 {
-    if (number < 0 || number >= MOST_GPUS)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "GPU %d: at most %d are known", number, MOST_GPUS);
-    sluice_status status = SLUICE_OK;
-    pthread_mutex_lock(&lock);
-    if (!gpus[number].context) status = open_gpu(number, &gpus[number]);
-    pthread_mutex_unlock(&lock);
-    *out = &gpus[number];
-    return status;
+    return (unsigned)(gpu - gpus);
+}
+
+void slc_shim_gpu_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    memset(gpus, 0, sizeof gpus);
+    driver_found = false;
 }
 
 sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu)

@@ -6,6 +6,7 @@
 #include "plugins/nccl_shim/transforms/kernels.h"
 
 #include <sluice/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct CUctx_st *slc_cu_context;
@@ -36,6 +37,7 @@ typedef unsigned long long slc_cu_address;
     X(StreamWaitEvent, "", (slc_cu_stream stream, slc_cu_event event, unsigned flags))                                 \
     X(EventCreate, "", (slc_cu_event * event, unsigned flags))                                                         \
     X(EventRecord, "", (slc_cu_event event, slc_cu_stream stream))                                                     \
+    X(EventQuery, "", (slc_cu_event event))                                                                            \
     X(EventSynchronize, "", (slc_cu_event event))                                                                      \
     X(EventDestroy, "_v2", (slc_cu_event event))                                                                       \
     X(MemAlloc, "_v2", (slc_cu_address * address, size_t bytes))                                                       \
@@ -49,7 +51,7 @@ typedef struct {
 #undef SLC_CU_MEMBER
 } slc_cu_driver;
 
-enum { SLC_CU_NON_BLOCKING = 1, SLC_CU_NO_TIMES = 2, SLC_CU_NOT_READY = 600 };
+enum { SLC_SHIM_GPUS = 64, SLC_CU_NON_BLOCKING = 1, SLC_CU_NO_TIMES = 2, SLC_CU_NOT_READY = 600 };
 
 typedef enum {
     SLC_SHIM_GATHER,
@@ -64,14 +66,20 @@ typedef struct {
     slc_cu_context context;
     slc_cu_module module; /* holds the kernels */
     slc_cu_function kernel[SLC_SHIM_KERNELS];
+    bool has_kernels;
 } slc_shim_gpu;
 
 /* The driver; good once a GPU was opened. */
 extern slc_cu_driver slc_cu;
 
 /* Gives the GPU of this number, which keeps its primary context and its kernels until the process ends. Errors:
- * UNSUPPORTED where the process has no driver or this build no kernels for it, SYSTEM. */
+ * UNSUPPORTED where the process has no driver or this build no kernels for it, SYSTEM. Where the kernels alone are
+ * missing *out is the GPU all the same, else NULL. */
 sluice_status slc_shim_gpu_open(int number, const slc_shim_gpu **out);
+unsigned slc_shim_gpu_number(const slc_shim_gpu *gpu);
+
+/* In a forked process, which cannot use its parent's contexts: no GPU is open. */
+void slc_shim_gpu_child(void);
 
 /* Makes its context the thread's current one, until slc_shim_gpu_leave. */
 sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu);

@@ -96,12 +96,6 @@ ncclResult_t slc_fuse_call(slc_transformed *t, slc_taken *call)
         t, "fusing", real->AllReduce(at, at, count, call->type, call->op, t->comm->comm, t->taken[0].stream));
 }
 
-static void note_peak(slc_transformed *t, uint64_t used)
-{
-    uint64_t *peak = &t->recorder->header->staging_peak;
-    if (used > __atomic_load_n(peak, __ATOMIC_RELAXED)) __atomic_store_n(peak, used, __ATOMIC_RELAXED);
-}
-
 static ncclResult_t move(slc_transformed *t, slc_shim_kernel kernel)
 {
     cudaStream_t lead;
@@ -119,7 +113,7 @@ ncclResult_t slc_fuse_gather(slc_transformed *t)
     uint64_t used = 0;
     for (size_t i = 0; i < t->taken_count; i++)
         if (!t->taken[i].compress && !t->taken[i].done) plan_batch(t, i, &used);
-    note_peak(t, used);
+    slc_transforms_note_staging(t, used);
     return move(t, SLC_SHIM_GATHER);
 }
 

@@ -1,6 +1,7 @@
 /* Groups in which calls are taken. NCCL launches the communicators of a group in the order in which it first hears of
  * them, and ranks that do so in another order would wait for each other. So from a thread's first taken call on all
- * calls of its group are kept, whatever they are, and made at the group's end in the program's order. */
+ * calls of its group are kept, whatever they are, and made at the group's end in the program's order. So are
+ * destructions of operators, which calls that are kept may still need. */
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/log.h"
@@ -12,6 +13,7 @@ typedef struct {
     slc_shim_call call;
     slc_transformed *t; /* NULL: it is made as it is */
     size_t taken;       /* else its index there */
+    bool destroys;      /* it is ncclRedOpDestroy, not an operation */
 } held_call;
 
 /* What a thread keeps; used again by later groups, of any thread. */
@@ -69,12 +71,24 @@ bool slc_group_hold(slc_shim_call *call, slc_transformed *t, ncclResult_t *resul
     if (!g || !make_room(g)) {
         slc_log(SLC_LOG_ERROR, "the NCCL shim has no memory for the calls of a group");
         *result = ncclSystemError;
-        if (t) t->taken_count--;
+        if (t && !--t->taken_count) slc_transforms_forget_taken(t);
         return true;
     }
-    g->calls[g->count++] = (held_call){*call, t, t ? t->taken_count - 1 : 0};
+    g->calls[g->count++] = (held_call){*call, t, t ? t->taken_count - 1 : 0, false};
     if (t && t->taken_count == 1) join(g, t);
     *result = ncclSuccess;
+    return true;
+}
+
+bool slc_group_hold_destroy(slc_shim_thread *thread, const slc_nccl_real *real, ncclRedOp_t op, ncclComm_t comm,
+                            ncclResult_t *result)
+{
+    group *g = thread->transforms;
+    if (!g || op < ncclNumOps) return false;
+    *result = make_room(g) ? ncclSuccess : ncclSystemError;
+    if (*result) return true;
+    const slc_shim_call call = {.real = real, .redop = op, .comm = comm};
+    g->calls[g->count++] = (held_call){.call = call, .destroys = true};
     return true;
 }
 
@@ -99,16 +113,27 @@ static ncclResult_t make_call(const slc_shim_call *c)
     }
 }
 
+/* Makes a call as it is. */
+static ncclResult_t make_held(const held_call *held)
+{
+    const slc_shim_call *c = &held->call;
+    return held->destroys ? c->real->RedOpDestroy((ncclRedOp_t)c->redop, c->comm) : make_call(c);
+}
+
 ncclResult_t slc_group_end(slc_recorder *recorder, slc_shim_thread *thread)
 {
     group *g = thread->transforms;
     ncclResult_t result = ncclSuccess;
     if (!g) return result;
     for (slc_transformed *t = g->list; t; t = t->next) result = slc_worse(result, slc_fuse_gather(t));
-    for (size_t i = 0; !slc_has_failed(result) && i < g->count; i++) {
+    for (size_t i = 0; i < g->count; i++) {
         held_call *held = &g->calls[i];
-        result = held->t ? slc_fuse_call(held->t, &held->t->taken[held->taken]) : make_call(&held->call);
-        if (slc_has_failed(result)) slc_entry_failed(recorder, held->call.entry);
+        if (held->destroys) {
+            result = slc_worse(result, make_held(held));
+        } else if (!slc_has_failed(result)) {
+            result = held->t ? slc_fuse_call(held->t, &held->t->taken[held->taken]) : make_held(held);
+            if (slc_has_failed(result)) slc_entry_failed(recorder, held->call.entry);
+        }
     }
     return result;
 }
@@ -126,7 +151,7 @@ ncclResult_t slc_group_ended(slc_recorder *recorder, slc_shim_thread *thread, nc
             result = slc_worse(result, slc_fuse_scatter(t));
     }
     if (!slc_has_failed(result) && g->list) result = slc_worse(result, slc_compress_send(g->list));
-    for (slc_transformed *t = g->list; t; t = t->next) t->taken_count = 0;
+    for (slc_transformed *t = g->list; t; t = t->next) slc_transforms_forget_taken(t);
     give_back(g);
     return result;
 }
@@ -136,7 +161,14 @@ void slc_group_is_simulated(slc_shim_thread *thread)
     group *g = thread->transforms;
     if (!g) return;
     thread->transforms = NULL;
-    for (size_t i = 0; i < g->count; i++) (void)make_call(&g->calls[i].call);
-    for (slc_transformed *t = g->list; t; t = t->next) t->taken_count = 0;
+    for (size_t i = 0; i < g->count; i++) (void)make_held(&g->calls[i]);
+    for (slc_transformed *t = g->list; t; t = t->next) slc_transforms_forget_taken(t);
     give_back(g);
+}
+
+void slc_group_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    unused = NULL;
+    slc_this_thread.transforms = NULL;
 }

@@ -1,17 +1,19 @@
 /* The transforms of one communicator. Private to plugins/nccl_shim. NCCL allows one thread at a time on a communicator,
- * so nothing here is locked. */
+ * so nothing here is locked; another thread may abort it, which touches the atomic members alone. */
 #ifndef SLC_SHIM_TRANSFORMS_STATE_H
 #define SLC_SHIM_TRANSFORMS_STATE_H
 
 #include "plugins/nccl_shim/transforms.h"
 #include "plugins/nccl_shim/transforms/device.h"
 #include "plugins/nccl_shim/transforms/residues.h"
+#include "plugins/nccl_shim/transforms/staging.h"
 
 /* What the user asked for, the same for all communicators of the process. */
 typedef struct {
     uint64_t fuse, compress; /* bytes; 0: off */
-    uint64_t staging;        /* bytes of device memory that a communicator takes */
+    uint64_t staging;        /* bytes of device memory for all communicators of a GPU */
     unsigned compress_after; /* all-reduces of a communicator that are sent whole before the first compressed one */
+    bool unusable;           /* one of them was refused: this process tells the other ranks so */
 } slc_transforms_settings;
 
 extern slc_transforms_settings slc_transforms_asked;
@@ -37,27 +39,36 @@ typedef struct {
 typedef struct slc_transformed {
     slc_shim_comm *comm;
     slc_recorder *recorder;
-    int refused; /* a slc_record_pass_reason of all calls; -1: none */
+    _Atomic int refused; /* a slc_record_pass_reason of all calls; -1: none */
+    _Atomic bool busy;   /* a thread has taken calls and not sent them all */
+    _Atomic bool is_abandoned;
     const slc_shim_gpu *gpu;
     unsigned rank, ranks;
-    slc_cu_address memory;  /* slc_transforms_asked.staging bytes: first those on their way, then the errors */
+    slc_staging_share share;
+    slc_cu_address memory;  /* the share's: first the bytes of calls on their way, then the errors */
     uint64_t staging_bytes; /* for what is on its way */
-    uint64_t words[2];      /* that the other ranks are asked with */
+    bool has_window;        /* the program has made one: all calls pass */
     slc_cu_event event;     /* to let streams wait for each other */
-    slc_cu_event used;      /* after the latest work on the memory, if was_used, in stream `last` */
-    cudaStream_t last;
+    slc_cu_event used;      /* after the latest work on the memory, if was_used */
     bool was_used;
+    struct {
+        slc_cu_stream stream;
+        slc_cu_address own_memory; /* for the words, where there is no share; freed with the communicator */
+        uint64_t words[3];         /* that the other ranks are asked with */
+        sluice_status status;
+    } question;
     uint64_t compressible;  /* all-reduces that could have been compressed, so far */
     slc_residues *residues; /* NULL: compression is off */
     bool warned;            /* that not all errors fit */
-    _Atomic bool busy;      /* a thread is in a transform of it */
     slc_taken *taken;       /* of the group that is being made */
     size_t taken_count, taken_capacity;
     struct slc_transformed *next; /* in the thread's group */
+    struct slc_transformed *next_abandoned;
 } slc_transformed;
 
-/* Compares the settings of all ranks, one all-reduce for each communicator of a list, in one group. Those on which not
- * all agree get refused. Communicators come with their memory, or with refused set where they have none. */
+/* Compares the settings of all ranks, one all-reduce for each communicator of a list, in one group, and makes their
+ * shares equally large. Those on which not all agree get refused. Communicators come with their shares, or with refused
+ * set where this rank cannot have transforms. */
 void slc_transforms_agree(slc_transformed *list);
 
 /* Gathers what a communicator's group has to fuse, between the group's calls and its end. slc_fuse_call then calls NCCL
@@ -87,10 +98,21 @@ ncclResult_t slc_transforms_nccl_answer(slc_transformed *t, const char *transfor
  * the call is the latest one that t has taken. False: it is not kept. */
 bool slc_group_hold(slc_shim_call *call, slc_transformed *t, ncclResult_t *result);
 
+/* Ends the use of the taken calls. */
+void slc_transforms_forget_taken(slc_transformed *t);
+
+/* Notes how many bytes for what is on its way are in use. */
+void slc_transforms_note_staging(slc_transformed *t, uint64_t used);
+
 /* As in transforms.h. */
+bool slc_group_hold_destroy(slc_shim_thread *thread, const slc_nccl_real *real, ncclRedOp_t op, ncclComm_t comm,
+                            ncclResult_t *result);
 ncclResult_t slc_group_end(slc_recorder *recorder, slc_shim_thread *thread);
 ncclResult_t slc_group_ended(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 void slc_group_is_simulated(slc_shim_thread *thread);
+
+/* In a forked process: its one thread is in no group. */
+void slc_group_child(void);
 
 /* Counts a call that passes unchanged. */
 void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reason, uint64_t bytes);

@@ -1,13 +1,12 @@
 /* Which calls are changed, and when. A call is taken by what all ranks know alike: its operation, count, type and
- * operator, the settings, whether its stream is captured and its memory registered, which NCCL wants to be the same on
- * all ranks. Addresses and streams decide nothing. */
+ * operator, the settings, whether its stream is captured, whether its communicator has a window, which all ranks make
+ * together. Addresses and streams decide nothing: a buffer may be registered on one rank and not on another. */
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/log.h"
 #include "lib/base/parse_quantity.h"
 #include "lib/base/status.h"
 #include "plugins/nccl_shim/settings.h"
-#include "plugins/nccl_shim/transforms/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +43,14 @@ void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reas
     slc_row_add(&row->bytes_passed, bytes);
 }
 
+void slc_transforms_note_staging(slc_transformed *t, uint64_t used)
+{
+    const uint64_t together = slc_staging_note(&t->share, used + (t->residues ? t->residues->peak : 0));
+    uint64_t *most = &t->recorder->header->staging_peak, peak = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (together > peak)
+        if (__atomic_compare_exchange_n(most, &peak, together, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
+}
+
 /* ---- Streams ---- */
 
 static sluice_status wait_for_stream(slc_transformed *t, cudaStream_t waiting, cudaStream_t other)
@@ -60,7 +67,7 @@ sluice_status slc_transforms_enter(slc_transformed *t, cudaStream_t *lead)
     for (size_t i = 1; !status && i < t->taken_count; i++)
         if (t->taken[i].stream != t->taken[i - 1].stream && t->taken[i].stream != *lead)
             status = wait_for_stream(t, *lead, t->taken[i].stream);
-    if (!status && t->was_used && t->last != *lead)
+    if (!status && t->was_used) /* a stream may have the number of another thread's, or of one that is gone */
         status = slc_cu_status(slc_cu.StreamWaitEvent(*lead, t->used, 0), "cuStreamWaitEvent");
     if (status) slc_shim_gpu_leave();
     return status;
@@ -69,7 +76,7 @@ sluice_status slc_transforms_enter(slc_transformed *t, cudaStream_t *lead)
 sluice_status slc_transforms_leave(slc_transformed *t, cudaStream_t lead)
 {
     sluice_status status = slc_cu_status(slc_cu.EventRecord(t->used, lead), "cuEventRecord");
-    t->was_used = true, t->last = lead;
+    t->was_used = true;
     for (size_t i = 1; !status && i < t->taken_count; i++)
         if (t->taken[i].stream != t->taken[i - 1].stream && t->taken[i].stream != lead)
             status = slc_cu_status(slc_cu.StreamWaitEvent(t->taken[i].stream, t->used, 0), "cuStreamWaitEvent");
@@ -113,13 +120,28 @@ static int choose(slc_transformed *t, const slc_shim_call *call, slc_taken *take
 
 static int reason_to_pass(slc_transformed *t, const slc_shim_call *call, slc_taken *taken)
 {
-    if (t->refused >= 0) return t->refused;
+    const int refused = t->refused;
+    if (refused >= 0) return refused;
     const int reason = choose(t, call, taken);
     if (reason != NO_REASON) return reason;
-    if (slc_memory_is_known(call->send, taken->bytes) || slc_memory_is_known(call->receive, taken->bytes))
-        return SLC_RECORD_PASS_REGISTERED;
+    if (t->has_window) return SLC_RECORD_PASS_REGISTERED;
     if (is_captured(t, call->stream)) return SLC_RECORD_PASS_CAPTURED;
     return taken->compress || call->thread->depth ? NO_REASON : SLC_RECORD_PASS_ALONE;
+}
+
+void slc_transforms_forget_taken(slc_transformed *t)
+{
+    t->taken_count = 0;
+    t->busy = false;
+}
+
+/* From here on an abort leaves the communicator's memory alone, unless it came first. */
+static int begin_taking(slc_transformed *t)
+{
+    t->busy = true;
+    const int refused = t->refused;
+    if (refused >= 0 && !t->taken_count) t->busy = false;
+    return refused;
 }
 
 static sluice_status append(slc_transformed *t, const slc_taken *taken)
@@ -146,42 +168,81 @@ static bool take(slc_shim_call *call, ncclResult_t *result)
                        .stream = call->stream,
                        .entry = call->entry};
     if (!t) return slc_group_hold(call, NULL, result);
-    const int reason = reason_to_pass(t, call, &taken);
+    int reason = reason_to_pass(t, call, &taken);
+    if (reason == NO_REASON) reason = begin_taking(t);
     if (reason != NO_REASON) {
         slc_transforms_count_passed(t, (slc_record_pass_reason)reason, taken.bytes);
         return slc_group_hold(call, NULL, result);
     }
     *result = slc_transforms_answer(t, "keeping a call", append(t, &taken));
-    if (slc_has_failed(*result) || slc_group_hold(call, t, result)) return true;
-    t->next = NULL;
-    *result = slc_compress_send(t);
-    t->taken_count = 0;
+    if (!slc_has_failed(*result)) {
+        if (slc_group_hold(call, t, result)) return true;
+        t->next = NULL;
+        *result = slc_compress_send(t);
+    } else if (t->taken_count) {
+        return true; /* of a group that goes on */
+    }
+    slc_transforms_forget_taken(t);
     return true;
 }
 
 /* ---- Communicators ---- */
 
+/* Communicators that were aborted while a thread was in a call on them, or their work on its way. */
+static _Atomic(slc_transformed *) abandoned;
+
+static void abandon(slc_transformed *t)
+{
+    t->next_abandoned = abandoned;
+    while (!atomic_compare_exchange_weak(&abandoned, &t->next_abandoned, t)) continue;
+}
+
+/* Gives back what an abandoned communicator has, in its GPU's context; false: it is still in use. The program may call
+ * it until the end, so that it stays itself. */
+static bool give_back(slc_transformed *t)
+{
+    if (t->busy || (t->was_used && slc_cu.EventQuery(t->used) == SLC_CU_NOT_READY)) return false;
+    slc_staging_give(&t->share);
+    if (t->event) slc_cu.EventDestroy(t->event);
+    if (t->used) slc_cu.EventDestroy(t->used);
+    free(t->residues);
+    free(t->taken);
+    return true;
+}
+
+static void look_after_abandoned(void)
+{
+    slc_transformed *next;
+    for (slc_transformed *t = atomic_exchange(&abandoned, NULL); t; t = next) {
+        next = t->next_abandoned;
+        bool given = false;
+        if (!slc_shim_gpu_enter(t->gpu)) {
+            given = give_back(t);
+            slc_shim_gpu_leave();
+        }
+        if (!given) abandon(t);
+    }
+}
+
 static sluice_status allocate(slc_transformed *t)
 {
-    const slc_transforms_settings *s = &slc_transforms_asked;
     sluice_status status = slc_cu_status(slc_cu.EventCreate(&t->event, SLC_CU_NO_TIMES), "cuEventCreate");
     if (!status) status = slc_cu_status(slc_cu.EventCreate(&t->used, SLC_CU_NO_TIMES), "cuEventCreate");
     if (status) return status;
-    if (s->compress) {
+    if (slc_transforms_asked.compress) {
         t->residues = calloc(1, sizeof *t->residues);
         if (!t->residues) return slc_error(SLUICE_ERR_MEMORY, "the list of errors");
     }
-    t->staging_bytes = s->compress ? s->staging / 4 / 4096 * 4096 : s->staging;
-    if (t->residues) t->residues->limit = s->staging - t->staging_bytes;
-    if (!slc_cu.MemAlloc(&t->memory, s->staging)) return SLUICE_OK;
-    t->refused = SLC_RECORD_PASS_STAGING;
-    return slc_cu_status(slc_cu.MemAlloc(&t->memory, sizeof t->words), "cuMemAlloc");
+    return slc_staging_take(t->gpu, slc_transforms_asked.staging, &t->share);
 }
 
 static void free_transformed(slc_transformed *t)
 {
-    if (t->gpu && !slc_shim_gpu_enter(t->gpu)) {
-        if (t->memory) slc_cu.MemFree(t->memory);
+    if (t->gpu) {
+        if (slc_shim_gpu_enter(t->gpu)) return; /* the context is gone, and the list of shares has this one */
+        slc_staging_give(&t->share);
+        slc_staging_free_unused(t->gpu);
+        if (t->question.own_memory) slc_cu.MemFree(t->question.own_memory);
         if (t->event) slc_cu.EventDestroy(t->event);
         if (t->used) slc_cu.EventDestroy(t->used);
         slc_shim_gpu_leave();
@@ -191,10 +252,11 @@ static void free_transformed(slc_transformed *t)
     free(t);
 }
 
-static sluice_status open_gpu(slc_transformed *t)
+/* Takes what a communicator needs. Where not all is there, this rank can still tell the others so, if it has t->gpu. */
+static sluice_status prepare(slc_transformed *t)
 {
     sluice_status status = slc_shim_gpu_open(t->comm->row->device, &t->gpu);
-    if (status) return status;
+    if (status || slc_transforms_asked.unusable) return status;
     status = slc_shim_gpu_enter(t->gpu);
     if (status) return status;
     status = allocate(t);
@@ -202,7 +264,7 @@ static sluice_status open_gpu(slc_transformed *t)
     return status;
 }
 
-/* Makes what a communicator needs. NULL where it can have no transforms, which was then said. */
+/* NULL: the other ranks will wait for this one, which was then said. */
 static slc_transformed *create(slc_recorder *recorder, slc_shim_comm *comm)
 {
     slc_transformed *t = calloc(1, sizeof *t);
@@ -213,15 +275,29 @@ static slc_transformed *create(slc_recorder *recorder, slc_shim_comm *comm)
         t->refused = SLC_RECORD_PASS_NONBLOCKING;
         return t;
     }
-    if (!open_gpu(t)) return t;
-    slc_log(SLC_LOG_WARN, "fusing and compressing are off: %s", sluice_last_error());
+    sluice_status status = prepare(t);
+    if (status || slc_transforms_asked.unusable) t->refused = SLC_RECORD_PASS_SETTINGS;
+    if (status) slc_log(SLC_LOG_WARN, "fusing and compressing are off: %s", sluice_last_error());
+    if (t->gpu) return t;
     free_transformed(t);
     return NULL;
+}
+
+/* Tells what a communicator does, once the ranks have agreed. */
+static void begin_transforming(slc_transformed *t)
+{
+    const slc_transforms_settings *s = &slc_transforms_asked;
+    if (t->refused >= 0) return;
+    t->memory = t->share.memory;
+    t->staging_bytes = s->compress ? t->share.bytes / 4 / SLC_STAGING_UNIT * SLC_STAGING_UNIT : t->share.bytes;
+    if (t->residues) t->residues->limit = t->share.bytes - t->staging_bytes;
+    t->comm->row->transforms = (s->fuse ? 1u : 0u) | (s->compress ? 2u : 0u);
 }
 
 static void created(slc_recorder *recorder, slc_shim_comm *first)
 {
     slc_transformed *list = NULL, **end = &list;
+    look_after_abandoned();
     for (slc_shim_comm *comm = first; comm; comm = comm->next) {
         if (comm->row->size < 2) continue;
         slc_transformed *t = create(recorder, comm);
@@ -230,18 +306,22 @@ static void created(slc_recorder *recorder, slc_shim_comm *first)
         *end = t, end = &t->next;
     }
     if (list) slc_transforms_agree(list);
-    for (slc_transformed *t = list; t; t = t->next)
-        if (t->refused < 0)
-            t->comm->row->transforms =
-                (slc_transforms_asked.fuse ? 1u : 0u) | (slc_transforms_asked.compress ? 2u : 0u);
+    for (slc_transformed *t = list; t; t = t->next) begin_transforming(t);
+}
+
+static void window_made(slc_shim_comm *comm)
+{
+    slc_transformed *t = comm->transforms;
+    if (t) t->has_window = true;
 }
 
 static void ended(slc_shim_comm *comm, bool aborted)
 {
     slc_transformed *t = comm->transforms;
     if (!t) return;
-    if (aborted) { /* another thread may be in a call; its memory stays until the process ends */
+    if (aborted || t->busy || t->is_abandoned) { /* another thread may be in a call, or its group has taken calls */
         t->refused = SLC_RECORD_PASS_BROKEN;
+        if (!atomic_exchange(&t->is_abandoned, true) && t->gpu) abandon(t);
         return;
     }
     comm->transforms = NULL;
@@ -250,6 +330,14 @@ static void ended(slc_shim_comm *comm, bool aborted)
         slc_shim_gpu_leave();
     }
     free_transformed(t);
+}
+
+void slc_transforms_child(void)
+{
+    slc_group_child();
+    slc_staging_child();
+    slc_shim_gpu_child();
+    atomic_store(&abandoned, NULL);
 }
 
 /* ---- Settings ---- */
@@ -261,38 +349,48 @@ static bool read_bytes(const char *name, uint64_t *out)
     return false;
 }
 
-const slc_transforms *slc_transforms_open(slc_recorder *recorder)
+/* Reads what follows once a transform is asked for; false: the setting is refused. */
+static bool read_others(slc_transforms_settings *s)
 {
-    static const slc_transforms transforms = {.created = created,
-                                              .take = take,
-                                              .group_end = slc_group_end,
-                                              .group_ended = slc_group_ended,
-                                              .group_is_simulated = slc_group_is_simulated,
-                                              .ended = ended,
-                                              .memory_known = slc_memory_add,
-                                              .memory_dropped = slc_memory_drop};
-    slc_transforms_settings *s = &slc_transforms_asked;
-    slc_record_header *header = recorder->header;
-    if (!read_bytes("SLUICE_SHIM_FUSE", &s->fuse) || !read_bytes("SLUICE_SHIM_COMPRESS", &s->compress) ||
-        !read_bytes("SLUICE_SHIM_STAGING", &s->staging))
-        return NULL;
-    if (!s->fuse && !s->compress) return NULL;
+    if (!read_bytes("SLUICE_SHIM_STAGING", &s->staging)) return false;
     if (slc_setting_count(&slc_nccl_shim_settings, "SLUICE_SHIM_COMPRESS_AFTER", &s->compress_after)) {
         slc_log(SLC_LOG_ERROR, "%s; fusing and compressing are off", sluice_last_error());
-        return NULL;
+        return false;
     }
     if (s->staging < LEAST_STAGING) {
         slc_log(SLC_LOG_ERROR,
                 "SLUICE_SHIM_STAGING=%llu is too little for fusing and compressing, which are off: give "
                 "4KiB or more",
                 (unsigned long long)s->staging);
-        return NULL;
+        return false;
     }
     if (s->fuse > MOST_FUSED) {
         slc_log(SLC_LOG_ERROR, "SLUICE_SHIM_FUSE=%llu is too much; it is for small calls, of at most 1GiB",
                 (unsigned long long)s->fuse);
-        return NULL;
+        return false;
     }
-    header->fuse_bytes = s->fuse, header->compress_bytes = s->compress, header->staging_limit = s->staging;
+    return true;
+}
+
+const slc_transforms *slc_transforms_open(slc_recorder *recorder)
+{
+    static const slc_transforms transforms = {.created = created,
+                                              .take = take,
+                                              .redop_destroyed = slc_group_hold_destroy,
+                                              .group_end = slc_group_end,
+                                              .group_ended = slc_group_ended,
+                                              .group_is_simulated = slc_group_is_simulated,
+                                              .ended = ended,
+                                              .window_made = window_made};
+    slc_transforms_settings *s = &slc_transforms_asked;
+    slc_record_header *header = recorder->header;
+    *s = (slc_transforms_settings){0};
+    const bool fuse_is_read = read_bytes("SLUICE_SHIM_FUSE", &s->fuse);
+    const bool compress_is_read = read_bytes("SLUICE_SHIM_COMPRESS", &s->compress);
+    const bool are_read = fuse_is_read && compress_is_read;
+    if (are_read && !s->fuse && !s->compress) return NULL;
+    s->unusable = !are_read || !read_others(s);
+    if (!s->unusable)
+        header->fuse_bytes = s->fuse, header->compress_bytes = s->compress, header->staging_limit = s->staging;
     return &transforms;
 }
