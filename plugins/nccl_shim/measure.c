@@ -5,6 +5,7 @@
 #include "plugins/nccl_shim/times.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 static void begin_child(void);
@@ -57,10 +58,8 @@ static void register_rows(slc_recorder *recorder, int device)
     atomic_store(&recorder->done_at, address);
 }
 
-void slc_measure_find_driver(slc_recorder *recorder, int device)
+static void use_driver(slc_recorder *recorder, const slc_driver *driver, int device)
 {
-    if (atomic_load(&recorder->driver_is_known) || atomic_exchange(&recorder->driver_is_known, true)) return;
-    const slc_driver *driver = slc_driver_find();
     if (!driver) {
         if (recorder->wants_done || recorder->times)
             slc_log(SLC_LOG_WARN,
@@ -72,6 +71,20 @@ void slc_measure_find_driver(slc_recorder *recorder, int device)
     recorder->driver = driver;
     if (recorder->wants_done) register_rows(recorder, device);
     atomic_store(&recorder->measures, recorder->wants_done || recorder->times);
+}
+
+/* One thread uses the driver first; others wait for it, since what they call next is to be measured too. The loader is
+ * asked before, with nothing held. */
+void slc_measure_find_driver(slc_recorder *recorder, int device)
+{
+    if (atomic_load(&recorder->driver_is_known)) return;
+    const slc_driver *driver = slc_driver_find();
+    if (atomic_exchange(&recorder->driver_is_claimed, true)) {
+        while (!atomic_load(&recorder->driver_is_known)) sched_yield();
+        return;
+    }
+    use_driver(recorder, driver, device);
+    atomic_store(&recorder->driver_is_known, true);
 }
 
 bool slc_measure_is_captured(const slc_recorder *recorder, cudaStream_t stream)

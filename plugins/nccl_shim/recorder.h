@@ -27,7 +27,7 @@ typedef struct slc_recorder {
     uint64_t entry_mask;                /* entry_count - 1 */
     _Atomic(const slc_driver *) driver; /* CUDA's; NULL: not found, or not looked for yet */
     _Atomic bool library_is_noted;
-    _Atomic bool driver_is_known;
+    _Atomic bool driver_is_claimed, driver_is_known;
     _Atomic bool measures;            /* the driver is there, and DONE or TIME is on */
     _Atomic bool time_is_off;         /* the driver refused */
     bool wants_done;                  /* SLUICE_SHIM_DONE */
