@@ -6,18 +6,17 @@
 #include <dlfcn.h>
 #include <string.h>
 
-const slc_driver *slc_driver_find(void)
+bool slc_driver_find(slc_driver *out)
 {
-    static slc_driver driver;
     void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) return NULL;
+    if (!handle) return false;
     void *symbol;
 #define TAKE(name, suffix, parameters)                                                                                 \
     symbol = slc_real_dlsym(handle, "cu" #name suffix);                                                                \
     if (!symbol) symbol = slc_real_dlsym(handle, "cu" #name);                                                          \
-    if (!symbol && strcmp(#name, "ThreadExchangeStreamCaptureMode")) return NULL;                                      \
-    __atomic_store_n((void **)&driver.name, symbol, __ATOMIC_RELEASE);
+    if (!symbol && strcmp(#name, "ThreadExchangeStreamCaptureMode")) return false;                                     \
+    *(void **)&out->name = symbol;
     SLC_DRIVER_FUNCTIONS(TAKE)
 #undef TAKE
-    return &driver;
+    return true;
 }

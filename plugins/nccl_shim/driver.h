@@ -3,6 +3,7 @@
 #ifndef SLC_NCCL_SHIM_DRIVER_H
 #define SLC_NCCL_SHIM_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,7 +40,7 @@ typedef struct {
 
 enum { SLC_DRIVER_NON_BLOCKING = 1, SLC_DRIVER_NOT_READY = 600, SLC_DRIVER_RELAXED = 2 };
 
-/* NULL: the process has no driver, or one without these functions. Asks the loader each time. */
-const slc_driver *slc_driver_find(void);
+/* False: the process has no driver, or one without these functions. Asks the loader each time. */
+bool slc_driver_find(slc_driver *out);
 
 #endif

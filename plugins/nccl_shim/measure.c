@@ -58,9 +58,10 @@ static void register_rows(slc_recorder *recorder, int device)
     atomic_store(&recorder->done_at, address);
 }
 
-static void use_driver(slc_recorder *recorder, const slc_driver *driver, int device)
+static void use_driver(slc_recorder *recorder, const slc_driver *found, int device)
 {
-    if (!driver) {
+    static slc_driver driver;
+    if (!found) {
         if (recorder->wants_done || recorder->times)
             slc_log(SLC_LOG_WARN,
                     "SLUICE_SHIM_DONE and _TIME have no effect: this process has no libcuda.so.1 that can");
@@ -68,7 +69,8 @@ static void use_driver(slc_recorder *recorder, const slc_driver *driver, int dev
     }
     static _Atomic bool watches_forks;
     if (!atomic_exchange(&watches_forks, true)) pthread_atfork(NULL, NULL, begin_child);
-    recorder->driver = driver;
+    driver = *found;
+    recorder->driver = &driver;
     if (recorder->wants_done) register_rows(recorder, device);
     atomic_store(&recorder->measures, recorder->wants_done || recorder->times);
 }
@@ -78,12 +80,13 @@ static void use_driver(slc_recorder *recorder, const slc_driver *driver, int dev
 void slc_measure_find_driver(slc_recorder *recorder, int device)
 {
     if (atomic_load(&recorder->driver_is_known)) return;
-    const slc_driver *driver = slc_driver_find();
+    slc_driver driver;
+    const bool found = slc_driver_find(&driver);
     if (atomic_exchange(&recorder->driver_is_claimed, true)) {
         while (!atomic_load(&recorder->driver_is_known)) sched_yield();
         return;
     }
-    use_driver(recorder, driver, device);
+    use_driver(recorder, found ? &driver : NULL, device);
     atomic_store(&recorder->driver_is_known, true);
 }
 
