@@ -71,14 +71,14 @@ static sluice_status find_errors(slc_transformed *t, slc_taken *call, cudaStream
     bool forget;
     call->has_errors = slc_residues_find(t->residues, call->send, call->count, bytes, &call->kept, &forget);
     if (!call->has_errors) {
-        if (!t->warned)
+        static _Atomic bool warned; /* once in a process: a program may have many communicators */
+        if (!atomic_exchange(&warned, true))
             slc_log(
                 SLC_LOG_WARN,
                 "a communicator's %llu bytes of SLUICE_SHIM_STAGING do not hold the errors of all buffers that are "
                 "compressed on rank %u, so some lose them in each step: four thirds of 4 * (1 + 1 / ranks) bytes for "
                 "each element that a step reduces are needed, and the first communicator gets half of the staging",
                 (unsigned long long)t->share.bytes, t->rank);
-        t->warned = true;
         return SLUICE_OK;
     }
     if (!forget) return SLUICE_OK;

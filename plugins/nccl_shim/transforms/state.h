@@ -59,7 +59,6 @@ typedef struct slc_transformed {
     } question;
     uint64_t compressible;  /* all-reduces that could have been compressed, so far */
     slc_residues *residues; /* NULL: compression is off */
-    bool warned;            /* that not all errors fit */
     slc_taken *taken;       /* of the group that is being made */
     size_t taken_count, taken_capacity;
     struct slc_transformed *next; /* in the thread's group */
