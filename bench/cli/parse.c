@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a word of the command line means to a parser. */
+/* The options of a parser that a word of the command line may mean. */
 typedef struct {
     const struct argp_option *option; /* NULL: none has this name */
     unsigned matches;                 /* options that the word abbreviates */

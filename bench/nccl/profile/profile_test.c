@@ -250,7 +250,7 @@ static void sizes_are_exact(const slc_profile *profile, const program *p)
     }
 }
 
-/* What lies between the last reduction of a step and the first one of the next: they cannot be told apart. */
+/* The work between the last reduction of a step and the first one of the next, whose parts cannot be told apart. */
 static double rest_of(const slc_profile *profile)
 {
     double sum = backward_of(profile, profile->job.layer_count - 1);

@@ -1,4 +1,4 @@
-/* How the numbers in a record are called. */
+/* The names of the numbers in a record. */
 #include "bench/nccl/records/records.h"
 
 #include <inttypes.h>

@@ -23,7 +23,7 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of the findings from `first` on, drops those that share a process with an earlier one in the list: consequences. With
+/* Drops those findings from `first` on that share a process with an earlier one in the list: consequences. With
  * `earliest_only` they are put in the order of their times before, and compared with each other too. */
 static void drop_consequences(slc_nccl_findings *findings, size_t first, bool earliest_only)
 {

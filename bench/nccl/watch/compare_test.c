@@ -137,7 +137,7 @@ static void one_call_too_many(void **state)
     expect(
         &s, SLC_NCCL_FOUND_ENDED,
         "operation 4: rank 0 called all_reduce float32[64] sum; rank 1 (host a, pid 101) has ended after operation 3");
-    /* Of a file that was removed it is not known how many calls there were in the end. */
+    /* A file that was removed does not say how many calls there were in the end. */
     for (int i = 1; i < 4; i++) s.processes[i].header.state = SLC_RECORD_RUNNING;
     expect_nothing(&s);
     end(&s);
@@ -363,7 +363,7 @@ static void unfinished(void **state)
            ": every rank called all_reduce float32[64] sum, and the stream of rank 1 has not finished it");
     all_quiet(&s, 9);
     expect_nothing(&s);
-    /* Of another stream, a lower number may have been written last. */
+    /* Another stream may have written a lower number last. */
     all_quiet(&s, 12);
     s.processes[1].entries[2].stream = 2;
     expect_nothing(&s);

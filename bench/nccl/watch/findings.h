@@ -1,4 +1,4 @@
-/* What the comparison of ranks found, each fault in a line of text, a hint what to do, and JSON. One thread. */
+/* The faults that the comparison of ranks found: each gets a line of text, a hint what to do, and JSON. One thread. */
 #ifndef SLC_BENCH_NCCL_FINDINGS_H
 #define SLC_BENCH_NCCL_FINDINGS_H
 

@@ -16,7 +16,7 @@
 #define LOOK_NS UINT64_C(100000000) /* between two looks; more where a look takes long */
 enum { LOOK_SHARE = 4 };
 
-/* What is known of a process from earlier looks. */
+/* The facts about a process that earlier looks left. */
 typedef struct {
     char *path;
     uint64_t movement; /* a sum that changes with its record */
