@@ -1,7 +1,7 @@
 /* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived. */
 #include "bench/cli/command.h"
 
-#include "lib/base/nearest.h"
+#include "lib/base/text/nearest.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "bench/cli/parse.h"
 
 #include "bench/cli/command.h"
-#include "lib/base/nearest.h"
+#include "lib/base/text/nearest.h"
 
 #include <stdbool.h>
 #include <stdio.h>

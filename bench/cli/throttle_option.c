@@ -1,7 +1,7 @@
 /* Parses both parts of a throttle. */
 #include "bench/cli/throttle_option.h"
 
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "bench/nccl/summary/timeline.h"
 #include "bench/nccl/watch/watch.h"
 #include "bench/plan/profile_table.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <argp.h>

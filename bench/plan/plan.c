@@ -4,7 +4,7 @@
 #include "bench/cli/parse.h"
 #include "bench/plan/table.h"
 #include "lib/base/clock.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
 #include "lib/plan/roles.h"

@@ -4,7 +4,7 @@
 #include "bench/cli/result_file.h"
 #include "bench/train/report.h"
 #include "lib/base/median.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "bench/sweep/tradeoff_results.h"
 #include "sched/planner/simple_plans.h"
 #include "bench/train/report.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
 

@@ -4,7 +4,7 @@
 
 #include "bench/train/onebit_options.h"
 #include "lib/base/hash/fnv.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"

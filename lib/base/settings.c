@@ -2,7 +2,7 @@
 #include "lib/base/settings.h"
 
 #include "lib/base/log.h"
-#include "lib/base/nearest.h"
+#include "lib/base/text/nearest.h"
 #include "lib/base/status.h"
 
 #include <assert.h>

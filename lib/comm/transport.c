@@ -2,7 +2,7 @@
 #include "lib/comm/transport.h"
 
 #include "lib/base/log.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/comm/sockets/watched.h"
 

@@ -2,7 +2,7 @@
  * a reader in another process may look at any time. */
 #include "plugins/nccl_shim/call.h"
 
-#include "plugins/nccl_shim/measure.h"
+#include "plugins/nccl_shim/measure/measure.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* How communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
  * themselves. */
 #include "plugins/nccl_shim/groups.h"
-#include "plugins/nccl_shim/measure.h"
+#include "plugins/nccl_shim/measure/measure.h"
 #include "plugins/nccl_shim/transforms.h"
 
 #include "lib/base/hash/fnv.h"

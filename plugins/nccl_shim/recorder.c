@@ -2,7 +2,7 @@
 #include "plugins/nccl_shim/recorder.h"
 
 #include "lib/base/log.h"
-#include "plugins/nccl_shim/measure.h"
+#include "plugins/nccl_shim/measure/measure.h"
 #include "plugins/nccl_shim/settings.h"
 #include "plugins/nccl_shim/transforms.h"
 

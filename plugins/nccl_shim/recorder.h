@@ -4,7 +4,7 @@
 #ifndef SLC_NCCL_SHIM_RECORDER_H
 #define SLC_NCCL_SHIM_RECORDER_H
 
-#include "plugins/nccl_shim/driver.h"
+#include "plugins/nccl_shim/measure/driver.h"
 #include "plugins/nccl_shim/real.h"
 #include "plugins/nccl_shim/record.h"
 #include <sluice/status.h>

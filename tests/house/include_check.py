@@ -61,7 +61,7 @@ ROOMS = {
         "planner": ["order", "layout", "simulate", "schedulers", "search"],
         "study": ["order", "layout", "simulate", "planner"],
     },
-    "lib/base": {"hash": [], "file": ["hash"]},
+    "lib/base": {"hash": [], "file": ["hash"], "text": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],

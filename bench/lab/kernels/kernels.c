@@ -8,7 +8,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "lib/base/median.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"
 

@@ -6,7 +6,7 @@
 #include "bench/launch/self_launch.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
 

@@ -4,7 +4,7 @@
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/log.h"
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "plugins/nccl_shim/settings.h"
 

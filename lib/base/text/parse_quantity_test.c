@@ -1,5 +1,5 @@
 /* Which texts must be read, and which must be refused with a line that quotes them. */
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Takes the driver's functions, the newer form of each where there are two. */
-#include "plugins/nccl_shim/driver.h"
+#include "plugins/nccl_shim/measure/driver.h"
 
 #include "plugins/nccl_shim/real.h"
 

@@ -1,5 +1,5 @@
 /* Reads a number and a unit, which it looks up in a table. */
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* Levenshtein's distance with one row of the table. */
-#include "lib/base/nearest.h"
+#include "lib/base/text/nearest.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Any text must be read or refused; a result must be a valid quantity. */
-#include "lib/base/parse_quantity.h"
+#include "lib/base/text/parse_quantity.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Decides what is measured of a call or a group, and writes what streams have finished. */
-#include "plugins/nccl_shim/measure.h"
+#include "plugins/nccl_shim/measure/measure.h"
 
 #include "lib/base/log.h"
-#include "plugins/nccl_shim/times.h"
+#include "plugins/nccl_shim/measure/times.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/nearest.h"
+#include "lib/base/text/nearest.h"
 
 #include <string.h>
 
