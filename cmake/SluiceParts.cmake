@@ -1,7 +1,10 @@
-# slc_part(NAME [LINK target...] [DIRS dir...] [LAB dir-or-file...] [LABELS label...] [EXCLUDE file...]): one part of
-# the house.
+# slc_part(NAME [COMMAND_ONLY] [LINK target...] [DIRS dir...] [LAB dir-or-file...] [LABELS label...] [EXCLUDE file...]):
+# one part of the house.
 # Every .c of the folder (and of DIRS below it) but *_test.c and *_fuzz.c goes into the part; every *_test.c becomes a
 # test named NAME.file. Includes are written from the root: "lib/base/log.h", <sluice/status.h>.
+#
+# COMMAND_ONLY: the part is for the `sluice` command and for tests; the library that is installed has it not, nor what the
+# part links.
 #
 # References (*_ref.c) and everything in LAB are for tests and for the developers' laboratory: they are linked into
 # sluice_testing only, never into the library that is installed.
@@ -9,6 +12,8 @@
 # Labels say which tests `./dev test` runs where: each test has its part's name; "threads" means that the thread
 # sanitizer has something to see; "release_only" that sanitizers would only repeat it slowly.
 set_property(GLOBAL PROPERTY SLUICE_PART_TARGETS "")
+set_property(GLOBAL PROPERTY SLUICE_COMMAND_TARGETS "")
+set_property(GLOBAL PROPERTY SLUICE_COMMAND_LINK "")
 set_property(GLOBAL PROPERTY SLUICE_LAB_TARGETS "")
 add_custom_target(fuzzers)
 
@@ -38,7 +43,7 @@ function(slc_objects target property link)
 endfunction()
 
 function(slc_part name)
-    cmake_parse_arguments(PART "" "" "LINK;DIRS;LAB;LABELS;EXCLUDE" ${ARGN})
+    cmake_parse_arguments(PART "COMMAND_ONLY" "" "LINK;DIRS;LAB;LABELS;EXCLUDE" ${ARGN})
     set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
     foreach(dir IN LISTS PART_DIRS PART_LAB)
         list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.c")
@@ -60,7 +65,12 @@ function(slc_part name)
         list(REMOVE_ITEM sources ${lab})
         slc_objects(slc_${name}_lab SLUICE_LAB_TARGETS "${PART_LINK}" ${lab})
     endif()
-    slc_objects(slc_${name} SLUICE_PART_TARGETS "${PART_LINK}" ${sources})
+    set(property SLUICE_PART_TARGETS)
+    if(PART_COMMAND_ONLY)
+        set(property SLUICE_COMMAND_TARGETS)
+        set_property(GLOBAL APPEND PROPERTY SLUICE_COMMAND_LINK ${PART_LINK})
+    endif()
+    slc_objects(slc_${name} ${property} "${PART_LINK}" ${sources})
     if(SLUICE_TESTS)
         foreach(test IN LISTS tests)
             slc_test("${name}" "${test}" LABELS ${PART_LABELS})

@@ -21,6 +21,7 @@ ARROWS = {
     "lib/model": ["lib/kernels", "lib/weights"],
     "lib/data": [],
     "lib/weights": [],
+    "lib/tokenizer": [],
     "lib/sluice": ["*"],
     "plugins/nccl_shim": ["lib/kernels"],
     "ilp": ["lib/plan"],
@@ -90,8 +91,8 @@ PUBLIC_ONLY = {
     "plugins/transport": ["sluice/plugin/", "sluice/status.h"],
     "docs/examples": ["sluice/"],
 }
-# What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data, and the
-# planner's face (what a schedule is called, what a plan needs). Folder: headers that it may include besides, and why.
+# What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data,
+# lib/tokenizer, and the planner's face (what a schedule is called, what a plan needs). Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
     "bench/train": {
@@ -107,7 +108,7 @@ CLIENTS = {
         "sched/study/tradeoff.h": "the trade-off is simulated before it is run",
     },
 }
-CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "sched/planner.h", "sched/scheduler.h", "bench/"]
+CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h", "bench/"]
 PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)

@@ -1,0 +1,55 @@
+/* Tokenizers in Hugging Face's tokenizer.json: byte-level BPE as GPT-2 has it (Radford et al., 2019, section 2.2) and
+ * WordPiece as BERT has it (Devlin et al., arXiv 1810.04805), with the normalisers, pre-tokenizers, post-processors and
+ * decoders that these two use. A file that asks for anything else is refused by the name of what it asks for.
+ *
+ * A tokenizer is read only after it was opened: any number of threads may use one at the same time. */
+#ifndef SLC_TOKENIZER_H
+#define SLC_TOKENIZER_H
+
+#include <sluice/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct slc_tokenizer slc_tokenizer;
+
+/* Opens `path`: a tokenizer.json, or a folder that holds one. The caller closes it. Errors: IO (missing, unreadable),
+ * FORMAT (damaged; says where), UNSUPPORTED (a kind of tokenizer, normaliser ... that Sluice does not have, by name),
+ * MEMORY. */
+sluice_status slc_tokenizer_open(const char *path, slc_tokenizer **out);
+void slc_tokenizer_close(slc_tokenizer *tokenizer); /* NULL is allowed */
+
+/* Is there a tokenizer.json at `path` (a folder)? */
+bool slc_tokenizer_exists(const char *folder);
+
+/* One more than the largest token number, added tokens included. */
+uint32_t slc_tokenizer_vocabulary(const slc_tokenizer *tokenizer);
+/* A hash of the whole tokenizer.json: ranks and resumed runs compare it. */
+uint64_t slc_tokenizer_fingerprint(const slc_tokenizer *tokenizer);
+
+/* The number of the token that is written as `text` ("<|endoftext|>", "[MASK]"); -1: there is none. */
+int32_t slc_tokenizer_find(const slc_tokenizer *tokenizer, const char *text);
+/* The text of a token as the file writes it, ended by 0; NULL: no such number. Valid as long as the tokenizer. */
+const char *slc_tokenizer_text(const slc_tokenizer *tokenizer, int32_t token);
+/* Is it a special token (not part of running text)? False for a number that there is not. */
+bool slc_tokenizer_is_special(const slc_tokenizer *tokenizer, int32_t token);
+
+/* A list that grows; begun as {0}. The caller frees `tokens` with free. */
+typedef struct {
+    int32_t *tokens;
+    size_t count, room;
+} slc_token_list;
+
+/* Appends the tokens of `bytes` bytes of UTF-8 text (which may contain 0) to the list, as Hugging Face's
+ * encode(text, add_special_tokens=special) numbers them; no truncation, no padding. Each byte sequence that is no UTF-8
+ * counts as U+FFFD, as Python's errors="replace" reads it. Errors: MEMORY; then the list is as it was. */
+sluice_status slc_tokenizer_encode(const slc_tokenizer *tokenizer, const char *text, size_t bytes, bool special,
+                                   slc_token_list *list);
+
+/* The text of tokens, as Hugging Face's decode(tokens, skip_special_tokens=skip_special) gives it. *text is ended by 0,
+ * which *bytes does not count (it may be NULL); the caller frees it. A BPE token may end inside a character: such bytes
+ * become U+FFFD, as Python's. Errors: ARGUMENT (a number that is no token), MEMORY. */
+sluice_status slc_tokenizer_decode(const slc_tokenizer *tokenizer, const int32_t *tokens, size_t count,
+                                   bool skip_special, char **text, size_t *bytes);
+
+#endif
