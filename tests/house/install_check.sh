@@ -48,8 +48,12 @@ expect() { # PROGRAM: both ranks of it say the same
 
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs sluice)
 # shellcheck disable=SC2086
-"${CC:-cc}" -Wall -Werror "$work/hello.c" $flags -Wl,-rpath,"$lib" -o "$work/by_pkg_config"
+"${CC:-cc}" -Wall -Werror "$work/hello.c" $flags -o "$work/by_pkg_config"
 expect "$work/by_pkg_config"
+if PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=rpath= --libs sluice | grep -q rpath; then
+    echo 'sluice.pc: --define-variable=rpath= does not leave the run path out'
+    exit 1
+fi
 
 cat >"$work/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
