@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
-heading where it names one; the pages of settings and of the command are what the command prints; the README's tables
-name the subcommands, each once and no other; every option that a page gives to `sluice` or `sluice-lab` is one.
-`--self-test` checks that a tree with planted faults is refused."""
+heading where it names one; the pages of settings and of the command are what the command prints, that of results what
+the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
+page gives to `sluice` or `sluice-lab` is one. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -113,6 +113,13 @@ def check_options(sluice, root):
         yield f"the documents give {uses} options to sluice: they are not where they should be"
 
 
+def check_results():
+    maker = os.path.join(ROOT, "bench", "results_page.py")
+    check = subprocess.run([sys.executable, maker, "--check"], capture_output=True, text=True, timeout=60)
+    if check.returncode:
+        yield check.stderr.strip()
+
+
 def check_commands(path, program, with_models, has_models):
     known = set(re.findall(r"^  (\w+) ", output(path, "--help"), re.M))
     if not known:
@@ -164,7 +171,7 @@ def main():
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_programs(sluice)]
+              *check_results(), *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
 
