@@ -59,8 +59,10 @@ static int print_markdown(const slc_tool *program)
 {
     printf("# The command `%s`\n\nEvery command with all of its options. This page is made by `./dev format` from the "
            "tables that the\nparsers read; `%s COMMAND --help` prints a command's part of it, and the exit codes are "
-           "in\n[launching.md](launching.md#exit-codes).\n",
-           program->name, program->name);
+           "in\n[launching.md](launching.md#exit-codes).\n\n`cmake --install` installs manual pages (`man %s-train`) "
+           "and the completion of commands, options\nand their values for bash; `source <(%s --help=bash)` gives a "
+           "shell the completion without it.\n",
+           program->name, program->name, program->name, program->name);
     return print_parts(program, "markdown");
 }
 

@@ -59,7 +59,7 @@ check_examples() { # COMMAND: from two to six, of options that there are
         "$("$sluice" "$command" --help | sed -n '/^Examples:$/,/^$/s/^  //p')"
     while read -r line; do
         while read -r part; do
-            read -ra args <<<"$part"
+            eval "args=($part)" # with their quotes
             "${args[@]}" --help >"$work/out" 2>"$work/err"
             check "$command: the example \"$part\" parses" 0 $?
             check "$command: the example \"$part\" is of a command" yes "$(grep -q '^Usage: ' "$work/out" && echo yes)"
