@@ -19,7 +19,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *weights, *prompt, *prompt_file, *prompt_tokens, *precision, *device, *json;
+    const char *weights, *tokenizer, *prompt, *prompt_file, *prompt_tokens, *precision, *device, *json;
     uint64_t budget_bytes; /* 0: none */
     uint32_t tokens, threads;
     slc_sampling sampling;
@@ -242,7 +242,7 @@ static sluice_status report(generation *g)
 static sluice_status generate(generation *g)
 {
     sluice_status status = read_config(g);
-    if (!status) status = slc_token_text_open(g->options->weights, g->config.vocabulary, &g->text);
+    if (!status) status = slc_token_text_open(g->options->weights, g->options->tokenizer, &g->config, &g->text);
     if (!status) status = read_prompt(g);
     if (!status) status = create(g);
     if (!status) status = go_on(g);
@@ -251,12 +251,13 @@ static sluice_status generate(generation *g)
 
 /* ---- The command ---- */
 
-enum { PROMPT_FILE = 1000, PROMPT_TOKENS, TOP_K, BUDGET, DEVICE };
+enum { PROMPT_FILE = 1000, PROMPT_TOKENS, TOKENIZER, TOP_K, BUDGET, DEVICE };
 static const uint64_t MOST = UINT32_MAX;
 
 static const struct argp_option option_rows[] = {
     {"weights", 'w', "DIR", 0,
      "A GPT-2: a folder with config.json, model.safetensors and, unless its tokens are bytes, tokenizer.json", 1},
+    {"tokenizer", TOKENIZER, "PATH", 0, "This tokenizer.json (default: that of --weights, or bytes)", 1},
     {"prompt", 'p', "TEXT", 0, "The text to go on with", 1},
     {"prompt-file", PROMPT_FILE, "FILE", 0, "The same, from a file", 1},
     {"prompt-tokens", PROMPT_TOKENS, "LIST", 0,
@@ -293,6 +294,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'w': o->weights = text; return 0;
     case 'p': o->prompt = text; return 0;
+    case TOKENIZER: o->tokenizer = text; return 0;
     case PROMPT_FILE: o->prompt_file = text; return 0;
     case PROMPT_TOKENS: o->prompt_tokens = text; return 0;
     case 'k': o->tokens = (uint32_t)slc_whole_number(text, 1, MOST, state, "--tokens"); return 0;

@@ -4,6 +4,7 @@
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
+#include "lib/data/special_tokens.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ typedef enum { BY_NUMBERS, BY_BYTES, BY_TOKENIZER } token_way;
 struct slc_token_text {
     token_way way;
     uint32_t vocabulary;
-    const char *weights; /* the caller's */
+    const char *weights, *path; /* the caller's; path: of the tokenizer, or NULL */
     slc_tokenizer *tokenizer;
     int32_t ends[ENDS_MAX];
     uint32_t end_count;
@@ -61,15 +62,18 @@ static sluice_status read_ends(slc_token_text *t, const char *name, bool *found)
     return SLUICE_OK;
 }
 
-static sluice_status find_ends(slc_token_text *t)
+static sluice_status find_ends(slc_token_text *t, const sluice_model_config *model)
 {
+    slc_special_tokens special;
     bool found = false;
     sluice_status status = read_ends(t, "generation_config.json", &found);
     if (!status && !found) status = read_ends(t, "config.json", &found);
-    if (status || found || !t->tokenizer) return status;
-    const int32_t end = slc_tokenizer_find(t->tokenizer, "<|endoftext|>");
-    if (end >= 0) t->ends[t->end_count++] = end;
-    return SLUICE_OK;
+    if (status || found) return status;
+    if (model->end_token) t->ends[t->end_count++] = (int32_t)(model->end_token - 1);
+    if (model->end_token || !t->tokenizer) return SLUICE_OK;
+    status = slc_special_tokens_find(t->tokenizer, t->path, &special);
+    if (!status && special.end >= 0) t->ends[t->end_count++] = special.end;
+    return status;
 }
 
 bool slc_token_text_ends(const slc_token_text *t, int32_t token)
@@ -84,26 +88,29 @@ bool slc_token_text_ends(const slc_token_text *t, int32_t token)
 static sluice_status choose_way(slc_token_text *t)
 {
     t->way = t->vocabulary == BYTES ? BY_BYTES : BY_NUMBERS;
-    if (!slc_tokenizer_exists(t->weights)) return SLUICE_OK;
+    if (!t->path) return SLUICE_OK;
     t->way = BY_TOKENIZER;
-    sluice_status status = slc_tokenizer_open(t->weights, &t->tokenizer);
+    sluice_status status = slc_tokenizer_open(t->path, &t->tokenizer);
     if (status) return status;
     const uint32_t most = slc_tokenizer_vocabulary(t->tokenizer);
     if (most <= t->vocabulary) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "%s: its tokenizer.json has %u tokens, and the model only %u: they don't belong together; put the "
-                     "model's own tokenizer.json there",
-                     t->weights, most, t->vocabulary);
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "the tokenizer of %s has %u tokens, and the model of %s a vocabulary of %u; give --tokenizer the one "
+        "that the weights were trained with",
+        t->path, most, t->weights, t->vocabulary);
 }
 
-sluice_status slc_token_text_open(const char *weights, uint32_t vocabulary, slc_token_text **out)
+sluice_status slc_token_text_open(const char *weights, const char *tokenizer, const sluice_model_config *model,
+                                  slc_token_text **out)
 {
     slc_token_text *t = calloc(1, sizeof *t);
     if (!t) return slc_error(SLUICE_ERR_MEMORY, "a text");
     t->weights = weights;
-    t->vocabulary = vocabulary;
+    t->path = tokenizer ? tokenizer : slc_tokenizer_exists(weights) ? weights : NULL;
+    t->vocabulary = model->vocabulary;
     sluice_status status = choose_way(t);
-    if (!status) status = find_ends(t);
+    if (!status) status = find_ends(t, model);
     if (status) {
         slc_token_text_close(t);
         return status;
@@ -149,7 +156,8 @@ sluice_status slc_token_text_encode(const slc_token_text *t, const char *string,
         return slc_error(
             SLUICE_ERR_ARGUMENT,
             "%s has no tokenizer.json, and its vocabulary of %u is not that of bytes, so text cannot become "
-            "its tokens; put the model's tokenizer.json there, or give the tokens' numbers",
+            "its tokens; put the model's tokenizer.json there, "
+            "give --tokenizer PATH, or give --prompt-tokens",
             t->weights, t->vocabulary);
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < bytes; i++) status = add_token(list, (unsigned char)string[i]);

@@ -6,6 +6,8 @@
 
 #include "lib/tokenizer/tokenizer.h"
 
+#include <sluice/model.h>
+
 typedef struct slc_token_text slc_token_text;
 
 /* A part of a text; it may contain 0. Valid until the next call. */
@@ -14,14 +16,17 @@ typedef struct {
     size_t bytes;
 } slc_text_piece;
 
-/* weights: what --weights names, of a model with this vocabulary. The caller closes it. Errors: those of
- * slc_tokenizer_open; ARGUMENT (a tokenizer of more tokens than the model has); FORMAT, IO (config.json); MEMORY. */
-sluice_status slc_token_text_open(const char *weights, uint32_t vocabulary, slc_token_text **out);
+/* weights: what --weights names, of this model; tokenizer: what --tokenizer names, or NULL: what lies with the weights.
+ * Strings stay the caller's. The caller closes it. Errors: those of slc_tokenizer_open; ARGUMENT (a tokenizer of more
+ * tokens than the model has); FORMAT, IO (the files that name the tokens); MEMORY. */
+sluice_status slc_token_text_open(const char *weights, const char *tokenizer, const sluice_model_config *model,
+                                  slc_token_text **out);
 void slc_token_text_close(slc_token_text *text); /* NULL is allowed */
 
 /* What makes tokens of text: "tokenizer.json", "bytes", "none". A constant. */
 const char *slc_token_text_kind(const slc_token_text *text);
-/* Does this token end a text? generation_config.json's, else config.json's eos_token_id, else "<|endoftext|>". */
+/* Does this token end a text? Those of generation_config.json's eos_token_id do, else config.json's, else the end token
+ * of the tokenizer. */
 bool slc_token_text_ends(const slc_token_text *text, int32_t token);
 
 /* Appends the tokens of a text to the list. Errors: ARGUMENT (there is neither a tokenizer nor a byte vocabulary; the
