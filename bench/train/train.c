@@ -239,7 +239,7 @@ static int run_train(int argc, char **argv)
             "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_options_check(&options)) {
+    if (slc_training_resume_model(&options) || slc_training_options_check(&options)) {
         slc_fail("sluice train");
         return EXIT_USAGE;
     }
