@@ -6,6 +6,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/model/shape.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
@@ -456,8 +457,9 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
 
 sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
 {
-    sluice_status status =
-        o->weights ? sluice_model_config_read(o->weights, model) : sluice_model_config_named(o->model, o->size, model);
+    sluice_status status = !o->weights     ? sluice_model_config_named(o->model, o->size, model)
+                           : o->shape_only ? slc_model_shape_read(o->weights, model)
+                                           : sluice_model_config_read(o->weights, model);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
     model->dropout = o->dropout;
