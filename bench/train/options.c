@@ -7,6 +7,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/model/shape.h"
 #include "lib/tokenizer/tokenizer.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
@@ -519,7 +520,7 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
 {
     sluice_status status = SLUICE_OK;
     if (o->weights)
-        status = sluice_model_config_read(o->weights, model);
+        status = o->shape_only ? slc_model_shape_read(o->weights, model) : sluice_model_config_read(o->weights, model);
     else if (o->shape.struct_size)
         *model = o->shape;
     else

@@ -44,6 +44,7 @@ typedef struct {
     const char *save, *resume;      /* folders; NULL: none */
     uint64_t save_every;            /* 0: only at the end */
     const char *on_save_error;      /* stop, warn */
+    bool shape_only;                /* no option: a config.json without weights will do for `weights` */
     uint64_t given;                 /* a bit for each option that the command line or slc_training_option_set set */
 } slc_training_options;
 
