@@ -114,6 +114,7 @@ struct sluice_model {
     uint32_t tokens;        /* rows in a sequence */
     uint64_t rows, targets; /* batch * tokens; targets of a micro-batch */
     uint64_t dropout_seed;
+    float label_smoothing;
     sluice_stream *stream; /* belongs to the runtime */
     bool apart; /* the device has memory of its own and works after calls have returned: a GPU, and not the host */
 
