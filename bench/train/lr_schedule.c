@@ -37,6 +37,13 @@ uint64_t slc_lr_schedule_horizon(const slc_training_options *o)
     return o->lr_horizon || over_tokens(o) ? o->lr_horizon : o->steps;
 }
 
+void slc_lr_schedule_drop(slc_training_options *o)
+{
+    o->lr_schedule = names[SLC_LR_CONSTANT];
+    o->lr_min = 0;
+    o->warmup = o->lr_horizon = o->lr_decay = o->lr_timescale = 0;
+}
+
 /* ---- Rates ---- */
 
 static double fall(const slc_lr_schedule *s, double share)

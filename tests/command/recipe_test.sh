@@ -48,7 +48,7 @@ equal_bits() {
         check "$schedule: a part" 0 $code
         train "${one[@]}" --strategy fsdp --steps 9 --save "$work/run" --resume "$work/run"
         check "$schedule: goes on in the warm-up" 0 $code
-        check "$schedule: with nothing to warn of" '' "$(grep warning "$work/err")"
+        check "$schedule: as the run that it goes on from" 0 "$(grep -c 'does not go on as it would' "$work/err")"
         check "$schedule: and in the decay" "$whole" "$(weights "${one[@]}" --strategy oss --resume "$work/run")"
     done
     check 'a budget' "$whole" "$(weights "${one[@]}" --budget 70% --schedule "$(default_schedule)")"
@@ -194,6 +194,12 @@ sweep() {
         "${recipe[@]}" --lr-schedule wsd --warmup 1 >"$work/out" 2>"$work/err" </dev/null
     check 'bench takes them, and its weights are equal' 0 $?
     check 'and writes them down' 2 "$(grep -c '"lr_schedule": "wsd"' "$work/bench/results.json")"
+    timeout 120 "$sluice" bench -n 2 --data "$work/text" --context 32 --batch 2 --steps 24 --strategy dp --budget auto:1 \
+        --schedule one_ahead -o "$work/bench" --lr-schedule cosine --warmup 12 >"$work/out" 2>"$work/err" </dev/null
+    check 'the short run that finds budgets needs no room for the warm-up' 0 $?
+    timeout 120 "$sluice" profile -n 2 --data "$work/text" --context 32 --batch 2 --lr-schedule cosine --warmup 12 \
+        -o "$work/profile.json" >"$work/out" 2>"$work/err" </dev/null
+    check 'nor does one that measures a profile' '0 0' "$? $(grep -c -e --warmup "$work/err")"
 }
 
 equal_bits
