@@ -150,7 +150,7 @@ static sluice_status check_times(const slc_training_options *o, const slc_lr_sch
 
 sluice_status slc_lr_schedule_check_last(const slc_lr_schedule *s, double last)
 {
-    if (s->peak <= 0 || slc_lr_schedule_rate(s, last) > 0) return SLUICE_OK;
+    if (!ends(s->kind) || s->peak <= 0 || s->least > 0 || last < s->horizon) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT,
                      "--lr-horizon %.0f: from there on the learning rate is 0, and --steps goes on; give --lr-min, a "
                      "longer --lr-horizon or fewer --steps",

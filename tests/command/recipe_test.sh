@@ -131,6 +131,24 @@ optimizers() {
     done
 }
 
+# A run that goes on in the compressed phase, where 0/1 Adam takes local steps at several rates.
+compressed_resumes() {
+    local optimizer whole
+    for optimizer in onebit_adam onebit_lamb zero_one_adam; do
+        local one=(-n 2 --schedule one_ahead --strategy onebit --optimizer "$optimizer" --freeze-step 4 --warmup 3
+            --lr-schedule linear --lr-min 0.0001 --lr-horizon 12 --onebit local_step_scaler=2,var_update_scaler=2)
+        rm -rf "$work/run" "$work/whole"
+        # Saving ends local steps with an exchange, so the whole run saves where the others end.
+        whole=$(weights "${one[@]}" --steps 12 --save "$work/whole" --save-every 9)
+        check "$optimizer ends with weights" 66 ${#whole}
+        train "${one[@]}" --steps 2 --save "$work/run"
+        train "${one[@]}" --steps 9 --save "$work/run" --resume "$work/run"
+        check "$optimizer goes on" 0 $code
+        check "$optimizer: nothing to warn of" 0 "$(grep -c 'does not go on as it would' "$work/err")"
+        check "$optimizer: the weights of a whole run" "$whole" "$(weights "${one[@]}" --steps 12 --resume "$work/run")"
+    done
+}
+
 resumed() {
     rm -rf "$work/run"
     train --steps 4 --lr-schedule cosine --save "$work/run"
@@ -207,6 +225,7 @@ rates
 tokens
 smoothing
 optimizers
+compressed_resumes
 resumed
 ranks_differ
 refusals
