@@ -284,10 +284,10 @@ static int run_eval(int argc, char **argv)
     slc_parse(&parser, argc, argv, 0, &options);
     evaluation e = {.options = &options, .loss = NAN};
     sluice_status status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
-    if (status) slc_fail("sluice eval");
+    const int code = status ? slc_fail("sluice eval") : 0;
     slc_eval_model_destroy(&e.on);
     slc_model_inputs_free(&e.inputs);
-    return status ? EXIT_FAILED : 0;
+    return code;
 }
 
 const sluice_command slc_command_eval = {"eval", "loss, perplexity or accuracy of given weights on data", run_eval};

@@ -341,7 +341,7 @@ static int run_generate(int argc, char **argv)
     slc_parse(&parser, argc, argv, 0, &options);
     generation g = {.options = &options};
     sluice_status status = generate(&g);
-    if (status) slc_fail("sluice generate");
+    const int code = status ? slc_fail("sluice generate") : 0;
     sluice_model_destroy(g.model);
     sluice_runtime_destroy(g.rt);
     sluice_world_destroy(g.world);
@@ -349,7 +349,7 @@ static int run_generate(int argc, char **argv)
     free(g.prompt.tokens);
     free(g.made.tokens);
     free(g.logits);
-    return status ? EXIT_FAILED : 0;
+    return code;
 }
 
 const sluice_command slc_command_generate = {"generate", "goes on with a text by given weights", run_generate};
