@@ -415,6 +415,7 @@ const struct argp *slc_training_argp(const slc_training_difference *differences)
     size_t used = 0;
     own_differences = differences;
     list_schedules();
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
     for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
     for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
     return &parser;
