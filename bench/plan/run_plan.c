@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_head(FILE *out, const sluice_plan_report *report, const char *kept)
+static void print_head(FILE *out, const sluice_plan_report *report, bool compressed, const char *kept)
 {
-    if (kept)
+    if (compressed)
+        fprintf(out, "plan of the compressed phase, from %s\n", report->measured ? "measured times" : "sizes");
+    else if (kept)
         fprintf(out, "plan of %s\n", kept);
     else if (report->measured)
         fprintf(out, "plan from measured times\n");
@@ -38,7 +40,7 @@ static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *r
                                       .chosen = report->chosen,
                                       .note = report->note,
                                       .timed = report->measured};
-        print_head(out, report, kept);
+        print_head(out, report, profile->job.compressed, kept);
         status = slc_plan_table(out, &shown);
         fflush(out);
         *json = slc_decisions_json(&shown);
