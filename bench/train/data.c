@@ -112,6 +112,17 @@ static sluice_status limit_tokens(text_data *d, const sluice_model_config *model
     return SLUICE_OK;
 }
 
+static void describe_text(text_data *d, bool bytes, const char *own_path)
+{
+    slc_text_range file;
+    slc_training_data_about *about = &d->base.about;
+    *about = (slc_training_data_about){.own_path = own_path,
+                                       .what = bytes ? "bytes" : "tokens",
+                                       .train = d->train.tokens,
+                                       .held_out = d->held_out.tokens};
+    while (slc_text_file(d->text, about->files, &file)) about->files++;
+}
+
 static sluice_status open_text(const slc_training_options *o, sluice_model_config *model, text_data *d)
 {
     size_t count = (size_t)d->base.batch * d->base.length;
@@ -127,6 +138,7 @@ static sluice_status open_text(const slc_training_options *o, sluice_model_confi
     sluice_status status =
         slc_text_open(o->data_count ? o->data : licences, o->data_count ? o->data_count : 1, &d->text);
     if (!status) status = slc_text_split(d->text, d->base.length, &d->train, &d->held_out);
+    if (!status) describe_text(d, slc_text_vocabulary(d->text) == 256, *licences);
     if (!status) status = limit_tokens(d, model);
     if (!status && classes) status = find_files(d, model);
     if (!status) d->base.fingerprint = slc_text_fingerprint(d->text);
@@ -163,6 +175,11 @@ void slc_training_data_close(slc_training_data *data)
     if (!data) return;
     if (data->close) data->close(data);
     free(data);
+}
+
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
+{
+    return &data->about;
 }
 
 uint64_t slc_training_data_fingerprint(const slc_training_data *data)

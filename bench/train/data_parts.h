@@ -13,6 +13,7 @@ struct slc_training_data {
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed, fingerprint, bytes;
     uint32_t batch, length;
+    slc_training_data_about about;
 };
 
 slc_training_data *slc_training_images_create(void); /* zeroed; NULL: no memory */
