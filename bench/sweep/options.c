@@ -53,7 +53,8 @@ static const slc_training_difference differences[] = {
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
     {"eval-batches", .fallback = "0"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
-    {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
+    {"plan,plan-out,profile-out", .refused = "only sluice train runs and keeps plans"},
+    {"trace,first-batch", .refused = "a sweep has many runs; sluice train writes this of one"},
     {0},
 };
 

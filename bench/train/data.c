@@ -226,6 +226,17 @@ static sluice_status read_tokens(const slc_training_options *o, const slc_traini
     return status ? status : limit_tokens(d, model);
 }
 
+static void describe_text(text_data *d, bool bytes, const char *own_path)
+{
+    slc_text_range file;
+    slc_training_data_about *about = &d->base.about;
+    *about = (slc_training_data_about){.own_path = own_path,
+                                       .what = bytes ? "bytes" : "tokens",
+                                       .train = d->train.tokens,
+                                       .held_out = d->held_out.tokens};
+    while (slc_text_file(d->text, about->files, &file)) about->files++;
+}
+
 static sluice_status open_text(const slc_training_options *o, const slc_training_data_watch *watch,
                                sluice_model_config *model, text_data *d)
 {
@@ -247,6 +258,7 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     if (!status && !d->base.whole) status = slc_text_split(d->text, d->inside, &d->train, &d->held_out);
     if (!status && !d->base.whole && classes) status = find_files(d, model);
     if (status) return status;
+    describe_text(d, slc_text_is_bytes(d->text), *licences);
     d->base.fingerprint = slc_text_fingerprint(d->text);
     d->base.note = slc_text_passed_over(d->text);
     return SLUICE_OK;
@@ -303,6 +315,11 @@ void slc_training_data_close(slc_training_data *data)
     if (!data) return;
     if (data->close) data->close(data);
     free(data);
+}
+
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
+{
+    return &data->about;
 }
 
 uint64_t slc_training_data_fingerprint(const slc_training_data *data)
