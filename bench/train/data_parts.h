@@ -11,8 +11,9 @@ struct slc_training_data {
     sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
-    uint64_t seed, fingerprint, bytes;
+    uint64_t seed, fingerprint, tokenizer, bytes;
     uint32_t batch, length;
+    const char *note; /* the source's; NULL: none */
 };
 
 slc_training_data *slc_training_images_create(void); /* zeroed; NULL: no memory */

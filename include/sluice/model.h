@@ -61,6 +61,9 @@ typedef struct {
     bool first_row_pooling;  /* classes from the first row after a norm, not from the mean of the patches */
     double layer_scale;      /* first value of lambda_1 and lambda_2; 0: there are none */
     bool gelu_tanh;          /* the tanh form; gpt2 always */
+    /* gpt2, bert: the tokens that begin and end a text, plus 1; 0: none. Nothing is computed with them: config.json
+     * names them (bos_token_id, eos_token_id). */
+    uint64_t begin_token, end_token;
 } sluice_model_config;
 
 /* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
