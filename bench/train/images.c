@@ -113,7 +113,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     base->content = hash_images;
     base->take = classes ? take_classes : take_masked;
     d->shape = (slc_image_shape){.channels = model->image_channels, .side = model->image_size};
-    d->shape.mean = d->shape.deviation = .5f;
+    for (int c = 0; c < 3; c++) d->shape.mean[c] = d->shape.deviation[c] = .5f;
     if (d->shape.channels != 1 && d->shape.channels != 3)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "images have 1 or 3 channels; the model wants %u", d->shape.channels);
     if (!classes) d->across = model->image_size / model->patch_size;
