@@ -42,6 +42,22 @@ uint64_t slc_training_data_tokenizer(const slc_training_data *data);
 const char *slc_training_data_note(const slc_training_data *data);
 uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
 
+/* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the
+ * data has. stride: tokens from the beginning of one window of a text to that of the next, where windows are what
+ * `length` holds of the text; 0: as long as a window. A target is the token after its input, and each token is the
+ * target of the first window that has it together with its predecessor
+ * (https://huggingface.co/docs/transformers/perplexity); bert's windows do not overlap, and bert's classes are the
+ * files. Errors: as slc_training_data_open, UNSUPPORTED (visual tokens, whose codebook is not kept with the weights).
+ */
+sluice_status slc_training_data_open_whole(const slc_training_options *options, sluice_model_config *model,
+                                           uint32_t length, uint32_t stride, const slc_training_data_watch *watch,
+                                           slc_training_data **out);
+/* The number of sequences (images) of data that was opened whole. */
+uint64_t slc_training_data_sequences(const slc_training_data *data);
+/* Takes the sequences (images) [first, first + batch) of it. Those after the last have no target. As
+ * slc_training_data_take else. */
+sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
+
 /* Takes the sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and
  * is valid until the next call. */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);

@@ -72,6 +72,38 @@ static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_
     return status;
 }
 
+/* ---- All images, in order ---- */
+
+static sluice_status take_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    const size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t b = 0; !status && b < base->batch; b++) {
+        const bool there = first + b < base->sequences;
+        status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image, &d->labels[b]);
+        if (!there) d->labels[b] = -1;
+    }
+    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
+    return status;
+}
+
+static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
+{
+    const uint32_t classes = slc_images_classes(d->images);
+    d->base.sequences = slc_images_count(d->images);
+    d->base.take_in_order = take_in_order;
+    if (model->head != SLUICE_HEAD_CLASSES)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "--data: the visual tokens that beit guesses are those of a codebook that training makes of its "
+            "own images and weights do not hold; `sluice train` evaluates them");
+    if (classes <= model->classes) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--data: images of %u classes, and the model answers with %u; give the images of its classes",
+                     classes, model->classes);
+}
+
 /* ---- Opening ---- */
 
 static sluice_status open_file(const slc_training_options *o, image_data *d)
@@ -85,7 +117,7 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
             "files for each class, an IDX or a CSV file",
             digits);
     sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
-    if (!status) status = slc_images_split(d->images, &d->train, &d->held_out);
+    if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
     return status;
 }
 
@@ -119,10 +151,11 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     if (!classes) d->across = model->image_size / model->patch_size;
     sluice_status status = open_file(o, d);
     if (!status) status = make_room(d);
+    if (!status && base->whole) status = open_in_order(d, model);
     if (!status && !classes)
         status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
     if (status) return status;
-    if (classes) model->classes = slc_images_classes(d->images);
+    if (classes && !base->whole) model->classes = slc_images_classes(d->images);
     base->bytes += slc_codebook_bytes(&d->codebook);
     base->fingerprint = slc_images_fingerprint(d->images);
     return SLUICE_OK;
