@@ -325,6 +325,11 @@ const char *slc_training_data_note(const slc_training_data *data)
     return data->note;
 }
 
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)
+{
+    return data->save ? data->save(data, folder) : SLUICE_OK;
+}
+
 uint64_t slc_training_data_bytes(const slc_training_data *data)
 {
     return data->bytes;
