@@ -6,6 +6,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/tokenizer/tokenizer.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
@@ -66,6 +67,10 @@ static const option_row rows[] = {
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
      "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
+    {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN,
+     "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
+     "model "
+     "with first values gets its vocabulary"},
     {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
      "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},
@@ -153,6 +158,8 @@ static const option_row rows[] = {
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
+    {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
+     "Write the tokens that all ranks train on in this run's first step, and their targets, as JSON"},
     {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
@@ -190,10 +197,29 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     return SLUICE_OK;
 }
 
-/* A repeated --data adds to the earlier ones. */
-static sluice_status add_paths(slc_training_options *options, char *list)
+/* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
+ * process ends. */
+static char *copy_list(const char *list)
 {
-    for (char *rest = list, *path; (path = strsep(&rest, ",")) != NULL;) {
+    typedef struct kept_list {
+        struct kept_list *before;
+        char text[];
+    } kept_list;
+    static kept_list *last;
+    size_t bytes = strlen(list) + 1;
+    kept_list *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, list, bytes);
+}
+
+/* A repeated --data adds to the earlier ones. */
+static sluice_status add_paths(slc_training_options *options, const char *list)
+{
+    char *rest = copy_list(list), *path;
+    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
+    while ((path = strsep(&rest, ",")) != NULL) {
         if (!*path) continue;
         if (options->data_count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
@@ -353,6 +379,12 @@ static sluice_status check_weights(const slc_training_options *o, const char *fa
     return SLUICE_OK;
 }
 
+const char *slc_training_tokenizer(const slc_training_options *o)
+{
+    if (o->tokenizer) return o->tokenizer;
+    return o->weights && slc_tokenizer_exists(o->weights) ? o->weights : NULL;
+}
+
 sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
@@ -456,8 +488,13 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
 
 sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
 {
-    sluice_status status =
-        o->weights ? sluice_model_config_read(o->weights, model) : sluice_model_config_named(o->model, o->size, model);
+    sluice_status status = SLUICE_OK;
+    if (o->weights)
+        status = sluice_model_config_read(o->weights, model);
+    else if (o->shape.struct_size)
+        *model = o->shape;
+    else
+        status = sluice_model_config_named(o->model, o->size, model);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
     model->dropout = o->dropout;

@@ -16,6 +16,9 @@ typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
     const char *weights;                     /* NULL: first values */
     const char *save_weights;                /* NULL: nowhere */
+    const char *tokenizer;                   /* NULL: that of the weights, if they have one */
+    const char *first_batch;                 /* NULL: not written */
+    sluice_model_config shape;               /* of the checkpoint that is gone on from; struct_size 0: none */
     const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
     uint64_t data_count;
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
@@ -68,6 +71,10 @@ typedef enum {
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
+
+/* The tokenizer that raw text is read with: --tokenizer, or the folder of --weights where it has a tokenizer.json;
+ * NULL: bytes are tokens. */
+const char *slc_training_tokenizer(const slc_training_options *options);
 
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
  * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.

@@ -6,10 +6,13 @@
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
 #include "bench/train/data.h"
+#include "bench/train/first_batch.h"
 #include "bench/train/summary.h"
+#include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/data/special_tokens.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,6 +34,7 @@ typedef struct {
     uint32_t batch, length;
 
     slc_training_data *data;
+    slc_training_tokenising tokenising; /* shown by rank 0 */
     sluice_runtime *rt;
     sluice_model *model;
 
@@ -46,7 +50,10 @@ typedef struct {
 static sluice_status look_at_data(training *t)
 {
     const slc_training_options *o = t->options;
-    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data), 0};
+    t->identity = (slc_training_identity){.world = t->world,
+                                          .options = o,
+                                          .data = slc_training_data_fingerprint(t->data),
+                                          .tokenizer = slc_training_data_tokenizer(t->data)};
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
@@ -60,6 +67,25 @@ static sluice_status same_data_everywhere(training *t)
             status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
                                (unsigned long long)r);
     free(all);
+    return status;
+}
+
+/* A long text takes a while; Ctrl-C ends it at once, since nothing has been trained yet. */
+static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *context)
+{
+    training *t = context;
+    if (t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0)
+        return slc_error(SLUICE_ERR_INTERRUPTED, "stopped while the text was made into tokens");
+    if (t->rank == 0) slc_training_tokenising_show(&t->tokenising, done, bytes);
+    return SLUICE_OK;
+}
+
+static sluice_status open_data(training *t, sluice_model_config *model)
+{
+    const slc_training_data_watch watch = {show_tokenising, t};
+    sluice_status status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
+    if (!status && t->rank == 0 && slc_training_data_note(t->data))
+        slc_log(SLC_LOG_WARN, "--data: %s", slc_training_data_note(t->data));
     return status;
 }
 
@@ -122,9 +148,21 @@ static sluice_status make_folder(const char *path)
 static sluice_status resume_run(training *t)
 {
     const slc_training_options *o = t->options;
+    t->identity.model = sluice_model_get_config(t->model);
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
     t->result->steps_before = t->begun.steps;
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
+}
+
+static sluice_status write_first_batch(training *t)
+{
+    const slc_training_first_batch batch = {.ranks = t->ranks,
+                                            .micro_batches = t->options->micro_batches,
+                                            .batch = t->batch,
+                                            .length = t->length,
+                                            .first = t->begun.sequences,
+                                            .model = t->identity.model};
+    return t->rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
 }
 
 static sluice_status begin_run(training *t)
@@ -133,12 +171,13 @@ static sluice_status begin_run(training *t)
     slc_training_result *result = t->result;
     sluice_status status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
-    if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
+    if (!status) status = open_data(t, &model);
     if (!status) status = look_at_data(t);
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);
     if (!status) status = resume_run(t);
+    if (!status && t->options->first_batch) status = write_first_batch(t);
     if (status) return status;
     result->ranks = t->ranks;
     result->parameters = sluice_model_param_count(&model);
@@ -337,6 +376,18 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
+/* The tokenizer or the names of classes go along, so that the folder is all that a user of the weights needs. */
+static sluice_status save_weights(const training *t)
+{
+    const slc_training_options *o = t->options;
+    const char *tokenizer = slc_training_tokenizer(o);
+    sluice_status status = sluice_model_save(t->model, o->save_weights);
+    if (status || t->rank) return status;
+    if (tokenizer) status = slc_tokenizer_files_copy(tokenizer, o->save_weights);
+    if (!status) status = slc_training_data_save(t->data, o->save_weights);
+    return slc_error_context(status, "--save-weights");
+}
+
 /* A file that cannot be written does not keep the other outputs from being written. */
 static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 {
@@ -360,7 +411,7 @@ static sluice_status finish_run(training *t)
     const slc_training_options *o = t->options;
     slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
-    if (!status && o->save_weights) status = without_it(&result->outputs, sluice_model_save(t->model, o->save_weights));
+    if (!status && o->save_weights) status = without_it(&result->outputs, save_weights(t));
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     result->device = sluice_runtime_device(t->rt);

@@ -243,7 +243,7 @@ static int run_train(int argc, char **argv)
             "130); a second one gives up the step.",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_options_check(&options)) {
+    if (slc_training_resume_model(&options) || slc_training_options_check(&options)) {
         slc_fail("sluice train");
         return EXIT_USAGE;
     }

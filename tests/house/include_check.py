@@ -19,7 +19,7 @@ ARROWS = {
     "lib/optim": ["lib/device", "lib/kernels"],
     "lib/engine": ["lib/plan", "lib/memory", "lib/comm", "lib/optim", "lib/device", "lib/kernels"],
     "lib/model": ["lib/kernels", "lib/weights"],
-    "lib/data": [],
+    "lib/data": ["lib/tokenizer"],
     "lib/weights": [],
     "lib/tokenizer": [],
     "lib/sluice": ["*"],
@@ -51,6 +51,7 @@ ROOMS = {
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],
         "lab/kernels": ["cli"],
+        "lab/tokenize": ["cli"],
         "lab/gemm": ["cli"],
     },
     "sched": {
