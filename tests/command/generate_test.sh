@@ -145,11 +145,13 @@ mistakes() {
     refuses 'has no tokenizer.json' --weights "$golden/gpt2" --prompt a
     refuses 'the tokenizer of .* has 703 tokens' --weights nano --tokenizer "$golden/tokenizer_bpe" --prompt a
     timeout 60 "$sluice" run -n 2 "$sluice" generate --weights nano --prompt a >out 2>err </dev/null
-    check 'two ranks are refused' yes "$([ $? != 0 ] && grep -q 'one rank generates' err && echo yes)"
+    code=$?
+    check 'two ranks are refused' yes "$([ $code != 0 ] && grep -q 'one rank generates' err && echo yes)"
     generate --weights nano --prompt a --json /dev/full
     check 'a report that cannot be written' yes "$([ $code != 0 ] && grep -q '/dev/full' err && echo yes)"
     timeout 60 "$sluice" generate --weights nano --prompt a >/dev/full 2>err </dev/null
-    check 'text that cannot be written' yes "$([ $? != 0 ] && grep -q 'standard output' err && echo yes)"
+    code=$?
+    check 'text that cannot be written' yes "$([ $code != 0 ] && grep -q 'standard output' err && echo yes)"
     generate --weights "$golden/gpt2" --prompt-tokens 1,2,3 --tokens 4
     check 'without a tokenizer numbers are written' 4 "$(wc -w <out)"
 }
