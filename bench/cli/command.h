@@ -44,5 +44,6 @@ extern const sluice_command slc_command_gemm;
 extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;
 extern const sluice_command slc_command_study;
+extern const sluice_command slc_command_tokenize;
 
 #endif

@@ -51,6 +51,7 @@ ROOMS = {
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],
         "lab/kernels": ["cli"],
+        "lab/tokenize": ["cli"],
         "lab/gemm": ["cli"],
     },
     "sched": {
