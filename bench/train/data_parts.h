@@ -15,6 +15,7 @@ struct slc_training_data {
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed, fingerprint, tokenizer, bytes;
     uint32_t batch, length;
+    slc_training_data_about about;
     const char *note; /* the source's; NULL: none */
     /* Data that was opened whole: */
     bool whole;

@@ -126,6 +126,8 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
                          digits);
     sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
     if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
+    d->base.about = (slc_training_data_about){
+        .own_path = digits, .what = "images", .train = d->train.count, .held_out = d->held_out.count};
     return status;
 }
 
