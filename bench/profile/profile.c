@@ -4,6 +4,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/profile_table.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
@@ -95,6 +96,7 @@ static int measure_profile(profile_options *o, char *const *args)
 {
     /* The default of `train` is the length of a run; for medians a few steps are enough. */
     if (!slc_training_option_given(&o->training, "steps")) o->training.steps = MEASURED_STEPS;
+    slc_lr_schedule_drop(&o->training);
     return slc_training_profile(&o->training, o->path, args);
 }
 

@@ -2,7 +2,9 @@
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options.h"
 
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
+#include "bench/train/optimizer_options.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -45,7 +47,7 @@ typedef struct {
 
 #define FIELD(name) .field = offsetof(slc_training_options, name)
 #define CONFIG(name) .config = offsetof(sluice_config, name)
-static const double MOST = 4294967295.0;
+static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 
 /* Made from the table of schedulers by list_schedules. */
@@ -97,8 +99,36 @@ static const option_row rows[] = {
      "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
      .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
     {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
-    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED, "Steps over which the learning rate grows from 0",
-     0, MOST},
+    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps over which the learning rate grows from 0", 0, MOST_TOKENS},
+    {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED,
+     "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
+     "falls as 1/sqrt(step); wsd: it stays, and falls at the end",
+     .choices = "constant,linear,cosine,inverse_sqrt,wsd"},
+    {"lr-min", "X", TRAINING, REAL, FIELD(lr_min), "0", SLC_SAVED | SLC_REPORTED,
+     "Learning rate at the end of the schedule", 0, 1e6},
+    {"lr-horizon", "N", TRAINING, COUNT, FIELD(lr_horizon), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps, from the very beginning, after which linear, cosine and wsd have come to --lr-min; 0: --steps", 0,
+     MOST_TOKENS},
+    {"lr-decay", "N", TRAINING, COUNT, FIELD(lr_decay), "0", SLC_SAVED | SLC_REPORTED,
+     "The last steps of wsd, in which the rate falls; 0: a tenth of the schedule", 0, MOST_TOKENS},
+    {"lr-timescale", "N", TRAINING, COUNT, FIELD(lr_timescale), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps S of inverse_sqrt: after three S beyond the warm-up the rate is half of --lr; 0: --warmup, or 10000 "
+     "without",
+     0, MOST_TOKENS},
+    {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED,
+     "What --warmup and the four --lr-... above count: steps, or tokens of all ranks", .choices = "steps,tokens"},
+    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED,
+     "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},
+    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED,
+     "Share of the gradients' average that a step keeps; not given: 0.9", 0, 0.9999999},
+    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED,
+     "The same of their squares' average; not given: 0.999", 0, 0.9999999},
+    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED,
+     "Added to the square root of that average; not given: 1e-8, for lamb and onebit_lamb 1e-6", 1e-30, 1e6},
+    {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED,
+     "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
+     0.999},
     {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED,
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
     {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED,
@@ -173,7 +203,7 @@ static const option_row rows[] = {
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= 64, "slc_training_options.given has a bit for each option");
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
 
 static const option_row *find_row(const char *name)
 {
@@ -241,7 +271,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
     char *field = (char *)options + row->field;
     double number = 1;
     sluice_status status = SLUICE_OK;
-    options->given |= UINT64_C(1) << (row - rows);
+    options->given[row - rows] = true;
     if (row->type == PATHS) return add_paths(options, text);
     if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
     if (status) return status;
@@ -261,7 +291,7 @@ sluice_status slc_training_option_set(slc_training_options *options, const char 
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->given >> (find_row(name) - rows) & 1;
+    return options->given[find_row(name) - rows];
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -296,8 +326,11 @@ void slc_training_options_init(slc_training_options *options)
     *options = (slc_training_options){0};
     list_schedules();
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].fallback) set_option(options, &rows[i], (char *)rows[i].fallback);
-    options->given = 0;
+        if (rows[i].fallback)
+            set_option(options, &rows[i], (char *)rows[i].fallback);
+        else if (rows[i].type == REAL)
+            memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
+    memset(options->given, 0, sizeof options->given);
 }
 
 static int key_of(int row)
@@ -416,11 +449,13 @@ sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     sluice_config config;
+    slc_lr_schedule rates;
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_plan(o);
+    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
@@ -484,12 +519,15 @@ static json_t *value_json(const slc_training_options *o, const option_row *row)
 int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
 {
     int failed = 0;
+    slc_training_options filled = *o;
+    slc_training_optimizer_fill(&filled);
+    filled.lr_horizon = slc_lr_schedule_horizon(o);
     for (int i = 0; !failed && i < ROWS; i++) {
         char key[32];
         if (!(rows[i].uses & uses)) continue;
         snprintf(key, sizeof key, "%s", rows[i].name);
         for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
-        failed = json_object_set_new(settings, key, value_json(o, &rows[i]));
+        failed = json_object_set_new(settings, key, value_json(&filled, &rows[i]));
     }
     return failed;
 }
@@ -565,6 +603,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     sluice_config_init(config);
     copy_to_config(o, config);
     config->updates = o->updates;
+    slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
     if (status) return slc_error_context(status, "--block");

@@ -10,7 +10,7 @@
 #include <sluice/runtime.h>
 #include <sluice/world.h>
 
-enum { SLC_TRAINING_DATA_MAX = 64 };
+enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 128 };
 
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
@@ -31,6 +31,11 @@ typedef struct {
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
     uint64_t warmup;
+    const char *lr_schedule, *lr_over; /* lr_schedule.h; steps, tokens */
+    double lr_min;
+    uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
+    double beta1, beta2, epsilon, weight_decay;  /* NaN: the optimizer's (optimizer_options.h) */
+    double label_smoothing;
     const char *nan, *accumulate, *tied;
     const char *strategy, *schedule, *recompute;
     sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
@@ -45,7 +50,7 @@ typedef struct {
     const char *save, *resume;                 /* folders; NULL: none */
     uint64_t save_every;                       /* 0: only at the end */
     const char *on_save_error;                 /* stop, warn */
-    uint64_t given; /* a bit for each option that the command line or slc_training_option_set set */
+    bool given[SLC_TRAINING_OPTIONS_MAX];      /* the options that the command line or slc_training_option_set set */
 } slc_training_options;
 
 const struct argp *slc_training_argp(void);
@@ -68,7 +73,8 @@ typedef enum {
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
 } slc_option_use;
 
-/* Adds the options that have one of `uses` to the object `settings`, in the order of the table. Keys are the options'
+/* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
+ * numbers and the schedule's horizon in place of what was left open. Keys are the options'
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */

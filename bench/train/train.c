@@ -7,6 +7,7 @@
 #include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
 #include "bench/train/report.h"
@@ -71,7 +72,7 @@ static void write_step(slc_result_file *csv, const slc_training_step *step)
     FILE *file = csv->file;
     if (!file || !slc_result_file_check(csv)) return;
     errno = 0;
-    fprintf(file, "%" PRIu64 ",%.9g,%.9g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
+    fprintf(file, "%" PRIu64 ",%.9g,%.15g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
             step->exposed_s);
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
@@ -176,6 +177,16 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
+/* A rate that never changes is known from --lr. */
+static void print_rates(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    slc_lr_schedule rates;
+    char words[200];
+    if (slc_lr_schedule_make(o, r->tokens_per_step, &rates)) return; /* the run has made the same before */
+    slc_lr_schedule_words(&rates, words, sizeof words);
+    if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -190,6 +201,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
+    print_rates(file, o, r);
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,

@@ -121,6 +121,7 @@ struct sluice_model {
     uint32_t tokens;        /* rows in a sequence */
     uint64_t rows, targets; /* batch * tokens; targets of a micro-batch */
     uint64_t dropout_seed;
+    float label_smoothing;
     bool evaluates_only;
     slc_model_cache cache; /* where it has room, `tokens` and `rows` are those of the current pass */
     sluice_stream *stream; /* belongs to the runtime */
