@@ -1,13 +1,16 @@
 /* `sluice train`: trains a bundled model and shows how it goes. Rank 0 speaks and writes; the other ranks
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
+#include "bench/cli/error_line.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
+#include "bench/train/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
 #include "lib/base/status.h"
@@ -19,6 +22,7 @@
 #include <string.h>
 
 static volatile sig_atomic_t stops;
+static const char command[] = "sluice train";
 
 /* ---- Rank 0's output ---- */
 
@@ -32,10 +36,7 @@ typedef struct {
 static sluice_status open_output(output *out, const slc_training_options *options)
 {
     if (!out->speaks) return SLUICE_OK;
-    slc_result_file trace;
-    sluice_status status =
-        slc_result_file_open(options->trace, &trace); /* only to find out whether it can be written */
-    if (!status) slc_result_file_abandon(&trace);
+    sluice_status status = slc_result_file_probe(options->trace);
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
@@ -95,6 +96,16 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
+/* After Ctrl-C. A save that failed has its own line at the end. */
+static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64 ", ", r->steps_before + r->step_count, o->steps);
+    if (r->saved)
+        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, o->save);
+    else
+        fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -102,7 +113,8 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 o->steps);
         return;
     }
-    fprintf(file, "%s %s %s", r->interrupted ? "stopped:" : "trained", o->model, o->size);
+    if (r->interrupted) print_stop(file, o, r);
+    fprintf(file, "trained %s %s", o->model, o->size);
     if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
     fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
             r->steps[0].loss, r->steps[r->step_count - 1].loss);
@@ -121,7 +133,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
-    if (r->saved)
+    if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
                 r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
@@ -176,28 +188,30 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
-/* Does every rank find the same error? Then only one prints it. */
-static bool known_to_all(sluice_status status)
-{
-    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
-}
-
 static int train_here(slc_training_options *options)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     slc_outcome files = {0};
     bool interrupted = false;
+    int code = 0;
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
-    if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = train_in(world, options, &interrupted, &files);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_fail(command, NULL);
+    status = train_in(world, options, &interrupted, &files);
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
-    if (status && !(world && sluice_world_rank(world) && known_to_all(status))) slc_fail("sluice train");
-    if (files.status) fprintf(stderr, "sluice train: %s\n", files.why);
-    sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : status || files.status ? EXIT_FAILED : 0;
+    if (files.status) {
+        slc_print_error(command, files.why);
+        code = slc_exit_code(files.status, files.why);
+    }
+    if (status)
+        code = slc_rank_fail(command, world);
+    else
+        sluice_world_destroy(world);
+    return interrupted ? EXIT_INTERRUPTED : code;
 }
 
 /* ---- The command ---- */
@@ -205,7 +219,7 @@ static int train_here(slc_training_options *options)
 static int start_ranks(uint64_t ranks, char *const *args)
 {
     int exit_code;
-    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail("sluice train") : exit_code;
+    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -243,10 +257,8 @@ static int run_train(int argc, char **argv)
             "130); a second one gives up the step.",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_options_check(&options)) {
-        slc_fail("sluice train");
-        return EXIT_USAGE;
-    }
+    if (slc_training_options_check(&options) || (!slc_launched() && slc_training_paths_check(&options)))
+        return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);
 }

@@ -196,12 +196,10 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
     uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.arena_bytes + job->reserved_bytes;
-    return slc_error(
-        SLUICE_ERR_BUDGET,
-        "budget: strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
-        " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
-        " with strategy %s and schedule %s (--strategy %s --schedule %s --budget %" PRIu64
-        "); the largest consumers: %s",
-        request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes, (double)budget_bytes / 0x1p20,
-        of_dp, least, best.strategy, best.schedule, best.strategy, best.schedule, least, largest);
+    return slc_error(SLUICE_ERR_BUDGET,
+                     "strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
+                     " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
+                     ", config.strategy = %s, config.schedule = %s; the largest consumers: %s",
+                     request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes,
+                     (double)budget_bytes / 0x1p20, of_dp, least, best.strategy, best.schedule, largest);
 }
