@@ -185,9 +185,9 @@ static const struct argp_option option_rows[] = {
      1},
     {"logits", 'l', "FILE", 0, "Write \"logits\" as safetensors", 1},
     {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 1},
-    {"precision", 'p', "NAME", 0, "fp32 or bf16 (default fp32)", 1},
+    {"precision", 'p', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 1},
     {"threads", 't', "N", 0, "Compute threads (default 1)", 1},
-    {"device", 'd', "NAME", 0, "Device: cpu, or cuda: a GPU (default cpu)", 1},
+    {"device", 'd', "NAME=cpu,cuda", 0, "Device: cpu, or cuda: a GPU (default cpu)", 1},
     {"json", 'j', "FILE", 0, "Write the loss as JSON; '-': standard output", 1},
     {0},
 };
@@ -231,7 +231,8 @@ static int run_eval(int argc, char **argv)
                "Examples:\n"
                "  sluice eval --weights gpt2/ --inputs inputs.safetensors --logits logits.safetensors\n"
                "  sluice eval --weights vit/ --inputs images.safetensors --gradients gradients.safetensors --json -\n\n"
-               "Labels are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.",
+               "Labels are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.\n"
+               "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     evaluation e = {.options = &options, .loss = NAN};

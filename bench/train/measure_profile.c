@@ -79,8 +79,7 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     options->schedule = "serial";
     options->updates = SLUICE_UPDATES_BOTH;
     options->eval_batches = 0;
-    sluice_status status = slc_training_options_keep_nothing(options);
-    if (!status) status = slc_training_options_check(options);
+    sluice_status status = slc_training_options_check(options);
     if (!status && !slc_launched()) status = slc_training_paths_check(options);
     if (!status && !slc_launched()) status = slc_result_file_probe(path);
     if (status) return slc_rank_refuse(command);

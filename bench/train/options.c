@@ -2,6 +2,7 @@
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options.h"
 
+#include "bench/cli/parse.h"
 #include "bench/train/onebit_options.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
@@ -20,11 +21,11 @@ typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
 
 typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT, GROUPS = OUTPUT } option_group;
 static const char *const headings[] = {
-    [MODEL] = "What is trained:",
-    [TRAINING] = "How it is trained:",
+    [MODEL] = "Model and data:",
+    [TRAINING] = "Training:",
     [COMPRESSED] = "Compressed optimizers:",
     [RESOURCES] = "Memory, communication, ranks:",
-    [OUTPUT] = "What is evaluated, kept and written:",
+    [OUTPUT] = "Evaluation, checkpoints, results:",
 };
 
 typedef struct {
@@ -54,23 +55,24 @@ static char schedule_names[256], schedule_doc[768];
 static const option_row rows[] = {
     {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL, "Model: gpt2, bert, vit, beit",
      .choices = "gpt2,bert,vit,beit"},
-    {"size", "NAME", MODEL, TEXT, FIELD(size), "nano", SLC_SAVED | SLC_EQUAL | SLC_OWN,
+    {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
+     SLC_SAVED | SLC_EQUAL | SLC_OWN,
      "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
     {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL,
-     "What is answered: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
+     "Kind of answer: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
      "tokens of text, classes of images",
      .choices = "tokens,classes"},
     {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
-     "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
+     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
     {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
-     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
+     "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},
     {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED,
-     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
+     "Type of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
     {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED,
      "Layers that differ, as h.0=fp32,h.1=fp32"},
     {"batch", "N", TRAINING, COUNT, FIELD(batch), "4", SLC_SAVED | SLC_REPORTED,
@@ -83,9 +85,9 @@ static const option_row rows[] = {
      SLUICE_RANKS_MOST, .letter = 'n'},
     {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED, "Compute threads a rank", 1, 1024,
      CONFIG(threads)},
-    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps", 1, MOST},
+    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps to train, counted from the very beginning", 1, MOST},
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED,
-     "Of the first values, of the choice of data and of dropout", 0, MOST},
+     "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
     {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED,
      "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
      "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
@@ -115,8 +117,9 @@ static const option_row rows[] = {
      "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
     {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED,
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
-    {"strategy", "NAME", RESOURCES, TEXT, FIELD(strategy), "auto", SLC_SAVED_COMPRESSED,
-     "What is sharded: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
+    {"strategy", "NAME=auto,dp,oss,sdp,fsdp,mixed,onebit", RESOURCES, TEXT, FIELD(strategy), "auto",
+     SLC_SAVED_COMPRESSED,
+     "Sharding: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
      "a JSON file; onebit: nothing, and momentum is exchanged compressed",
      CONFIG(strategy)},
     {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", 0,
@@ -161,6 +164,13 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
 static_assert(ROWS <= 64, "slc_training_options.given has a bit for each option");
 
+/* What a newcomer needs: the short help has these, and those that a command describes in its own words. */
+static const char *const short_help[] = {
+    "model",    "size",       "weights", "data",       "precision", "batch",        "context",
+    "steps",    "optimizer",  "lr",      "warmup",     "budget",    "ranks",        "strategy",
+    "throttle", "eval-every", "save",    "save-every", "resume",    "save-weights", "json",
+};
+
 static const option_row *find_row(const char *name)
 {
     for (int i = 0; i < ROWS; i++)
@@ -168,11 +178,39 @@ static const option_row *find_row(const char *name)
     return NULL;
 }
 
+/* The place of a value in a list with commas; -1: it is not there. */
+static int place_in(const char *list, const char *value)
+{
+    size_t length = strlen(value), named;
+    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
+        named = strcspn(list, ",");
+        if (named == length && !strncmp(list, value, length)) return place;
+    }
+    return -1;
+}
+
 static const char *text_of(const slc_training_options *options, const option_row *row)
 {
     const char *text;
     memcpy(&text, (const char *)options + row->field, sizeof text);
     return text;
+}
+
+/* ---- What a command has otherwise ---- */
+
+static const slc_training_difference *own_differences;
+
+static slc_training_difference difference_of(const option_row *row)
+{
+    for (const slc_training_difference *d = own_differences; d && d->name; d++)
+        if (place_in(d->name, row->name) >= 0) return *d;
+    return (slc_training_difference){0};
+}
+
+static const char *fallback_of(const option_row *row)
+{
+    const char *own = difference_of(row).fallback;
+    return own ? own : row->fallback;
 }
 
 /* ---- Parsing ---- */
@@ -263,7 +301,7 @@ void slc_training_options_init(slc_training_options *options)
     *options = (slc_training_options){0};
     list_schedules();
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].fallback) set_option(options, &rows[i], (char *)rows[i].fallback);
+        if (fallback_of(&rows[i])) set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
     options->given = 0;
 }
 
@@ -281,6 +319,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
     for (int i = 0; i < ROWS; i++) {
         if (key != key_of(i)) continue;
+        const char *refused = difference_of(&rows[i]).refused;
+        if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
         if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
         return 0;
     }
@@ -289,42 +329,56 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 /* ---- Help ---- */
 
-static char *help_filter(int key, const char *text, void *input)
+static char help_texts[32 << 10]; /* of the parser that was asked for last */
+
+/* Appends to help_texts; argp has no room for what is made. */
+static const char *made_text(size_t *used, const char *first, const char *between, const char *second, const char *end)
 {
-    (void)input;
-    if (key < FIRST_KEY || key >= FIRST_KEY + ROWS || !text) return (char *)text;
-    const char *fallback = rows[key - FIRST_KEY].fallback;
-    if (!fallback || !*fallback || !strcmp(fallback, "0")) return (char *)text;
-    char *longer = NULL;
-    return asprintf(&longer, "%s (default %s)", text, fallback) < 0 ? (char *)text : longer;
+    char *text = help_texts + *used;
+    const size_t room = sizeof help_texts - *used;
+    int length = snprintf(text, room, "%s%s%s%s", first, between, second, end);
+    assert(length >= 0 && (size_t)length < room);
+    *used += (size_t)length + 1;
+    return text;
 }
 
-const struct argp *slc_training_argp(void)
+static bool is_short(const option_row *row, const slc_training_difference *own)
+{
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++)
+        if (!strcmp(short_help[i], row->name)) return true;
+    return own->doc != NULL;
+}
+
+static struct argp_option help_of(int index, size_t *used)
+{
+    const option_row *row = &rows[index];
+    const slc_training_difference own = difference_of(row);
+    const char *fallback = fallback_of(row);
+    struct argp_option option = {.name = row->name,
+                                 .key = key_of(index),
+                                 .arg = own.argument ? own.argument : row->argument,
+                                 .doc = own.doc ? own.doc : row->doc,
+                                 .group = row->group};
+    if (own.refused) option.flags |= OPTION_HIDDEN;
+    if (is_short(row, &own)) option.flags |= SLC_OPTION_SHORT;
+    if (row->choices && !strchr(option.arg, '=')) option.arg = made_text(used, option.arg, "=", row->choices, "");
+    if (fallback && *fallback) option.doc = made_text(used, option.doc, " (default ", fallback, ")");
+    return option;
+}
+
+const struct argp *slc_training_argp(const slc_training_difference *differences)
 {
     static struct argp_option argp_rows[GROUPS + ROWS + 1];
-    static const struct argp parser = {.options = argp_rows, .parser = parse_option, .help_filter = help_filter};
+    static const struct argp parser = {.options = argp_rows, .parser = parse_option};
+    size_t used = 0;
+    own_differences = differences;
+    list_schedules();
     for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
-    for (int i = 0; i < ROWS; i++)
-        argp_rows[GROUPS + i] = (struct argp_option){.name = rows[i].name,
-                                                     .key = key_of(i),
-                                                     .arg = rows[i].argument,
-                                                     .doc = rows[i].doc,
-                                                     .group = rows[i].group};
+    for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
     return &parser;
 }
 
 /* ---- Checking ---- */
-
-/* The place of a value in a list with commas; -1: it is not there. */
-static int place_in(const char *list, const char *value)
-{
-    size_t length = strlen(value), named;
-    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
-        named = strcspn(list, ",");
-        if (named == length && !strncmp(list, value, length)) return place;
-    }
-    return -1;
-}
 
 static sluice_status check_names(const slc_training_options *o)
 {
@@ -370,12 +424,6 @@ sluice_status slc_training_options_check(slc_training_options *o)
     o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
     if (o->weights) o->size = o->weights;
     return slc_training_config(o, &config);
-}
-
-sluice_status slc_training_options_keep_nothing(const slc_training_options *o)
-{
-    if (!o->save && !o->resume && !o->save_weights) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "--save, --resume, --save-weights: only sluice train keeps what it trains");
 }
 
 /* ---- Between ranks ---- */

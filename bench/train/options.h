@@ -44,7 +44,17 @@ typedef struct {
     uint64_t given;                 /* a bit for each option that the command line or slc_training_option_set set */
 } slc_training_options;
 
-const struct argp *slc_training_argp(void);
+/* How an option, or several with commas between, differs in a command from what the table says; what is NULL is as
+ * there. An option with a `doc` of its own is in the command's short help. */
+typedef struct {
+    const char *name;
+    const char *fallback; /* its default, as it would be typed */
+    const char *argument, *doc;
+    const char *refused; /* why this command does not take it; its help leaves the option out */
+} slc_training_difference;
+
+/* `differences` end with {0}; NULL: there are none. They hold for the process, in slc_training_options_init too. */
+const struct argp *slc_training_argp(const slc_training_difference *differences);
 
 /* Sets the defaults; the parser does it too before it reads the first option. */
 void slc_training_options_init(slc_training_options *options);
@@ -73,9 +83,6 @@ bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a nam
  * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.
  * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
-
-/* For commands that train only to measure: refuses options that keep what was trained (ARGUMENT). */
-sluice_status slc_training_options_keep_nothing(const slc_training_options *options);
 
 /* Collective, before the options decide anything: ranks with different ones would wait for each other, or train with
  * two learning rates. Errors: MISMATCH on every rank, naming the option. */

@@ -235,26 +235,22 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static int run_train(int argc, char **argv)
 {
     slc_training_options options;
-    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(NULL), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .parser = parse_option,
         .children = children,
         .doc =
             "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
             "Examples:\n"
-            "  sluice train\n"
-            "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
-            "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
-            "  sluice train -n 2 --steps 20 --trace run.json\n"
-            "  sluice train --model vit --batch 32 --warmup 50 --steps 400\n"
-            "  sluice train -n 2 --strategy onebit --steps 1000 --throttle 1gbit\n"
-            "  sluice train -n 2 --lossy onebit --budget 80% --throttle 1gbit\n"
-            "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
+            "  sluice train --data book.txt\n"
+            "  sluice train -n 2 --size mini --budget 60% --steps 200\n"
+            "  sluice train --weights gpt2/ --data book.txt --precision bf16 --save-weights tuned/\n"
             "  sluice train --steps 200 --save run/ --save-every 50\n"
             "  sluice train --steps 400 --save run/ --resume run/\n"
             "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
             "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
-            "130); a second one gives up the step.",
+            "130); a second one gives up the step.\n"
+            "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     if (slc_training_options_check(&options) || (!slc_launched() && slc_training_paths_check(&options)))

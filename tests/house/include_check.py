@@ -33,7 +33,8 @@ ARROWS = {
 # files that lie beside the folders). A part that is not listed has no folders, or folders that do not see each other.
 ROOMS = {
     "bench": {
-        "cli": [],
+        "cli": ["cli/help"],
+        "cli/help": [],
         "launch": ["cli"],
         "perf": ["cli", "launch"],
         "plan": ["cli"],
