@@ -14,6 +14,7 @@
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
+#include "bench/train/paths_check.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -270,6 +271,8 @@ static int run_bench(int argc, char **argv)
     int code;
     if (slc_bench_options_parse(argc, argv, &options)) {
         code = slc_rank_refuse(command);
+    } else if (!slc_launched() && slc_training_paths_check(&options.training)) {
+        code = slc_fail(command);
     } else if (options.tradeoff) {
         code = run_tradeoff(&options, argv);
     } else {
