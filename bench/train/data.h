@@ -49,6 +49,9 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
 uint64_t slc_training_data_tokenizer(const slc_training_data *data);
 /* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data);
+/* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
+ * its saved weights. Errors: IO, MEMORY. */
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
 uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
 
 /* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the

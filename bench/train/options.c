@@ -511,8 +511,8 @@ sluice_status slc_training_options_check(slc_training_options *o)
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
     if (!status) status = slc_training_onebit_check(o);
-    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status) status = check_plan(o);
+    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);

@@ -424,14 +424,16 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
-/* The tokenizer goes along, so that the folder is all that a user of the weights needs. */
+/* The tokenizer or the names of classes go along, so that the folder is all that a user of the weights needs. */
 static sluice_status save_weights(const training *t)
 {
     const slc_training_options *o = t->options;
     const char *tokenizer = slc_training_tokenizer(o);
     sluice_status status = sluice_model_save(t->model, o->save_weights);
-    if (status || t->rank || !tokenizer) return status;
-    return slc_error_context(slc_tokenizer_files_copy(tokenizer, o->save_weights), "--save-weights");
+    if (status || t->rank) return status;
+    if (tokenizer) status = slc_tokenizer_files_copy(tokenizer, o->save_weights);
+    if (!status) status = slc_training_data_save(t->data, o->save_weights);
+    return slc_error_context(status, "--save-weights");
 }
 
 /* A file that cannot be written does not keep the other outputs from being written. */

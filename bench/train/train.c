@@ -1,8 +1,10 @@
 /* `sluice train`: trains a bundled model and shows how it goes. Rank 0 speaks and writes; the other ranks
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
+#include "bench/cli/error_line.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
@@ -10,6 +12,7 @@
 #include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
+#include "bench/train/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
 #include "bench/train/start.h"
@@ -24,6 +27,7 @@
 #include <time.h>
 
 static volatile sig_atomic_t stops;
+static const char command[] = "sluice train";
 
 /* ---- Rank 0's output ---- */
 
@@ -36,21 +40,12 @@ typedef struct {
     slc_outcome outcome; /* of all files */
 } output;
 
-/* Only finds out whether a file that will come later can be written. */
-static sluice_status try_file(const char *path)
-{
-    slc_result_file file;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (!status) slc_result_file_abandon(&file);
-    return status;
-}
-
 static sluice_status open_output(output *out, const slc_training_options *options)
 {
     if (!out->speaks) return SLUICE_OK;
-    sluice_status status = try_file(options->trace);
-    if (!status) status = try_file(options->plan_out);
-    if (!status) status = try_file(options->profile_out);
+    sluice_status status = slc_result_file_probe(options->trace);
+    if (!status) status = slc_result_file_probe(options->plan_out);
+    if (!status) status = slc_result_file_probe(options->profile_out);
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
@@ -187,6 +182,16 @@ static void print_rates(FILE *file, const slc_training_options *o, const slc_tra
     if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
 }
 
+/* After Ctrl-C. A save that failed has its own line at the end. */
+static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64 ", ", r->steps_before + r->step_count, o->steps);
+    if (r->saved)
+        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, o->save);
+    else
+        fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -194,7 +199,8 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 o->steps);
         return;
     }
-    fprintf(file, "%s %s %s", r->interrupted ? "stopped:" : "trained", o->model, o->size);
+    if (r->interrupted) print_stop(file, o, r);
+    fprintf(file, "trained %s %s", o->model, o->size);
     if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
     fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
             r->steps[0].loss, r->steps[r->step_count - 1].loss);
@@ -214,7 +220,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
-    if (r->saved)
+    if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
                 r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
@@ -273,28 +279,30 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
-/* Does every rank find the same error? Then only one prints it. */
-static bool known_to_all(sluice_status status)
-{
-    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
-}
-
 static int train_here(slc_training_options *options)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     slc_outcome files = {0};
     bool interrupted = false;
+    int code = 0;
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
-    if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = train_in(world, options, &interrupted, &files);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_fail(command, NULL);
+    status = train_in(world, options, &interrupted, &files);
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
-    if (status && !(world && sluice_world_rank(world) && known_to_all(status))) slc_fail("sluice train");
-    if (files.status) fprintf(stderr, "sluice train: %s\n", files.why);
-    sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : status || files.status ? EXIT_FAILED : 0;
+    if (files.status) {
+        slc_print_error(command, files.why);
+        code = slc_exit_code(files.status, files.why);
+    }
+    if (status)
+        code = slc_rank_fail(command, world);
+    else
+        sluice_world_destroy(world);
+    return interrupted ? EXIT_INTERRUPTED : code;
 }
 
 /* ---- The command ---- */
@@ -302,7 +310,7 @@ static int train_here(slc_training_options *options)
 static int start_ranks(uint64_t ranks, char *const *args)
 {
     int exit_code;
-    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail("sluice train") : exit_code;
+    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -336,10 +344,9 @@ static int run_train(int argc, char **argv)
             "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_resume_model(&options) || slc_training_options_check(&options)) {
-        slc_fail("sluice train");
-        return EXIT_USAGE;
-    }
+    if (slc_training_resume_model(&options) || slc_training_options_check(&options) ||
+        (!slc_launched() && slc_training_paths_check(&options)))
+        return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);
 }
