@@ -27,10 +27,10 @@ static const slc_training_difference differences[] = {
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
-    {"plan-out", .doc = "With --budget: write the plan as JSON, for sluice train --plan, sim, check and trace"},
+    {"plan,first-batch", .refused = "only sluice train runs plans and batches"},
     {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
-    {"plan", .refused = "an estimate makes plans; sluice check and sim look at one"},
-    {"trace,csv,first-batch", .refused = "an estimate runs no steps; sluice train writes this"},
+    {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
+    {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
     {0},
 };
 
@@ -39,7 +39,7 @@ static const struct argp_option rows[] = {
     {"machines", KEY_MACHINES, "NAME", SLC_OPTION_SHORT,
      "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)", 0},
     {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
-     "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
+     "What a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
     {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", SLC_OPTION_SHORT, "Seconds to make each plan (default: 1)", 0},
     {0},
@@ -64,8 +64,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-/* Profile and plan are written as train writes them; all else that keeps something is refused, and so are the phases of
- * compressed optimizers, which have plans of their own. */
+/* Phases of compressed optimizers have plans of their own. */
 static sluice_status check_options(slc_training_options *o)
 {
     sluice_status status = slc_training_options_check(o);
