@@ -98,6 +98,20 @@ assert plan["step_s"] == run["predicted_step_s"] and f"{plan['step_s'] * 1e3:.1f
 assert abs(plan["compute_s"] + plan["exposed_s"] - plan["step_s"]) < 1e-9, plan
 sim = json.load(open("sim.json"))
 assert abs(sim["step_s"] - plan["step_s"]) < 1e-9, (sim["step_s"], plan["step_s"])
+# Layer h.2 by hand: fp32 values, gradients and two states, of which a rank keeps a half under fsdp; under sdp it keeps
+# the values whole. Under fsdp it is gathered for forward and for backward, under sdp once, after its update.
+profile = json.load(open("greedy_profile.json"))
+elements = next(u["parameters"] for u in profile["units"] if u["name"] == "h.2")
+layer = next(l for l in profile["layers"] if l["name"] == "h.2")
+h2 = next(u for u in units if u["name"] == "h.2")
+gather = profile["link"]["all_gather"]
+assert elements % 32 == 0 and h2["resident_bytes"] == elements * (4 + 8) // 2, h2
+assert h2["sharding_saves_bytes"] == elements * 4 // 2, h2
+costs = gather["latency_s"] + elements * 4 / 2 / gather["bytes_per_s"]
+assert abs(h2["sharding_costs_s"] - costs) < 1e-3 * costs + 2 * profile["link"]["operation_s"], (h2, costs)
+remade = sum(a["bytes"] for a in profile["activations"] if a.get("recomputable") and a["first"] == "forward h.2")
+assert remade and h2["recomputing_saves_bytes"] == remade, (h2, remade)
+assert abs(h2["recomputing_costs_s"] - layer["recompute_s"]) < 1e-12, (h2, layer)
 data = run["data"]
 assert data["paths"] == ["text"] and data["files"] == 1 and data["of"] == "bytes", data
 P
