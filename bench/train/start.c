@@ -62,7 +62,12 @@ static void print_ranks(FILE *out, const slc_training_options *o, const sluice_r
 
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
-    fprintf(out, "training   %s, learning rate %g; ", o->optimizer, o->learning_rate);
+    fprintf(out, "training   %s, learning rate %g", o->optimizer, o->learning_rate);
+    if (o->warmup)
+        fprintf(out, " after %s %.*s of warm-up", group(o->warmup).text, (int)strlen(o->lr_over) - (o->warmup == 1),
+                o->lr_over);
+    if (strcmp(o->lr_schedule, "constant")) fprintf(out, ", then %s", o->lr_schedule);
+    fprintf(out, "; ");
     if (r->steps_before) fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");

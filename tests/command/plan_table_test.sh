@@ -147,7 +147,8 @@ first_lines() {
     says 'the lines go to standard error then' 'budget     none' err
     says 'and the table' 'one rank: there is nothing to shard' err
     says 'a schedule without times says so' 'its schedule needs no times' err
-    train --steps 2
+    train --steps 2 --warmup 1 --lr-schedule cosine
+    says 'the course of the rate' 'learning rate 0.001 after 1 step of warm-up, then cosine; 2 steps of 64 tokens' out
     says 'a short run has its first plan' 'plan from sizes: times are known after three steps' out
 }
 
