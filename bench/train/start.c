@@ -43,6 +43,7 @@ static void print_data(FILE *out, const slc_training_options *o, const slc_train
     if (about->files) fprintf(out, "%s file%s, ", group(about->files).text, about->files == 1 ? "" : "s");
     fprintf(out, "%s %s to train on, ", group(about->train).text, about->what);
     fprintf(out, "%s held out\n", group(about->held_out).text);
+    if (about->tokenizer) fprintf(out, "tokenizer  %s\n", about->tokenizer);
 }
 
 static void print_ranks(FILE *out, const slc_training_options *o, const sluice_runtime *rt)
@@ -61,7 +62,12 @@ static void print_ranks(FILE *out, const slc_training_options *o, const sluice_r
 
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
-    fprintf(out, "training   %s, learning rate %g; ", o->optimizer, o->learning_rate);
+    fprintf(out, "training   %s, learning rate %g", o->optimizer, o->learning_rate);
+    if (o->warmup)
+        fprintf(out, " after %s %.*s of warm-up", group(o->warmup).text, (int)strlen(o->lr_over) - (o->warmup == 1),
+                o->lr_over);
+    if (strcmp(o->lr_schedule, "constant")) fprintf(out, ", then %s", o->lr_schedule);
+    fprintf(out, "; ");
     if (r->steps_before) fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");
@@ -100,6 +106,7 @@ json_t *slc_training_data_json(const slc_training_options *o, const slc_training
     json_t *paths = json_array();
     for (uint64_t i = 0; i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
     if (!o->data_count) json_array_append_new(paths, json_string(about->own_path));
-    return json_pack("{s:o, s:I, s:s, s:I, s:I}", "paths", paths, "files", (json_int_t)about->files, "of", about->what,
-                     "train", (json_int_t)about->train, "held_out", (json_int_t)about->held_out);
+    return json_pack("{s:o, s:I, s:s, s:I, s:I, s:s?}", "paths", paths, "files", (json_int_t)about->files, "of",
+                     about->what, "train", (json_int_t)about->train, "held_out", (json_int_t)about->held_out,
+                     "tokenizer", about->tokenizer);
 }
