@@ -39,11 +39,22 @@ static sluice_status lowercase(uint32_t rune, slc_chars *out)
     return slc_chars_append(out, "i\u0307", 3);
 }
 
+/* Does every step that maps code points leave this byte of ASCII as it is? */
+static bool is_plain(char byte, bool lowercases)
+{
+    return byte >= ' ' && byte < 0x7F && !(lowercases && byte >= 'A' && byte <= 'Z');
+}
+
 static sluice_status map_runes(const char *text, size_t bytes, sluice_status (*map)(uint32_t, slc_chars *),
                                slc_chars *out)
 {
     sluice_status status = SLUICE_OK;
-    for (size_t at = 0; at < bytes && !status;) status = map(slc_rune_next(text, &at), out);
+    for (size_t at = 0; at < bytes && !status;) {
+        size_t first = at;
+        while (at < bytes && is_plain(text[at], map == lowercase)) at++;
+        status = slc_chars_append(out, text + first, at - first);
+        if (!status && at < bytes) status = map(slc_rune_next(text, &at), out);
+    }
     return status;
 }
 
@@ -79,7 +90,6 @@ static sluice_status append_marks(mark_run *run, slc_chars *out)
 {
     size_t from[257] = {0};
     sluice_status status = SLUICE_OK;
-    if (!run->count) return SLUICE_OK;
     for (size_t i = 0; i < run->count; i++) from[run->classes[i] + 1]++;
     for (size_t class = 0; class < 256; class ++) from[class + 1] += from[class];
     for (size_t i = 0; i < run->count; i++) run->sorted[from[run->classes[i]]++] = run->runes[i];
@@ -101,7 +111,7 @@ static sluice_status decompose(const char *text, size_t bytes, bool compatibilit
                 status = add_mark(&run, parts[i], class);
                 continue;
             }
-            status = append_marks(&run, out);
+            if (run.count) status = append_marks(&run, out);
             if (!status) status = slc_chars_append_rune(out, parts[i]);
         }
     }

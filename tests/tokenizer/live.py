@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compares `sluice-lab tokenize` with tokenizers: live.py LAB FOLDER [SEED]
+"""Compares `sluice-lab tokenize` with tokenizers: live.py LAB FOLDER [SEED [COUNT]]
 
-FOLDER gets the tokenizers that are made, one for each way to set one up; SEED chooses the random texts. Every text that
+FOLDER gets the tokenizers that are made, one for each way to set one up; SEED chooses the random texts, COUNT (default
+8000) says how many short ones each of them gets. Every text that
 differs is printed, shortened to a few characters around the difference, and the exit code is 1 then."""
 import pathlib
 import random
@@ -118,8 +119,7 @@ def damaged(draw, data):
     return bytes(data)
 
 
-def texts_drawn(seed):
-    draw = random.Random(seed)
+def long_texts(draw):
     yield b''
     yield from (piece.encode() for piece in PIECES)
     yield from (text.encode() for text in documents())
@@ -128,7 +128,10 @@ def texts_drawn(seed):
     yield b' ' * 1000000
     yield b'a' * 100000 + b'ab' * 50000
     yield ('\u0301\u0334\u0345' * 30000).encode()
-    for _ in range(4000):
+
+
+def short_texts(draw, count):
+    for _ in range(count // 2):
         text = drawn_text(draw, draw.randrange(40))
         yield text if draw.random() < 0.7 else damaged(draw, text)
         yield draw.randbytes(draw.randrange(30))
@@ -166,11 +169,11 @@ def show_difference(name, text, made, numbers, expected):
           f'  text       {text[:60]!r}')
 
 
-def compare(lab, folder, name, made, texts):
+def compare(lab, folder, name, made, texts, specials=(False, True)):
     path = pathlib.Path(folder) / f'{name}.json'
     made.save(str(path))
     wrong = 0
-    for special in False, True:
+    for special in specials:
         answers, speed = asked(lab, path, texts, special)
         read = [text.decode('utf-8', 'replace') for text in texts]
         theirs = made.encode_batch(read, add_special_tokens=special)
@@ -190,13 +193,16 @@ def compare(lab, folder, name, made, texts):
 
 def main():
     lab, folder = sys.argv[1:3]
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    texts, points = list(texts_drawn(seed)), list(texts_of_all_code_points())
+    seed, count = (int(x) for x in (sys.argv[3:] + ['1', '8000'][len(sys.argv) - 3:]))
+    draw = random.Random(seed)
+    long, points = list(long_texts(draw)), list(texts_of_all_code_points())
     wrong = 0
     for name, made, all_points in tokenizers_made():
-        wrong += compare(lab, folder, name, made, texts)
+        wrong += compare(lab, folder, name, made, long)
+        for first in range(0, count, 20000):
+            wrong += compare(lab, folder, name, made, list(short_texts(draw, min(20000, count - first))))
         if all_points:
-            wrong += compare(lab, folder, name, made, points)
+            wrong += compare(lab, folder, name, made, points, (False,))
     sys.exit(wrong > 0)
 
 
