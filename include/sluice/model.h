@@ -29,6 +29,7 @@
 extern "C" {
 #endif
 
+/* The bundled families. */
 typedef enum { SLUICE_GPT2, SLUICE_BERT, SLUICE_VIT, SLUICE_BEIT, SLUICE_MODEL_FAMILIES } sluice_model_family;
 
 /* The last layer answers with a token at every position (gpt2: the next one; bert: the one that was masked; beit: the
@@ -83,8 +84,9 @@ SLUICE_API uint32_t sluice_model_tokens(const sluice_model_config *config, uint3
 /* Targets a sequence: `length` for gpt2 and bert, patches for beit with SLUICE_HEAD_TOKENS, 1 for classes. */
 SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint32_t length);
 
-typedef struct sluice_model sluice_model;
+typedef struct sluice_model sluice_model; /* a model, registered on a runtime */
 
+/* The shape of a micro-batch, and what is a setting of this model and not of the runtime. */
 typedef struct {
     size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     uint32_t batch;     /* sequences (images) of a micro-batch */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
-heading where it names one; the page of settings is what the command prints; the README's tables name the
-subcommands, each once and no other. `--self-test` checks that a tree with planted faults is refused."""
+heading where it names one; the page of settings is what the command prints, that of results what the files in
+bench/results say; the README's tables name the subcommands, each once and no other. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -63,6 +63,13 @@ def check_settings(sluice):
         yield "docs/settings.md: not what `sluice info --settings` prints; `./dev format` writes it anew"
 
 
+def check_results():
+    maker = os.path.join(ROOT, "bench", "results_page.py")
+    check = subprocess.run([sys.executable, maker, "--check"], capture_output=True, text=True, timeout=60)
+    if check.returncode:
+        yield check.stderr.strip()
+
+
 def check_commands(path, program, with_models, has_models):
     known = set(re.findall(r"^  (\w+) ", output(path, "--help"), re.M))
     if not known:
@@ -109,7 +116,7 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
-    faults = [*check_links(ROOT), *check_settings(sluice), *check_programs(sluice)]
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_results(), *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings and commands agree with the tree")
     return 1 if faults else 0
 
