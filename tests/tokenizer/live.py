@@ -8,6 +8,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import unicodedata
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -22,6 +23,10 @@ PIECES = ["'s", "'ll", "'RE", "don't", 'isn’t', '  ', '\n\n', '\t', '\r\n', ' 
           'İstanbul', 'ΣΊΣΥΦΟΣ', 'ẞ', 'ǅ', '👩‍👩‍👧', '🇩🇪', '½', '٣', 'Ⅷ', '1,234.5', '漢字', '々', 'ｶﾞ', 'ﬁ', '…', '—',
           '<|endoftext|>', '[MASK]', '[CLS]', ' [MASK] ', '<left>', '<right>', 'Word', 'word', 'WORD', 'Ünïcode', '##ing',
           'http://a.b/c?d=e&f', 'foo_bar', 'x' * 101, 'ab' * 60, '!' * 30, ' ' * 40, '\n' * 20, 'a' * 300]
+
+MARKS = [c for c in range(0x110000) if unicodedata.combining(chr(c))] + list(range(0x1160, 0x11C3)) + [0x11930]
+LETTERS = [ord(c) for c in 'aeiouAEIOUscnrlkg'] + [0x11935] + list(range(0x1100, 0x1113)) + [
+    c for c in range(0x110000) if unicodedata.decomposition(chr(c))[:1].isalnum()]
 
 
 def documents():
@@ -110,6 +115,11 @@ def drawn_text(draw, length):
     return ''.join(out).encode()
 
 
+def marked_text(draw, length):
+    """Letters and combining marks of all kinds, whose order and composition differ between the forms of Unicode."""
+    return ''.join(chr(draw.choice(LETTERS if draw.random() < 0.4 else MARKS)) for _ in range(length)).encode()
+
+
 def damaged(draw, data):
     """The same with bytes that are exchanged, left out and put in."""
     data = bytearray(data)
@@ -132,7 +142,7 @@ def long_texts(draw):
 
 def short_texts(draw, count):
     for _ in range(count // 2):
-        text = drawn_text(draw, draw.randrange(40))
+        text = (drawn_text if draw.random() < 0.9 else marked_text)(draw, draw.randrange(40))
         yield text if draw.random() < 0.7 else damaged(draw, text)
         yield draw.randbytes(draw.randrange(30))
 
