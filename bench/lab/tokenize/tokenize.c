@@ -24,9 +24,8 @@ static const struct argp_option option_rows[] = {
 
 static const char doc[] =
     "Reads texts from standard input, each as its number of bytes, a line feed and the bytes. Writes two lines for "
-    "each "
-    "to standard output: its tokens' numbers, and the number of bytes of what these decode to; that text and a line "
-    "feed follow.\v"
+    "each to standard output: its tokens' numbers, and the number of bytes of what these decode to; that text and a "
+    "line feed follow.\v"
     "TOKENIZER is a tokenizer.json of Hugging Face, or a folder that holds one.\n"
     "Examples:\n"
     "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --special bert/\n"
