@@ -40,7 +40,7 @@ make_weights() {
     check 'it has its vocabulary' 703 "$(config_says "$work/gpt2" vocab_size)"
     check 'and its end token' 0 "$(config_says "$work/gpt2" eos_token_id)"
     check 'the tokenizer goes along' 'config.json model.safetensors tokenizer.json' \
-        "$(cd "$work/gpt2" && ls | xargs)"
+        "$(cd "$work/gpt2" && echo *)"
     train --model bert --tokenizer "$golden/tokenizer_wordpiece/tokenizer.json" --data "$work/one" \
         --save-weights "$work/bert"
     check 'bert takes a tokenizer' 0 $code
