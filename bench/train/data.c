@@ -3,26 +3,15 @@
 
 #include "lib/base/random.h"
 #include "lib/base/status.h"
-#include "lib/data/special_tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Text ---- */
 
-enum { FILES_MAX = 1024, STREAM_FILE = 17, STREAM_PLACE = 18 };
+enum { STREAM_FILE = 17, STREAM_PLACE = 18 };
 
-typedef struct {
-    slc_training_data base;
-    slc_text *text;
-    slc_text_range train, held_out;
-    slc_special_tokens special;
-    bool framed;                     /* a window stands between special.first and special.last */
-    uint32_t inside;                 /* tokens of the text in a window */
-    uint32_t vocabulary, file_count; /* replacements of masked tokens are below the first */
-    slc_text_range files[FILES_MAX]; /* for labelled windows: the files that are long enough */
-    int32_t *inputs, *targets;
-} text_data;
+typedef slc_training_text text_data;
 
 static void close_text(slc_training_data *base)
 {
@@ -30,6 +19,7 @@ static void close_text(slc_training_data *base)
     slc_text_close(d->text);
     free(d->inputs);
     free(d->targets);
+    free(d->attention_mask);
 }
 
 static sluice_status hash_text(const slc_training_data *base, uint64_t *hash)
@@ -116,7 +106,7 @@ static sluice_status take_labelled(slc_training_data *base, bool held_out, uint6
 static sluice_status find_files(text_data *d, sluice_model_config *model)
 {
     slc_text_range file;
-    for (size_t i = 0; slc_text_file(d->text, i, &file) && d->file_count < FILES_MAX; i++)
+    for (size_t i = 0; slc_text_file(d->text, i, &file) && d->file_count < SLC_TRAINING_FILES_MAX; i++)
         if (file.tokens / 10 >= d->inside) d->files[d->file_count++] = file;
     if (d->file_count < 2)
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -141,6 +131,17 @@ static sluice_status limit_tokens(text_data *d, const sluice_model_config *model
     d->special.mask = (int32_t)d->vocabulary;
     slc_text_limit(d->text, d->vocabulary);
     return SLUICE_OK;
+}
+
+static void describe_text(text_data *d, bool bytes, const char *own_path)
+{
+    slc_text_range file;
+    slc_training_data_about *about = &d->base.about;
+    *about = (slc_training_data_about){.own_path = own_path,
+                                       .what = bytes ? "bytes" : "tokens",
+                                       .train = d->train.tokens,
+                                       .held_out = d->held_out.tokens};
+    while (slc_text_file(d->text, about->files, &file)) about->files++;
 }
 
 /* Weights that learned other tokens than bytes would only be spoiled by bytes. */
@@ -253,9 +254,11 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     sluice_status status =
         slc_text_open(o->data_count ? o->data : licences, o->data_count ? o->data_count : 1, &d->text);
     if (!status) status = read_tokens(o, watch, model, d);
-    if (!status) status = slc_text_split(d->text, d->inside, &d->train, &d->held_out);
-    if (!status && classes) status = find_files(d, model);
+    if (!status && d->base.whole) status = slc_training_text_in_order(d, model);
+    if (!status && !d->base.whole) status = slc_text_split(d->text, d->inside, &d->train, &d->held_out);
+    if (!status && !d->base.whole && classes) status = find_files(d, model);
     if (status) return status;
+    if (!d->base.whole) describe_text(d, slc_text_vocabulary(d->text) == 256 && !d->base.tokenizer, *licences);
     d->base.fingerprint = slc_text_fingerprint(d->text);
     d->base.note = slc_text_passed_over(d->text);
     return SLUICE_OK;
@@ -270,8 +273,8 @@ static void begin_data(const slc_training_options *o, uint32_t length, slc_train
     base->length = length;
 }
 
-sluice_status slc_training_data_open(const slc_training_options *o, sluice_model_config *model, uint32_t length,
-                                     const slc_training_data_watch *watch, slc_training_data **out)
+static sluice_status open_data(const slc_training_options *o, sluice_model_config *model, uint32_t length,
+                               uint32_t stride, const slc_training_data_watch *watch, slc_training_data **out)
 {
     bool sees = model->family == SLUICE_VIT || model->family == SLUICE_BEIT;
     slc_training_data *data = sees ? slc_training_images_create() : calloc(1, sizeof(text_data));
@@ -282,6 +285,8 @@ sluice_status slc_training_data_open(const slc_training_options *o, sluice_model
                          sluice_model_family_name((uint32_t)model->family));
     }
     begin_data(o, length, data);
+    data->whole = stride > 0;
+    data->stride = stride;
     sluice_status status =
         sees ? slc_training_images_open(o, model, data) : open_text(o, watch, model, (text_data *)data);
     if (status) {
@@ -292,11 +297,29 @@ sluice_status slc_training_data_open(const slc_training_options *o, sluice_model
     return SLUICE_OK;
 }
 
+sluice_status slc_training_data_open(const slc_training_options *o, sluice_model_config *model, uint32_t length,
+                                     const slc_training_data_watch *watch, slc_training_data **out)
+{
+    return open_data(o, model, length, 0, watch, out);
+}
+
+sluice_status slc_training_data_open_whole(const slc_training_options *o, sluice_model_config *model, uint32_t length,
+                                           uint32_t stride, const slc_training_data_watch *watch,
+                                           slc_training_data **out)
+{
+    return open_data(o, model, length, stride ? stride : length + !length, watch, out);
+}
+
 void slc_training_data_close(slc_training_data *data)
 {
     if (!data) return;
     if (data->close) data->close(data);
     free(data);
+}
+
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
+{
+    return &data->about;
 }
 
 uint64_t slc_training_data_fingerprint(const slc_training_data *data)
@@ -319,6 +342,11 @@ const char *slc_training_data_note(const slc_training_data *data)
     return data->note;
 }
 
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)
+{
+    return data->save ? data->save(data, folder) : SLUICE_OK;
+}
+
 uint64_t slc_training_data_bytes(const slc_training_data *data)
 {
     return data->bytes;
@@ -327,4 +355,14 @@ uint64_t slc_training_data_bytes(const slc_training_data *data)
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out)
 {
     return data->take(data, held_out, first, out);
+}
+
+uint64_t slc_training_data_sequences(const slc_training_data *data)
+{
+    return data->sequences;
+}
+
+sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out)
+{
+    return data->take_in_order(data, first, out);
 }

@@ -33,6 +33,15 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
                                      const slc_training_data_watch *watch, slc_training_data **out);
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
+/* What the data are, for people. */
+typedef struct {
+    const char *own_path;     /* where it was read from if no --data was given */
+    const char *what;         /* what is counted: "bytes", "tokens", "images" */
+    uint64_t files;           /* of text; 0: not counted */
+    uint64_t train, held_out; /* of what is counted */
+} slc_training_data_about;
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data);
+
 uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */
 /* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
@@ -40,7 +49,26 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
 uint64_t slc_training_data_tokenizer(const slc_training_data *data);
 /* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data);
+/* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
+ * its saved weights. Errors: IO, MEMORY. */
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
 uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
+
+/* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the
+ * data has. stride: tokens from the beginning of one window of a text to that of the next, where windows are what
+ * `length` holds of the text; 0: as long as a window. A target is the token after its input, and each token is the
+ * target of the first window that has it together with its predecessor
+ * (https://huggingface.co/docs/transformers/perplexity); bert's windows do not overlap, and bert's classes are the
+ * files. Errors: as slc_training_data_open, UNSUPPORTED (visual tokens, whose codebook is not kept with the weights).
+ */
+sluice_status slc_training_data_open_whole(const slc_training_options *options, sluice_model_config *model,
+                                           uint32_t length, uint32_t stride, const slc_training_data_watch *watch,
+                                           slc_training_data **out);
+/* The number of sequences (images) of data that was opened whole. */
+uint64_t slc_training_data_sequences(const slc_training_data *data);
+/* Takes the sequences (images) [first, first + batch) of it. Those after the last have no target. As
+ * slc_training_data_take else. */
+sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
 
 /* Takes the sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and
  * is valid until the next call. */

@@ -7,6 +7,7 @@
 #include "bench/train/checkpoint.h"
 #include "bench/train/data.h"
 #include "bench/train/first_batch.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/summary.h"
 #include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
@@ -16,6 +17,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sluice/plan.h>
 #include <sluice/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +42,11 @@ typedef struct {
 
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
-    uint64_t repeats;               /* repeats of the last step; each takes further data */
-    slc_outcome unsaved;            /* the last save, if it failed */
+    slc_lr_schedule rates;
+    double begun_at;     /* on the clock of the rates */
+    uint64_t repeats;    /* repeats of the last step; each takes further data */
+    slc_outcome unsaved; /* the last save, if it failed */
+    uint32_t plan;       /* number of the plan that was shown; 0: none */
 } training;
 
 /* ---- Before the first step ---- */
@@ -123,7 +128,8 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
                                           .batch = t->batch,
                                           .length = t->length,
                                           .precision = t->options->layer_precision,
-                                          .dropout_seed = t->options->seed};
+                                          .dropout_seed = t->options->seed,
+                                          .label_smoothing = t->options->label_smoothing};
     sluice_config config;
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
@@ -165,6 +171,38 @@ static sluice_status write_first_batch(training *t)
     return t->rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
 }
 
+/* Returns where the clock of the learning rates stands before step `step`, which counts from 0. */
+static double clock_before(const training *t, uint64_t step)
+{
+    return t->begun_at + (double)(step - t->begun.steps) * t->rates.stride;
+}
+
+static void warn_of_warmup(const training *t, double end)
+{
+    const slc_training_options *o = t->options;
+    if (end < t->rates.warmup)
+        slc_log(SLC_LOG_WARN, "--warmup %.10g: the run ends after %.10g %s, before the learning rate has come to --lr",
+                t->rates.warmup, end, o->lr_over);
+    if (o->freeze_step && !t->rates.tokens && o->freeze_step < o->warmup)
+        slc_log(SLC_LOG_WARN,
+                "--freeze-step %llu lies inside the learning rate's warm-up of %llu steps, in which gradients still "
+                "change quickly: the variance that is frozen there is too early; give %llu or more",
+                (unsigned long long)o->freeze_step, (unsigned long long)o->warmup, (unsigned long long)o->warmup);
+}
+
+/* A run that goes on after one with another batch counts the tokens that it has seen. */
+static sluice_status begin_rates(training *t, const sluice_model_config *model)
+{
+    const slc_training_options *o = t->options;
+    sluice_status status = slc_lr_schedule_make(o, t->result->tokens_per_step, &t->rates);
+    if (status) return status;
+    t->begun_at =
+        t->rates.tokens ? (double)(t->begun.sequences * sluice_model_tokens(model, t->length)) : (double)t->begun.steps;
+    if (t->begun.steps >= o->steps) return SLUICE_OK;
+    if (t->rank == 0) warn_of_warmup(t, clock_before(t, o->steps));
+    return slc_lr_schedule_check_last(&t->rates, clock_before(t, o->steps - 1));
+}
+
 static sluice_status begin_run(training *t)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
@@ -183,9 +221,11 @@ static sluice_status begin_run(training *t)
     result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
+    status = begin_rates(t, &model);
+    if (status) return status;
     result->steps = calloc(t->options->steps, sizeof *result->steps);
     if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
-    return SLUICE_OK;
+    return t->watch && t->watch->begun ? t->watch->begun(t->rt, result, t->data, t->watch->context) : SLUICE_OK;
 }
 
 static void end_run(training *t)
@@ -193,6 +233,17 @@ static void end_run(training *t)
     sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
     slc_training_data_close(t->data);
+}
+
+/* Shows the plan that runs, once; `last`: also one that only served to measure, if no other has been shown. */
+static sluice_status show_plan(training *t, bool last)
+{
+    sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
+    if (!t->watch || !t->watch->planned) return SLUICE_OK;
+    sluice_status status = sluice_runtime_plan(t->rt, &plan);
+    if (status || plan.number == t->plan || (plan.provisional && !(last && !t->plan))) return status;
+    t->plan = plan.number;
+    return t->watch->planned(t->rt, t->watch->context);
 }
 
 /* ---- Steps ---- */
@@ -214,18 +265,14 @@ static sluice_status micro_batch(training *t, uint64_t index)
     return status;
 }
 
-static double learning_rate(const slc_training_options *o, uint64_t step)
-{
-    return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
-}
-
 /* The step's loss is this rank's mean until agree_on_step has joined those of all ranks. `exchange`: the step leaves
  * equal weights on all ranks. */
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
     const slc_training_options *o = t->options;
     const sluice_step_options options =
-        SLUICE_INIT(sluice_step_options, .learning_rate = learning_rate(o, step), .exchange = exchange);
+        SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
+                    .exchange = exchange);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);
@@ -364,6 +411,7 @@ static sluice_status run_steps(training *t)
         if (status) break;
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+        if (!status) status = show_plan(t, last);
         saves |= save_after(t, i, last);
         if (!status && saves && readable) {
             status = save_checkpoint(t, &last);
@@ -376,14 +424,16 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
-/* The tokenizer goes along, so that the folder is all that a user of the weights needs. */
+/* The tokenizer or the names of classes go along, so that the folder is all that a user of the weights needs. */
 static sluice_status save_weights(const training *t)
 {
     const slc_training_options *o = t->options;
     const char *tokenizer = slc_training_tokenizer(o);
     sluice_status status = sluice_model_save(t->model, o->save_weights);
-    if (status || t->rank || !tokenizer) return status;
-    return slc_error_context(slc_tokenizer_files_copy(tokenizer, o->save_weights), "--save-weights");
+    if (status || t->rank) return status;
+    if (tokenizer) status = slc_tokenizer_files_copy(tokenizer, o->save_weights);
+    if (!status) status = slc_training_data_save(t->data, o->save_weights);
+    return slc_error_context(status, "--save-weights");
 }
 
 /* A file that cannot be written does not keep the other outputs from being written. */
@@ -432,6 +482,7 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
                   .ranks = (uint64_t)sluice_world_size(world),
                   .batch = (uint32_t)options->batch};
     sluice_status status = begin_run(&t);
+    if (!status) status = show_plan(&t, false);
     if (!status) status = run_steps(&t);
     if (!status) status = finish_run(&t);
     char why[2048]; /* destroying a runtime in the middle of a step sets an error of its own */

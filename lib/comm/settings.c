@@ -13,7 +13,7 @@ static const slc_setting rows[] = {
      "blocks whose messages are received ahead; half as many are sent ahead"},
     {"SLUICE_COMM_SPIN_US", "20", SLC_SETTING_COUNT, "microseconds to look for work before sleeping"},
     {"SLUICE_COMM_PACE_US", "500", SLC_SETTING_COUNT,
-     "most microseconds between two looks at a network that has enough to do; 0: wake for each piece"},
+     "maximum polling interval in microseconds while several transfers are in flight; 0: wake for each piece"},
     {"SLUICE_COMM_HOST_ID", "", SLC_SETTING_TEXT, "ranks with different values treat each other as other hosts"},
     {"SLUICE_TRANSPORT_PATH", "", SLC_SETTING_TEXT,
      "directories, separated by colons, to look for transports in first"},
