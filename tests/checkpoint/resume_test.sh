@@ -285,7 +285,7 @@ alone() {
     train --model bert --size mini --context 16 --steps 2 --save "$work/run"
     train --context 16 --steps 4 --resume "$work/run" --json "$work/a.json"
     check 'the checkpoint says the model' 0 $code
-    check 'with nothing to say' '' "$(grep -i warn "$work/err")"
+    check 'with nothing to say' '' "$(grep -i warn "$work/err" | grep -v -- --warmup)"
     train --model bert --size mini --context 16 --steps 4 --json "$work/b.json"
     check 'resumed alone: equal weights' "$(hash_of "$work/b.json")" "$(hash_of "$work/a.json")"
     train --context 16 --steps 4 --resume "$work/run" -n 2
@@ -334,7 +334,7 @@ END
     train --steps 4 --resume "$work/run"
     check 'a manifest without a checksum is read' 0 $code
     check 'and warned about' 1 "$(grep -c 'gave it no checksum' "$work/err")"
-    check 'nothing else is' 1 "$(grep -c 'warning' "$work/err")"
+    check 'nothing else is' '' "$(grep warning "$work/err" | grep -v 'checksum\|--warmup')"
     refuses 'was saved with --size "nano", this run has "mini"' --resume "$work/run" --size mini
     sed -i 's/"version": 1/"version": 3/' "$manifest"
     refuses 'manifest.json.*version 3; this program reads 2' --resume "$work/run" --steps 4
