@@ -197,10 +197,29 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     return SLUICE_OK;
 }
 
-/* A repeated --data adds to the earlier ones. */
-static sluice_status add_paths(slc_training_options *options, char *list)
+/* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
+ * process ends. */
+static char *copy_list(const char *list)
 {
-    for (char *rest = list, *path; (path = strsep(&rest, ",")) != NULL;) {
+    typedef struct kept_list {
+        struct kept_list *before;
+        char text[];
+    } kept_list;
+    static kept_list *last;
+    size_t bytes = strlen(list) + 1;
+    kept_list *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, list, bytes);
+}
+
+/* A repeated --data adds to the earlier ones. */
+static sluice_status add_paths(slc_training_options *options, const char *list)
+{
+    char *rest = copy_list(list), *path;
+    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
+    while ((path = strsep(&rest, ",")) != NULL) {
         if (!*path) continue;
         if (options->data_count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",

@@ -175,7 +175,8 @@ static sluice_status encode_file(encoder *e, slc_text_file_part *part)
                                       .begin = e->text->encoded.bytes};
     while (!status && (read < part->file.bytes || held)) {
         uint64_t left = part->file.bytes - read;
-        size_t take = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        size_t most = e->how->piece_bytes ? e->how->piece_bytes : PIECE_BYTES;
+        size_t take = left < most ? (size_t)left : most;
         status = make_room(e, held + take);
         if (!status) status = slc_file_read(&part->file, read, take, e->piece + held);
         if (status) break;

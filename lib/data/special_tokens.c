@@ -48,7 +48,8 @@ static sluice_status read_names(const char *path, const char *name, json_t **nam
     sluice_status status = file ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%s", name);
     if (!status && !access(file, F_OK)) {
         status = slc_json_file_read(file, &text, &length);
-        if (!status && !(*names = json_loadb(text, length, 0, &error)))
+        /* model_max_length is 10^30 where there is no limit, more than an integer holds. */
+        if (!status && !(*names = json_loadb(text, length, JSON_DECODE_INT_AS_REAL, &error)))
             status = slc_error(SLUICE_ERR_FORMAT, "%s:%d:%d: %s", file, error.line, error.column, error.text);
     }
     free(text);

@@ -36,6 +36,7 @@ typedef struct {
      * encoding and is returned. NULL: none. */
     sluice_status (*progress)(uint64_t done, uint64_t bytes, void *context);
     void *context;
+    size_t piece_bytes; /* of text in memory at a time; 0: 1 MiB. The tokens do not depend on it */
 } slc_text_encoding;
 
 /* Makes the tokens of a text of bytes, each file's as encode(text, add_special_tokens=False) gives them, file by file.
