@@ -28,7 +28,7 @@ typedef struct {
 } perf_options;
 
 static const struct argp_option option_rows[] = {
-    {"op", KEY_OP, "NAME", 0,
+    {"op", KEY_OP, "NAME=all_reduce,reduce_scatter,all_gather,broadcast,reduce_scatter_all_gather", 0,
      "all_reduce, reduce_scatter, all_gather, broadcast, or reduce_scatter_all_gather: each block reduced, then "
      "gathered "
      "(default all_reduce)",
@@ -42,7 +42,7 @@ static const struct argp_option option_rows[] = {
     {"check", 'c', "0|1", 0, "Check the results (default 1)", 0},
     {"ranks", KEY_RANKS, "N", 0, "Start N ranks on this machine", 1},
     {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 1MiB)", 1},
-    {"path", KEY_PATH, "HOW", 0,
+    {"path", KEY_PATH, "HOW=direct,messages", 0,
      "direct: the memory of peers on this host; messages: the transport (default: SLUICE_COMM_DIRECT)", 1},
     {"ahead", KEY_AHEAD, "N", 0,
      "reduce_scatter_all_gather: blocks that are reduced before the first is gathered (default 4)", 1},
@@ -305,8 +305,10 @@ static int run_perf(int argc, char **argv)
         .doc = "Measures a collective on fp32 at a range of sizes, and checks its results.\v"
                "Sizes and columns are those of nccl-tests: size is the whole buffer, algbw is size over time, busbw is "
                "what the busiest link carried. A wrong element makes the exit code 1.\n\n"
+               "Examples:\n"
                "  sluice perf --op all_reduce --ranks 2 -b 64K -e 64M -f 4\n"
-               "  sluice run -n 4 -- sluice perf --op all_gather --path messages",
+               "  sluice run -n 4 -- sluice perf --op all_gather --path messages\n"
+               "More: docs/benchmarks.md",
     };
     perf_options options = {.op = "all_reduce",
                             .path = "",

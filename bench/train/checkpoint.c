@@ -49,11 +49,23 @@ static json_t *settings_of(const slc_training_identity *run)
     return NULL;
 }
 
-/* Weights depend on which units are onebit; strategies without onebit all give the same. A checkpoint that does not say
- * how tied parameters were treated was saved before there was a choice. */
-static bool changes_nothing(const char *name, const json_t *before, const json_t *now)
+/* A checkpoint that says nothing of an option was saved before there was one: it was trained with the default. */
+static bool is_default(const slc_training_identity *run, const char *name, const json_t *now)
 {
-    if (!strcmp(name, "tied") && !before) return !strcmp(json_string_value(now), "joint");
+    slc_training_options defaults;
+    json_t *settings = json_object();
+    slc_training_options_init(&defaults);
+    defaults.optimizer = run->options->optimizer;
+    slc_training_options_json(&defaults, SLC_SAVED | SLC_SAVED_COMPRESSED, settings);
+    bool equal = json_equal(json_object_get(settings, name), now);
+    json_decref(settings);
+    return equal;
+}
+
+/* Weights depend on which units are onebit; strategies without onebit all give the same. */
+static bool changes_nothing(const slc_training_identity *run, const char *name, const json_t *before, const json_t *now)
+{
+    if (!before && is_default(run, name, now)) return true;
     return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
@@ -140,7 +152,7 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
         char was[64], is[64];
         if (slc_training_option_must_equal(name) != refuse || json_equal(before, value)) continue;
         if (is_compared_apart(name, saved)) continue;
-        if (changes_nothing(name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
+        if (changes_nothing(run, name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
         format_value(before, was);
         format_value(value, is);
         if (refuse)

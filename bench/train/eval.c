@@ -206,15 +206,15 @@ static const struct argp_option option_rows[] = {
      "(default: --context)",
      2},
     {"batch", BATCH, "N", 0, "Windows or images at a time (default 4)", 2},
-    {"seed", SEED, "N", 0, "Of the tokens that bert guesses (default 1)", 2},
+    {"seed", SEED, "N", 0, "Seed of the draw of tokens that bert guesses (default 1)", 2},
     {0, 0, NULL, 0, "With --inputs:", 3},
     {"logits", 'l', "FILE", 0, "Write \"logits\" as safetensors", 3},
     {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 3},
     {0, 0, NULL, 0, "With both:", 4},
-    {"precision", 'p', "NAME", 0, "fp32 or bf16 (default fp32)", 4},
+    {"precision", 'p', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 4},
     {"threads", 't', "N", 0, "Compute threads (default 1)", 4},
     {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB (default: what it needs)", 4},
-    {"device", 'd', "NAME", 0, "Device: cpu, or cuda: a GPU (default cpu)", 4},
+    {"device", 'd', "NAME=cpu,cuda", 0, "Device: cpu, or cuda: a GPU (default cpu)", 4},
     {"json", 'j', "FILE", 0, "Write the results as JSON; '-': standard output", 4},
     {0},
 };
@@ -277,7 +277,8 @@ static int run_eval(int argc, char **argv)
                "  sluice eval --weights vit/ --data images/\n"
                "  sluice eval --weights gpt2/ --inputs inputs.safetensors --logits logits.safetensors\n"
                "  sluice eval --weights vit/ --inputs images.safetensors --gradients gradients.safetensors --json -\n\n"
-               "Labels of --inputs are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.",
+               "Labels of --inputs are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.\n"
+               "More: docs/models.md",
     };
     slc_training_options_init(&options.data);
     slc_parse(&parser, argc, argv, 0, &options);

@@ -265,11 +265,11 @@ static const struct argp_option option_rows[] = {
     {"tokens", 'k', "N", 0, "Write at most N tokens (default 64)", 1},
     {"temperature", 'T', "T", 0, "0: always the likeliest token; T > 0: draw by softmax(logits / T) (default 0)", 1},
     {"top-k", TOP_K, "K", 0, "Draw among the K likeliest tokens; 0: among all (default 0)", 1},
-    {"seed", 's', "S", 0, "Of the drawing (default 1)", 1},
-    {"precision", 'P', "NAME", 0, "fp32 or bf16 (default fp32)", 1},
+    {"seed", 's', "S", 0, "Seed of the drawing (default 1)", 1},
+    {"precision", 'P', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 1},
     {"threads", 't', "N", 0, "Compute threads (default 1)", 1},
     {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB; none: what it needs", 1},
-    {"device", DEVICE, "NAME", 0, "Device: cpu (default cpu)", 1},
+    {"device", DEVICE, "NAME=cpu", 0, "Device: cpu (default cpu)", 1},
     {"json", 'j', "FILE", 0, "Write tokens, text, speed and memory as JSON; '-': standard output", 1},
     {"ranks", 'n', "N", OPTION_HIDDEN, "", 1},
     {0},
@@ -335,7 +335,8 @@ static int run_generate(int argc, char **argv)
             "  sluice generate --weights gpt2/ --prompt-file story.txt --tokens 200 --temperature 0.8 --top-k 50\n\n"
             "The same weights, prompt and options give the same text. It ends after --tokens, or before the token "
             "that ends texts (eos_token_id of generation_config.json or config.json). Prompt and new tokens together "
-            "are no more than the model's context.",
+            "are no more than the model's context.\n"
+            "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     generation g = {.options = &options};

@@ -73,8 +73,7 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     options->schedule = "serial";
     options->updates = SLUICE_UPDATES_BOTH;
     options->eval_batches = 0;
-    sluice_status status = slc_training_options_keep_nothing(options);
-    if (!status) status = slc_training_options_check(options);
+    sluice_status status = slc_training_options_check(options);
     if (status) {
         slc_fail("sluice profile");
         return EXIT_USAGE;

@@ -7,6 +7,7 @@
 #include "bench/train/checkpoint.h"
 #include "bench/train/data.h"
 #include "bench/train/first_batch.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/summary.h"
 #include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
@@ -40,8 +41,10 @@ typedef struct {
 
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
-    uint64_t repeats;               /* repeats of the last step; each takes further data */
-    slc_outcome unsaved;            /* the last save, if it failed */
+    slc_lr_schedule rates;
+    double begun_at;     /* on the clock of the rates */
+    uint64_t repeats;    /* repeats of the last step; each takes further data */
+    slc_outcome unsaved; /* the last save, if it failed */
 } training;
 
 /* ---- Before the first step ---- */
@@ -123,7 +126,8 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
                                           .batch = t->batch,
                                           .length = t->length,
                                           .precision = t->options->layer_precision,
-                                          .dropout_seed = t->options->seed};
+                                          .dropout_seed = t->options->seed,
+                                          .label_smoothing = t->options->label_smoothing};
     sluice_config config;
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
@@ -165,6 +169,38 @@ static sluice_status write_first_batch(training *t)
     return t->rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
 }
 
+/* Returns where the clock of the learning rates stands before step `step`, which counts from 0. */
+static double clock_before(const training *t, uint64_t step)
+{
+    return t->begun_at + (double)(step - t->begun.steps) * t->rates.stride;
+}
+
+static void warn_of_warmup(const training *t, double end)
+{
+    const slc_training_options *o = t->options;
+    if (end < t->rates.warmup)
+        slc_log(SLC_LOG_WARN, "--warmup %.10g: the run ends after %.10g %s, before the learning rate has come to --lr",
+                t->rates.warmup, end, o->lr_over);
+    if (o->freeze_step && !t->rates.tokens && o->freeze_step < o->warmup)
+        slc_log(SLC_LOG_WARN,
+                "--freeze-step %llu lies inside the learning rate's warm-up of %llu steps, in which gradients still "
+                "change quickly: the variance that is frozen there is too early; give %llu or more",
+                (unsigned long long)o->freeze_step, (unsigned long long)o->warmup, (unsigned long long)o->warmup);
+}
+
+/* A run that goes on after one with another batch counts the tokens that it has seen. */
+static sluice_status begin_rates(training *t, const sluice_model_config *model)
+{
+    const slc_training_options *o = t->options;
+    sluice_status status = slc_lr_schedule_make(o, t->result->tokens_per_step, &t->rates);
+    if (status) return status;
+    t->begun_at =
+        t->rates.tokens ? (double)(t->begun.sequences * sluice_model_tokens(model, t->length)) : (double)t->begun.steps;
+    if (t->begun.steps >= o->steps) return SLUICE_OK;
+    if (t->rank == 0) warn_of_warmup(t, clock_before(t, o->steps));
+    return slc_lr_schedule_check_last(&t->rates, clock_before(t, o->steps - 1));
+}
+
 static sluice_status begin_run(training *t)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
@@ -183,6 +219,8 @@ static sluice_status begin_run(training *t)
     result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
+    status = begin_rates(t, &model);
+    if (status) return status;
     result->steps = calloc(t->options->steps, sizeof *result->steps);
     if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
     return SLUICE_OK;
@@ -214,18 +252,14 @@ static sluice_status micro_batch(training *t, uint64_t index)
     return status;
 }
 
-static double learning_rate(const slc_training_options *o, uint64_t step)
-{
-    return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
-}
-
 /* The step's loss is this rank's mean until agree_on_step has joined those of all ranks. `exchange`: the step leaves
  * equal weights on all ranks. */
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
     const slc_training_options *o = t->options;
     const sluice_step_options options =
-        SLUICE_INIT(sluice_step_options, .learning_rate = learning_rate(o, step), .exchange = exchange);
+        SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
+                    .exchange = exchange);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);

@@ -6,6 +6,7 @@
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
 #include "bench/train/report.h"
@@ -57,7 +58,7 @@ static void write_step(slc_result_file *csv, const slc_training_step *step)
     FILE *file = csv->file;
     if (!file || !slc_result_file_check(csv)) return;
     errno = 0;
-    fprintf(file, "%" PRIu64 ",%.9g,%.9g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
+    fprintf(file, "%" PRIu64 ",%.9g,%.15g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
             step->exposed_s);
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
@@ -95,6 +96,16 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
+/* A rate that never changes is known from --lr. */
+static void print_rates(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    slc_lr_schedule rates;
+    char words[200];
+    if (slc_lr_schedule_make(o, r->tokens_per_step, &rates)) return; /* the run has made the same before */
+    slc_lr_schedule_words(&rates, words, sizeof words);
+    if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -109,6 +120,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
+    print_rates(file, o, r);
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -221,26 +233,22 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static int run_train(int argc, char **argv)
 {
     slc_training_options options;
-    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(NULL), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .parser = parse_option,
         .children = children,
         .doc =
             "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
             "Examples:\n"
-            "  sluice train\n"
-            "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
-            "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
-            "  sluice train -n 2 --steps 20 --trace run.json\n"
-            "  sluice train --model vit --batch 32 --warmup 50 --steps 400\n"
-            "  sluice train -n 2 --strategy onebit --steps 1000 --throttle 1gbit\n"
-            "  sluice train -n 2 --lossy onebit --budget 80% --throttle 1gbit\n"
-            "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
+            "  sluice train --data book.txt\n"
+            "  sluice train -n 2 --size mini --budget 60% --steps 200\n"
+            "  sluice train --weights gpt2/ --data book.txt --precision bf16 --save-weights tuned/\n"
             "  sluice train --steps 200 --save run/ --save-every 50\n"
             "  sluice train --steps 400 --save run/ --resume run/\n"
             "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
             "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
-            "130); a second one gives up the step.",
+            "130); a second one gives up the step.\n"
+            "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     if (slc_training_resume_model(&options) || slc_training_options_check(&options)) {

@@ -244,6 +244,9 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
     if (!sees && o->length > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: sequences of %u tokens exceed the model's context of %u", name,
                          o->length, c->context);
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1 && (float)o->label_smoothing < 1))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: label_smoothing is %g; it must be in [0, 1)", name,
+                         o->label_smoothing);
     return SLUICE_OK;
 }
 
@@ -319,6 +322,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->dropout_seed = options->dropout_seed;
     m->evaluates_only = options->evaluates_only || options->cache_tokens;
     m->cache.room = options->cache_tokens;
+    m->label_smoothing = (float)options->label_smoothing;
     m->step = UINT64_MAX; /* no step has begun */
     m->tokens = sluice_model_tokens(config, options->length);
     m->rows = (uint64_t)m->batch * m->tokens;

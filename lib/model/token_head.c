@@ -91,7 +91,7 @@ static sluice_status make_logits(slc_layer_run *slot, chunk k)
     return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), logits, none);
 }
 
-/* scale 0: computes the losses only. */
+/* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
 static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
 {
     slc_layer_run_next(slot);
@@ -100,8 +100,9 @@ static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
     const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary;
-    sluice_status status = slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits,
-                                             slot->layer->dtype, targets + k.first, scale, losses + k.first);
+    sluice_status status =
+        slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
+                          targets + k.first, scale != 0 ? m->label_smoothing : 0, scale, losses + k.first);
     if (status) return status;
     return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
 }

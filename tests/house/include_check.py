@@ -33,12 +33,14 @@ ARROWS = {
 # files that lie beside the folders). A part that is not listed has no folders, or folders that do not see each other.
 ROOMS = {
     "bench": {
-        "cli": [],
+        "cli": ["cli/help"],
+        "cli/help": [],
         "launch": ["cli"],
         "perf": ["cli", "launch"],
         "plan": ["cli"],
         "train": ["cli", "launch", "plan"],
         "profile": ["cli", "plan", "train"],
+        "estimate": ["cli", "plan", "train"],
         "sweep": ["cli", "launch", "plan", "train"],
         "nccl": ["cli", "plan", "nccl/records", "nccl/summary", "nccl/watch", "nccl/profile"],
         "nccl/records": [],
@@ -99,6 +101,7 @@ CLIENTS = {
     "bench/train": {
         "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
         "lib/model/inputs.h": "eval reads a model's inputs from safetensors",
+        "lib/model/shape.h": "an estimate needs no weights",
         "lib/model/params.h": "eval writes gradients under Hugging Face's names",
         "lib/weights/safetensors.h": "eval writes logits and gradients as safetensors",
     },

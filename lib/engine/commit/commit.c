@@ -4,6 +4,7 @@
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/commit/device.h"
+#include "lib/engine/commit/host_memory.h"
 #include "lib/engine/commit/job.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/marks.h"
@@ -176,6 +177,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
 
 sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
+    slc_host_look host;
     sluice_status status = slc_runtime_require(rt, false, "commit");
     if (status) return status;
     if (!rt->model.layer_count || !rt->model.param_count)
@@ -187,12 +189,14 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_marks_create(rt, &rt->marks);
     if (!status) status = slc_progress_create(rt);
+    if (!status) status = slc_engine_look_at_host(rt, &host);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
         const slc_plan_request request = slc_engine_standing_request(rt);
         status = slc_phase_check_plans(rt, &request);
     }
-    if (!status) status = slc_engine_make_arena(rt);
+    if (!status) slc_engine_warn_of_memory(rt, &host);
+    if (!status) status = slc_engine_explain_memory(rt, &host, slc_engine_make_arena(rt));
     if (status) return slc_runtime_fail(rt, status);
     rt->committed = true;
     return SLUICE_OK;
