@@ -139,6 +139,7 @@ mistakes() {
     refuses '--tokens: "0"' --weights nano --prompt a --tokens 0
     refuses '--budget: "60%"' --weights nano --prompt a --budget 60%
     refuses '--precision fp8' --weights nano --prompt a --precision fp8
+    refuses '--device cuda: text is generated on the cpu alone' --weights nano --prompt a --device cuda
     refuses '-n 2: one rank generates' --weights nano --prompt a -n 2
     refuses 'bert sees the tokens on both sides' --weights "$golden/bert_masked" --prompt a
     refuses 'vit looks at images' --weights "$golden/vit" --prompt a
