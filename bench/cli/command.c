@@ -1,7 +1,9 @@
 /* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived. */
 #include "bench/cli/command.h"
 
+#include "bench/cli/error_line.h"
 #include "bench/cli/pages.h"
+#include "lib/base/status.h"
 #include "lib/base/text/nearest.h"
 
 #include <errno.h>
@@ -99,8 +101,8 @@ static int run_command(const slc_tool *program, int argc, char **argv)
 
 int slc_fail(const char *who)
 {
-    fprintf(stderr, "%s: %s\n", who, sluice_last_error());
-    return EXIT_FAILED;
+    slc_print_error(who, sluice_last_error());
+    return slc_exit_code(slc_last_status(), sluice_last_error());
 }
 
 int slc_tool_run(const slc_tool *program, int argc, char **argv)

@@ -22,7 +22,8 @@ typedef struct {
  * all that was printed has arrived. */
 int slc_tool_run(const slc_tool *program, int argc, char **argv);
 
-/* Prints the last error to standard error, after `who` ("sluice plan"). Returns EXIT_FAILED. */
+/* Prints this thread's last error to standard error, after `who` ("sluice plan"), in the words of the command line.
+ * Returns its exit code (bench/cli/error_line.h). */
 int slc_fail(const char *who);
 
 /* Commands that train exist only in a build with oneDNN. */

@@ -3,6 +3,7 @@
 #include "bench/cli/parse.h"
 
 #include "bench/cli/command.h"
+#include "bench/cli/rank_report.h"
 #include "lib/base/text/nearest.h"
 
 #include <stdbool.h>
@@ -140,9 +141,42 @@ static void check_arguments(const struct argp *parser, int argc, char **argv, bo
     }
 }
 
+/* ---- One rank of several ---- */
+
+static FILE *shown, *kept; /* standard error; what stands in for it while the arguments are read, NULL: nothing does */
+static char *text;
+static size_t text_bytes;
+
+static void show_standard_error(void)
+{
+    if (!kept) return;
+    stderr = shown;
+    fclose(kept);
+    kept = NULL;
+}
+
+/* A wrong argument has ended the process: all ranks have the same arguments as a rule, and one tells. */
+static void tell_once(void)
+{
+    if (!kept) return;
+    show_standard_error();
+    if (text && *text) slc_rank_tell_usage(text);
+}
+
+static void keep_standard_error(void)
+{
+    if (!slc_is_one_of_several_ranks()) return;
+    FILE *stream = open_memstream(&text, &text_bytes);
+    if (!stream || atexit(tell_once)) return; /* each rank tells, then */
+    shown = stderr;
+    stderr = kept = stream;
+}
+
 void slc_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input)
 {
-    check_arguments(parser, argc, argv, flags & ARGP_IN_ORDER);
     argp_err_exit_status = EXIT_USAGE;
+    keep_standard_error();
+    check_arguments(parser, argc, argv, flags & ARGP_IN_ORDER);
     if (argp_parse(parser, argc, argv, flags | ARGP_NO_HELP, NULL, input)) exit(EXIT_USAGE);
+    show_standard_error();
 }

@@ -39,6 +39,7 @@ static const slc_training_difference differences[] = {
     {"schedule", .refused = "a profile is measured with the serial schedule, where nothing runs beside compute"},
     {"eval-every,eval-batches", .refused = "a profile is measured without evaluation"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"trace,json,csv", .refused = "sluice profile writes a profile only (--output)"},
     {0},
 };

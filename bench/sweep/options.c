@@ -7,18 +7,21 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/plan/job.h"
 #include "sched/planner.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PART, KEY_DONE, KEY_OVERALL };
 
 static const struct argp_option option_rows[] = {
     {.doc = "The sweep:"},
     {"output", 'o', "DIR", SLC_OPTION_SHORT, "Folder of the results (default out/bench)", 0},
-    {"repeat", KEY_REPEAT, "N", SLC_OPTION_SHORT, "Run every combination N times, interleaved (default 1)", 0},
+    {"repeat", KEY_REPEAT, "N", SLC_OPTION_SHORT,
+     "Run every combination N times, first each once, then each again (default 3; 1 with --demo or --tradeoff)", 0},
     {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
     {"tradeoff", KEY_TRADEOFF, NULL, SLC_OPTION_SHORT,
      "Instead: one budget, its free memory shared between strategies and schedule", 0},
@@ -53,6 +56,7 @@ static const slc_training_difference differences[] = {
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
     {"eval-batches", .fallback = "0"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
 };
@@ -119,7 +123,7 @@ static sluice_status split_rates(slc_bench_options *o)
             *at = 0;
             o->learning_rates[i] = strtod(at + 1, &end);
             if (end == at + 1 || *end || !(o->learning_rates[i] > 0 && o->learning_rates[i] <= 1e6))
-                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate behind the @", name,
+                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate after the @", name,
                                  at + 1);
         }
         for (uint64_t j = 0; j < i; j++)
@@ -202,6 +206,21 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     out->training.throttle = or_none(out->throttle);
 }
 
+/* Names are checked here, and that files are there; their content needs the model's layers. */
+static sluice_status check_strategy(const char *text)
+{
+    static const char *const others[] = {"auto", "mixed", usual};
+    slc_strategy uniform;
+    bool known = slc_strategy_parse(text, &uniform);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) known |= !strcmp(text, others[i]);
+    if (known || access(text, R_OK) == 0) return SLUICE_OK;
+    if (!strncmp(text, "random:", 7) && text[7] && strspn(text + 7, "0123456789") == strlen(text + 7)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--strategy %s: it is no strategy, nor a file; use auto, dp, oss, sdp, fsdp, onebit, mixed, "
+                     "random:SEED, usual, or the path of a JSON file",
+                     text);
+}
+
 /* Checks all that can be known before hours of work. */
 static sluice_status check_cases(slc_bench_options *o)
 {
@@ -211,6 +230,7 @@ static sluice_status check_cases(slc_bench_options *o)
     uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
+    for (uint64_t s = 0; !status && s < o->strategies.count; s++) status = check_strategy(o->strategies.text[s]);
     for (uint64_t i = 0; !status && i < cases; i++) {
         slc_bench_case_at(o, 0, i, &one);
         if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
@@ -284,7 +304,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &options->training; return 0;
     case 'o': options->output = text; return 0;
     case KEY_REPEAT: options->repeat = count(text, 1, state, "--repeat"); return 0;
-    case KEY_DEMO: set_demo(&options->training); return 0;
+    case KEY_DEMO:
+        options->demo = true;
+        set_demo(&options->training);
+        return 0;
     case KEY_TRADEOFF: options->tradeoff = true; return 0;
     case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
     case KEY_PROFILE: options->profile = text; return 0;
@@ -301,6 +324,7 @@ static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;
     bool several = strchr(t->optimizer, ',') != NULL;
+    if (!o->repeat) o->repeat = o->demo || o->tradeoff ? 1 : 3;
     if (several && !slc_training_option_given(t, "steps")) t->steps = 200;
     if (several && !slc_training_option_given(t, "strategy")) t->strategy = usual;
     if (o->tradeoff && !slc_training_option_given(t, "recompute")) t->recompute = "none";
@@ -310,7 +334,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
 {
     const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
-    *out = (slc_bench_options){.repeat = 1, .output = "out/bench", .shares = 11};
+    *out = (slc_bench_options){.output = "out/bench", .shares = 11};
     slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
     sluice_status status = split_lists(out);

@@ -133,6 +133,17 @@ static sluice_status limit_tokens(text_data *d, const sluice_model_config *model
     return SLUICE_OK;
 }
 
+static void describe_text(text_data *d, bool bytes, const char *own_path)
+{
+    slc_text_range file;
+    slc_training_data_about *about = &d->base.about;
+    *about = (slc_training_data_about){.own_path = own_path,
+                                       .what = bytes ? "bytes" : "tokens",
+                                       .train = d->train.tokens,
+                                       .held_out = d->held_out.tokens};
+    while (slc_text_file(d->text, about->files, &file)) about->files++;
+}
+
 /* Weights that learned other tokens than bytes would only be spoiled by bytes. */
 static sluice_status bytes_suit(const slc_training_options *o, const sluice_model_config *model)
 {
@@ -247,6 +258,7 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     if (!status && !d->base.whole) status = slc_text_split(d->text, d->inside, &d->train, &d->held_out);
     if (!status && !d->base.whole && classes) status = find_files(d, model);
     if (status) return status;
+    if (!d->base.whole) describe_text(d, slc_text_vocabulary(d->text) == 256 && !d->base.tokenizer, *licences);
     d->base.fingerprint = slc_text_fingerprint(d->text);
     d->base.note = slc_text_passed_over(d->text);
     return SLUICE_OK;
@@ -305,6 +317,11 @@ void slc_training_data_close(slc_training_data *data)
     free(data);
 }
 
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
+{
+    return &data->about;
+}
+
 uint64_t slc_training_data_fingerprint(const slc_training_data *data)
 {
     return data->fingerprint;
@@ -323,6 +340,11 @@ uint64_t slc_training_data_tokenizer(const slc_training_data *data)
 const char *slc_training_data_note(const slc_training_data *data)
 {
     return data->note;
+}
+
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)
+{
+    return data->save ? data->save(data, folder) : SLUICE_OK;
 }
 
 uint64_t slc_training_data_bytes(const slc_training_data *data)

@@ -33,6 +33,15 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
                                      const slc_training_data_watch *watch, slc_training_data **out);
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
+/* What the data are, for people. */
+typedef struct {
+    const char *own_path;     /* where it was read from if no --data was given */
+    const char *what;         /* what is counted: "bytes", "tokens", "images" */
+    uint64_t files;           /* of text; 0: not counted */
+    uint64_t train, held_out; /* of what is counted */
+} slc_training_data_about;
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data);
+
 uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */
 /* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
@@ -40,6 +49,9 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
 uint64_t slc_training_data_tokenizer(const slc_training_data *data);
 /* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data);
+/* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
+ * its saved weights. Errors: IO, MEMORY. */
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
 uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
 
 /* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the

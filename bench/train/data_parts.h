@@ -11,9 +11,11 @@
 struct slc_training_data {
     sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+    sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed, fingerprint, tokenizer, bytes;
     uint32_t batch, length;
+    slc_training_data_about about;
     const char *note; /* the source's; NULL: none */
     /* Data that was opened whole: */
     bool whole;

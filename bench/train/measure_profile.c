@@ -2,13 +2,19 @@
 #include "bench/train/measure_profile.h"
 
 #include "bench/cli/command.h"
+#include "bench/cli/result_file.h"
+#include "bench/cli/rank_report.h"
 #include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"
+#include "bench/train/paths_check.h"
 #include "bench/train/run.h"
+#include "bench/train/start.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const char command[] = "sluice profile";
 
 typedef struct {
     const slc_training_options *options;
@@ -19,11 +25,7 @@ static sluice_status write_profile(sluice_runtime *rt, void *context)
 {
     const wanted_profile *wanted = context;
     char model[128];
-    int used = snprintf(model, sizeof model, "%s %s, batch %llu", wanted->options->model, wanted->options->size,
-                        (unsigned long long)wanted->options->batch);
-    if (wanted->options->context && used < (int)sizeof model)
-        snprintf(model + used, sizeof model - (size_t)used, ", context %llu",
-                 (unsigned long long)wanted->options->context);
+    slc_training_name(wanted->options, model, sizeof model);
     return sluice_runtime_profile_write(rt, wanted->path, model);
 }
 
@@ -59,12 +61,13 @@ static int profile_here(slc_training_options *options, const char *path)
     sluice_world_config config;
     sluice_world *world = NULL;
     sluice_status status = slc_training_world(options, &config);
-    if (!status) status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
     if (!status) status = profile_in(world, options, path);
     if (!status) status = sluice_world_barrier(world);
-    int code = status ? slc_fail("sluice profile") : 0;
+    if (status) return slc_rank_fail(command, world);
     sluice_world_destroy(world);
-    return code;
+    return 0;
 }
 
 int slc_training_profile(slc_training_options *options, const char *path, char *const *args)
@@ -74,11 +77,10 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     options->updates = SLUICE_UPDATES_BOTH;
     options->eval_batches = 0;
     sluice_status status = slc_training_options_check(options);
-    if (status) {
-        slc_fail("sluice profile");
-        return EXIT_USAGE;
-    }
+    if (!status && !slc_launched()) status = slc_training_paths_check(options);
+    if (!status && !slc_launched()) status = slc_result_file_probe(path);
+    if (status) return slc_rank_refuse(command);
     if (!options->ranks || slc_launched()) return profile_here(options, path);
     status = slc_launch_self((int)options->ranks, "profile", args, NULL, &exit_code);
-    return status ? slc_fail("sluice profile") : exit_code;
+    return status ? slc_fail(command) : exit_code;
 }

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A CHOICE is a text that becomes an enumerator of sluice_config: its place among the choices. */
 typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
@@ -167,6 +168,8 @@ static const option_row rows[] = {
     {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
+    {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED,
+     "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
     {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
      "Base block of communication; fixes who owns what"},
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN,
@@ -197,6 +200,10 @@ static const option_row rows[] = {
      "Write the tokens that all ranks train on in this run's first step, and their targets, as JSON"},
     {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
+    {"plan-out", "FILE", OUTPUT, TEXT, FIELD(plan_out), NULL, SLC_OWN,
+     "Write the plan as JSON: for --plan, sluice sim, check and trace; '-': standard output"},
+    {"profile-out", "FILE", OUTPUT, TEXT, FIELD(profile_out), NULL, SLC_OWN,
+     "Write the profile that the plan was made from: for sluice plan, sim, check and trace; '-': standard output"},
     {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
@@ -475,6 +482,26 @@ const char *slc_training_tokenizer(const slc_training_options *o)
     return o->weights && slc_tokenizer_exists(o->weights) ? o->weights : NULL;
 }
 
+/* A kept plan says itself what these options would. */
+static sluice_status check_plan(const slc_training_options *o)
+{
+    static const char *const said[] = {"strategy", "schedule", "recompute", "lossy"};
+    for (size_t i = 0; o->plan && i < sizeof said / sizeof *said; i++)
+        if (slc_training_option_given(o, said[i]))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--plan %s: the plan says what --%s would; leave --%s out", o->plan,
+                             said[i], said[i]);
+    if (o->plan && access(o->plan, R_OK))
+        return slc_error(SLUICE_ERR_IO, "--plan %s: %s; --plan-out writes one", o->plan, strerror(errno));
+    if (o->plan && slc_training_is_compressed(o->optimizer))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "--plan %s: --optimizer %s has a plan for each of its phases, and a file holds one", o->plan,
+                         o->optimizer);
+    if (o->plan && o->profile_out)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--profile-out %s: a run of --plan measures nothing; leave one out",
+                         o->profile_out);
+    return SLUICE_OK;
+}
+
 sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
@@ -484,6 +511,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
     if (!status) status = slc_training_onebit_check(o);
+    if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");

@@ -44,13 +44,14 @@ typedef struct {
     const char *throttle;
     double timeout_s; /* 0: the world's default */
     uint64_t eval_every, eval_batches;
-    uint64_t ranks;                       /* 0: as the launcher says */
-    const char *json, *csv, *trace;       /* NULL: none */
-    const char *save, *resume;            /* folders; NULL: none */
-    uint64_t save_every;                  /* 0: only at the end */
-    const char *on_save_error;            /* stop, warn */
-    bool shape_only;                      /* no option: a config.json without weights will do for `weights` */
-    bool given[SLC_TRAINING_OPTIONS_MAX]; /* the options that the command line or slc_training_option_set set */
+    uint64_t ranks;                            /* 0: as the launcher says */
+    const char *json, *csv, *trace;            /* NULL: none */
+    const char *plan, *plan_out, *profile_out; /* files; NULL: none */
+    const char *save, *resume;                 /* folders; NULL: none */
+    uint64_t save_every;                       /* 0: only at the end */
+    const char *on_save_error;                 /* stop, warn */
+    bool shape_only;                           /* no option: a config.json without weights will do for `weights` */
+    bool given[SLC_TRAINING_OPTIONS_MAX];      /* the options that the command line or slc_training_option_set set */
 } slc_training_options;
 
 /* How an option, or several with commas between, differs in a command from what the table says; what is NULL is as

@@ -77,13 +77,6 @@ static json_t *settings_json(const slc_training_options *o)
     return settings;
 }
 
-/* Adds what a GPU's run has beside those of the host. */
-static void add_device(json_t *run, const slc_training_result *r)
-{
-    json_object_set_new(run, "device", json_string(r->device));
-    json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)r->memory.pinned_bytes));
-}
-
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)
 {
     const sluice_memory_report *memory = &r->memory;
@@ -107,7 +100,9 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         freeze_json(r), "warm_up", phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s",
         elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss), "learning_rates",
         rates_json(r));
-    if (run && memory->pinned_bytes) add_device(run, r);
+    if (run) json_object_set_new(run, "device", json_string(r->device));
+    if (run && memory->pinned_bytes)
+        json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }
 

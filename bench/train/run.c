@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sluice/plan.h>
 #include <sluice/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ typedef struct {
     double begun_at;     /* on the clock of the rates */
     uint64_t repeats;    /* repeats of the last step; each takes further data */
     slc_outcome unsaved; /* the last save, if it failed */
+    uint32_t plan;       /* number of the plan that was shown; 0: none */
 } training;
 
 /* ---- Before the first step ---- */
@@ -223,7 +225,7 @@ static sluice_status begin_run(training *t)
     if (status) return status;
     result->steps = calloc(t->options->steps, sizeof *result->steps);
     if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
-    return SLUICE_OK;
+    return t->watch && t->watch->begun ? t->watch->begun(t->rt, result, t->data, t->watch->context) : SLUICE_OK;
 }
 
 static void end_run(training *t)
@@ -231,6 +233,17 @@ static void end_run(training *t)
     sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
     slc_training_data_close(t->data);
+}
+
+/* Shows the plan that runs, once; `last`: also one that only served to measure, if no other has been shown. */
+static sluice_status show_plan(training *t, bool last)
+{
+    sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
+    if (!t->watch || !t->watch->planned) return SLUICE_OK;
+    sluice_status status = sluice_runtime_plan(t->rt, &plan);
+    if (status || plan.number == t->plan || (plan.provisional && !(last && !t->plan))) return status;
+    t->plan = plan.number;
+    return t->watch->planned(t->rt, t->watch->context);
 }
 
 /* ---- Steps ---- */
@@ -398,6 +411,7 @@ static sluice_status run_steps(training *t)
         if (status) break;
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+        if (!status) status = show_plan(t, last);
         saves |= save_after(t, i, last);
         if (!status && saves && readable) {
             status = save_checkpoint(t, &last);
@@ -410,14 +424,16 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
-/* The tokenizer goes along, so that the folder is all that a user of the weights needs. */
+/* The tokenizer or the names of classes go along, so that the folder is all that a user of the weights needs. */
 static sluice_status save_weights(const training *t)
 {
     const slc_training_options *o = t->options;
     const char *tokenizer = slc_training_tokenizer(o);
     sluice_status status = sluice_model_save(t->model, o->save_weights);
-    if (status || t->rank || !tokenizer) return status;
-    return slc_error_context(slc_tokenizer_files_copy(tokenizer, o->save_weights), "--save-weights");
+    if (status || t->rank) return status;
+    if (tokenizer) status = slc_tokenizer_files_copy(tokenizer, o->save_weights);
+    if (!status) status = slc_training_data_save(t->data, o->save_weights);
+    return slc_error_context(status, "--save-weights");
 }
 
 /* A file that cannot be written does not keep the other outputs from being written. */
@@ -466,6 +482,7 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
                   .ranks = (uint64_t)sluice_world_size(world),
                   .batch = (uint32_t)options->batch};
     sluice_status status = begin_run(&t);
+    if (!status) status = show_plan(&t, false);
     if (!status) status = run_steps(&t);
     if (!status) status = finish_run(&t);
     char why[2048]; /* destroying a runtime in the middle of a step sets an error of its own */

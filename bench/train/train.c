@@ -1,30 +1,40 @@
 /* `sluice train`: trains a bundled model and shows how it goes. Rank 0 speaks and writes; the other ranks
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
+#include "bench/cli/error_line.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
+#include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
 #include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
+#include "bench/train/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
+#include "bench/train/start.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static volatile sig_atomic_t stops;
+static const char command[] = "sluice train";
 
 /* ---- Rank 0's output ---- */
 
 typedef struct {
     bool speaks;
+    const slc_training_options *options;
+    json_t *data, *plan; /* for the JSON of results */
     slc_training_progress progress;
     slc_result_file json, csv;
     slc_outcome outcome; /* of all files */
@@ -33,10 +43,9 @@ typedef struct {
 static sluice_status open_output(output *out, const slc_training_options *options)
 {
     if (!out->speaks) return SLUICE_OK;
-    slc_result_file trace;
-    sluice_status status =
-        slc_result_file_open(options->trace, &trace); /* only to find out whether it can be written */
-    if (!status) slc_result_file_abandon(&trace);
+    sluice_status status = slc_result_file_probe(options->trace);
+    if (!status) status = slc_result_file_probe(options->plan_out);
+    if (!status) status = slc_result_file_probe(options->profile_out);
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
@@ -77,6 +86,73 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     return SLUICE_OK;
 }
 
+/* What people read goes to standard error where standard output is a file of results. */
+static FILE *for_people(const slc_training_options *o)
+{
+    const char *const files[] = {o->trace, o->json, o->csv, o->plan_out, o->profile_out};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (slc_is_standard_output(files[i])) return stderr;
+    return stdout;
+}
+
+/* A reader that leaves before the summary stops no run, for results are files too. SIGPIPE, which stops it, is for the
+ * progress line. */
+static sigset_t hold_sigpipe(void)
+{
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    return before;
+}
+
+static void release_sigpipe(const sigset_t *before)
+{
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) > 0) continue;
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far, const slc_training_data *data,
+                           void *context)
+{
+    output *out = context;
+    if (!out->speaks) return SLUICE_OK;
+    const sigset_t before = hold_sigpipe();
+    slc_training_print_start(for_people(out->options), out->options, so_far, data, rt);
+    release_sigpipe(&before);
+    out->data = slc_training_data_json(out->options, data);
+    return out->data ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "the data as JSON");
+}
+
+/* A full disk does not end the run, as with other results. */
+static void keep_text(output *out, const char *path, const char *text)
+{
+    if (path) slc_outcome_add(&out->outcome, slc_result_file_write_text(path, text));
+}
+
+static sluice_status planned(sluice_runtime *rt, void *context)
+{
+    output *out = context;
+    slc_run_plan plan;
+    char name[256];
+    if (!out->speaks) return SLUICE_OK;
+    slc_training_progress_end(&out->progress);
+    slc_training_name(out->options, name, sizeof name);
+    const sigset_t before = hold_sigpipe();
+    sluice_status status = slc_run_plan_show(rt, name, out->options->plan, for_people(out->options), &plan);
+    release_sigpipe(&before);
+    if (status) return status;
+    keep_text(out, out->options->plan_out, plan.plan);
+    keep_text(out, out->options->profile_out, plan.profile);
+    json_decref(out->plan);
+    out->plan = json_incref(plan.json);
+    slc_run_plan_free(&plan);
+    return SLUICE_OK;
+}
+
 static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
 {
     if (!phase->steps) return;
@@ -106,6 +182,16 @@ static void print_rates(FILE *file, const slc_training_options *o, const slc_tra
     if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
 }
 
+/* After Ctrl-C. A save that failed has its own line at the end. */
+static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64 ", ", r->steps_before + r->step_count, o->steps);
+    if (r->saved)
+        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, o->save);
+    else
+        fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -113,7 +199,8 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 o->steps);
         return;
     }
-    fprintf(file, "%s %s %s", r->interrupted ? "stopped:" : "trained", o->model, o->size);
+    if (r->interrupted) print_stop(file, o, r);
+    fprintf(file, "trained %s %s", o->model, o->size);
     if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
     fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
             r->steps[0].loss, r->steps[r->step_count - 1].loss);
@@ -133,7 +220,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
-    if (r->saved)
+    if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
                 r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
@@ -142,11 +229,12 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
 static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
                                    const slc_training_result *result)
 {
-    bool to_stdout = slc_is_standard_output(options->trace) || out->json.file == stdout || out->csv.file == stdout;
-    print_summary(to_stdout ? stderr : stdout, options, result);
+    print_summary(for_people(options), options, result);
     if (!out->json.file) return SLUICE_OK;
-    json_t *runs = json_array();
-    json_array_append_new(runs, slc_training_run_json(world, options, result));
+    json_t *runs = json_array(), *run = slc_training_run_json(world, options, result);
+    json_object_set(run, "data", out->data);
+    json_object_set(run, "plan", out->plan);
+    json_array_append_new(runs, run);
     return slc_training_write_json(&out->json, world, runs);
 }
 
@@ -167,8 +255,9 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length = 0;
     slc_training_result result = {0};
-    output out = {.speaks = sluice_world_rank(world) == 0};
-    const slc_training_watch watch = {.stepped = stepped, .context = &out, .stops = &stops};
+    output out = {.speaks = sluice_world_rank(world) == 0, .options = options};
+    const slc_training_watch watch = {
+        .stepped = stepped, .begun = begun, .planned = planned, .context = &out, .stops = &stops};
     sluice_status status = open_output(&out, options);
     if (!status) status = slc_training_model(options, &model, &length);
     uint64_t sequences = (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch;
@@ -181,17 +270,13 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     if (!status && out.speaks) status = write_results(&out, world, options, &result);
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    out.outcome = result.outputs;
+    slc_outcome_add(&out.outcome, slc_outcome_status(&result.outputs));
+    json_decref(out.data);
+    json_decref(out.plan);
     close_output(&out, status != SLUICE_OK);
     if (out.speaks) *files = out.outcome;
     slc_training_result_free(&result);
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
-}
-
-/* Does every rank find the same error? Then only one prints it. */
-static bool known_to_all(sluice_status status)
-{
-    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
 }
 
 static int train_here(slc_training_options *options)
@@ -200,16 +285,24 @@ static int train_here(slc_training_options *options)
     sluice_world *world = NULL;
     slc_outcome files = {0};
     bool interrupted = false;
+    int code = 0;
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
-    if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = train_in(world, options, &interrupted, &files);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_fail(command, NULL);
+    status = train_in(world, options, &interrupted, &files);
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
-    if (status && !(world && sluice_world_rank(world) && known_to_all(status))) slc_fail("sluice train");
-    if (files.status) fprintf(stderr, "sluice train: %s\n", files.why);
-    sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : status || files.status ? EXIT_FAILED : 0;
+    if (files.status) {
+        slc_print_error(command, files.why);
+        code = slc_exit_code(files.status, files.why);
+    }
+    if (status)
+        code = slc_rank_fail(command, world);
+    else
+        sluice_world_destroy(world);
+    return interrupted ? EXIT_INTERRUPTED : code;
 }
 
 /* ---- The command ---- */
@@ -217,7 +310,7 @@ static int train_here(slc_training_options *options)
 static int start_ranks(uint64_t ranks, char *const *args)
 {
     int exit_code;
-    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail("sluice train") : exit_code;
+    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -251,10 +344,9 @@ static int run_train(int argc, char **argv)
             "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_resume_model(&options) || slc_training_options_check(&options)) {
-        slc_fail("sluice train");
-        return EXIT_USAGE;
-    }
+    if (slc_training_resume_model(&options) || slc_training_options_check(&options) ||
+        (!slc_launched() && slc_training_paths_check(&options)))
+        return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);
 }

@@ -175,15 +175,13 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.budget_bytes;
     if (!strategies_differ(job))
         return slc_error(SLUICE_ERR_BUDGET,
-                         "budget: %" PRIu64 " bytes (%.1f MiB) are too few; the smallest that works: "
+                         "%" PRIu64 " bytes (%.1f MiB) are too few; the smallest budget that works: "
                          "config.budget_bytes = %" PRIu64 " (%.1f MiB); the largest consumers: %s",
                          budget_bytes, (double)budget_bytes / 0x1p20, least, (double)least / 0x1p20, largest);
-    return slc_error(
-        SLUICE_ERR_BUDGET,
-        "budget: strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
-        " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
-        " with strategy %s and schedule %s (--strategy %s --schedule %s --budget %" PRIu64
-        "); the largest consumers: %s",
-        request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes, (double)budget_bytes / 0x1p20,
-        of_dp, least, best.strategy, best.schedule, best.strategy, best.schedule, least, largest);
+    return slc_error(SLUICE_ERR_BUDGET,
+                     "strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
+                     " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
+                     ", config.strategy = %s, config.schedule = %s; the largest consumers: %s",
+                     request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes,
+                     (double)budget_bytes / 0x1p20, of_dp, least, best.strategy, best.schedule, largest);
 }
