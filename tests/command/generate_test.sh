@@ -101,9 +101,9 @@ ends() {
 
 budgets() {
     generate --weights nano --prompt '99 bottles ' --budget 100KiB
-    check 'a budget that is too small' yes "$([ $code != 0 ] && grep -q 'too few; the smallest that works' err && echo yes)"
+    check 'a budget that is too small' yes "$([ $code != 0 ] && grep -q 'too few; the smallest budget that works: --budget' err && echo yes)"
     local least
-    least=$(sed -n 's/.*smallest that works: [^0-9]*\([0-9]*\).*/\1/p' err)
+    least=$(sed -n 's/.*smallest budget that works: [^0-9]*\([0-9]*\).*/\1/p' err)
     generate --weights nano --prompt '99 bottles ' --budget "$least" --json b.json
     check 'the smallest budget that it names works' 0 $code
     check 'and holds' yes "$([ "$(field b.json peak_bytes)" -le "$least" ] && echo yes)"
