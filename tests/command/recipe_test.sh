@@ -64,12 +64,14 @@ rates() {
     check 'linear' '0.0005 0.001 0.001 0.000775 0.00055 0.000325' \
         "$(rates_of --steps 6 --warmup 2 --lr-schedule linear --lr-min 0.0001)"
     check 'the schedule has words' \
-        'learning rate: 0.001 after a warm-up over 2 steps, then linear to 0.0001 at step 6' \
-        "$(grep '^learning rate' "$work/out")"
+        'learning rate 0.001 after a warm-up over 2 steps, then linear to 0.0001 at step 6;' \
+        "$(cat "$work/out" "$work/err" | grep -o 'learning rate [^;]*;')"
     check 'wsd' '0.001 0.001 0.001 0.001 0.001 0.0005' "$(rates_of --steps 6 --lr-schedule wsd --lr-decay 2)"
     check 'JSON has them too' '[0.001, 0.001, 0.001, 0.001, 0.001, 0.0005]' "$(value learning_rates)"
     check 'and the horizon that follows from --steps' 6 "$(value lr_horizon)"
-    check 'no schedule, no words' 0 "$(rates_of --steps 2 >/dev/null; grep -c '^learning rate' "$work/out")"
+    train --steps 2
+    check 'without one there is the rate alone' 'learning rate 0.001;' \
+        "$(cat "$work/out" "$work/err" | grep -o 'learning rate [^;]*;')"
     check 'not --lr-min before the horizon' '0.001 0.0008 0.0006 0.0004 0.0004' \
         "$(rates_of --steps 5 --lr-schedule linear --lr-horizon 3 --lr-min 0.0004)"
 }
