@@ -98,6 +98,10 @@ typedef struct {
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
     uint64_t dropout_seed; /* dropout is a function of it, the step, the micro-batch and the place */
+    /* In [0, 1). Training wants each target with 1 - label_smoothing and spreads the rest over all classes evenly, as
+     * PyTorch's CrossEntropyLoss(label_smoothing=) does: the losses of sluice_model_backward and sluice_model_loss are
+     * of that. sluice_model_evaluate gives the plain loss. 0: none. */
+    double label_smoothing;
     /* The model is not trained: its parameters are frozen, so that neither gradients nor optimizer states nor what
      * backward would read takes memory. sluice_model_forward is then UNSUPPORTED. */
     bool evaluates_only;
@@ -111,8 +115,9 @@ typedef struct {
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
  * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length, precision or label_smoothing;
  * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
- * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world
- * of several ranks). After an error the runtime may hold some of the layers and can only be destroyed. */
+ * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world of
+ * several ranks).
+ * After an error the runtime may hold some of the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
