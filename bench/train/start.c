@@ -1,6 +1,8 @@
 /* The lines before the first step: what is trained, on what, where, and within what. */
 #include "bench/train/start.h"
 
+#include "bench/train/lr_schedule.h"
+
 #include <inttypes.h>
 #include <sluice/plan.h>
 #include <stdio.h>
@@ -62,12 +64,11 @@ static void print_ranks(FILE *out, const slc_training_options *o, const sluice_r
 
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
-    fprintf(out, "training   %s, learning rate %g", o->optimizer, o->learning_rate);
-    if (o->warmup)
-        fprintf(out, " after %s %.*s of warm-up", group(o->warmup).text, (int)strlen(o->lr_over) - (o->warmup == 1),
-                o->lr_over);
-    if (strcmp(o->lr_schedule, "constant")) fprintf(out, ", then %s", o->lr_schedule);
-    fprintf(out, "; ");
+    slc_lr_schedule rates;
+    char words[200] = "";
+    /* The run has made the same schedule before, so there is no error here. */
+    if (!slc_lr_schedule_make(o, r->tokens_per_step, &rates)) slc_lr_schedule_words(&rates, words, sizeof words);
+    fprintf(out, "training   %s, learning rate %s; ", o->optimizer, words);
     if (r->steps_before) fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");
