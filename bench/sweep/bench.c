@@ -94,6 +94,7 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
     if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
+    if (options->demo && !outcome.status) slc_bench_table_demo(out, results, options);
     if (slc_outcome_status(&outcome)) return slc_fail(command);
     return sound ? 0 : EXIT_FAILED;
 }

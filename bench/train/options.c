@@ -317,6 +317,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         slc_training_options_init(options);
         return 0;
     }
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "\"%s\" follows no option; text to train on, for one, is --data FILE", text);
     for (int i = 0; i < ROWS; i++) {
         if (key != key_of(i)) continue;
         const char *refused = difference_of(&rows[i]).refused;
