@@ -17,4 +17,8 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
 /* Does what slc_fuse_function says (planner/fuse.c). */
 sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 
+/* Finds the smallest budget that slc_plan_for_budget can keep to, as its error for one that is too small says it:
+ * `forced` and `recompute` are kept, all else is free. Errors: MEMORY, INTERRUPTED. */
+sluice_status slc_plan_smallest_budget(const slc_job *job, const slc_plan_request *request, uint64_t *budget_bytes);
+
 #endif

@@ -28,7 +28,9 @@ int slc_fail(const char *who);
 
 /* Commands that train exist only in a build with oneDNN. */
 extern const sluice_command slc_command_bench;
+extern const sluice_command slc_command_estimate;
 extern const sluice_command slc_command_eval;
+extern const sluice_command slc_command_generate;
 extern const sluice_command slc_command_train;
 
 extern const sluice_command slc_command_check;
@@ -46,5 +48,6 @@ extern const sluice_command slc_command_gemm;
 extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;
 extern const sluice_command slc_command_study;
+extern const sluice_command slc_command_tokenize;
 
 #endif

@@ -105,9 +105,9 @@ static void print_head(FILE *out, const slc_profile *profile)
     double parameters = 0;
     for (uint32_t u = 0; u < job->unit_count; u++)
         if (!slc_looks_up(&job->units[u])) parameters += (double)profile->parameters[u];
-    fprintf(out, "%s (%s)\n%u layers, %u units, %.1f M parameters; %u rank%s, %u micro-batch%s\n\n", profile->model,
-            profile->source, job->layer_count, job->unit_count, parameters / 1e6, job->world,
-            job->world == 1 ? "" : "s", job->micro_batches, job->micro_batches == 1 ? "" : "es");
+    fprintf(out, "%s (%s)\n%u layers, %.1f M parameters; %u rank%s, %u micro-batch%s\n\n", profile->model,
+            profile->source, job->layer_count, parameters / 1e6, job->world, job->world == 1 ? "" : "s",
+            job->micro_batches, job->micro_batches == 1 ? "" : "es");
 }
 
 static sluice_status write_plan(const slc_profile *profile, const slc_plan_answer *answer, const char *path)
@@ -138,10 +138,12 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
     if (!status) status = slc_plan_for_budget(&profile->job, &request, &answer);
     double took = slc_seconds(slc_clock_ns() - start);
     if (!status) {
+        const slc_shown_plan shown = {profile,     answer.plan, answer.forecast, answer.budget_bytes, answer.member,
+                                      answer.note, true};
         print_head(out, profile);
-        slc_plan_table(out, profile, &answer);
+        status = slc_plan_table(out, &shown);
         fprintf(out, "planned    in %.2f s\n", took);
-        if (o->output) status = write_plan(profile, &answer, o->output);
+        if (!status && o->output) status = write_plan(profile, &answer, o->output);
     }
     slc_plan_destroy(answer.plan);
     free(recompute);

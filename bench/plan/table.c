@@ -1,9 +1,11 @@
-/* Prints the table of `sluice plan`. */
+/* Prints the table of `sluice plan` and `sluice train`. */
 #include "bench/plan/table.h"
 
+#include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 char *slc_plan_bytes(double bytes, char *text)
@@ -29,184 +31,177 @@ char *slc_plan_seconds(double s, char *text)
     return text;
 }
 
-typedef struct {
-    const slc_profile *profile;
-    const slc_plan *plan;
-    uint32_t first, last; /* units first to last */
-} group;
+/* ---- Names ---- */
 
-static uint32_t home(const slc_job *job, uint32_t unit)
+enum { NAMES_BYTES = 256, NAMES_SHOWN = 40 };
+
+/* Is it of a layer of its own, or of several, and not of a tied parameter? */
+static bool is_of_layers(const slc_job *job, const slc_decision *d)
 {
-    return job->units[unit].uses[0].layer;
+    return d->unit == SLC_NONE || job->units[d->unit].fused || job->units[d->unit].use_count == 1;
 }
 
-static bool alike(const group *g, uint32_t a, uint32_t b)
+/* Returns the last of the neighbouring layers of one row, beginning with decision `first`. */
+static uint32_t end_of_run(const slc_job *job, const slc_decision *all, uint32_t count, uint32_t first)
 {
-    const slc_job *job = &g->profile->job;
-    return g->plan->strategies[a] == g->plan->strategies[b] && job->units[a].elements == job->units[b].elements &&
-           job->units[a].dtype == job->units[b].dtype && job->units[a].use_count == job->units[b].use_count &&
-           job->units[a].trainable == job->units[b].trainable && job->units[a].fused == job->units[b].fused &&
-           job->units[a].role == job->units[b].role &&
-           g->plan->recompute[home(job, a)] == g->plan->recompute[home(job, b)];
+    uint32_t last = first;
+    for (uint32_t i = first + 1; i < count && is_of_layers(job, &all[first]); i++)
+        if (all[i].row == all[first].row && is_of_layers(job, &all[i]) &&
+            all[i].first_layer == all[last].last_layer + 1)
+            last = i;
+    return last;
 }
 
-static double gathers_s(const group *g, const slc_unit *unit)
+/* Names the layers of a row, as "h.0, h.4-h.6"; what finds no room is counted. */
+static void name_row(const slc_shown_plan *shown, const slc_decision *all, uint32_t count, uint32_t row, char *out)
 {
-    slc_window window;
-    uint32_t windows = 0;
-    while (slc_unit_window(&g->profile->job, unit, true, windows, &window)) windows++;
-    return windows * g->profile->job.micro_batches *
-           slc_operation_s(&g->profile->job, &g->profile->times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements);
-}
-
-/* Says why the layers of a fused unit share it: the latency of the operations that it saves. */
-static void explain_fusion(const group *g, char *out, size_t size)
-{
-    const slc_job *job = &g->profile->job;
-    const slc_times *times = &g->profile->times;
-    const slc_unit *unit = &job->units[g->first];
-    double one =
-        slc_transfer_s(job, times, SLC_ITEM_REDUCE_SCATTER, 0) + slc_transfer_s(job, times, SLC_ITEM_GATHER_VALUE, 0);
-    char saved[24], bytes[24];
-    out[0] = 0;
-    if (!unit->fused) return;
-    slc_plan_bytes((double)(unit->elements * sluice_dtype_bytes(unit->dtype)), bytes);
-    slc_plan_seconds(one * (unit->use_count - 1), saved);
-    snprintf(out, size, "; %u layers fused, %s: one reduction and gather saves %s of latency", unit->use_count, bytes,
-             saved);
-}
-
-/* Compares onebit with sdp: bytes, and the seconds of the exchange and its passes instead of a reduction and a
- * gather. */
-static void explain_onebit(const group *g, char *out, size_t size)
-{
-    const slc_job *job = &g->profile->job;
-    const slc_times *times = &g->profile->times;
-    const slc_unit *unit = &job->units[g->first];
-    double more = (double)slc_resident_bytes(job, unit, SLC_ONEBIT) - (double)slc_resident_bytes(job, unit, SLC_SDP);
-    double passes = slc_passes_s(times, unit->elements);
-    double exchange = slc_operation_s(job, times, SLC_ITEM_EXCHANGE, unit, unit->elements);
-    double sharded = slc_operation_s(job, times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements) +
-                     slc_operation_s(job, times, SLC_ITEM_GATHER_VALUE, unit, unit->elements);
-    char bytes[24], wire[24], computed[24], saved[24];
-    snprintf(out, size, "each keeps %s more than sdp and exchanges in %s, with passes of %s, instead of %s",
-             slc_plan_bytes(more, bytes), slc_plan_seconds(exchange, wire), slc_plan_seconds(passes, computed),
-             slc_plan_seconds(sharded, saved));
-}
-
-/* Describes the rows that a layer looks up in a split table. */
-static void explain_rows(const group *g, char *out, size_t size)
-{
-    const slc_job *job = &g->profile->job;
-    const slc_times *times = &g->profile->times;
-    const slc_unit *unit = &job->units[g->first];
-    char bytes[24], reduced[24], gathered[24];
-    slc_plan_bytes((double)(unit->most_rows * unit->row_elements * sluice_dtype_bytes(unit->dtype)), bytes);
-    slc_plan_seconds(slc_operation_s(job, times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements), reduced);
-    slc_plan_seconds(slc_operation_s(job, times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements), gathered);
-    snprintf(out, size,
-             "at most %llu of %llu rows a micro-batch come and go, %s: gathered in %s, reduced in %s, between which "
-             "the table is updated",
-             (unsigned long long)unit->most_rows, (unsigned long long)unit->row_count, bytes, gathered, reduced);
-}
-
-/* Compares the choice with the nearest other one. */
-static void explain(const group *g, char *out, size_t size)
-{
-    const slc_job *job = &g->profile->job;
-    const slc_unit *unit = &job->units[g->first];
-    slc_strategy mine = g->plan->strategies[g->first];
-    double one = gathers_s(g, unit), sdp = (double)slc_resident_bytes(job, unit, SLC_SDP);
-    double fsdp = (double)slc_resident_bytes(job, unit, SLC_FSDP);
-    double value =
-        unit->trainable ? slc_operation_s(job, &g->profile->times, SLC_ITEM_GATHER_VALUE, unit, unit->elements) : 0;
-    char saved[24], cost[24];
-    slc_plan_bytes(sdp - fsdp, saved);
-    slc_plan_seconds(one - value, cost);
-    if (slc_looks_up(unit))
-        explain_rows(g, out, size);
-    else if (job->world == 1)
-        snprintf(out, size, "one rank: nothing to shard");
-    else if (mine == SLC_ONEBIT && !unit->trainable)
-        snprintf(out, size, "frozen");
-    else if (mine == SLC_ONEBIT)
-        explain_onebit(g, out, size);
-    else if (mine == SLC_FSDP)
-        snprintf(out, size, "each gives back %s for %s more of gathers a step", saved, cost);
-    else if (mine == SLC_SDP)
-        snprintf(out, size, "each keeps %s more than fsdp and saves %s of gathers a step", saved, cost);
-    else if (mine == SLC_OSS && !slc_unit_may_be(job, unit, SLC_DP))
-        snprintf(out, size, "as asked for, or for dp, which it cannot be while it is split by its uses");
-    else
-        snprintf(out, size, "as asked for");
-}
-
-static void print_group(FILE *out, const group *g)
-{
-    const slc_job *job = &g->profile->job;
-    char names[96], resident[24], why[320], fusion[128];
-    uint32_t count = g->last - g->first + 1;
-    uint64_t bytes = 0;
-    for (uint32_t u = g->first; u <= g->last; u++)
-        bytes += slc_resident_bytes(job, &job->units[u], g->plan->strategies[u]);
-    if (count > 1)
-        snprintf(names, sizeof names, "%.40s .. %.40s", job->units[g->first].name, job->units[g->last].name);
-    else
-        snprintf(names, sizeof names, "%.80s", job->units[g->first].name);
-    explain(g, why, sizeof why);
-    explain_fusion(g, fusion, sizeof fusion);
-    fprintf(out, "  %-28s %5u  %-8s  %-9s  %10s  %s%s\n", names, count,
-            slc_strategy_name(g->plan->strategies[g->first]),
-            g->plan->recompute[home(job, g->first)] ? "recompute" : "-", slc_plan_bytes((double)bytes, resident), why,
-            fusion);
-}
-
-static void print_groups(FILE *out, const slc_profile *profile, const slc_plan *plan)
-{
-    group g = {.profile = profile, .plan = plan};
-    fprintf(out, "  %-28s %5s  %-8s  %-9s  %10s  %s\n", "units", "count", "strategy", "backward", "resident", "why");
-    for (uint32_t u = 0; u < profile->job.unit_count; u = g.last + 1) {
-        g.first = g.last = u;
-        while (g.last + 1 < profile->job.unit_count && alike(&g, g.first, g.last + 1)) g.last++;
-        print_group(out, &g);
+    const slc_job *job = &shown->profile->job;
+    uint32_t left_out = 0, done = 0; /* layers before `done` have been named */
+    *out = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[NAMES_BYTES];
+        const bool of_layers = is_of_layers(job, &all[i]);
+        if (all[i].row != row || (of_layers && all[i].first_layer < done)) continue;
+        const uint32_t last = end_of_run(job, all, count, i);
+        slc_decision_name(shown, &all[i], &all[last], name, sizeof name);
+        const size_t used = strlen(out);
+        if (used && used + strlen(name) + 2 > NAMES_SHOWN)
+            left_out += all[last].last_layer - all[i].first_layer + 1;
+        else
+            snprintf(out + used, NAMES_BYTES - used, "%s%.80s", used ? ", " : "", name);
+        if (of_layers) done = all[last].last_layer + 1;
     }
+    const size_t used = strlen(out);
+    if (left_out) snprintf(out + used, NAMES_BYTES - used, ", %u more", left_out);
 }
 
-static void count_items(FILE *out, const slc_plan *plan)
+/* ---- Rows ---- */
+
+/* The cells of a row. */
+typedef struct {
+    char layers[NAMES_BYTES], kept[24], why[512];
+    const char *strategy, *recomputed;
+} row_text;
+
+static void write_row(const slc_shown_plan *shown, const slc_decision *all, uint32_t count, uint32_t row, row_text *out)
 {
-    uint32_t kinds[SLC_ITEM_KINDS] = {0}, late = 0, computed = 0;
+    slc_decision sum = {0};
+    bool first = true;
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].row != row) continue;
+        if (first)
+            sum = all[i];
+        else
+            slc_decision_add(&sum, &all[i]);
+        first = false;
+    }
+    name_row(shown, all, count, row, out->layers);
+    slc_plan_bytes((double)sum.resident_bytes, out->kept);
+    slc_decision_words(shown, &sum, out->why, sizeof out->why);
+    out->strategy = sum.unit == SLC_NONE ? "-" : slc_strategy_name(sum.strategy);
+    out->recomputed = !sum.recomputed ? "-" : sum.recomputed < sum.layers ? "some" : "yes";
+}
+
+static sluice_status print_rows(FILE *out, const slc_shown_plan *shown)
+{
+    slc_decision *all;
+    uint32_t count, rows;
+    int width = (int)sizeof "layers" - 1;
+    sluice_status status = slc_decisions_list(shown, &all, &count, &rows);
+    if (status) return status;
+    row_text *texts = calloc((size_t)rows + 1, sizeof *texts);
+    for (uint32_t r = 0; texts && r < rows; r++) {
+        write_row(shown, all, count, r, &texts[r]);
+        if ((int)strlen(texts[r].layers) > width) width = (int)strlen(texts[r].layers);
+    }
+    if (texts)
+        fprintf(out, "  %-*s  %-8s  %-10s  %10s  %s\n", width, "layers", "strategy", "recomputed", "kept", "why");
+    for (uint32_t r = 0; texts && r < rows; r++)
+        fprintf(out, "  %-*s  %-8s  %-10s  %10s  %s\n", width, texts[r].layers, texts[r].strategy, texts[r].recomputed,
+                texts[r].kept, texts[r].why);
+    free(all);
+    free(texts);
+    return texts ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "table of %u rows", rows);
+}
+
+/* ---- Sums ---- */
+
+static void print_memory(FILE *out, const slc_shown_plan *shown)
+{
+    const uint64_t total = shown->plan->arena_bytes + shown->profile->job.reserved_bytes;
+    char a[24], b[24];
+    fprintf(out, "memory     %s a rank at the peak (%llu bytes)", slc_plan_bytes((double)total, a),
+            (unsigned long long)total);
+    if (shown->budget_bytes) fprintf(out, ", of a budget of %s", slc_plan_bytes((double)shown->budget_bytes, b));
+    fputc('\n', out);
+}
+
+static void print_times(FILE *out, const slc_shown_plan *shown)
+{
+    const slc_plan_forecast *f = &shown->forecast;
+    char a[24], b[24], c[24];
+    if (!shown->timed || f->step_s <= 0) return;
+    fprintf(out, "step       %s predicted: %s of compute, %s of waiting for communication (%.1f %%)\n",
+            slc_plan_seconds(f->step_s, a), slc_plan_seconds(f->compute_s, b), slc_plan_seconds(f->exposed_s, c),
+            100 * f->exposed_s / f->step_s);
+    if (f->bound_s <= 0) return;
+    const double above = 100 * (f->step_s / f->bound_s - 1);
+    fprintf(out, "bound      lower bound %s; this plan is %.1f %% %s\n", slc_plan_seconds(f->bound_s, a), fabs(above),
+            above < -0.05 ? "below, for the bound is of a model" : "above");
+}
+
+static void print_schedule(FILE *out, const slc_shown_plan *shown)
+{
+    const slc_plan *plan = shown->plan;
+    uint32_t kinds[SLC_ITEM_KINDS] = {0}, late = 0;
     for (uint32_t i = 0; i < plan->train.item_count; i++) {
         kinds[plan->train.items[i].kind]++;
         late += plan->train.items[i].late;
-        computed += plan->train.items[i].on_compute;
     }
-    fprintf(out, "order      %u slots, %u reductions, ", kinds[SLC_ITEM_SLOT],
-            kinds[SLC_ITEM_REDUCE_SCATTER] + kinds[SLC_ITEM_ALL_REDUCE]);
+    fprintf(out, "schedule   %s", plan->schedule);
+    if (*shown->chosen && strcmp(shown->chosen, plan->schedule)) fprintf(out, " (%s)", shown->chosen);
+    fprintf(out, ": %u reductions, ", kinds[SLC_ITEM_REDUCE_SCATTER] + kinds[SLC_ITEM_ALL_REDUCE]);
     if (kinds[SLC_ITEM_EXCHANGE]) fprintf(out, "%u compressed exchanges, ", kinds[SLC_ITEM_EXCHANGE]);
-    fprintf(out, "%u gathers, %u updates (%u on the compute threads); %u run in the next step's time\n",
+    fprintf(out, "%u gathers, %u updates",
             kinds[SLC_ITEM_GATHER_VALUE] + kinds[SLC_ITEM_GATHER_WINDOW] + kinds[SLC_ITEM_GATHER_GRADIENT],
-            kinds[SLC_ITEM_UPDATE], computed, late);
+            kinds[SLC_ITEM_UPDATE]);
+    if (late) fprintf(out, "; %u of them run during the next step", late);
+    fputc('\n', out);
+    if (*shown->note) fprintf(out, "note       %s\n", shown->note);
 }
 
-void slc_plan_table(FILE *out, const slc_profile *profile, const slc_plan_answer *answer)
+/* Says what the names of the strategies that were chosen mean. */
+static void print_legend(FILE *out, const slc_shown_plan *shown)
 {
-    const slc_plan *plan = answer->plan;
-    const slc_plan_forecast *f = &answer->forecast;
-    uint64_t total = plan->arena_bytes + profile->job.reserved_bytes;
-    char a[24], b[24], c[24];
-    print_groups(out, profile, plan);
-    fprintf(out, "\npeak       %s (%llu bytes)", slc_plan_bytes((double)total, a), (unsigned long long)total);
-    if (answer->budget_bytes) fprintf(out, " of a budget of %s", slc_plan_bytes((double)answer->budget_bytes, b));
-    fprintf(out, "; packing leaves %.2f %% unused\n",
-            plan->arena_bytes ? 100.0 * (double)(plan->arena_bytes - plan->lower_bound) / (double)plan->arena_bytes
-                              : 0.0);
-    count_items(out, plan);
-    fprintf(out, "step       %s predicted: compute %s, exposed communication %s (%.1f %%)\n",
-            slc_plan_seconds(f->step_s, a), slc_plan_seconds(f->compute_s, b), slc_plan_seconds(f->exposed_s, c),
-            f->step_s > 0 ? 100 * f->exposed_s / f->step_s : 0.0);
-    if (f->bound_s > 0)
-        fprintf(out, "bound      no answer of the slot model is below %s: within %.1f %%\n",
-                slc_plan_seconds(f->bound_s, a), 100 * (f->step_s / f->bound_s - 1));
-    fprintf(out, "schedule   %s%s%s\n", plan->schedule, *answer->member ? ": " : "", answer->member);
-    if (*answer->note) fprintf(out, "note       %s\n", answer->note);
+    static const char *const meaning[SLC_STRATEGIES] = {
+        [SLC_DP] = "every rank keeps everything",
+        [SLC_OSS] = "optimizer state is sharded",
+        [SLC_SDP] = "optimizer state and gradients are sharded",
+        [SLC_FSDP] = "parameters too",
+        [SLC_ONEBIT] = "every rank keeps everything, one bit an element is exchanged",
+    };
+    const char *before = "  (";
+    const slc_job *job = &shown->profile->job;
+    for (int s = 0; s < SLC_STRATEGIES && job->world > 1; s++) {
+        bool there = false;
+        for (uint32_t u = 0; u < job->unit_count; u++)
+            there |= shown->plan->strategies[u] == (slc_strategy)s && !slc_looks_up(&job->units[u]);
+        if (!there) continue;
+        const bool alone = s == SLC_FSDP && *before == ' ';
+        fprintf(out, "%s%s: %s", before, slc_strategy_name((slc_strategy)s),
+                alone ? "parameters, gradients and optimizer state are sharded" : meaning[s]);
+        before = "; ";
+    }
+    if (*before == ';') fputs(")\n", out);
+}
+
+sluice_status slc_plan_table(FILE *out, const slc_shown_plan *shown)
+{
+    sluice_status status = print_rows(out, shown);
+    if (status) return status;
+    print_legend(out, shown);
+    print_memory(out, shown);
+    print_times(out, shown);
+    print_schedule(out, shown);
+    return SLUICE_OK;
 }

@@ -4,6 +4,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/profile_table.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
@@ -38,6 +39,7 @@ static const slc_training_difference differences[] = {
     {"schedule", .refused = "a profile is measured with the serial schedule, where nothing runs beside compute"},
     {"eval-every,eval-batches", .refused = "a profile is measured without evaluation"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"trace,json,csv", .refused = "sluice profile writes a profile only (--output)"},
     {0},
 };
@@ -123,8 +125,9 @@ static int run_profile(int argc, char **argv)
                "More: docs/planning.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    return options.made.model ? make_and_write(&options)
-                              : slc_training_profile(&options.training, options.path, argv + 1);
+    if (options.made.model) return make_and_write(&options);
+    slc_lr_schedule_drop(&options.training); /* a profile's few steps are no whole schedule */
+    return slc_training_profile(&options.training, options.path, argv + 1);
 }
 
 const sluice_command slc_command_profile = {"profile", "measures what planning needs, or makes it up", run_profile};

@@ -56,6 +56,7 @@ static const slc_training_difference differences[] = {
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
     {"eval-batches", .fallback = "0"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
 };

@@ -8,6 +8,7 @@
 #include "bench/launch/self_launch.h"
 #include "bench/train/paths_check.h"
 #include "bench/train/run.h"
+#include "bench/train/start.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
@@ -24,11 +25,7 @@ static sluice_status write_profile(sluice_runtime *rt, void *context)
 {
     const wanted_profile *wanted = context;
     char model[128];
-    int used = snprintf(model, sizeof model, "%s %s, batch %llu", wanted->options->model, wanted->options->size,
-                        (unsigned long long)wanted->options->batch);
-    if (wanted->options->context && used < (int)sizeof model)
-        snprintf(model + used, sizeof model - (size_t)used, ", context %llu",
-                 (unsigned long long)wanted->options->context);
+    slc_training_name(wanted->options, model, sizeof model);
     return sluice_runtime_profile_write(rt, wanted->path, model);
 }
 

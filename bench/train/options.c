@@ -3,10 +3,14 @@
 #include "bench/train/options.h"
 
 #include "bench/cli/parse.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
+#include "bench/train/optimizer_options.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/model/shape.h"
+#include "lib/tokenizer/tokenizer.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
@@ -15,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A CHOICE is a text that becomes an enumerator of sluice_config: its place among the choices. */
 typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
@@ -44,7 +49,7 @@ typedef struct {
 
 #define FIELD(name) .field = offsetof(slc_training_options, name)
 #define CONFIG(name) .config = offsetof(sluice_config, name)
-static const double MOST = 4294967295.0;
+static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 
 /* Made from the table of schedulers by list_schedules. */
@@ -68,6 +73,10 @@ static const option_row rows[] = {
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
      "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
+    {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN,
+     "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
+     "model "
+     "with first values gets its vocabulary"},
     {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
      "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},
@@ -93,8 +102,37 @@ static const option_row rows[] = {
      "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
      .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
     {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
-    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED, "Steps over which the learning rate grows from 0",
-     0, MOST},
+    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps over which the learning rate grows from 0", 0, MOST_TOKENS},
+    {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED,
+     "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
+     "falls as 1/sqrt(step); wsd: it stays, and falls at the end",
+     .choices = "constant,linear,cosine,inverse_sqrt,wsd"},
+    {"lr-min", "X", TRAINING, REAL, FIELD(lr_min), "0", SLC_SAVED | SLC_REPORTED,
+     "Learning rate at the end of the schedule", 0, 1e6},
+    {"lr-horizon", "N", TRAINING, COUNT, FIELD(lr_horizon), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps, from the very beginning, after which linear, cosine and wsd have come to --lr-min; 0: --steps", 0,
+     MOST_TOKENS},
+    {"lr-decay", "N", TRAINING, COUNT, FIELD(lr_decay), "0", SLC_SAVED | SLC_REPORTED,
+     "The last steps of wsd, in which the rate falls; 0: a tenth of the schedule", 0, MOST_TOKENS},
+    {"lr-timescale", "N", TRAINING, COUNT, FIELD(lr_timescale), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps S of inverse_sqrt: after three S beyond the warm-up the rate is half of --lr; 0: --warmup, or 10000 "
+     "without",
+     0, MOST_TOKENS},
+    {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED,
+     "Unit in which --warmup and the four --lr-... above count: steps, or tokens of all ranks",
+     .choices = "steps,tokens"},
+    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED,
+     "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},
+    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED,
+     "Share of the gradients' average that a step keeps; not given: 0.9", 0, 0.9999999},
+    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED,
+     "The same of their squares' average; not given: 0.999", 0, 0.9999999},
+    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED,
+     "Added to the square root of that average; not given: 1e-8, for lamb and onebit_lamb 1e-6", 1e-30, 1e6},
+    {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED,
+     "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
+     0.999},
     {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED,
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
     {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED,
@@ -130,6 +168,8 @@ static const option_row rows[] = {
     {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
+    {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED,
+     "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
     {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
      "Base block of communication; fixes who owns what"},
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN,
@@ -156,19 +196,25 @@ static const option_row rows[] = {
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
+    {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
+     "Write the tokens that all ranks train on in this run's first step, and their targets, as JSON"},
     {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
+    {"plan-out", "FILE", OUTPUT, TEXT, FIELD(plan_out), NULL, SLC_OWN,
+     "Write the plan as JSON: for --plan, sluice sim, check and trace; '-': standard output"},
+    {"profile-out", "FILE", OUTPUT, TEXT, FIELD(profile_out), NULL, SLC_OWN,
+     "Write the profile that the plan was made from: for sluice plan, sim, check and trace; '-': standard output"},
     {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= 64, "slc_training_options.given has a bit for each option");
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
 
 /* What a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
-    "model",    "size",       "weights", "data",       "precision", "batch",        "context",
-    "steps",    "optimizer",  "lr",      "warmup",     "budget",    "ranks",        "strategy",
-    "throttle", "eval-every", "save",    "save-every", "resume",    "save-weights", "json",
+    "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
+    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",
+    "eval-every", "save", "save-every",  "resume", "save-weights", "json",
 };
 
 static const option_row *find_row(const char *name)
@@ -228,10 +274,29 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     return SLUICE_OK;
 }
 
-/* A repeated --data adds to the earlier ones. */
-static sluice_status add_paths(slc_training_options *options, char *list)
+/* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
+ * process ends. */
+static char *copy_list(const char *list)
 {
-    for (char *rest = list, *path; (path = strsep(&rest, ",")) != NULL;) {
+    typedef struct kept_list {
+        struct kept_list *before;
+        char text[];
+    } kept_list;
+    static kept_list *last;
+    size_t bytes = strlen(list) + 1;
+    kept_list *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, list, bytes);
+}
+
+/* A repeated --data adds to the earlier ones. */
+static sluice_status add_paths(slc_training_options *options, const char *list)
+{
+    char *rest = copy_list(list), *path;
+    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
+    while ((path = strsep(&rest, ",")) != NULL) {
         if (!*path) continue;
         if (options->data_count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
@@ -246,7 +311,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
     char *field = (char *)options + row->field;
     double number = 1;
     sluice_status status = SLUICE_OK;
-    options->given |= UINT64_C(1) << (row - rows);
+    options->given[row - rows] = true;
     if (row->type == PATHS) return add_paths(options, text);
     if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
     if (status) return status;
@@ -266,7 +331,7 @@ sluice_status slc_training_option_set(slc_training_options *options, const char 
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->given >> (find_row(name) - rows) & 1;
+    return options->given[find_row(name) - rows];
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -301,8 +366,11 @@ void slc_training_options_init(slc_training_options *options)
     *options = (slc_training_options){0};
     list_schedules();
     for (int i = 0; i < ROWS; i++)
-        if (fallback_of(&rows[i])) set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
-    options->given = 0;
+        if (fallback_of(&rows[i]))
+            set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
+        else if (rows[i].type == REAL)
+            memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
+    memset(options->given, 0, sizeof options->given);
 }
 
 static int key_of(int row)
@@ -375,6 +443,7 @@ const struct argp *slc_training_argp(const slc_training_difference *differences)
     size_t used = 0;
     own_differences = differences;
     list_schedules();
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
     for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
     for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
     return &parser;
@@ -409,14 +478,43 @@ static sluice_status check_weights(const slc_training_options *o, const char *fa
     return SLUICE_OK;
 }
 
+const char *slc_training_tokenizer(const slc_training_options *o)
+{
+    if (o->tokenizer) return o->tokenizer;
+    return o->weights && slc_tokenizer_exists(o->weights) ? o->weights : NULL;
+}
+
+/* A kept plan says itself what these options would. */
+static sluice_status check_plan(const slc_training_options *o)
+{
+    static const char *const said[] = {"strategy", "schedule", "recompute", "lossy"};
+    for (size_t i = 0; o->plan && i < sizeof said / sizeof *said; i++)
+        if (slc_training_option_given(o, said[i]))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--plan %s: the plan says what --%s would; leave --%s out", o->plan,
+                             said[i], said[i]);
+    if (o->plan && access(o->plan, R_OK))
+        return slc_error(SLUICE_ERR_IO, "--plan %s: %s; --plan-out writes one", o->plan, strerror(errno));
+    if (o->plan && slc_training_is_compressed(o->optimizer))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "--plan %s: --optimizer %s has a plan for each of its phases, and a file holds one", o->plan,
+                         o->optimizer);
+    if (o->plan && o->profile_out)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--profile-out %s: a run of --plan measures nothing; leave one out",
+                         o->profile_out);
+    return SLUICE_OK;
+}
+
 sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     sluice_config config;
+    slc_lr_schedule rates;
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
     if (!status) status = slc_training_onebit_check(o);
+    if (!status) status = check_plan(o);
+    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
@@ -471,12 +569,15 @@ static json_t *value_json(const slc_training_options *o, const option_row *row)
 int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
 {
     int failed = 0;
+    slc_training_options filled = *o;
+    slc_training_optimizer_fill(&filled);
+    filled.lr_horizon = slc_lr_schedule_horizon(o);
     for (int i = 0; !failed && i < ROWS; i++) {
         char key[32];
         if (!(rows[i].uses & uses)) continue;
         snprintf(key, sizeof key, "%s", rows[i].name);
         for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
-        failed = json_object_set_new(settings, key, value_json(o, &rows[i]));
+        failed = json_object_set_new(settings, key, value_json(&filled, &rows[i]));
     }
     return failed;
 }
@@ -506,8 +607,13 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
 
 sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
 {
-    sluice_status status =
-        o->weights ? sluice_model_config_read(o->weights, model) : sluice_model_config_named(o->model, o->size, model);
+    sluice_status status = SLUICE_OK;
+    if (o->weights)
+        status = o->shape_only ? slc_model_shape_read(o->weights, model) : sluice_model_config_read(o->weights, model);
+    else if (o->shape.struct_size)
+        *model = o->shape;
+    else
+        status = sluice_model_config_named(o->model, o->size, model);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
     model->dropout = o->dropout;
@@ -547,6 +653,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     sluice_config_init(config);
     copy_to_config(o, config);
     config->updates = o->updates;
+    slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
     if (status) return slc_error_context(status, "--block");

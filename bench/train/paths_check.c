@@ -38,5 +38,8 @@ sluice_status slc_training_paths_check(const slc_training_options *o)
     if (!status) status = slc_error_context(slc_result_file_probe(o->json), "--json");
     if (!status) status = slc_error_context(slc_result_file_probe(o->csv), "--csv");
     if (!status) status = slc_error_context(slc_result_file_probe(o->trace), "--trace");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->plan_out), "--plan-out");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->profile_out), "--profile-out");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->first_batch), "--first-batch");
     return status;
 }

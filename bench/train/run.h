@@ -4,6 +4,7 @@
 #define SLC_BENCH_TRAINING_RUN_H
 
 #include "bench/cli/outcome.h"
+#include "bench/train/data.h"
 #include "bench/train/options.h"
 
 #include <signal.h>
@@ -25,17 +26,6 @@ typedef struct {
     double predicted_step_s; /* predicted by that plan from measured times; NaN: not predicted */
     double evaluation_loss;  /* NaN: not evaluated after this step */
 } slc_training_step;
-
-typedef struct {
-    /* Called on every rank after each step; a status that is not OK ends the run and is returned. NULL: none. */
-    sluice_status (*stepped)(const slc_training_step *step, void *context);
-    /* Called on every rank once the last step is done, before the runtime goes. NULL: none. */
-    sluice_status (*finished)(sluice_runtime *rt, void *context);
-    void *context;
-    /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
-     * up at once. NULL: never. */
-    const volatile sig_atomic_t *stops;
-} slc_training_watch;
 
 /* One phase of a run: the steps that exchange averaged gradients only, or those of a compressed optimizer's compressed
  * phase. */
@@ -66,6 +56,23 @@ typedef struct {
     slc_outcome
         outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */
 } slc_training_result;
+
+typedef struct {
+    /* Called on every rank after each step; a status that is not OK ends the run and is returned. NULL: none. */
+    sluice_status (*stepped)(const slc_training_step *step, void *context);
+    /* Called on every rank once the last step is done, before the runtime goes. NULL: none. */
+    sluice_status (*finished)(sluice_runtime *rt, void *context);
+    /* Called on every rank before the first step, when the memory is laid out. NULL: none. */
+    sluice_status (*begun)(sluice_runtime *rt, const slc_training_result *so_far, const slc_training_data *data,
+                           void *context);
+    /* Called on every rank, between steps, when the runtime has a plan that it will keep, and of one that only served
+     * to measure at the end of a run that kept no other. NULL: none. */
+    sluice_status (*planned)(sluice_runtime *rt, void *context);
+    void *context;
+    /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
+     * up at once. NULL: never. */
+    const volatile sig_atomic_t *stops;
+} slc_training_watch;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, also after an error: it then holds
  * the steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is

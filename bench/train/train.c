@@ -6,20 +6,25 @@
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
+#include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
 #include "bench/train/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
+#include "bench/train/start.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static volatile sig_atomic_t stops;
 static const char command[] = "sluice train";
@@ -28,6 +33,8 @@ static const char command[] = "sluice train";
 
 typedef struct {
     bool speaks;
+    const slc_training_options *options;
+    json_t *data, *plan; /* for the JSON of results */
     slc_training_progress progress;
     slc_result_file json, csv;
     slc_outcome outcome; /* of all files */
@@ -37,6 +44,8 @@ static sluice_status open_output(output *out, const slc_training_options *option
 {
     if (!out->speaks) return SLUICE_OK;
     sluice_status status = slc_result_file_probe(options->trace);
+    if (!status) status = slc_result_file_probe(options->plan_out);
+    if (!status) status = slc_result_file_probe(options->profile_out);
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
@@ -58,7 +67,7 @@ static void write_step(slc_result_file *csv, const slc_training_step *step)
     FILE *file = csv->file;
     if (!file || !slc_result_file_check(csv)) return;
     errno = 0;
-    fprintf(file, "%" PRIu64 ",%.9g,%.9g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
+    fprintf(file, "%" PRIu64 ",%.9g,%.15g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
             step->exposed_s);
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
@@ -74,6 +83,73 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     if (!out->speaks) return SLUICE_OK;
     slc_training_progress_show(&out->progress, step);
     write_step(&out->csv, step);
+    return SLUICE_OK;
+}
+
+/* What people read goes to standard error where standard output is a file of results. */
+static FILE *for_people(const slc_training_options *o)
+{
+    const char *const files[] = {o->trace, o->json, o->csv, o->plan_out, o->profile_out};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (slc_is_standard_output(files[i])) return stderr;
+    return stdout;
+}
+
+/* A reader that leaves before the summary stops no run, for results are files too. SIGPIPE, which stops it, is for the
+ * progress line. */
+static sigset_t hold_sigpipe(void)
+{
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    return before;
+}
+
+static void release_sigpipe(const sigset_t *before)
+{
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    while (sigtimedwait(&pipe, NULL, &(struct timespec){0}) > 0) continue;
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far, const slc_training_data *data,
+                           void *context)
+{
+    output *out = context;
+    if (!out->speaks) return SLUICE_OK;
+    const sigset_t before = hold_sigpipe();
+    slc_training_print_start(for_people(out->options), out->options, so_far, data, rt);
+    release_sigpipe(&before);
+    out->data = slc_training_data_json(out->options, data);
+    return out->data ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "the data as JSON");
+}
+
+/* A full disk does not end the run, as with other results. */
+static void keep_text(output *out, const char *path, const char *text)
+{
+    if (path) slc_outcome_add(&out->outcome, slc_result_file_write_text(path, text));
+}
+
+static sluice_status planned(sluice_runtime *rt, void *context)
+{
+    output *out = context;
+    slc_run_plan plan;
+    char name[256];
+    if (!out->speaks) return SLUICE_OK;
+    slc_training_progress_end(&out->progress);
+    slc_training_name(out->options, name, sizeof name);
+    const sigset_t before = hold_sigpipe();
+    sluice_status status = slc_run_plan_show(rt, name, out->options->plan, for_people(out->options), &plan);
+    release_sigpipe(&before);
+    if (status) return status;
+    keep_text(out, out->options->plan_out, plan.plan);
+    keep_text(out, out->options->profile_out, plan.profile);
+    json_decref(out->plan);
+    out->plan = json_incref(plan.json);
+    slc_run_plan_free(&plan);
     return SLUICE_OK;
 }
 
@@ -94,6 +170,16 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: one rank has nobody to exchange with\n");
     else if (!r->compressed.steps)
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
+}
+
+/* A rate that never changes is known from --lr. */
+static void print_rates(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    slc_lr_schedule rates;
+    char words[200];
+    if (slc_lr_schedule_make(o, r->tokens_per_step, &rates)) return; /* the run has made the same before */
+    slc_lr_schedule_words(&rates, words, sizeof words);
+    if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
 }
 
 /* After Ctrl-C. A save that failed has its own line at the end. */
@@ -121,6 +207,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
+    print_rates(file, o, r);
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -142,11 +229,12 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
 static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
                                    const slc_training_result *result)
 {
-    bool to_stdout = slc_is_standard_output(options->trace) || out->json.file == stdout || out->csv.file == stdout;
-    print_summary(to_stdout ? stderr : stdout, options, result);
+    print_summary(for_people(options), options, result);
     if (!out->json.file) return SLUICE_OK;
-    json_t *runs = json_array();
-    json_array_append_new(runs, slc_training_run_json(world, options, result));
+    json_t *runs = json_array(), *run = slc_training_run_json(world, options, result);
+    json_object_set(run, "data", out->data);
+    json_object_set(run, "plan", out->plan);
+    json_array_append_new(runs, run);
     return slc_training_write_json(&out->json, world, runs);
 }
 
@@ -167,8 +255,9 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length = 0;
     slc_training_result result = {0};
-    output out = {.speaks = sluice_world_rank(world) == 0};
-    const slc_training_watch watch = {.stepped = stepped, .context = &out, .stops = &stops};
+    output out = {.speaks = sluice_world_rank(world) == 0, .options = options};
+    const slc_training_watch watch = {
+        .stepped = stepped, .begun = begun, .planned = planned, .context = &out, .stops = &stops};
     sluice_status status = open_output(&out, options);
     if (!status) status = slc_training_model(options, &model, &length);
     uint64_t sequences = (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch;
@@ -181,7 +270,9 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     if (!status && out.speaks) status = write_results(&out, world, options, &result);
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
-    out.outcome = result.outputs;
+    slc_outcome_add(&out.outcome, slc_outcome_status(&result.outputs));
+    json_decref(out.data);
+    json_decref(out.plan);
     close_output(&out, status != SLUICE_OK);
     if (out.speaks) *files = out.outcome;
     slc_training_result_free(&result);
@@ -253,7 +344,8 @@ static int run_train(int argc, char **argv)
             "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_options_check(&options) || (!slc_launched() && slc_training_paths_check(&options)))
+    if (slc_training_resume_model(&options) || slc_training_options_check(&options) ||
+        (!slc_launched() && slc_training_paths_check(&options)))
         return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);

@@ -136,6 +136,10 @@ typedef struct {
     sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu"; in a build that has it "cuda", for a world of one rank */
+    const char *plan_file;  /* the file of a plan (sluice/plan.h, docs/formats.md) that is run instead of making one;
+                               rank  0 reads it and sends it to the others, which give any text. `strategy`, `schedule`
+                               and  `fuse` then say nothing, and no re-plan follows. NULL: a plan is made. Not with a
+                               compressed  optimizer */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
@@ -185,7 +189,8 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   fuse = NULL
  *   updates = SLUICE_UPDATES_BY_SETTING
  *   threads = 1
- *   device = "cpu" */
+ *   device = "cpu"
+ *   plan_file = NULL */
 static inline void sluice_config_init(sluice_config *config)
 {
     sluice_config_init_sized(config, sizeof *config);
@@ -305,9 +310,10 @@ SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *
 /* Collective. Checks that every rank registered the same, plans, packs, and allocates the arena. Errors: BUDGET (says
  * the smallest budget that works and the largest consumers), MISMATCH (names layer and rank, or the setting), ARGUMENT
  * (there is no layer or no parameter: nothing has changed; a strategy, schedule or last layer that is not there; an
- * activation whose life ends before it begins, or that is recomputable where its layer is not), FORMAT (the file of
- * strategies, with its place), UNSUPPORTED (1-bit LAMB with compat and layers of different precisions or strategies),
- * INTERRUPTED (the world failed while rank 0 planned), SYSTEM (shared memory). */
+ * activation whose life ends before it begins, or that is recomputable where its layer is not; plan_file does otherwise
+ * than a layer's strategy or `recompute` asks), FORMAT (the file of strategies, or plan_file: with its place),
+ * UNSUPPORTED (1-bit LAMB with compat and layers of different precisions or strategies), INTERRUPTED (the world failed
+ * while rank 0 planned), SYSTEM (shared memory). */
 SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights

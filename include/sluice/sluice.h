@@ -5,6 +5,7 @@
 #include <sluice/dtype.h>
 #include <sluice/init.h>
 #include <sluice/optimizer.h>
+#include <sluice/plan.h>
 #include <sluice/runtime.h>
 #include <sluice/status.h>
 #include <sluice/trace.h>

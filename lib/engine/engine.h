@@ -10,4 +10,9 @@
 sluice_status slc_engine_create(sluice_world *world, const sluice_config *config, slc_planner planner,
                                 sluice_runtime **out);
 
+/* Makes the job that commit would make of what was registered, with its layers fused under the configured budget, and
+ * copies it into a profile with estimated times, which the caller destroys. No memory is laid out and no plan is made;
+ * the runtime can only be destroyed afterwards. Collective. Errors: those of commit before it plans. */
+sluice_status slc_engine_survey(sluice_runtime *rt, const char *model, const char *source, slc_profile **out);
+
 #endif

@@ -2,12 +2,14 @@
  * in the file and makes sure that the file has nothing else. Everything is checked before anything is changed. */
 #include "lib/base/status.h"
 #include "lib/model/model.h"
+#include "lib/model/shape.h"
 #include "lib/weights/checkpoint.h"
 #include "lib/weights/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { PIECE = 1 << 18 }; /* elements at a time */
 
@@ -55,6 +57,8 @@ static void from_file(const slc_config *c, sluice_model_config *out)
         .first_row_pooling = c->family == SLC_FAMILY_BEIT && !c->mean_pooling,
         .layer_scale = c->layer_scale,
         .gelu_tanh = c->activation == SLC_ACTIVATION_GELU_TANH,
+        .begin_token = c->begin_token <= c->vocabulary ? c->begin_token : 0,
+        .end_token = c->end_token <= c->vocabulary ? c->end_token : 0,
     };
 }
 
@@ -83,19 +87,37 @@ static void to_file(const sluice_model_config *m, slc_config *out)
     out->shared_relative_bias = m->shared_positions;
     out->mean_pooling = !m->first_row_pooling;
     out->layer_scale = m->layer_scale;
+    out->begin_token = m->begin_token;
+    out->end_token = m->end_token;
+}
+
+static sluice_status give_config(const slc_config *config, const char *path, sluice_model_config *out)
+{
+    sluice_model_config model;
+    from_file(config, &model);
+    sluice_status status = slc_error_context(sluice_model_config_check(&model), "%s", path);
+    return status ? status : slc_model_config_give(&model, out);
 }
 
 sluice_status sluice_model_config_read(const char *path, sluice_model_config *out)
 {
     slc_config config;
-    sluice_model_config model;
     slc_tensors *tensors = NULL;
     sluice_status status = slc_checkpoint_open(path, &config, &tensors);
     slc_tensors_close(tensors);
     if (status) return status;
-    from_file(&config, &model);
-    status = slc_error_context(sluice_model_config_check(&model), "%s", path);
-    return status ? status : slc_model_config_give(&model, out);
+    return give_config(&config, path, out);
+}
+
+sluice_status slc_model_shape_read(const char *path, sluice_model_config *out)
+{
+    slc_config config;
+    struct stat info;
+    const char *ending = strrchr(path, '.');
+    const bool alone = ending && !strcmp(ending, ".json");
+    if (!alone && (stat(path, &info) || !S_ISDIR(info.st_mode))) return sluice_model_config_read(path, out);
+    sluice_status status = slc_config_read(path, &config);
+    return status ? status : give_config(&config, path, out);
 }
 
 /* ---- Loading ---- */

@@ -31,6 +31,8 @@ typedef struct {
     uint64_t budget_bytes;    /* 0: none */
     double budget_of_dp;      /* > 0: a budget as a fraction of what dp with the serial schedule needs */
     const slc_cancel *cancel; /* NULL: nobody cancels */
+    const char *kept;         /* the file of a plan that is taken instead of making one; `strategy`, `schedule` and
+                                 `times` only serve to find out what dp needs. NULL: a plan is made */
 } slc_plan_request;
 
 typedef struct {
@@ -45,7 +47,8 @@ typedef struct {
 /* Makes a plan. It is deterministic: the same job and request give the same plan on every rank.
  * Errors: ARGUMENT (there is no such strategy or schedule), FORMAT (a file of strategies; the error says where), BUDGET
  * (the error says what this needs, the smallest budget that works and with what, and the largest consumers),
- * INTERRUPTED (cancelled). After an error `answer` holds no plan. */
+ * INTERRUPTED (cancelled). With `kept`: IO, FORMAT (it is no plan, or of another job), ARGUMENT (it does otherwise than
+ * `forced`, `recompute` or `updates` say), BUDGET (it needs more). After an error `answer` holds no plan. */
 typedef sluice_status (*slc_plan_function)(void *context, const slc_job *job, const slc_plan_request *request,
                                            slc_plan_answer *answer);
 
@@ -63,7 +66,8 @@ typedef struct {
  * strategy (all are free, or all have the same), are used by one layer each, those layers follow each other, and
  * together they are at most one base block. Fusing never takes more memory than the plan's budget allows. If the
  * request cannot be planned at all (there is no such strategy), nothing is fused, and the plan that is asked for next
- * says why. It is deterministic. Errors: MEMORY, INTERRUPTED (as plan->cancel says). */
+ * says why. For a kept plan the groups are those of its units, whatever `bytes` says. It is deterministic. Errors:
+ * MEMORY, INTERRUPTED (as plan->cancel says). */
 typedef sluice_status (*slc_fuse_function)(void *context, const slc_job *job, const slc_fuse_request *request,
                                            uint32_t *group);
 

@@ -1,7 +1,6 @@
 /* The error line of a plan that does not fit: the request, what it needs, the smallest budget that works and with which
  * flags, and what takes the memory at the fullest moment. */
 #include "sched/search/fullest.h"
-#include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
@@ -11,36 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- The smallest budget ---- */
-
-typedef struct {
-    uint64_t arena_bytes;
-    const char *strategy, *schedule;
-} smallest;
-
-/* Keeps what the request forces and leaves all else free. */
-static sluice_status find_smallest(const slc_job *job, const slc_plan_request *request, const slc_times *times,
-                                   smallest *best)
-{
-    slc_strategy *free_units = calloc(2 * (size_t)job->unit_count + 1, sizeof *free_units);
-    bool *recompute = calloc((size_t)job->layer_count + 1, sizeof *recompute);
-    sluice_status status = SLUICE_OK;
-    if (!free_units || !recompute) status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for strategies");
-    for (uint32_t u = 0; !status && u < job->unit_count; u++) free_units[u] = SLC_STRATEGIES;
-    if (!status) slc_strategies_force(job, request->forced, free_units);
-    slc_joint_request ask = {.job = job,
-                             .times = times,
-                             .strategies = free_units,
-                             .recompute = request->recompute,
-                             .limit = UINT64_MAX,
-                             .cancel = request->cancel};
-    *best = (smallest){UINT64_MAX, "auto", SLC_SCHEDULE_DEFAULT};
-    if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &best->arena_bytes);
-    free(recompute);
-    free(free_units);
-    return status;
-}
 
 /* ---- The largest consumers ---- */
 
@@ -182,12 +151,20 @@ static void write_consumers(const consumer *consumers, char *out, size_t size)
     }
 }
 
+/* One rank that trains nothing keeps the same under every strategy and schedule. */
+static bool strategies_differ(const slc_job *job)
+{
+    bool trains = false;
+    for (uint32_t u = 0; u < job->unit_count; u++) trains |= job->units[u].trainable;
+    return trains || job->world > 1;
+}
+
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                uint64_t budget_bytes, const slc_plan *plan)
 {
-    smallest best;
+    slc_smallest best;
     consumer consumers[CATEGORIES];
-    sluice_status status = find_smallest(job, request, times, &best);
+    sluice_status status = slc_smallest_budget(job, request, times, &best);
     if (!status) status = find_consumers(job, plan, consumers);
     if (status) return status;
 
@@ -195,7 +172,12 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     write_consumers(consumers, largest, sizeof largest);
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
-    uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.arena_bytes + job->reserved_bytes;
+    uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.budget_bytes;
+    if (!strategies_differ(job))
+        return slc_error(SLUICE_ERR_BUDGET,
+                         "%" PRIu64 " bytes (%.1f MiB) are too few; the smallest budget that works: "
+                         "config.budget_bytes = %" PRIu64 " (%.1f MiB); the largest consumers: %s",
+                         budget_bytes, (double)budget_bytes / 0x1p20, least, (double)least / 0x1p20, largest);
     return slc_error(SLUICE_ERR_BUDGET,
                      "strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
                      " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64

@@ -17,6 +17,7 @@
 
 #include "lib/base/status.h"
 #include "lib/plan/fused_job.h"
+#include "sched/planner/kept.h"
 #include "sched/planner/parts.h"
 #include "sched/simulate/simulate.h"
 #include "sched/layout/make_plan.h"
@@ -253,6 +254,7 @@ sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request
 {
     fusing f = {.job = job, .request = request};
     fuse_nothing(&f, group);
+    if (request->plan->kept) return slc_kept_groups(job, request->plan->kept, group);
     sluice_status status = set_times(&f);
     if (status) goto out;
     f.strategies = calloc(2 * (size_t)job->unit_count + 1, sizeof *f.strategies);

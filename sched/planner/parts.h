@@ -27,6 +27,14 @@ sluice_status slc_mixed_rank(const slc_job *job, const slc_strategy *strategies,
 sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
                                  slc_strategy *out, uint64_t *arena_bytes);
 
+/* The smallest budget that some plan of the job keeps to, the binary's own bytes included, and the flags for it. */
+typedef struct {
+    uint64_t budget_bytes;
+    const char *strategy, *schedule;
+} slc_smallest;
+sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *request, const slc_times *times,
+                                  slc_smallest *best);
+
 /* Sets the error line of a plan that is larger than the budget and returns BUDGET (or the error of what failed
  * meanwhile). */
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,

@@ -6,6 +6,7 @@
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/planner/joint.h"
+#include "sched/planner/kept.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/search/update_lane.h"
@@ -163,6 +164,21 @@ static sluice_status make_joint(const planning *p)
     return SLUICE_OK;
 }
 
+static sluice_status take_kept(const planning *p)
+{
+    slc_forecast forecast;
+    sluice_status status = slc_kept_plan(p->job, p->request, p->answer);
+    if (status) return status;
+    status = slc_simulate(p->job, p->times, p->answer->plan, NULL, &forecast);
+    if (!status) {
+        note_forecast(p, &forecast);
+        return SLUICE_OK;
+    }
+    slc_plan_destroy(p->answer->plan);
+    p->answer->plan = NULL;
+    return status;
+}
+
 static sluice_status make_answer(planning *p)
 {
     sluice_status status = slc_strategies_parse(p->job, p->request->strategy, p->strategies);
@@ -173,6 +189,7 @@ static sluice_status make_answer(planning *p)
     status = measure_dp(p);
     if (!status) status = resolve_budget(p->request, p->answer);
     if (status) return status;
+    if (p->request->kept) return take_kept(p);
     if (slc_scheduler_is_joint(p->scheduler)) return make_joint(p);
     status = fill_free_units(p);
     return status ? status : make_within(p);

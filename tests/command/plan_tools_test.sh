@@ -56,7 +56,7 @@ compressed() {
     tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --time-limit 2.5 -o "$work/lossy.json"
     check 'plan --lossy onebit' 0 $code
     check 'it says why a layer is onebit' yes \
-        "$(grep -q ' onebit .*each keeps .* more than sdp and exchanges in' "$work/out" && echo yes)"
+        "$(grep -q ' onebit .*one bit an element: keeps .* more than sdp, exchanged in' "$work/out" && echo yes)"
     check 'others are sharded' yes "$(grep -Eq ' (sdp|fsdp) +-' "$work/out" && echo yes)"
     check 'exchanges are counted' yes "$(grep -q 'compressed exchanges' "$work/out" && echo yes)"
     for kind in sim check; do

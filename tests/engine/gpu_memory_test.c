@@ -448,7 +448,9 @@ static void what_the_machine_lacks_is_said(void **state)
     unsetenv("SLUICE_EMULATED_CAPABILITY");
     setenv("SLUICE_EMULATED_MEMORY", "1000000", 1);
     setenv("SLUICE_CUDA_DEVICE", "0", 1);
-    assert_refused(&config, SLUICE_ERR_MEMORY, "1000000 of 1000000 are free on GPU 0 (chosen by SLUICE_CUDA_DEVICE)");
+    assert_refused(
+        &config, SLUICE_ERR_MEMORY,
+        "1000000 of 1000000 are free on GPU 0 (chosen by SLUICE_CUDA_DEVICE); give a smaller config.budget_bytes");
     unsetenv("SLUICE_CUDA_DEVICE");
     unsetenv("SLUICE_EMULATED_MEMORY");
 }

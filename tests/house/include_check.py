@@ -19,7 +19,7 @@ ARROWS = {
     "lib/optim": ["lib/device", "lib/kernels"],
     "lib/engine": ["lib/plan", "lib/memory", "lib/comm", "lib/optim", "lib/device", "lib/kernels"],
     "lib/model": ["lib/kernels", "lib/weights"],
-    "lib/data": [],
+    "lib/data": ["lib/tokenizer"],
     "lib/weights": [],
     "lib/tokenizer": [],
     "lib/sluice": ["*"],
@@ -40,6 +40,7 @@ ROOMS = {
         "plan": ["cli"],
         "train": ["cli", "launch", "plan"],
         "profile": ["cli", "plan", "train"],
+        "estimate": ["cli", "plan", "train"],
         "sweep": ["cli", "launch", "plan", "train"],
         "nccl": ["cli", "plan", "nccl/records", "nccl/summary", "nccl/watch", "nccl/profile"],
         "nccl/records": [],
@@ -52,6 +53,7 @@ ROOMS = {
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],
         "lab/kernels": ["cli"],
+        "lab/tokenize": ["cli"],
         "lab/gemm": ["cli"],
     },
     "sched": {
@@ -99,6 +101,7 @@ CLIENTS = {
     "bench/train": {
         "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
         "lib/model/inputs.h": "eval reads a model's inputs from safetensors",
+        "lib/model/shape.h": "an estimate needs no weights",
         "lib/model/params.h": "eval writes gradients under Hugging Face's names",
         "lib/weights/safetensors.h": "eval writes logits and gradients as safetensors",
     },

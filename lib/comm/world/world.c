@@ -208,11 +208,11 @@ static sluice_status open_transport(sluice_world *world, sluice_status status)
     return status;
 }
 
-static const char *name_path(const sluice_world *world)
+const char *slc_world_path_name(int size, bool any_messages, bool any_neighbours)
 {
-    if (world->config.size == 1) return "alone";
-    if (!world->any_messages) return "direct";
-    return world->neighbours.count ? "mixed" : "messages";
+    if (size == 1) return "alone";
+    if (!any_messages) return "direct";
+    return any_neighbours ? "mixed" : "messages";
 }
 
 static sluice_status check_config(const sluice_world_config *config)
@@ -265,11 +265,21 @@ static sluice_status assemble(sluice_world *world)
     world->comm.any_messages = world->any_messages;
     status = open_transport(world, status);
     if (status) return status;
-    world->path = name_path(world);
+    world->path = slc_world_path_name(world->config.size, world->any_messages, world->neighbours.count > 0);
     status = slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
     if (status) return status;
     status = slc_worlds_add(world);
     return status ? status : slc_thread_start(world);
+}
+
+void slc_world_init(sluice_world *world)
+{
+    slc_failure_init(&world->failure);
+    pthread_mutex_init(&world->collect_lock, NULL);
+    slc_gate_init(&world->collects_done);
+    slc_gate_init(&world->told);
+    world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
+    world->path = "alone";
 }
 
 static _Thread_local bool rank_0_knows; /* of this thread's last sluice_world_create */
@@ -291,12 +301,7 @@ sluice_status sluice_world_create(const sluice_world_config *given, sluice_world
 
     sluice_world *world = calloc(1, sizeof *world);
     if (!world) return slc_error(SLUICE_ERR_MEMORY, "world");
-    slc_failure_init(&world->failure);
-    pthread_mutex_init(&world->collect_lock, NULL);
-    slc_gate_init(&world->collects_done);
-    slc_gate_init(&world->told);
-    world->neighbours = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
-    world->path = "alone";
+    slc_world_init(world);
     slc_log_rank(config->size > 1 ? config->rank : -1);
 
     status = copy_config(world, config);
@@ -407,6 +412,12 @@ slc_comm *slc_world_comm(sluice_world *world)
     return &world->comm;
 }
 
+/* Has nobody to wait for: the other ranks are imagined, or there are none. */
+static bool is_alone(const sluice_world *world)
+{
+    return world->config.size == 1 || world->imagined;
+}
+
 /* A part or a result travels in one message of a control connection. */
 static sluice_status check_size(const char *call, size_t count, size_t each)
 {
@@ -436,7 +447,7 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
 
 sluice_status sluice_world_barrier(sluice_world *world)
 {
-    if (world->config.size == 1) return sluice_world_check(world);
+    if (is_alone(world)) return sluice_world_check(world);
     return run_collective(world, (slc_collect){.kind = SLC_COLLECT_BARRIER});
 }
 
@@ -444,7 +455,7 @@ sluice_status slc_comm_meet(slc_comm *comm, const char *call, const char *object
 {
     sluice_world *world = slc_comm_world(comm);
     char text[200];
-    if (world->config.size == 1) return sluice_world_check(world);
+    if (is_alone(world)) return sluice_world_check(world);
     snprintf(text, sizeof text, "%s%s%s%s", call, object ? " of \"" : "", object ? object : "", object ? "\"" : "");
     return run_collective(world, (slc_collect){.kind = SLC_COLLECT_MEET, .src = text, .bytes = strlen(text)});
 }
@@ -454,7 +465,7 @@ sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t byt
     if (root < 0 || root >= world->config.size)
         return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
     sluice_status status = check_size("broadcast", 1, bytes);
-    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
+    if (status || is_alone(world)) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
 }
@@ -463,16 +474,18 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
 {
     sluice_status status = check_size("all_gather", (size_t)world->config.size, bytes);
     if (status) return status;
-    if (world->config.size > 1)
+    if (!is_alone(world))
         return run_collective(world, (slc_collect){.kind = SLC_COLLECT_GATHER, .src = src, .dst = dst, .bytes = bytes});
-    if (bytes && src != dst) memmove(dst, src, bytes);
+    for (size_t rank = 0; bytes && rank < (size_t)world->config.size; rank++)
+        if (src != (char *)dst + rank * bytes) memmove((char *)dst + rank * bytes, src, bytes);
     return sluice_world_check(world);
 }
 
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
     sluice_status status = check_size("all_reduce", count, sizeof *values);
-    if (status || world->config.size == 1) return status ? status : sluice_world_check(world);
+    for (size_t i = 0; !status && world->imagined && i < count; i++) values[i] *= world->config.size;
+    if (status || is_alone(world)) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_SUM, .src = values, .dst = values, .bytes = count * sizeof *values});
 }

@@ -18,6 +18,7 @@ struct sluice_world {
     char *transport_name, *throttle, *job_token; /* own copies of the config's strings */
     const char *path;
     bool any_messages; /* some pair of ranks needs messages */
+    bool imagined;     /* the other ranks are: see lib/comm/imagined_world.h */
 
     slc_failure failure;
     slc_rendezvous rendezvous;
@@ -56,6 +57,10 @@ static inline sluice_world *slc_comm_world(slc_comm *comm)
 {
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
 }
+
+/* world.c: what every world begins with, in memory that is all 0; and the word for how its ranks reach each other. */
+void slc_world_init(sluice_world *world);
+const char *slc_world_path_name(int size, bool any_messages, bool any_neighbours);
 
 /* doing.c: notes in world->control.doing what this rank is doing. To be called before each heartbeat. */
 void slc_world_note_doing(sluice_world *world, uint64_t now_ns);

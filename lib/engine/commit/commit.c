@@ -4,6 +4,7 @@
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
 #include "lib/engine/commit/device.h"
+#include "lib/engine/commit/host_memory.h"
 #include "lib/engine/commit/job.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/marks.h"
@@ -113,6 +114,11 @@ static sluice_status set_optimizer(sluice_runtime *rt)
         slc_sized_read("sluice_optimizer", NULL, rt->config.optimizer, sizeof rt->optimizer, &rt->optimizer);
     if (!status) status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
     if (!status) status = slc_engine_check_optimizer_device(rt);
+    if (!status && rt->planning.kept && rt->compression.on)
+        status = slc_error(SLUICE_ERR_UNSUPPORTED,
+                           "plan_file \"%s\": optimizer %s has a plan for each of its phases, and a file holds one; "
+                           "leave plan_file out",
+                           rt->planning.kept, rt->optimizer.name);
     if (!status && !strcmp(rt->planning.strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
@@ -151,11 +157,12 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     rt->size = sluice_world_size(world);
     rt->planning.strategy = strdup(config->strategy);
     rt->planning.schedule = strdup(config->schedule);
+    rt->planning.kept = config->plan_file ? strdup(config->plan_file) : NULL;
     slc_gate_init(&rt->lanes.computed);
     uint32_t threads = config->threads ? config->threads : 1;
 
     status = SLUICE_ERR_MEMORY;
-    if (!rt->planning.strategy || !rt->planning.schedule)
+    if (!rt->planning.strategy || !rt->planning.schedule || (config->plan_file && !rt->planning.kept))
         slc_error(status, "runtime");
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
@@ -176,6 +183,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
 
 sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
+    slc_host_look host;
     sluice_status status = slc_runtime_require(rt, false, "commit");
     if (status) return status;
     if (!rt->model.layer_count || !rt->model.param_count)
@@ -187,12 +195,14 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);
     if (!status) status = slc_marks_create(rt, &rt->marks);
     if (!status) status = slc_progress_create(rt);
+    if (!status) status = slc_engine_look_at_host(rt, &host);
     if (!status) status = slc_engine_first_plan(rt);
     if (!status) {
         const slc_plan_request request = slc_engine_standing_request(rt);
         status = slc_phase_check_plans(rt, &request);
     }
-    if (!status) status = slc_engine_make_arena(rt);
+    if (!status) slc_engine_warn_of_memory(rt, &host);
+    if (!status) status = slc_engine_explain_memory(rt, &host, slc_engine_make_arena(rt));
     if (status) return slc_runtime_fail(rt, status);
     rt->committed = true;
     return SLUICE_OK;
@@ -225,6 +235,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_arena_destroy(rt->memory.arena);
     slc_bounce_destroy(&rt->memory.bounce);
     slc_plan_destroy(rt->current.plan);
+    slc_times_fini(&rt->current.times);
     slc_measure_destroy(rt->measure);
     slc_marks_destroy(rt->marks);
     slc_pinned_destroy(&rt->progress);
@@ -244,6 +255,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     free(rt->planning.schedule);
     free(rt->planning.strategy_now);
     free(rt->planning.schedule_now);
+    free(rt->planning.kept);
     free(rt->failure.line);
     free(rt);
 }

@@ -35,7 +35,7 @@ static sluice_status make_and_fuse_units(sluice_runtime *rt)
     bool one = rt->compression.fuses, any = false;
     for (uint32_t l = 0; l < rt->model.layer_count; l++) last[l] = l;
     sluice_status status = one ? make_one_unit(rt, last) : slc_units_make(rt, last);
-    if (!status && !one && rt->planning.fuse_bytes && rt->planning.planner.fuse)
+    if (!status && !one && (rt->planning.fuse_bytes || rt->planning.kept) && rt->planning.planner.fuse)
         status = slc_engine_fuse_layers(rt, last);
     for (uint32_t l = 0; l < rt->model.layer_count; l++) any |= last[l] > l;
     if (!status && !one && any) status = slc_units_make(rt, last);

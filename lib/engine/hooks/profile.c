@@ -1,57 +1,30 @@
-/* Writes a profile of the job that runs, from measured times. */
+/* The profile of the job that runs, as a file from what the steps so far took, and as the text that its plan was made
+ * from, next to that of the plan. */
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
+#include "lib/engine/model/job_profile.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
-#include "lib/plan/profile.h"
 
+#include <sluice/plan.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-/* The end of each unit's last parameter: from there on another world pads the unit in its own way. */
-static uint64_t *list_unpadded(const sluice_runtime *rt)
+/* `how`: where the times come from. */
+static sluice_status make_profile(const sluice_runtime *rt, const slc_times *times, const char *how, const char *model,
+                                  slc_profile **out)
 {
-    uint64_t *parameters = calloc((size_t)rt->job.unit_count + 1, sizeof *parameters);
-    for (uint32_t u = 0; parameters && u < rt->job.unit_count; u++) {
-        const slc_unit_state *unit = &rt->units[u];
-        if (!unit->param_count) continue; /* rows follow from their split unit */
-        const sluice_param *last = unit->params[unit->param_count - 1];
-        parameters[u] = last->first + last->count;
-    }
-    return parameters;
-}
-
-/* Each parameter is a tensor of a compressed exchange, unless the optimizer makes one tensor of all. */
-static sluice_status note_tensors(const sluice_runtime *rt, slc_profile *profile)
-{
-    sluice_status status = SLUICE_OK;
-    for (uint32_t u = 0; !status && u < rt->job.unit_count; u++) {
-        const slc_unit_state *unit = &rt->units[u];
-        if (!unit->param_count) continue;
-        uint64_t *elements = malloc(((size_t)unit->param_count + 1) * sizeof *elements);
-        if (!elements) return slc_error(SLUICE_ERR_MEMORY, "profile of %u parameters", unit->param_count);
-        bool one = rt->compression.fuses && rt->job.units[u].trainable;
-        for (uint32_t p = 0; p < unit->param_count; p++) elements[p] = unit->params[p]->count;
-        for (uint32_t p = 1; one && p < unit->param_count; p++) elements[0] += elements[p];
-        status = slc_profile_set_tensors(profile, u, elements, one ? 1 : unit->param_count);
-        free(elements);
-    }
-    return status;
+    char source[160];
+    snprintf(source, sizeof source, "%s %d rank%s, %s, %s", how, rt->size, rt->size == 1 ? "" : "s",
+             sluice_world_path(rt->world), sluice_world_transport(rt->world));
+    return slc_job_profile(rt, times, model, source, out);
 }
 
 static sluice_status write_here(const sluice_runtime *rt, const slc_times *times, const char *path, const char *model)
 {
-    char source[160];
-    snprintf(source, sizeof source, "measured on %d rank%s, %s, %s", rt->size, rt->size == 1 ? "" : "s",
-             sluice_world_path(rt->world), sluice_world_transport(rt->world));
-    uint64_t *parameters = list_unpadded(rt);
-    if (!parameters) return slc_error(SLUICE_ERR_MEMORY, "profile of %u units", rt->job.unit_count);
     slc_profile *profile;
-    sluice_status status = slc_profile_create(&rt->job, parameters, times, model, source, &profile);
-    free(parameters);
+    sluice_status status = make_profile(rt, times, "measured on", model, &profile);
     if (status) return status;
-    status = note_tensors(rt, profile);
-    if (!status) status = slc_profile_write(profile, path);
+    status = slc_profile_write(profile, path);
     slc_profile_destroy(profile);
     return status;
 }
@@ -76,5 +49,38 @@ sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path,
     sluice_status agreed = sluice_world_all_reduce(rt->world, &failed, 1);
     if (agreed) return slc_runtime_fail(rt, agreed);
     if (!status && failed > 0) status = slc_error(SLUICE_ERR_IO, "rank 0 could not write the profile \"%s\"", path);
+    return status;
+}
+
+/* ---- The profile that the plan in force was made from ---- */
+
+static sluice_status planned_profile(const sluice_runtime *rt, const char *model, slc_profile **out)
+{
+    slc_times estimated = {0};
+    sluice_status status = rt->current.measured ? SLUICE_OK : slc_times_estimate(&rt->job, &estimated);
+    if (!status)
+        status = make_profile(rt, rt->current.measured ? &rt->current.times : &estimated,
+                              rt->current.measured ? "measured on" : "estimated from sizes for", model, out);
+    slc_times_fini(&estimated);
+    return status;
+}
+
+sluice_status sluice_runtime_plan_json(sluice_runtime *rt, const char *model, char **plan, char **profile)
+{
+    if (!rt || !model || !plan || !profile)
+        return slc_error(SLUICE_ERR_ARGUMENT, "runtime_plan_json: a runtime, a model and both results are needed");
+    *plan = *profile = NULL;
+    if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "runtime_plan_json: before commit");
+    slc_plan_forecast forecast = rt->current.forecast;
+    slc_profile *made;
+    if (*rt->current.member) forecast.why = rt->current.member;
+    sluice_status status = planned_profile(rt, model, &made);
+    if (status) return status;
+    status = slc_profile_to_json(made, profile);
+    slc_profile_destroy(made);
+    if (!status) status = slc_plan_to_json(&rt->job, rt->current.plan, &forecast, plan);
+    if (!status) return SLUICE_OK;
+    free(*profile);
+    *profile = NULL;
     return status;
 }

@@ -4,6 +4,8 @@
 #include "lib/engine/measure/rss.h"
 #include "lib/engine/runtime.h"
 
+#include <sluice/plan.h>
+
 const char *sluice_param_name(const sluice_param *param)
 {
     return param->name;
@@ -78,6 +80,30 @@ sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_repo
             (sluice_memory_category){slc_memory_category_name((slc_memory_category)c), peak};
     }
     status = slc_engine_account_activations(rt, &made);
+    if (!status) slc_sized_write(&made, sizeof made, report);
+    return status;
+}
+
+sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *report)
+{
+    if (!rt || !report) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_plan: no runtime or no report given");
+    if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "runtime_plan: before commit");
+    const slc_current_plan *now = &rt->current;
+    const sluice_plan_report made = {.number = now->number,
+                                     .measured = now->measured,
+                                     .provisional = rt->planning.replan_due,
+                                     .schedule = now->plan->schedule,
+                                     .chosen = now->member,
+                                     .note = now->note,
+                                     .budget_bytes = now->budget_bytes,
+                                     .planned_bytes = now->plan->arena_bytes + rt->model.reserved_bytes,
+                                     .dp_bytes = rt->planning.dp_bytes,
+                                     .step_s = now->forecast.step_s,
+                                     .compute_s = now->forecast.compute_s,
+                                     .exposed_s = now->forecast.exposed_s,
+                                     .communication_s = now->forecast.communication_s,
+                                     .bound_s = now->forecast.bound_s};
+    sluice_status status = slc_sized_check("sluice_plan_report", NULL, report, sizeof *report);
     if (!status) slc_sized_write(&made, sizeof made, report);
     return status;
 }

@@ -102,6 +102,7 @@ static uint64_t hash_settings(const sluice_runtime *rt)
     hash_number(&hash, c->micro_batches);
     hash_number(&hash, c->block_bytes);
     hash_number(&hash, rt->planning.fuse_bytes);
+    hash_number(&hash, rt->planning.kept != NULL);
     return hash;
 }
 
@@ -121,7 +122,7 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
             return slc_error(
                 SLUICE_ERR_MISMATCH,
                 "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, "
-                "precision, wire, clip, nan, accumulate, tied, micro-batches, block or fuse): give every rank the same",
+                "precision, wire, clip, nan, accumulate, tied, micro-batches, block, fuse or plan_file): give every rank the same",
                 r);
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,

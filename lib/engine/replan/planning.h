@@ -10,6 +10,7 @@ typedef struct {
     slc_cancel cancel;                 /* ends planning when the world has failed */
     char *strategy, *schedule;         /* as configured */
     char *strategy_now, *schedule_now; /* that a re-plan asked for; NULL: the above */
+    char *kept;                        /* the file of a plan to begin with; NULL: none */
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates;
     bool replan_due;   /* one re-plan, with measured times, comes after some steps */
@@ -21,7 +22,11 @@ typedef struct {
     uint32_t number; /* from 1 */
     uint64_t steps;  /* that ended under it */
     uint64_t budget_bytes;
-    double predicted_step_s; /* from measured times; 0: none */
+    bool measured;              /* it was made from `times`; else from times that were estimated */
+    slc_times times;            /* empty where nothing was measured */
+    double predicted_step_s;    /* from measured times; 0: none */
+    slc_plan_forecast forecast; /* and the rest of its slc_plan_answer */
+    char member[48], note[200];
 } slc_current_plan;
 
 #endif

@@ -15,13 +15,22 @@
 
 enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2 };
 
-static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool measured)
+/* Takes over the measured times that the plan was made from; NULL: it was made from estimates. */
+static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times)
 {
-    rt->current.plan = answer->plan;
-    rt->current.budget_bytes = answer->budget_bytes;
-    rt->current.number++;
-    rt->current.steps = 0;
-    rt->current.predicted_step_s = measured ? answer->forecast.step_s : 0;
+    slc_current_plan *now = &rt->current;
+    slc_times_fini(&now->times);
+    now->measured = times != NULL;
+    now->times = times ? *times : (slc_times){0};
+    if (times) *times = (slc_times){0};
+    now->plan = answer->plan;
+    now->budget_bytes = answer->budget_bytes;
+    now->number++;
+    now->steps = 0;
+    now->forecast = answer->forecast;
+    now->predicted_step_s = now->measured ? answer->forecast.step_s : 0;
+    memcpy(now->member, answer->member, sizeof now->member);
+    memcpy(now->note, answer->note, sizeof now->note);
     if (rt->rank != 0) return;
     uint32_t updates = 0, computed = 0;
     for (uint32_t i = 0; i < answer->plan->train.item_count; i++) {
@@ -38,14 +47,14 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
 {
     slc_plan_request request;
     slc_plan_answer answer = {0};
-    rt->planning.replan_due = slc_engine_wants_times(rt, rt->planning.schedule);
+    rt->planning.replan_due = !rt->planning.kept && slc_engine_wants_times(rt, rt->planning.schedule);
     sluice_status status = slc_engine_first_request(rt, &request);
     if (status) return status;
     status = rt->planning.replan_due ? slc_engine_share_simple_plan(rt, &request, &answer)
                                      : slc_engine_share_plan(rt, &request, &answer);
     if (status) return status;
     rt->planning.dp_bytes = answer.dp_bytes;
-    begin_plan(rt, &answer, false);
+    begin_plan(rt, &answer, NULL);
     return SLUICE_OK;
 }
 
@@ -115,7 +124,7 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
 
 /* Destroys the plan that ran. From here on a failure is the runtime's. */
 static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer, slc_transition *transition,
-                               bool measured)
+                               slc_times *times)
 {
     uint64_t bytes = rt->current.plan->arena_bytes > answer->plan->arena_bytes ? rt->current.plan->arena_bytes
                                                                                : answer->plan->arena_bytes;
@@ -123,7 +132,7 @@ static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer
     slc_pass_fini(&rt->evaluate);
     sluice_status status = move_kept(rt, transition, bytes);
     slc_plan_destroy(rt->current.plan);
-    begin_plan(rt, answer, measured);
+    begin_plan(rt, answer, times);
     if (!status) status = slc_engine_place_plan(rt);
     if (!status) status = gather_whole(rt, transition);
     for (size_t z = 0; !status && z < transition->zeroed_count; z++)
@@ -162,7 +171,7 @@ static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, s
     return status ? status : agreed;
 }
 
-static sluice_status adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, bool measured)
+static sluice_status adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times)
 {
     slc_transition transition;
     sluice_status status = make_transition(rt, answer->plan, &transition);
@@ -170,7 +179,7 @@ static sluice_status adopt_plan(sluice_runtime *rt, const slc_plan_answer *answe
         slc_plan_destroy(answer->plan);
         return status;
     }
-    status = move_over(rt, answer, &transition, measured);
+    status = move_over(rt, answer, &transition, times);
     slc_transition_fini(&transition);
     return status;
 }
@@ -186,8 +195,9 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     if (status) return status;
     request->times = measured ? &times : NULL;
     status = slc_engine_share_plan(rt, request, &answer);
+    if (!status) status = adopt_plan(rt, &answer, measured ? &times : NULL);
     slc_times_fini(&times);
-    return status ? status : adopt_plan(rt, &answer, measured);
+    return status;
 }
 
 /* Times of slots and the link that were measured in the phase before still hold. */
@@ -203,7 +213,7 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
     request.times = NULL;
     sluice_status status = rt->planning.replan_due ? slc_engine_share_simple_plan(rt, &request, &answer)
                                                    : slc_engine_share_plan(rt, &request, &answer);
-    return status ? status : adopt_plan(rt, &answer, false);
+    return status ? status : adopt_plan(rt, &answer, NULL);
 }
 
 sluice_status slc_engine_after_step(sluice_runtime *rt)

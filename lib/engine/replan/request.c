@@ -12,7 +12,8 @@ sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *req
     *request = (slc_plan_request){.strategy = rt->planning.strategy,
                                   .schedule = rt->planning.schedule,
                                   .budget_bytes = rt->config.budget_bytes,
-                                  .budget_of_dp = rt->config.budget_of_dp};
+                                  .budget_of_dp = rt->config.budget_of_dp,
+                                  .kept = rt->planning.kept};
     return slc_engine_least_budget(rt, &request->budget_bytes);
 }
 
@@ -45,6 +46,7 @@ static slc_strategy forced_strategy(const sluice_runtime *rt, uint32_t u)
 static slc_updates updates_choice(const sluice_runtime *rt, const slc_plan_request *request)
 {
     if (!rt->optimizer.concurrent) return SLC_UPDATES_COMMUNICATION;
+    if (request->kept) return SLC_UPDATES_AUTO;
     if (rt->planning.updates != SLC_UPDATES_AUTO || request->times) return rt->planning.updates;
     return rt->planning.replan_due ? SLC_UPDATES_BOTH : SLC_UPDATES_COMMUNICATION;
 }

@@ -129,12 +129,41 @@ json_t *slc_plan_job_to_json(const slc_job *job)
 
 /* ---- Comparing ---- */
 
+/* What a user would look at, by the member of the job that differs. */
+static const struct {
+    const char *member, *means;
+} meanings[] = {
+    {"world", "number of ranks"},
+    {"micro_batches", "micro-batches a step"},
+    {"accumulate", "how micro-batches add up"},
+    {"wire", "precision, or the type of gradients between ranks"},
+    {"barrier", "clipping, skipping of steps, or the optimizer"},
+    {"optimizer_states", "the optimizer"},
+    {"optimizer_norm_words", "the optimizer"},
+    {"scratch_bytes", "transport, or its messages on the way"},
+    {"layers", "model"},
+    {"units", "model, precision, block size, or tied tables"},
+    {"activations", "batch, context, precision, or model"},
+    {"workspaces", "batch, context, precision, dropout, or model"},
+};
+
+/* " (number of ranks)" for a place in the job's member "world". */
+static const char *meaning_of(const slc_json_place *at)
+{
+    while (at->in && at->in->in && at->in->in->in) at = at->in;
+    for (size_t i = 0; at->key && i < sizeof meanings / sizeof *meanings; i++)
+        if (!strcmp(meanings[i].member, at->key)) return meanings[i].means;
+    return NULL;
+}
+
 static sluice_status differ(const slc_json_place *at, const json_t *held, const json_t *ours)
 {
+    const char *means = meaning_of(at);
     char theirs[SLC_JSON_SHOWN_BYTES] = "nothing", mine[SLC_JSON_SHOWN_BYTES] = "nothing";
     if (held) slc_json_show(held, theirs);
     if (ours) slc_json_show(ours, mine);
-    return slc_json_fault(at, "the plan was made for %s, this job has %s", theirs, mine);
+    return slc_json_fault(at, "the plan was made for %s, this job has %s%s%s%s", theirs, mine, means ? " (" : "",
+                          means ? means : "", means ? ")" : "");
 }
 
 static sluice_status compare(const slc_json_place *at, const json_t *held, const json_t *ours);

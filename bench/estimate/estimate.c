@@ -1,0 +1,173 @@
+/* `sluice estimate`: what a training would need and take, without the machines that it is for. */
+#include "bench/cli/command.h"
+#include "bench/cli/number.h"
+#include "bench/cli/parse.h"
+#include "bench/cli/result_file.h"
+#include "bench/estimate/report.h"
+#include "bench/plan/table.h"
+#include "bench/train/onebit_options.h"
+#include "lib/base/status.h"
+#include "lib/base/text/parse_quantity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_OUTPUT = 'o', KEY_MACHINES = 512, KEY_RANKS_A_HOST, KEY_PACE, KEY_TIME_LIMIT };
+
+typedef struct {
+    slc_training_options training;
+    const char *machines, *pace, *output;
+    uint64_t ranks_a_host;
+    double time_limit_s;
+} estimate_options;
+
+/* It takes the options of the training that it is for, and refuses those that ask for files of one. */
+static const slc_training_difference differences[] = {
+    {"ranks", .doc = "Ranks of the training (default 1)"},
+    {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
+                       "checkpoint; only its sizes are read"},
+    {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
+    {0},
+};
+
+static const struct argp_option rows[] = {
+    {.doc = "The estimate:"},
+    {"machines", KEY_MACHINES, "NAME", SLC_OPTION_SHORT,
+     "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)", 0},
+    {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
+     "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
+    {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
+    {"time-limit", KEY_TIME_LIMIT, "S", SLC_OPTION_SHORT, "Seconds to make each plan (default: 1)", 0},
+    {"output", KEY_OUTPUT, "FILE", SLC_OPTION_SHORT, "Write the profile that was planned from, for sluice plan", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    estimate_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->training; return 0;
+    case KEY_MACHINES: o->machines = text; return 0;
+    case KEY_PACE: o->pace = text; return 0;
+    case KEY_OUTPUT: o->output = text; return 0;
+    case KEY_RANKS_A_HOST:
+        o->ranks_a_host = slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks-a-host");
+        return 0;
+    case KEY_TIME_LIMIT:
+        if (slc_parse_seconds(text, &o->time_limit_s) || o->time_limit_s <= 0)
+            argp_error(state, "--time-limit: \"%s\" is no time above 0", text);
+        return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\": options only", text); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Phases of compressed optimizers have plans of their own. */
+static sluice_status check_options(estimate_options *o)
+{
+    sluice_status status = slc_training_options_check(&o->training);
+    if (!status && slc_training_is_compressed(o->training.optimizer))
+        status = slc_error(SLUICE_ERR_UNSUPPORTED,
+                           "--optimizer %s: an estimate knows no compressed phases; use sluice profile, then sluice "
+                           "plan --lossy onebit",
+                           o->training.optimizer);
+    return status;
+}
+
+static sluice_status find_pace(const estimate_options *o, slc_survey *s)
+{
+    const bool narrow = !strcmp(o->training.precision, "bf16");
+    sluice_status status = o->machines ? slc_pace_of_cluster(o->machines, &s->pace) : SLUICE_OK;
+    if (!status && o->pace)
+        status = slc_pace_parse(o->pace, &s->pace);
+    else if (!status && !o->machines)
+        status = slc_pace_measure(narrow ? SLUICE_BF16 : SLUICE_FP32, (uint32_t)o->training.threads, &s->pace);
+    return status ? status : slc_pace_link(o->training.throttle, s->ranks_a_host >= s->ranks, &s->pace);
+}
+
+/* With a budget the answer is a plan too. */
+static sluice_status plan_for_user(const estimate_options *o, const slc_survey *s, FILE *out, slc_budget_plan *row)
+{
+    slc_profile *profile = NULL;
+    slc_plan_answer answer = {0};
+    sluice_status status = slc_answers_plan(s, o->time_limit_s, &profile, &answer);
+    if (!status) {
+        slc_budget_plan_of(profile, &answer, row);
+        if (*o->training.budget) {
+            fprintf(out, "\n--budget %s fits:\n\n", o->training.budget);
+            slc_plan_table(out, profile, &answer);
+        }
+        if (o->output) status = slc_profile_write(profile, o->output);
+        if (!status && o->output) fprintf(out, "\nprofile written to %s\n", o->output);
+    }
+    slc_plan_destroy(answer.plan);
+    slc_profile_destroy(profile);
+    return status;
+}
+
+static sluice_status write_json(const estimate_options *o, const slc_survey *s, const slc_answers *answers,
+                                const slc_budget_plan *row)
+{
+    if (!o->training.json) return SLUICE_OK;
+    json_t *content = slc_estimate_json(s, answers, row);
+    sluice_status status = content ? slc_result_file_write_json(o->training.json, content)
+                                   : slc_error(SLUICE_ERR_MEMORY, "the estimate as JSON");
+    json_decref(content);
+    return status;
+}
+
+/* A budget that is too small is an error that comes after all other answers. */
+static sluice_status estimate(const estimate_options *o)
+{
+    const bool planned = *o->training.budget || o->output;
+    FILE *out = slc_is_standard_output(o->training.json) ? stderr : stdout;
+    slc_survey survey = {.training = &o->training, .ranks = o->training.ranks ? (int)o->training.ranks : 1};
+    slc_answers answers;
+    slc_budget_plan row = {0};
+    survey.ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : survey.ranks;
+    sluice_status status = find_pace(o, &survey);
+    if (!status) status = slc_survey_begin(&survey);
+    if (!status) status = slc_answers_find(&survey, o->time_limit_s, &answers);
+    if (status) return status;
+    slc_estimate_print(out, &survey, &answers);
+    sluice_status fits = planned ? plan_for_user(o, &survey, out, &row) : SLUICE_OK;
+    if (fits && fits != SLUICE_ERR_BUDGET) return fits;
+    char why[2048];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    status = write_json(o, &survey, &answers, row.fits ? &row : NULL);
+    return status || !fits ? status : slc_error(fits, "%s", why);
+}
+
+static int run_estimate(int argc, char **argv)
+{
+    estimate_options options = {.time_limit_s = 1};
+    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
+    const struct argp parser = {
+        .options = rows,
+        .parser = parse_option,
+        .children = children,
+        .doc =
+            "Says what a training would need and take: the smallest budget, the memory of each strategy, and plans for "
+            "several budgets. It takes train's options, starts no ranks and allocates none of the model's memory; of "
+            "--weights only config.json is read.\v"
+            "Examples:\n"
+            "  sluice estimate -n 2\n"
+            "  sluice estimate --size small --context 512 -n 4 --throttle 10gbit,20us --ranks-a-host 1\n"
+            "  sluice estimate --size xl --batch 8 --context 1024 -n 64 --machines 64xA100-200gbit\n"
+            "  sluice estimate --weights gpt2/config.json --precision bf16 -n 8 --budget 3GiB\n"
+            "  sluice estimate -n 2 -o profile.json\n"
+            "More: docs/estimate.md",
+    };
+    slc_parse(&parser, argc, argv, 0, &options);
+    options.training.shape_only = true;
+    if (check_options(&options)) {
+        slc_fail("sluice estimate");
+        return EXIT_USAGE;
+    }
+    return estimate(&options) ? slc_fail("sluice estimate") : 0;
+}
+
+const sluice_command slc_command_estimate = {"estimate", "says what a training would need, before there are machines",
+                                             run_estimate};

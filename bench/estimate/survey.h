@@ -1,0 +1,33 @@
+/* The job that `sluice train` would make of its options, without its ranks and without its memory. */
+#ifndef SLC_BENCH_ESTIMATE_SURVEY_H
+#define SLC_BENCH_ESTIMATE_SURVEY_H
+
+#include "bench/estimate/pace.h"
+#include "bench/train/options.h"
+
+typedef struct {
+    const slc_training_options *training; /* checked */
+    int ranks, ranks_a_host;
+    slc_pace pace;
+    sluice_model_config model;
+    uint32_t length;     /* tokens a sequence; 0 for images */
+    uint64_t data_bytes; /* what the training data keep in memory */
+    char no_data[240];   /* why they are not counted; "": they are */
+} slc_survey;
+
+/* Finds the model, and opens the data once to know what they keep. Data that was not asked for and cannot be opened is
+ * not counted, and no_data says so. Errors: those of slc_training_model and of slc_training_data_open (--data). */
+sluice_status slc_survey_begin(slc_survey *survey);
+
+/* The parts of a request that decide which layers are fused. */
+typedef struct {
+    const char *strategy, *schedule;
+    uint64_t budget_bytes; /* 0: none, or a share of what dp needs */
+    double budget_of_dp;
+} slc_survey_plan;
+
+/* Registers the model on a runtime of an imagined world. The caller destroys the profile. Errors: those of creating
+ * runtime and model. */
+sluice_status slc_survey_profile(const slc_survey *survey, const slc_survey_plan *plan, slc_profile **out);
+
+#endif

@@ -1,0 +1,105 @@
+/* The lines before the first step: what is trained, on what, where, and within what. */
+#include "bench/train/start.h"
+
+#include <inttypes.h>
+#include <sluice/plan.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A number with commas: 12,345,678. */
+typedef struct {
+    char text[32];
+} grouped;
+
+static grouped group(uint64_t number)
+{
+    grouped out;
+    char digits[24];
+    const size_t count = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number);
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i && (count - i) % 3 == 0) out.text[used++] = ',';
+        out.text[used++] = digits[i];
+    }
+    out.text[used] = 0;
+    return out;
+}
+
+void slc_training_name(const slc_training_options *o, char *out, size_t size)
+{
+    int used = snprintf(out, size, "%s %s, batch %" PRIu64, o->model, o->size, o->batch);
+    if (o->context && used > 0 && (size_t)used < size)
+        snprintf(out + used, size - (size_t)used, ", context %" PRIu64, o->context);
+}
+
+static void print_data(FILE *out, const slc_training_options *o, const slc_training_data *data)
+{
+    const slc_training_data_about *about = slc_training_data_get_about(data);
+    fprintf(out, "data       ");
+    for (uint64_t i = 0; i < o->data_count && i < 3; i++) fprintf(out, "%s%s", i ? ", " : "", o->data[i]);
+    if (o->data_count > 3) fprintf(out, " and %" PRIu64 " more", o->data_count - 3);
+    if (!o->data_count) fprintf(out, "%s (no --data is given)", about->own_path);
+    fprintf(out, ": ");
+    if (about->files) fprintf(out, "%s file%s, ", group(about->files).text, about->files == 1 ? "" : "s");
+    fprintf(out, "%s %s to train on, ", group(about->train).text, about->what);
+    fprintf(out, "%s held out\n", group(about->held_out).text);
+}
+
+static void print_ranks(FILE *out, const slc_training_options *o, const sluice_runtime *rt)
+{
+    const sluice_world *world = sluice_runtime_world(rt);
+    const int size = sluice_world_size(world), local = sluice_world_local_size(world);
+    fprintf(out, "ranks      %d", size);
+    if (size > 1 && local == size) fprintf(out, " that share this host's memory");
+    if (size > 1 && local < size && local > 1) fprintf(out, ", of which %d share this host's memory", local);
+    if (size > 1 && local < size) fprintf(out, ", by messages (%s)", sluice_world_transport(world));
+    fprintf(out, ", %" PRIu64 " thread%s%s, on %s", o->threads, o->threads == 1 ? "" : "s", size > 1 ? " each" : "",
+            sluice_runtime_device(rt));
+    if (*o->throttle) fprintf(out, "; the network is slowed down to %s", o->throttle);
+    fputc('\n', out);
+}
+
+static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
+{
+    fprintf(out, "training   %s, learning rate %g; ", o->optimizer, o->learning_rate);
+    if (r->steps_before) fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
+    if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
+    fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");
+}
+
+static void print_budget(FILE *out, const slc_training_options *o, const slc_training_result *r,
+                         const sluice_plan_report *plan)
+{
+    const double dp_mib = (double)r->dp_bytes / 0x1p20, mib = (double)plan->budget_bytes / 0x1p20;
+    if (!plan->budget_bytes)
+        fprintf(out, "budget     none (--budget); to keep everything on every rank (dp) takes %.1f MiB a rank\n",
+                dp_mib);
+    else if (strchr(o->budget, '%'))
+        fprintf(out, "budget     %.1f MiB a rank = %s of the %.1f MiB that dp needs\n", mib, o->budget, dp_mib);
+    else
+        fprintf(out, "budget     %.1f MiB a rank; to keep everything on every rank (dp) takes %.1f MiB\n", mib, dp_mib);
+}
+
+void slc_training_print_start(FILE *out, const slc_training_options *o, const slc_training_result *r,
+                              const slc_training_data *data, const sluice_runtime *rt)
+{
+    sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
+    fprintf(out, "model      %s %s: %s parameters, %s\n", o->model, o->size, group(r->parameters).text, o->precision);
+    print_data(out, o, data);
+    print_ranks(out, o, rt);
+    print_training(out, o, r, !strcmp(slc_training_data_get_about(data)->what, "images"));
+    if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
+    if (plan.provisional && r->steps_before + 3 <= o->steps)
+        fprintf(out, "plan       follows after step %" PRIu64 ", when times are measured\n", r->steps_before + 3);
+    fflush(out);
+}
+
+json_t *slc_training_data_json(const slc_training_options *o, const slc_training_data *data)
+{
+    const slc_training_data_about *about = slc_training_data_get_about(data);
+    json_t *paths = json_array();
+    for (uint64_t i = 0; i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
+    if (!o->data_count) json_array_append_new(paths, json_string(about->own_path));
+    return json_pack("{s:o, s:I, s:s, s:I, s:I}", "paths", paths, "files", (json_int_t)about->files, "of", about->what,
+                     "train", (json_int_t)about->train, "held_out", (json_int_t)about->held_out);
+}

@@ -1,0 +1,40 @@
+/* The plan that a runtime runs: what it was made from, what it predicts, and the texts that keep it. What it decided
+ * for a layer also say sluice_layer_strategy_name and sluice_layer_recomputes. */
+#ifndef SLUICE_PLAN_H
+#define SLUICE_PLAN_H
+
+#include <sluice/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a runtime knows of the plan that it runs. */
+typedef struct {
+    size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
+    uint32_t number;      /* 1 is commit's, each re-plan counts one up, as in sluice_step_report */
+    bool measured;        /* it was made from times that this run has measured; else from sizes and estimated times */
+    bool provisional;     /* it serves to measure: a re-plan will follow by itself */
+    const char *schedule; /* the name of the order in which it communicates; valid until a re-plan, as the next two */
+    const char *chosen;   /* what found it, where the schedule searches ("ilp, searched"); else "" */
+    const char *note;     /* what planning met and survived; else "" */
+    uint64_t budget_bytes, planned_bytes; /* the budget, 0: none; what the plan takes, reserved bytes included */
+    uint64_t dp_bytes;                    /* what dp with the serial schedule needs */
+    /* Predicted for a step, by the times that it was made from: the step, its compute, the time in which compute waits
+     * for communication, and how long the link is busy. */
+    double step_s, compute_s, exposed_s, communication_s;
+    double bound_s; /* lower bound of the step by the planner's model, which a plan may beat by little; 0: not known */
+} sluice_plan_report;
+
+/* Says what plan runs, after commit, at any time. Local; the same on every rank. Errors: ORDER (before commit). */
+SLUICE_API sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *report);
+
+/* Gives the plan that runs, and the profile that it was made from, as JSON (docs/formats.md), which the caller frees:
+ * what `sluice sim`, `check`, `trace` and `train --plan` read. `model` is free text, the profile's name. Local, after
+ * commit, at any time. Errors: ORDER (before commit); ARGUMENT (no model or no result; a name that is not UTF-8). */
+SLUICE_API sluice_status sluice_runtime_plan_json(sluice_runtime *rt, const char *model, char **plan, char **profile);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
