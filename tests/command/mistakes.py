@@ -149,7 +149,6 @@ MISTAKES = [
     ("S profile --made gpt2-small --cluster heap -o x.json", 2, ["heap", "x"]),
     ("S nccl nowhere", 2, ["nowhere has no records", "SLUICE_SHIM_KEEP=1"]),
     ("S nccl text", 2, ["text"]),
-    ("S nccl --watch text", 2, ["text"]),
     # Sweeps are looked at as a whole before the first run
     ("S bench -n 2 --strategy dp,dpp --output sweep", 2, ["--strategy dpp", "fsdp"]),
     ("S bench -n 2 --schedule serial,soon --output sweep", 2, ["--schedule soon", "one_ahead"]),
@@ -176,6 +175,7 @@ MISTAKES = [
               "SLUICE_JOB_TOKEN": "mistakes"}}),
     # Under a launcher that is not the command's own
     ("S run -n 3 -- S train --lr fast", 2, ["--lr fast", "number from 0"]),
+    ("S run -n 3 -- S trian", 2, ['no command "trian"', 'did you mean "train"']),
     ("S run -n 3 -- S train --stpes 3", 2, ["--stpes", "did you mean --steps"]),
     ("S run -n 3 -- S train --head words", 2, ["--head words", "tokens,classes"]),
     ("S run -n 3 -- S train --data nowhere.txt", 2, ["nowhere.txt", "No such file"]),
@@ -186,7 +186,8 @@ MISTAKES = [
     ("S run -n 3 -- S train --strategy nonsense " + SHORT, 2, ["nonsense"]),
     ("S run -n 2 -- S train -n 3 " + SHORT, 2, ["-n 3", "started 2"]),
     ("S run -n 2 -- S perf --ranks 3", 2, ["3", "started 2"]),
-    ("S run -n 2 -- S eval --weights weights --inputs text", 2, ["text"]),
+    ("S run -n 2 -- S eval --weights weights --inputs text", 2, ["one rank evaluates", "without a launcher"]),
+    ("S run -n 2 -- S generate --weights weights --prompt a", 2, ["one rank generates", "without a launcher"]),
     ("S run -n 2 -- S bench --throttle none,1gbit", 2, ["a world has one throttle"]),
     ("S run -n 2 -- ./nobody", 127, ["cannot run ./nobody", "No such file"], {"who": "sluice run"}),
     ("S run -n 2 -- ./text", 126, ["cannot run ./text", "Permission denied"], {"who": "sluice run"}),
