@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_OUTPUT = 'o', KEY_MACHINES = 512, KEY_RANKS_A_HOST, KEY_PACE, KEY_TIME_LIMIT };
+enum { KEY_MACHINES = 512, KEY_RANKS_A_HOST, KEY_PACE, KEY_TIME_LIMIT };
 
 typedef struct {
     slc_training_options training;
-    const char *machines, *pace, *output;
+    const char *machines, *pace;
     uint64_t ranks_a_host;
     double time_limit_s;
 } estimate_options;
@@ -27,7 +27,9 @@ static const slc_training_difference differences[] = {
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
-    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"plan,first-batch", .refused = "only sluice train runs plans and batches"},
+    {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
+    {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
     {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
     {0},
 };
@@ -37,10 +39,9 @@ static const struct argp_option rows[] = {
     {"machines", KEY_MACHINES, "NAME", SLC_OPTION_SHORT,
      "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)", 0},
     {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
-     "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
+     "What a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
     {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", SLC_OPTION_SHORT, "Seconds to make each plan (default: 1)", 0},
-    {"output", KEY_OUTPUT, "FILE", SLC_OPTION_SHORT, "Write the profile that was planned from, for sluice plan", 0},
     {0},
 };
 
@@ -51,7 +52,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->training; return 0;
     case KEY_MACHINES: o->machines = text; return 0;
     case KEY_PACE: o->pace = text; return 0;
-    case KEY_OUTPUT: o->output = text; return 0;
     case KEY_RANKS_A_HOST:
         o->ranks_a_host = slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks-a-host");
         return 0;
@@ -65,14 +65,14 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 }
 
 /* Phases of compressed optimizers have plans of their own. */
-static sluice_status check_options(estimate_options *o)
+static sluice_status check_options(slc_training_options *o)
 {
-    sluice_status status = slc_training_options_check(&o->training);
-    if (!status && slc_training_is_compressed(o->training.optimizer))
+    sluice_status status = slc_training_options_check(o);
+    if (!status && slc_training_is_compressed(o->optimizer))
         status = slc_error(SLUICE_ERR_UNSUPPORTED,
                            "--optimizer %s: an estimate knows no compressed phases; use sluice profile, then sluice "
                            "plan --lossy onebit",
-                           o->training.optimizer);
+                           o->optimizer);
     return status;
 }
 
@@ -87,6 +87,28 @@ static sluice_status find_pace(const estimate_options *o, slc_survey *s)
     return status ? status : slc_pace_link(o->training.throttle, s->ranks_a_host >= s->ranks, &s->pace);
 }
 
+/* Writes a text that was made with `status`, and frees it. `path` NULL: nowhere. */
+static sluice_status write_text(const char *path, sluice_status status, char *text)
+{
+    if (!status && path) status = slc_result_file_write_text(path, text);
+    free(text);
+    return status;
+}
+
+static sluice_status write_files(const slc_training_options *o, const slc_profile *profile,
+                                 const slc_plan_answer *answer)
+{
+    char *text = NULL;
+    slc_plan_forecast forecast = answer->forecast;
+    forecast.why = *answer->member ? answer->member : NULL;
+    sluice_status status = o->profile_out ? slc_profile_to_json(profile, &text) : SLUICE_OK;
+    status = write_text(o->profile_out, status, text);
+    if (status || !o->plan_out) return status;
+    text = NULL;
+    status = slc_plan_to_json(&profile->job, answer->plan, &forecast, &text);
+    return write_text(o->plan_out, status, text);
+}
+
 /* With a budget the answer is a plan too. */
 static sluice_status plan_for_user(const estimate_options *o, const slc_survey *s, FILE *out, slc_budget_plan *row)
 {
@@ -94,13 +116,14 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
     slc_plan_answer answer = {0};
     sluice_status status = slc_answers_plan(s, o->time_limit_s, &profile, &answer);
     if (!status) {
+        const slc_shown_plan shown = {profile,     answer.plan, answer.forecast, answer.budget_bytes, answer.member,
+                                      answer.note, true};
+        uint64_t bytes;
         slc_budget_plan_of(profile, &answer, row);
-        if (*o->training.budget) {
-            fprintf(out, "\n--budget %s fits:\n\n", o->training.budget);
-            slc_plan_table(out, profile, &answer);
-        }
-        if (o->output) status = slc_profile_write(profile, o->output);
-        if (!status && o->output) fprintf(out, "\nprofile written to %s\n", o->output);
+        if (*o->training.budget) status = slc_parse_budget(o->training.budget, &bytes, &row->of_dp);
+        if (*o->training.budget) fprintf(out, "\n--budget %s fits:\n\n", o->training.budget);
+        if (!status && *o->training.budget) status = slc_plan_table(out, &shown);
+        if (!status) status = write_files(&o->training, profile, &answer);
     }
     slc_plan_destroy(answer.plan);
     slc_profile_destroy(profile);
@@ -121,9 +144,12 @@ static sluice_status write_json(const estimate_options *o, const slc_survey *s, 
 /* A budget that is too small is an error that comes after all other answers. */
 static sluice_status estimate(const estimate_options *o)
 {
-    const bool planned = *o->training.budget || o->output;
-    FILE *out = slc_is_standard_output(o->training.json) ? stderr : stdout;
-    slc_survey survey = {.training = &o->training, .ranks = o->training.ranks ? (int)o->training.ranks : 1};
+    const slc_training_options *t = &o->training;
+    const bool planned = *t->budget || t->plan_out || t->profile_out;
+    const bool taken = slc_is_standard_output(t->json) || slc_is_standard_output(t->plan_out) ||
+                       slc_is_standard_output(t->profile_out);
+    FILE *out = taken ? stderr : stdout;
+    slc_survey survey = {.training = t, .ranks = t->ranks ? (int)t->ranks : 1};
     slc_answers answers;
     slc_budget_plan row = {0};
     survey.ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : survey.ranks;
@@ -157,12 +183,12 @@ static int run_estimate(int argc, char **argv)
             "  sluice estimate --size small --context 512 -n 4 --throttle 10gbit,20us --ranks-a-host 1\n"
             "  sluice estimate --size xl --batch 8 --context 1024 -n 64 --machines 64xA100-200gbit\n"
             "  sluice estimate --weights gpt2/config.json --precision bf16 -n 8 --budget 3GiB\n"
-            "  sluice estimate -n 2 -o profile.json\n"
+            "  sluice estimate -n 2 --budget 60% --profile-out profile.json --plan-out plan.json\n"
             "More: docs/estimate.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     options.training.shape_only = true;
-    if (check_options(&options)) {
+    if (check_options(&options.training)) {
         slc_fail("sluice estimate");
         return EXIT_USAGE;
     }

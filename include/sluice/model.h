@@ -110,10 +110,6 @@ typedef struct {
      * evaluates_only, whatever that field says. The cache counts in the budget: 8 bytes a layer, channel and token,
      * with tokens rounded up to 128 and channels a head to 16 (for its values). */
     uint32_t cache_tokens;
-    /* In [0, 1). Training wants each target with 1 - label_smoothing and spreads the rest over all classes evenly, as
-     * PyTorch's CrossEntropyLoss(label_smoothing=) does: the losses of sluice_model_backward and sluice_model_loss are
-     * of that. sluice_model_evaluate gives the plain loss. 0: none. */
-    double label_smoothing;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.

@@ -51,13 +51,16 @@ else
 fi
 
 # A budget of the user's: the plan keeps to it, and another reader can go on from the profile.
-"$sluice" estimate --size mini -n 2 --budget 60% "${pace[@]}" -o "$work/profile.json" --json "$work/estimate.json" \
+"$sluice" estimate --size mini -n 2 --budget 60% "${pace[@]}" --profile-out "$work/profile.json" \
+    --plan-out "$work/plan.json" --json "$work/estimate.json" \
     >"$work/out" 2>"$work/err"
 check "estimate --budget 60% works" 0 $?
 check "it says that the budget fits" 1 "$(grep -c '^--budget 60% fits' "$work/out")"
 check "its plan keeps to the budget" True "$(get estimate.json "j['plan']['planned_bytes'] <= j['plan']['budget_bytes']")"
 "$sluice" plan --profile "$work/profile.json" --budget 60% >"$work/out" 2>"$work/err"
 check "sluice plan reads the profile" 0 $?
+"$sluice" check --profile "$work/profile.json" --plan "$work/plan.json" >"$work/out" 2>"$work/err"
+check "sluice check accepts the plan" 0 $?
 "$sluice" estimate -n 2 --budget 2MiB "${pace[@]}" --json "$work/small.json" >"$work/out" 2>"$work/err"
 check "a budget that is too small fails" 1 $?
 check "... after the other answers" 1 "$(grep -c '^smallest budget' "$work/out")"

@@ -8,6 +8,7 @@
 
 #include <sluice/plan.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* `how`: where the times come from. */
 static sluice_status make_profile(const sluice_runtime *rt, const slc_times *times, const char *how, const char *model,
