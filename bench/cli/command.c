@@ -95,8 +95,8 @@ static int run_command(const slc_tool *program, int argc, char **argv)
     }
     const char *near = slc_nearest_suggestion(&nearest, strlen(name));
     char text[1024];
-    snprintf(text, sizeof text, "%s: no command \"%.500s\"%s%s%s\n`%s --help` lists the commands.\n", program->name, name,
-             near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "", program->name);
+    snprintf(text, sizeof text, "%s: no command \"%.500s\"%s%s%s\n`%s --help` lists the commands.\n", program->name,
+             name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "", program->name);
     slc_rank_tell_usage(text);
     return EXIT_USAGE;
 }

@@ -209,7 +209,7 @@ static sluice_status read_extra(const slc_training_options *o, json_t **document
 {
     void *extra = NULL;
     size_t bytes = 0;
-    sluice_status status = sluice_checkpoint_extra(o->resume, &extra, &bytes);
+    sluice_status status = slc_error_context(sluice_checkpoint_extra(o->resume, &extra, &bytes), "--resume");
     if (!status) status = parse_extra(o, extra, bytes, document);
     free(extra);
     return slc_training_name_earlier(status, o->resume);
