@@ -3,6 +3,7 @@
 
 #include "bench/cli/error_line.h"
 #include "bench/cli/pages.h"
+#include "bench/cli/rank_report.h"
 #include "lib/base/status.h"
 #include "lib/base/text/nearest.h"
 
@@ -93,9 +94,10 @@ static int run_command(const slc_tool *program, int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *near = slc_nearest_suggestion(&nearest, strlen(name));
-    fprintf(stderr, "%s: no command \"%s\"%s%s%s\n", program->name, name, near ? "; did you mean \"" : "",
-            near ? near : "", near ? "\"?" : "");
-    fprintf(stderr, "`%s --help` lists the commands.\n", program->name);
+    char text[1024];
+    snprintf(text, sizeof text, "%s: no command \"%.500s\"%s%s%s\n`%s --help` lists the commands.\n", program->name,
+             name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "", program->name);
+    slc_rank_tell_usage(text);
     return EXIT_USAGE;
 }
 

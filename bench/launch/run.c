@@ -4,11 +4,17 @@
 #include "bench/launch/launch.h"
 
 #include <argp.h>
+#include <errno.h>
+#include <limits.h>
 #include <sluice/world.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { KEY_TIMEOUT = 256, KEY_LIMIT, KEY_PORT };
+enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as shells have them */
 
 static const struct argp_option option_rows[] = {
     {"ranks", 'n', "N", 0, "Number of ranks", 0},
@@ -51,6 +57,35 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
+/* ---- The program ---- */
+
+/* Returns 0 if the file can be run, or the errno that says why not. */
+static int try_program(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info)) return errno;
+    if (!S_ISREG(info.st_mode)) return EACCES;
+    return access(path, X_OK) ? errno : 0;
+}
+
+/* Looks along PATH as execvp does; a file that cannot be run is remembered and passed over. */
+static int find_program(const char *name)
+{
+    const char *path = getenv("PATH"), *at = path ? path : "/bin:/usr/bin";
+    char file[PATH_MAX];
+    int why = ENOENT;
+    if (strchr(name, '/')) return try_program(name);
+    for (size_t length;; at += length + 1) {
+        length = strcspn(at, ":");
+        if (snprintf(file, sizeof file, "%.*s%s%s", (int)length, at, length ? "/" : "", name) < (int)sizeof file) {
+            int found = try_program(file);
+            if (!found) return 0;
+            if (found == EACCES) why = EACCES;
+        }
+        if (!at[length]) return why;
+    }
+}
+
 static int run_ranks(int argc, char **argv)
 {
     const struct argp parser = {
@@ -71,7 +106,11 @@ static int run_ranks(int argc, char **argv)
     };
     slc_launch_options options = {0};
     slc_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
-    int exit_code;
+    int exit_code, why = find_program(options.command[0]);
+    if (why) { /* told once, and not by each rank */
+        fprintf(stderr, "sluice run: cannot run %s: %s\n", options.command[0], strerror(why));
+        return why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+    }
     return slc_launch(&options, &exit_code) ? slc_fail("sluice run") : exit_code;
 }
 

@@ -133,7 +133,9 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
     choose_recompute(&profile->job, o->recompute, recompute);
     request.recompute = recompute;
     sluice_status status = slc_engine_updates(SLUICE_UPDATES_BY_SETTING, &request.updates);
-    if (!status && o->budget) status = slc_parse_budget(o->budget, &request.budget_bytes, &request.budget_of_dp);
+    if (!status && o->budget)
+        status =
+            slc_error_context(slc_parse_budget(o->budget, &request.budget_bytes, &request.budget_of_dp), "--budget");
     uint64_t start = slc_clock_ns();
     if (!status) status = slc_plan_for_budget(&profile->job, &request, &answer);
     double took = slc_seconds(slc_clock_ns() - start);

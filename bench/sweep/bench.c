@@ -94,6 +94,7 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
     if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
+    if (options->demo && !outcome.status) slc_bench_table_demo(out, results, options);
     if (slc_outcome_status(&outcome)) return slc_fail(command);
     return sound ? 0 : EXIT_FAILED;
 }
@@ -148,27 +149,26 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
 }
 
 /* Errors: ARGUMENT if this world cannot serve all throttles. */
-static sluice_status join(const slc_bench_options *options, sluice_world **world)
+static sluice_status configure_world(const slc_bench_options *options, sluice_world_config *config)
 {
     slc_bench_case first;
-    sluice_world_config config;
     if (options->throttles.count > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--throttle: a world has one throttle; give one a launch, or start the "
                                               "ranks with `sluice bench -n N`");
     slc_bench_case_at(options, 0, 0, &first);
-    sluice_status status = slc_training_world(&first.training, &config);
-    return status ? status : sluice_world_create(&config, world);
+    return slc_training_world(&first.training, config);
 }
 
 static int run_as_rank(slc_bench_options *options)
 {
+    sluice_world_config config;
     sluice_world *world = NULL;
     slc_bench_results results;
     bool interrupted = false;
     int code = 0;
+    if (slc_stop_signals_take() || configure_world(options, &config)) return slc_rank_refuse(command);
     sluice_status status = slc_bench_results_init(&results);
-    if (!status) status = slc_stop_signals_take();
-    if (!status) status = join(options, &world);
+    if (!status) status = sluice_world_create(&config, &world);
     slc_stop_signals_count(&stops);
     if (!status) status = sweep_in(world, options, &results, &interrupted);
     if (world && sluice_world_rank(world) == 0 && (options->part || json_array_size(results.runs)))
@@ -184,9 +184,10 @@ static int run_as_rank(slc_bench_options *options)
 
 static int run_tradeoff_as_rank(const slc_bench_options *options)
 {
+    sluice_world_config config;
     sluice_world *world = NULL;
-    sluice_status status = slc_stop_signals_take();
-    if (!status) status = join(options, &world);
+    if (slc_stop_signals_take() || configure_world(options, &config)) return slc_rank_refuse(command);
+    sluice_status status = sluice_world_create(&config, &world);
     slc_stop_signals_count(&stops);
     if (!status) status = slc_bench_tradeoff_measure(world, options, &stops, table_stream(options));
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */

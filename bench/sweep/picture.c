@@ -104,14 +104,21 @@ static bool is_split(const json_t *run)
 }
 
 /* Uniform strategies have quiet colours; auto, which chooses by itself, stands out. */
-static void put_style(FILE *file, const picture *p, const json_t *run)
+static const char *colour_of(const picture *p, const json_t *run)
 {
     static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
+    if (is_auto(run)) return is_split(run) ? "#e377c2" : "#d62728";
+    return colours[number_of(p, run, colour_keys) % 7];
+}
+
+static void put_style(FILE *file, const picture *p, const json_t *run)
+{
     int dash = number_of(p, run, dash_keys) + 1, number = number_of(p, run, colour_keys);
+    fprintf(file, "lc rgb '%s' ", colour_of(p, run));
     if (is_auto(run))
-        fprintf(file, "lc rgb '%s' dt 1 pt 7 ps 1.1 lw 4", is_split(run) ? "#e377c2" : "#d62728");
+        fputs("dt 1 pt 7 ps 1.1 lw 4", file);
     else
-        fprintf(file, "lc rgb '%s' dt %d pt %d ps 0.8 lw 1.5", colours[number % 7], dash, number + 4);
+        fprintf(file, "dt %d pt %d ps 0.8 lw 1.5", dash, number + 4);
 }
 
 static void put_title(FILE *file, const json_t *run, bool schedules)
@@ -162,9 +169,9 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
         put_title(file, run, schedules);
         before = ", \\\n";
         if (column == 2 && is_repeated(p, run)) {
-            fprintf(file, "%s     'step_time.dat' index %d using 1:2:5:6 with yerrorbars ", before, line);
-            put_style(file, p, run);
-            fputs(" notitle", file);
+            fprintf(file, "%s     'step_time.dat' index %d using 1:2:5:6 with yerrorbars lc rgb '%s'", before, line,
+                    colour_of(p, run));
+            fputs(" pt 0 lw 1 notitle", file);
         }
         if (column != 2 || !has_prediction(p, run)) continue;
         fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",

@@ -389,6 +389,25 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     return weights && peaks;
 }
 
+void slc_bench_table_demo(FILE *out, const slc_bench_results *results, const slc_bench_options *options)
+{
+    double least = INFINITY, most = 0;
+    size_t index;
+    json_t *run;
+    json_array_foreach (results->runs, index, run) {
+        least = fmin(least, slc_bench_number(run, "peak_bytes"));
+        most = fmax(most, slc_bench_number(run, "peak_bytes"));
+    }
+    fprintf(out,
+            "\nShown: one %s %s trained %zu times on %" PRIu64
+            " ranks in %.1f to %.1f MiB a rank, to the same weights,\n"
+            "  by the planner's own choice (auto) and by uniform strategies, with and without a slow network.\n"
+            "Pictures: %s/step_time.svg, step_time.png; each run's figures: results.csv, results.json\n",
+            options->training.model, options->training.size, json_array_size(results->runs), options->training.ranks,
+            least / 0x1p20, most / 0x1p20, options->output);
+    fflush(out);
+}
+
 /* ---- Progress ---- */
 
 void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t total)

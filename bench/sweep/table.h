@@ -20,6 +20,9 @@ void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const cha
  * whether both held. */
 bool slc_bench_table_summary(FILE *out, const slc_bench_results *results);
 
+/* Prints in three lines what the demo has shown, and where its files are. */
+void slc_bench_table_demo(FILE *out, const slc_bench_results *results, const slc_bench_options *options);
+
 /* The progress line of the current run; shown on a terminal only. */
 typedef struct {
     FILE *out;                 /* NULL: not shown */

@@ -5,6 +5,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/rank_report.h"
 #include "bench/cli/result_file.h"
 #include "bench/train/eval.h"
 #include "lib/base/status.h"
@@ -247,6 +248,10 @@ static int run_eval(int argc, char **argv)
     };
     slc_training_options_init(&options.data);
     slc_parse(&parser, argc, argv, 0, &options);
+    if (slc_is_one_of_several_ranks()) {
+        slc_error(SLUICE_ERR_UNSUPPORTED, "one rank evaluates; start it without a launcher");
+        return slc_rank_refuse("sluice eval");
+    }
     evaluation e = {.options = &options, .loss = NAN};
     sluice_status status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
     const int code = status ? slc_fail("sluice eval") : 0;

@@ -3,6 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/rank_report.h"
 #include "bench/cli/result_file.h"
 #include "bench/train/sampling.h"
 #include "bench/train/token_text.h"
@@ -340,6 +341,10 @@ static int run_generate(int argc, char **argv)
             "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
+    if (slc_is_one_of_several_ranks()) {
+        slc_error(SLUICE_ERR_UNSUPPORTED, "one rank generates; start it without a launcher");
+        return slc_rank_refuse("sluice generate");
+    }
     generation g = {.options = &options};
     sluice_status status = generate(&g);
     const int code = status ? slc_fail("sluice generate") : 0;

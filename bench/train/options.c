@@ -3,6 +3,7 @@
 #include "bench/train/options.h"
 
 #include "bench/cli/parse.h"
+#include "bench/cli/throttle_option.h"
 #include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/optimizer_options.h"
@@ -385,6 +386,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         slc_training_options_init(options);
         return 0;
     }
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "\"%s\" follows no option; text to train on, for one, is --data FILE", text);
     for (int i = 0; i < ROWS; i++) {
         if (key != key_of(i)) continue;
         const char *refused = difference_of(&rows[i]).refused;
@@ -510,6 +513,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
+    if (!status) status = slc_throttle_check(o->throttle);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);

@@ -6,7 +6,7 @@ need_command bench
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 bench() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 200 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 "$@" \
+    timeout 200 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 --repeat 1 "$@" \
         >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
@@ -43,6 +43,24 @@ sweep() {
     check 'no part is left' '' "$(find "$folder" -name '*part*')"
     command -v gnuplot >/dev/null || { skip 'the picture of a sweep: gnuplot is not installed'; return; }
     check 'a picture' yes "$([ -s "$folder/step_time.svg" ] && [ -s "$folder/step_time.png" ] && echo yes)"
+}
+
+# Repetitions: a round of all combinations, then the next; medians and spreads; what does not fit is told once.
+repeats() {
+    folder=$work/repeats
+    bench -n 2 --strategy dp,sdp --schedule serial --budget none,80%,70% --repeat 3 --output "$folder"
+    check 'repetitions end well' 0 $code
+    check 'each that fits runs three times' 12 "$(grep -c ',[123],1,' "$folder/results.csv")"
+    check 'rounds' '1 1 1 1 2 2 2 2 3 3 3 3' "$(awk -F, 'NR > 1 && $9 == 1 {print $8}' "$folder/results.csv" | paste -sd ' ')"
+    check 'a row for each combination' 4 "$(grep -cE '^adamw +(dp|sdp) +serial +(none|80%|70%)' "$work/out")"
+    check 'each row has a spread' 4 "$(awk '/^adamw/ && $0 !~ /does not fit/ && $(NF-4) ~ /^[0-9.]+$/' "$work/out" | wc -l)"
+    check 'one line of what does not fit' 1 "$(grep -c 'does not fit' "$work/out")"
+    check 'which names the budgets' 1 "$(grep -cE '^adamw +dp +serial +does not fit 80%, 70%: it needs [0-9.]+ MiB' "$work/out")"
+    check 'rounds are told' 2 "$(grep -cE '^round [12] of 3 is done: .* left$' "$work/err")"
+    command -v gnuplot >/dev/null || return
+    check 'the picture has error bars' yes "$(grep -q 'using 1:2:5:6 with yerrorbars' "$folder/step_time.gp" && echo yes)"
+    bench --strategy dp --budget none --output "$folder.one"
+    check 'without repetitions it has none' '' "$(grep yerrorbars "$folder.one/step_time.gp")"
 }
 
 # By default the planner's own choice runs next to the others, over budgets that are found.
@@ -152,7 +170,8 @@ interrupt() {
 }
 
 refusals() {
-    refuses 'does not exist' --strategy dp,ddp
+    refuses 'it is no strategy, nor a file' --strategy dp,ddp
+    check 'before anything is trained' no "$([ -e "$work/refused" ] && echo yes || echo no)"
     refuses 'needs a compressed optimizer' --strategy dp,onebit --optimizer adamw
     refuses 'there twice' --optimizer adamw,lamb@0.01,lamb
     refuses 'learning rate' --optimizer adamw,lamb@fast
@@ -172,9 +191,11 @@ refusals() {
     refuses 'whole number' --tradeoff --shares 1
     refuses 'only --tradeoff' --profile "$work/text"
     refuses 'cannot make the folder' --output "$work/text/below"
+    echo '{"layers": 7}' >"$work/wrong.json"
+    refuses 'layers' --strategy "dp,$work/wrong.json" # its content is known to be wrong when the layers are there
     check 'what ran before a failure is kept' dp "$(folder=$work/refused column strategy)"
 }
 
-for part in sweep adaptive tradeoff optimizers tied under_a_launcher without_gnuplot interrupt refusals; do $part; done
+for part in sweep repeats adaptive tradeoff optimizers tied under_a_launcher without_gnuplot interrupt refusals; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed
