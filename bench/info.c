@@ -184,7 +184,12 @@ static int run_info(int argc, char **argv)
         .parser = parse_option,
         .doc =
             "Prints versions, transports, devices, the GPU or why there is none, instruction set, what plans, and the "
-            "launcher that started this process.",
+            "launcher that started this process.\v"
+            "Examples:\n"
+            "  sluice info\n"
+            "  sluice info --settings\n"
+            "  sluice run -n 2 -- sluice info --json\n"
+            "More: docs/launching.md",
     };
     info_options options = {0};
     slc_parse(&parser, argc, argv, 0, &options);

@@ -6,6 +6,7 @@
 static const sluice_command *const commands[] = {
     &slc_command_train,
     &slc_command_eval,
+    &slc_command_generate,
     &slc_command_bench,
     &slc_command_run,
     &slc_command_info,

@@ -1,5 +1,6 @@
-# What `cmake --install` gives: the headers, the library, the command, the transports, a pkg-config file (sluice.pc) and
-# a CMake package (find_package(Sluice), target Sluice::sluice).
+# What `cmake --install` gives: the headers, the library, the command with its manual pages and its completion for bash,
+# the transports, the documents, a pkg-config file (sluice.pc) and a CMake package (find_package(Sluice), target
+# Sluice::sluice).
 include(CMakePackageConfigHelpers)
 
 if(SLUICE_CUDA STREQUAL "EMULATED")
@@ -19,6 +20,18 @@ if(TARGET sluice_command)
     set_target_properties(sluice_command PROPERTIES INSTALL_RPATH "$ORIGIN/${from_command}")
     install(TARGETS sluice_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
+
+# The command prints its pages, so they are made where it can run.
+if(TARGET sluice_command AND NOT CMAKE_CROSSCOMPILING)
+    set(pages "${PROJECT_BINARY_DIR}/pages")
+    add_custom_command(OUTPUT "${pages}.made" DEPENDS sluice_command "${PROJECT_SOURCE_DIR}/cmake/SluicePages.cmake"
+                       COMMAND "${CMAKE_COMMAND}" "-DSLUICE=$<TARGET_FILE:sluice_command>" "-DFOLDER=${pages}"
+                               -P "${PROJECT_SOURCE_DIR}/cmake/SluicePages.cmake"
+                       COMMAND "${CMAKE_COMMAND}" -E touch "${pages}.made" COMMENT "Manual pages and completion" VERBATIM)
+    add_custom_target(sluice_pages ALL DEPENDS "${pages}.made")
+    install(DIRECTORY "${pages}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+    install(DIRECTORY "${pages}/completions" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion")
+endif()
 foreach(transport ucx throttle)
     if(TARGET sluice_transport_${transport})
         install(TARGETS sluice_transport_${transport} LIBRARY DESTINATION "${plugin_dir}")
@@ -28,6 +41,8 @@ install(TARGETS sluice_nccl LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/LICENSE-NOTES.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}") # its links lead into docs/
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" PATTERN CMakeLists.txt EXCLUDE)
 
 if(SLUICE_CUDA)
     set(SLUICE_CUDA_WORD yes)

@@ -1,6 +1,9 @@
 /* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived. */
 #include "bench/cli/command.h"
 
+#include "bench/cli/error_line.h"
+#include "bench/cli/pages.h"
+#include "lib/base/status.h"
 #include "lib/base/text/nearest.h"
 
 #include <errno.h>
@@ -18,6 +21,7 @@ static void print_help(FILE *out, const slc_tool *program)
     for (int i = 0; program->commands[i]; i++)
         fprintf(out, "  %-8s %s\n", program->commands[i]->name, program->commands[i]->summary);
     fprintf(out, "\n`%s help COMMAND` says more. `%s --version` prints the version.\n", program->name, program->name);
+    fputs("Documents are in docs/, where launching.md has the table of exit codes.\n", out);
 }
 
 /* If standard output was closed, the next file to be opened would get its number and all that is printed. With this,
@@ -70,6 +74,7 @@ static int run_command(const slc_tool *program, int argc, char **argv)
         print_help(stdout, program);
         return 0;
     }
+    if (!strncmp(name, "--help=", 7)) return slc_pages_print(program, name + 7);
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
         printf("%s %s\n", program->name, SLUICE_VERSION);
         return 0;
@@ -96,8 +101,8 @@ static int run_command(const slc_tool *program, int argc, char **argv)
 
 int slc_fail(const char *who)
 {
-    fprintf(stderr, "%s: %s\n", who, sluice_last_error());
-    return EXIT_FAILED;
+    slc_print_error(who, sluice_last_error());
+    return slc_exit_code(slc_last_status(), sluice_last_error());
 }
 
 int slc_tool_run(const slc_tool *program, int argc, char **argv)

@@ -13,21 +13,24 @@ typedef struct {
 } sluice_command;
 
 typedef struct {
-    const char *name, *summary;
+    const char *name, *summary;            /* the summary begins with the subject: "Sluice trains ..." */
     const sluice_command *const *commands; /* ends with NULL */
 } slc_tool;
 
-/* Runs the subcommand that argv[1] names; answers --help and --version itself. Closes standard output. Returns the
- * exit code: EXIT_USAGE for a name that is not in the table, EXIT_FAILED where not all that was printed has arrived. */
+/* Runs the subcommand that argv[1] names; answers --help, --help=FORM (man, markdown, bash) and --version itself.
+ * Closes standard output. Returns the exit code: EXIT_USAGE for a name that is not in the table, EXIT_FAILED where not
+ * all that was printed has arrived. */
 int slc_tool_run(const slc_tool *program, int argc, char **argv);
 
-/* Prints the last error to standard error, after `who` ("sluice plan"). Returns EXIT_FAILED. */
+/* Prints this thread's last error to standard error, after `who` ("sluice plan"), in the words of the command line.
+ * Returns its exit code (bench/cli/error_line.h). */
 int slc_fail(const char *who);
 
 /* Commands that train exist only in a build with oneDNN. */
 extern const sluice_command slc_command_bench;
 extern const sluice_command slc_command_estimate;
 extern const sluice_command slc_command_eval;
+extern const sluice_command slc_command_generate;
 extern const sluice_command slc_command_train;
 
 extern const sluice_command slc_command_check;
@@ -45,5 +48,6 @@ extern const sluice_command slc_command_gemm;
 extern const sluice_command slc_command_kernels;
 extern const sluice_command slc_command_overhead;
 extern const sluice_command slc_command_study;
+extern const sluice_command slc_command_tokenize;
 
 #endif

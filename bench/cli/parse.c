@@ -3,6 +3,7 @@
 #include "bench/cli/parse.h"
 
 #include "bench/cli/command.h"
+#include "bench/cli/rank_report.h"
 #include "lib/base/text/nearest.h"
 
 #include <stdbool.h>
@@ -14,10 +15,12 @@
 typedef struct {
     const struct argp_option *option; /* NULL: none has this name */
     unsigned matches;                 /* options that the word abbreviates */
+    bool exact;                       /* `option` has this name, and is not only abbreviated */
     slc_nearest nearest;
 } meaning;
 
-static const struct argp_option own_options[] = {{.name = "help"}, {.name = "usage"}, {0}};
+/* Every command has these; slc_parse answers them itself. */
+static const struct argp_option own_options[] = {{.name = "help"}, {.name = "help-all"}, {.name = "usage"}, {0}};
 
 static bool ends(const struct argp_option *o)
 {
@@ -31,7 +34,8 @@ static void compare(const struct argp_option *rows, const char *word, size_t len
         slc_nearest_offer(&out->nearest, word, length, o->name);
         if (strncmp(o->name, word, length)) continue;
         if (!o->name[length]) out->nearest = (slc_nearest){o->name, 0};
-        out->option = o;
+        if (!out->exact) out->option = o;
+        out->exact |= !o->name[length];
         out->matches++;
     }
 }
@@ -58,15 +62,54 @@ static bool wants_value(const struct argp_option *o)
     return o && o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
 }
 
-/* Returns whether the next argument is this one's value; ends the process where no option has this name. */
+/* ---- Help ---- */
+
+/* Returns the name of the option for help that the word abbreviates, or NULL. */
+static const char *own_option(const char *word, size_t length)
+{
+    for (const struct argp_option *o = own_options; o->name; o++)
+        if (length && !strncmp(o->name, word, length)) return o->name;
+    return NULL;
+}
+
+/* `form` is what follows in "--help=man"; NULL: nothing. */
+static void print_help(const struct argp *parser, const char *program, const char *option, const char *form)
+{
+    static const struct {
+        const char *name;
+        slc_help_format format;
+    } forms[] = {
+        {"all", SLC_HELP_ALL}, {"man", SLC_HELP_MAN}, {"markdown", SLC_HELP_MARKDOWN}, {"bash", SLC_HELP_BASH}};
+    enum { FORMS = sizeof forms / sizeof *forms };
+    slc_help_format format = !strcmp(option, "help")    ? SLC_HELP_SHORT
+                             : !strcmp(option, "usage") ? SLC_HELP_USAGE
+                                                        : SLC_HELP_ALL;
+    size_t i = 0;
+    while (form && i < FORMS && strcmp(forms[i].name, form)) i++;
+    if (i == FORMS) {
+        fprintf(stderr, "%s: --help=%s: use all, man, markdown or bash\n", program, form);
+        exit(EXIT_USAGE);
+    }
+    if (form) format = forms[i].format;
+    if (!slc_help_print(parser, program, format, stdout)) exit(0);
+    fprintf(stderr, "%s: out of memory\n", program);
+    exit(EXIT_FAILED);
+}
+
+/* ---- Going through the arguments ---- */
+
+/* Returns whether the next argument is this one's value; ends the process where no option has this name, and after
+ * help. */
 static bool check_long(const struct argp *parser, const char *program, const char *argument)
 {
     const char *word = argument + 2;
     const size_t length = strcspn(word, "=");
     meaning m = {0};
     look_up(parser, word, length, &m);
-    compare(own_options, word, length, &m);
+    const char *own = own_option(word, length);
+    if (own && !m.matches) print_help(parser, program, own, word[length] ? word + length + 1 : NULL);
     if (m.matches) return !word[length] && wants_value(m.option);
+    compare(own_options, word, length, &m);
     const char *near = slc_nearest_suggestion(&m.nearest, length);
     fprintf(stderr, "%s: no option \"%.*s\"%s%s%s\n", program, (int)length + 2, argument,
             near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
@@ -85,22 +128,55 @@ static bool check_short(const struct argp *parser, const char *argument)
 
 static void check_arguments(const struct argp *parser, int argc, char **argv, bool in_order)
 {
-    static char help[] = "--help";
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--")) return;
         if (argv[i][0] != '-' || !argv[i][1]) {
             if (in_order) return; /* the rest is another program's */
             continue;
         }
-        if (!strcmp(argv[i], "-h") && !find_key(parser, 'h')) argv[i] = help;
+        if ((!strcmp(argv[i], "-h") || !strcmp(argv[i], "-?")) && !find_key(parser, argv[i][1]))
+            print_help(parser, argv[0], "help", NULL);
         bool value = argv[i][1] == '-' ? check_long(parser, argv[0], argv[i]) : check_short(parser, argv[i]);
         i += value;
     }
 }
 
+/* ---- One rank of several ---- */
+
+static FILE *shown, *kept; /* standard error; what stands in for it while the arguments are read, NULL: nothing does */
+static char *text;
+static size_t text_bytes;
+
+static void show_standard_error(void)
+{
+    if (!kept) return;
+    stderr = shown;
+    fclose(kept);
+    kept = NULL;
+}
+
+/* A wrong argument has ended the process: all ranks have the same arguments as a rule, and one tells. */
+static void tell_once(void)
+{
+    if (!kept) return;
+    show_standard_error();
+    if (text && *text) slc_rank_tell_usage(text);
+}
+
+static void keep_standard_error(void)
+{
+    if (!slc_is_one_of_several_ranks()) return;
+    FILE *stream = open_memstream(&text, &text_bytes);
+    if (!stream || atexit(tell_once)) return; /* each rank tells, then */
+    shown = stderr;
+    stderr = kept = stream;
+}
+
 void slc_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input)
 {
-    check_arguments(parser, argc, argv, flags & ARGP_IN_ORDER);
     argp_err_exit_status = EXIT_USAGE;
-    if (argp_parse(parser, argc, argv, flags, NULL, input)) exit(EXIT_USAGE);
+    keep_standard_error();
+    check_arguments(parser, argc, argv, flags & ARGP_IN_ORDER);
+    if (argp_parse(parser, argc, argv, flags | ARGP_NO_HELP, NULL, input)) exit(EXIT_USAGE);
+    show_standard_error();
 }

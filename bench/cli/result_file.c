@@ -48,6 +48,20 @@ sluice_status slc_result_file_open(const char *path, slc_result_file *out)
     return status;
 }
 
+sluice_status slc_result_file_probe(const char *path)
+{
+    slc_result_file file;
+    struct stat info;
+    if (!path || slc_is_standard_output(path)) return SLUICE_OK;
+    if (written_directly(path)) {
+        if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
+        return access(path, W_OK) ? cannot_write(path, errno) : SLUICE_OK;
+    }
+    sluice_status status = slc_result_file_open(path, &file);
+    slc_result_file_abandon(&file);
+    return status;
+}
+
 bool slc_result_file_check(slc_result_file *file)
 {
     if (file->file && !file->why && ferror(file->file)) file->why = errno ? errno : EIO;

@@ -21,13 +21,27 @@ typedef struct {
     double time_limit_s;
 } estimate_options;
 
+/* It takes the options of the training that it is for, and refuses those that ask for files of one. */
+static const slc_training_difference differences[] = {
+    {"ranks", .doc = "Ranks of the training (default 1)"},
+    {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
+                       "checkpoint; only its sizes are read"},
+    {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,first-batch", .refused = "only sluice train runs plans and batches"},
+    {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
+    {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
+    {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
+    {0},
+};
+
 static const struct argp_option rows[] = {
-    {"machines", KEY_MACHINES, "NAME", 0,
+    {.doc = "The estimate:"},
+    {"machines", KEY_MACHINES, "NAME", SLC_OPTION_SHORT,
      "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)", 0},
-    {"pace", KEY_PACE, "FLOPS,BYTES", 0,
+    {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
      "What a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
-    {"ranks-a-host", KEY_RANKS_A_HOST, "N", 0, "Ranks that share a host's memory (default: all)", 0},
-    {"time-limit", KEY_TIME_LIMIT, "S", 0, "Seconds to make each plan (default: 1)", 0},
+    {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
+    {"time-limit", KEY_TIME_LIMIT, "S", SLC_OPTION_SHORT, "Seconds to make each plan (default: 1)", 0},
     {0},
 };
 
@@ -50,14 +64,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-/* Profile and plan are written as train writes them; all else that keeps something is refused, and so are the phases of
- * compressed optimizers, which have plans of their own. */
+/* Phases of compressed optimizers have plans of their own. */
 static sluice_status check_options(slc_training_options *o)
 {
-    slc_training_options kept = *o;
-    kept.profile_out = kept.plan_out = NULL;
-    sluice_status status = slc_training_options_keep_nothing(&kept);
-    if (!status) status = slc_training_options_check(o);
+    sluice_status status = slc_training_options_check(o);
     if (!status && slc_training_is_compressed(o->optimizer))
         status = slc_error(SLUICE_ERR_UNSUPPORTED,
                            "--optimizer %s: an estimate knows no compressed phases; use sluice profile, then sluice "
@@ -159,7 +169,7 @@ static sluice_status estimate(const estimate_options *o)
 static int run_estimate(int argc, char **argv)
 {
     estimate_options options = {.time_limit_s = 1};
-    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .options = rows,
         .parser = parse_option,
@@ -173,7 +183,8 @@ static int run_estimate(int argc, char **argv)
             "  sluice estimate --size small --context 512 -n 4 --throttle 10gbit,20us --ranks-a-host 1\n"
             "  sluice estimate --size xl --batch 8 --context 1024 -n 64 --machines 64xA100-200gbit\n"
             "  sluice estimate --weights gpt2/config.json --precision bf16 -n 8 --budget 3GiB\n"
-            "  sluice estimate -n 2 --budget 60% --profile-out profile.json --plan-out plan.json\n",
+            "  sluice estimate -n 2 --budget 60% --profile-out profile.json --plan-out plan.json\n"
+            "More: docs/estimate.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     options.training.shape_only = true;

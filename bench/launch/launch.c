@@ -5,6 +5,7 @@
 
 #include "bench/launch/guard.h"
 #include "bench/launch/prefix.h"
+#include "bench/launch/rank_ends.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 
@@ -48,6 +49,8 @@ typedef struct {
 typedef struct {
     const slc_launch_options *options;
     rank_process *ranks;
+    slc_rank_end *ends; /* of the ranks that failed */
+    int failed, said;   /* how many; how many of them were told */
     struct pollfd *fds;
     slc_prefix_stream **polled; /* the streams of `fds`, after the launcher's own two */
     output outputs[OUTPUTS];
@@ -273,15 +276,8 @@ static void note_end(job *j, int rank, const siginfo_t *info)
     int code = killed ? 128 + info->si_status : info->si_status;
     if (!code) return;
     if (!j->exit_code) j->exit_code = code;
-    if (j->end_at_ns == UINT64_MAX) {
-        double left_s = j->told_to_stop ? SAVE_S : SPEAK_S;
-        j->end_at_ns = later(left_s);
-        if (j->alive && !j->told_to_stop) say(j, "rank %d failed; the others have %.0f s to speak", rank, left_s);
-    }
-    if (killed)
-        say(j, "rank %d was killed by signal %d (%s)", rank, info->si_status, strsignal(info->si_status));
-    else
-        say(j, "rank %d ended with exit code %d", rank, code);
+    if (j->end_at_ns == UINT64_MAX) j->end_at_ns = later(j->told_to_stop ? SAVE_S : SPEAK_S);
+    j->ends[rank] = (slc_rank_end){++j->failed, killed, info->si_status};
 }
 
 /* A rank that has ended is looked at before it is reaped: until then no other group can get its number. */
@@ -325,6 +321,17 @@ static void read_signals(job *j)
     reap(j);
 }
 
+/* Says how the ranks ended that failed, in one line. Ranks that did as Ctrl-C asked need no line. */
+static void say_ends(job *j, const char *then)
+{
+    char line[768];
+    bool asked = j->told_to_stop;
+    for (int i = 0; i < j->options->ranks; i++)
+        asked &= !j->ends[i].place || (!j->ends[i].killed && j->ends[i].number == 128 + SIGINT);
+    if (slc_rank_ends_line(j->ends, j->options->ranks, j->said, line, sizeof line) && !asked) say(j, "%s%s", line, then);
+    j->said = j->failed;
+}
+
 static void check_deadlines(job *j)
 {
     uint64_t now = slc_clock_ns();
@@ -335,6 +342,7 @@ static void check_deadlines(job *j)
         if (!j->terminated) j->end_at_ns = now;
     }
     if (now < j->end_at_ns || !j->alive) return;
+    if (j->failed && !j->told_to_stop && !j->terminated) say_ends(j, "; the other ranks are told to end");
     signal_all(j, j->terminated ? SIGKILL : SIGTERM);
     j->end_at_ns = later(TERMINATE_S);
     j->terminated = true;
@@ -493,6 +501,7 @@ static void run_to_the_end(job *j)
     if (j->options->limit_s > 0) j->limit_at_ns = later(j->options->limit_s);
     while (j->alive && j->interrupts < LEAVE_AT_INTERRUPT) wait_and_pass_on(j);
     if (j->alive && !j->exit_code) j->exit_code = 128 + SIGKILL; /* even SIGKILL did not end them */
+    if (j->failed > j->said) say_ends(j, "");
     for (int i = 0; i < j->options->ranks * OUTPUTS; i++)
         slc_prefix_limit_to_what_is_there(&j->ranks[i / OUTPUTS].streams[i % OUTPUTS]);
     drain(j);
@@ -506,7 +515,9 @@ static sluice_status open_job(job *j)
     j->ranks = calloc(ranks, sizeof *j->ranks);
     j->fds = calloc(2 + OUTPUTS * ranks, sizeof *j->fds);
     j->polled = calloc(2 + OUTPUTS * ranks, sizeof *j->polled);
-    if (!j->ranks || !j->fds || !j->polled) return slc_error(SLUICE_ERR_MEMORY, "%d ranks", j->options->ranks);
+    j->ends = calloc(ranks, sizeof *j->ends);
+    if (!j->ranks || !j->fds || !j->polled || !j->ends)
+        return slc_error(SLUICE_ERR_MEMORY, "%d ranks", j->options->ranks);
     for (int i = 0; i < j->options->ranks * OUTPUTS; i++) j->ranks[i / OUTPUTS].streams[i % OUTPUTS].from = -1;
     sluice_status status = open_outputs(j);
     return status ? status : take_signals(j);
@@ -523,6 +534,7 @@ static void close_job(job *j)
     free(j->polled);
     free(j->fds);
     free(j->ranks);
+    free(j->ends);
 }
 
 sluice_status slc_launch(const slc_launch_options *options, int *exit_code)

@@ -64,7 +64,10 @@ static int run_ranks(int argc, char **argv)
                "one kills them. Where whoever reads the output leaves (`| head -1`), the ranks are told to stop by "
                "SIGTERM. The exit code is that of the first rank that failed, 128 + its signal if it was killed; 141 "
                "when nobody reads; 124 at the time limit.\n\n"
-               "  sluice run -n 2 -- ./my_training --epochs 3",
+               "Examples:\n"
+               "  sluice run -n 2 -- ./my_training --epochs 3\n"
+               "  sluice run -n 2 --limit 60 -- sluice info\n"
+               "More: docs/launching.md",
     };
     slc_launch_options options = {0};
     slc_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);

@@ -35,7 +35,7 @@ static const struct argp_option option_rows[] = {
      0},
     {"watch", KEY_WATCH, NULL, 0,
      "Compare what the ranks call while they run, until a fault is found (exit code 1) or all have ended", 0},
-    {"stall", KEY_STALL, "SECONDS", 0, "A rank that others wait for is late after this time (10)", 0},
+    {"stall", KEY_STALL, "SECONDS", 0, "A rank that others wait for is late after this time (default 10)", 0},
     {"output", 'o', "FILE", 0,
      "Write a profile for sluice plan (needs records made with SLUICE_SHIM_TIME=1); '-': standard output, and no "
      "tables",
@@ -43,7 +43,7 @@ static const struct argp_option option_rows[] = {
     {"compute", KEY_COMPUTE, "DIR", 0,
      "With -o: take compute times from these records, of a run of the same program on one rank", 0},
     {"reserved", KEY_RESERVED, "SIZE", 0,
-     "With -o: what the program keeps itself on a rank, as 4GiB: activations, which no record shows (0)", 0},
+     "With -o: what the program keeps itself on a rank, as 4GiB: activations, which no record shows (default 0)", 0},
     {0},
 };
 
@@ -61,7 +61,8 @@ static const char doc[] =
     "  sluice nccl\n"
     "  sluice nccl records-of-host-a records-of-host-b --timeline step.json\n"
     "  sluice nccl --watch --stall 30\n"
-    "  sluice nccl -o profile.json --reserved 4GiB && sluice plan --profile profile.json --budget 60%";
+    "  sluice nccl -o profile.json --reserved 4GiB && sluice plan --profile profile.json --budget 60%\n"
+    "More: docs/nccl-shim.md";
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
@@ -162,7 +163,7 @@ static int report_once(const nccl_options *o)
 static int run_nccl(int argc, char **argv)
 {
     char folder[64];
-    const struct argp parser = {.options = option_rows, .parser = parse_option, .args_doc = "[DIR…]", .doc = doc};
+    const struct argp parser = {.options = option_rows, .parser = parse_option, .args_doc = "[DIR...]", .doc = doc};
     nccl_options o = {.paths = calloc((size_t)argc + 1, sizeof *o.paths), .stall_s = 10};
     if (!o.paths) {
         slc_error(SLUICE_ERR_MEMORY, "options");

@@ -1,8 +1,10 @@
 /* `sluice perf`: its command line and the table of measured collectives, with nccl-tests' flags and columns. */
 #include "bench/cli/command.h"
+#include "bench/cli/error_line.h"
 #include "bench/cli/outcome.h"
 #include "bench/perf/measure.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
@@ -17,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char command[] = "sluice perf";
+
 enum { KEY_OP = 256, KEY_RANKS, KEY_BLOCK, KEY_PATH, KEY_THROTTLE, KEY_TIMEOUT, KEY_JSON, KEY_AHEAD, KEY_BESIDE };
 
 typedef struct {
@@ -28,7 +32,7 @@ typedef struct {
 } perf_options;
 
 static const struct argp_option option_rows[] = {
-    {"op", KEY_OP, "NAME", 0,
+    {"op", KEY_OP, "NAME=all_reduce,reduce_scatter,all_gather,broadcast,reduce_scatter_all_gather", 0,
      "all_reduce, reduce_scatter, all_gather, broadcast, or reduce_scatter_all_gather: each block reduced, then "
      "gathered "
      "(default all_reduce)",
@@ -42,7 +46,7 @@ static const struct argp_option option_rows[] = {
     {"check", 'c', "0|1", 0, "Check the results (default 1)", 0},
     {"ranks", KEY_RANKS, "N", 0, "Start N ranks on this machine", 1},
     {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 1MiB)", 1},
-    {"path", KEY_PATH, "HOW", 0,
+    {"path", KEY_PATH, "HOW=direct,messages", 0,
      "direct: the memory of peers on this host; messages: the transport (default: SLUICE_COMM_DIRECT)", 1},
     {"ahead", KEY_AHEAD, "N", 0,
      "reduce_scatter_all_gather: blocks that are reduced before the first is gathered (default 4)", 1},
@@ -273,6 +277,14 @@ static sluice_status measure_in(sluice_world *world, const perf_options *o, uint
     return status;
 }
 
+/* Finds what needs no rank before any is started. */
+static sluice_status check_world(const perf_options *o)
+{
+    sluice_world_config config;
+    sluice_status status = sluice_world_config_init(&config);
+    return status ? status : slc_result_file_probe(o->json);
+}
+
 static int measure_here(const perf_options *o)
 {
     sluice_world_config config;
@@ -285,16 +297,16 @@ static int measure_here(const perf_options *o)
     if (!status && *o->path) config.direct = !strcmp(o->path, "direct");
     if (!status && o->ranks && (int)o->ranks != config.size)
         status = slc_error(SLUICE_ERR_MISMATCH, "--ranks %u, but the launcher started %d", o->ranks, config.size);
-    if (!status) status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
     if (!status) status = measure_in(world, o, &wrong, &file);
-    if (status)
-        slc_fail("sluice perf");
-    else if (wrong && config.rank == 0)
-        fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
+    if (!status && wrong && config.rank == 0) fprintf(stderr, "sluice perf: %" PRIu64 " elements are wrong\n", wrong);
     if (!status) status = sluice_world_barrier(world);
-    if (file.status) fprintf(stderr, "sluice perf: %s\n", file.why);
+    if (file.status) slc_print_error(command, file.why);
+    if (status) return slc_rank_fail(command, world);
     sluice_world_destroy(world);
-    return status || file.status || (wrong && config.rank == 0) ? EXIT_FAILED : 0;
+    if (file.status) return slc_exit_code(file.status, file.why);
+    return wrong && config.rank == 0 ? EXIT_FAILED : 0;
 }
 
 static int run_perf(int argc, char **argv)
@@ -305,8 +317,10 @@ static int run_perf(int argc, char **argv)
         .doc = "Measures a collective on fp32 at a range of sizes, and checks its results.\v"
                "Sizes and columns are those of nccl-tests: size is the whole buffer, algbw is size over time, busbw is "
                "what the busiest link carried. A wrong element makes the exit code 1.\n\n"
+               "Examples:\n"
                "  sluice perf --op all_reduce --ranks 2 -b 64K -e 64M -f 4\n"
-               "  sluice run -n 4 -- sluice perf --op all_gather --path messages",
+               "  sluice run -n 4 -- sluice perf --op all_gather --path messages\n"
+               "More: docs/benchmarks.md",
     };
     perf_options options = {.op = "all_reduce",
                             .path = "",
@@ -320,9 +334,10 @@ static int run_perf(int argc, char **argv)
                             .ahead = 4,
                             .check = true};
     slc_parse(&parser, argc, argv, 0, &options);
+    if (!slc_launched() && check_world(&options)) return slc_fail(command);
     if (slc_launched()) return measure_here(&options);
     int code, ranks = options.ranks ? (int)options.ranks : 1;
-    return slc_launch_self(ranks, "perf", argv + 1, NULL, &code) ? slc_fail("sluice perf") : code;
+    return slc_launch_self(ranks, "perf", argv + 1, NULL, &code) ? slc_fail(command) : code;
 }
 
 const sluice_command slc_command_perf = {"perf", "measures and checks collectives, as nccl-tests does", run_perf};

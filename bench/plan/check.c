@@ -118,10 +118,12 @@ static int run_check(int argc, char **argv)
         .parser = parse_option,
         .children = children,
         .doc = "Validates a plan against the profile it was made from.\v"
-               "Shares no code with the planner. The exit code is 0 for a valid plan and 1 for any other, with a line "
+               "Shares no code with the planner. The exit code is 0 for a valid plan and 2 for any other, with a line "
                "that says what is wrong and where.\n\n"
                "Example:\n"
-               "  sluice check --profile profile.json --plan plan.json",
+               "  sluice check --profile profile.json --plan plan.json\n"
+               "  sluice check --profile profile.json --plan plan.json --json -\n"
+               "More: docs/timelines.md",
     };
     slc_parse(&parser, argc, argv, 0, &o);
     sluice_status status = slc_plan_files_read(&o.files);

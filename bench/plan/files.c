@@ -18,7 +18,7 @@ static const struct argp_option option_rows[] = {
     {"profile", KEY_PROFILE, "FILE", 0, "The profile that the plan was made from (sluice profile)", 0},
     {"plan", KEY_PLAN, "FILE", 0, "The plan (sluice plan)", 0},
     {"world", KEY_WORLD, "N", 0, "Ranks, where the plan is for more or fewer than the profile's", 0},
-    {"lossy", KEY_LOSSY, "WHAT", 0, "none or onebit (default: as the plan was made)", 0},
+    {"lossy", KEY_LOSSY, "WHAT=none,onebit", 0, "none or onebit (default: as the plan was made)", 0},
     {0},
 };
 

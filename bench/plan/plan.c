@@ -38,18 +38,18 @@ typedef struct {
 } plan_options;
 
 static const struct argp_option option_rows[] = {
-    {"profile", KEY_PROFILE, "FILE", 0, "What to plan for (see sluice profile)", 0},
+    {"profile", KEY_PROFILE, "FILE", 0, "Profile to plan for (sluice profile writes one)", 0},
     {"world", KEY_WORLD, "N", 0, "Ranks (default: the profile's)", 0},
     {"budget", KEY_BUDGET, "SIZE", 0, "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)", 0},
-    {"strategy", KEY_STRATEGY, "NAME", 0,
+    {"strategy", KEY_STRATEGY, "NAME=auto,dp,oss,sdp,fsdp,onebit,mixed", 0,
      "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED or a JSON file (default auto)", 0},
-    {"lossy", KEY_LOSSY, "WHAT", 0,
+    {"lossy", KEY_LOSSY, "WHAT=none,onebit", 0,
      "onebit: a step of a compressed optimizer, where layers may exchange their momentum compressed; none: no such "
      "step "
      "(default: as the profile says, with --strategy onebit: onebit)",
      0},
     {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, portfolio, or one of the others (default " SLC_SCHEDULE_DEFAULT ")", 0},
-    {"recompute", KEY_RECOMPUTE, "HOW", 0, "auto, none or all of the layers that can (default auto)", 0},
+    {"recompute", KEY_RECOMPUTE, "HOW=auto,none,all", 0, "auto, none or all of the layers that can (default auto)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0,
      "Seconds to plan (default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)", 0},
     {"picture", KEY_PICTURE, "FILE", 0,
@@ -65,7 +65,8 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile profile.json --budget 60% --strategy fsdp --schedule one_ahead\n"
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
-                          "Then: sluice sim, sluice check, sluice trace.";
+                          "Then: sluice sim, sluice check, sluice trace.\n"
+                          "More: docs/planning.md";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {

@@ -25,7 +25,7 @@ typedef struct {
 static const struct argp_option option_rows[] = {
     {"spread", KEY_SPREAD, "X", 0, "Multiply every duration by a random factor in 1 - X to 1 + X (default 0: exact)",
      1},
-    {"seed", KEY_SEED, "N", 0, "Of those factors (default 0)", 1},
+    {"seed", KEY_SEED, "N", 0, "Seed of those factors (default 0)", 1},
     {"passes", KEY_PASSES, "N", 0, "Steps to simulate at most (default: until they repeat)", 1},
     {"trace", KEY_TRACE, "FILE", 0, "Write a timeline for Perfetto or chrome://tracing; '-': standard output", 2},
     {"json", KEY_JSON, "FILE", 0, "Write the figures as JSON; '-': standard output", 2},
@@ -129,7 +129,8 @@ static int run_sim(int argc, char **argv)
                "Examples:\n"
                "  sluice sim --profile profile.json --plan plan.json\n"
                "  sluice sim --profile profile.json --plan plan.json --spread 0.1 --seed 3 --passes 50\n"
-               "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -",
+               "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -\n"
+               "More: docs/timelines.md",
     };
     slc_parse(&parser, argc, argv, 0, &o);
     slc_forecast forecast;

@@ -121,7 +121,8 @@ static int run_trace(int argc, char **argv)
                "`sluice train --trace FILE` writes the same.\n\n"
                "Examples:\n"
                "  sluice trace --profile profile.json --plan plan.json -o step.json\n"
-               "  sluice trace --profile profile.json --plan plan.json --picture step.svg",
+               "  sluice trace --profile profile.json --plan plan.json --picture step.svg\n"
+               "More: docs/timelines.md",
     };
     slc_parse(&parser, argc, argv, 0, &o);
     slc_forecast forecast;

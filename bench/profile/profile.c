@@ -4,6 +4,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/profile_table.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEASURED_STEPS = 8 };
 enum { KEY_OUTPUT = 'o', KEY_MADE = 512, KEY_CLUSTER, KEY_WORLD, KEY_EFFICIENCY };
 
 typedef struct {
@@ -21,11 +21,26 @@ typedef struct {
 } profile_options;
 
 static const struct argp_option rows[] = {
-    {"output", KEY_OUTPUT, "FILE", 0, "Where to write it (default profile.json)", 0},
-    {"made", KEY_MADE, "MODEL", 0, "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)", 0},
-    {"cluster", KEY_CLUSTER, "NAME", 0, "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)", 0},
-    {"world", KEY_WORLD, "N", 0, "With --made: ranks (default: the cluster's)", 0},
-    {"efficiency", KEY_EFFICIENCY, "X", 0, "With --made: the part of the peak FLOP/s that is reached", 0},
+    {.doc = "The profile:"},
+    {"output", KEY_OUTPUT, "FILE", SLC_OPTION_SHORT, "Where to write it (default profile.json)", 0},
+    {"made", KEY_MADE, "MODEL", SLC_OPTION_SHORT,
+     "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)", 0},
+    {"cluster", KEY_CLUSTER, "NAME", SLC_OPTION_SHORT,
+     "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)", 0},
+    {"world", KEY_WORLD, "N", SLC_OPTION_SHORT, "With --made: ranks (default: the cluster's)", 0},
+    {"efficiency", KEY_EFFICIENCY, "X", SLC_OPTION_SHORT, "With --made: the part of the peak FLOP/s that is reached",
+     0},
+    {0},
+};
+
+/* What is otherwise than in `sluice train`. */
+static const slc_training_difference differences[] = {
+    {"steps", .fallback = "8", .doc = "Steps that are measured: their medians count"},
+    {"schedule", .refused = "a profile is measured with the serial schedule, where nothing runs beside compute"},
+    {"eval-every,eval-batches", .refused = "a profile is measured without evaluation"},
+    {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"trace,json,csv", .refused = "sluice profile writes a profile only (--output)"},
     {0},
 };
 
@@ -89,19 +104,12 @@ static int make_and_write(profile_options *o)
     return status ? slc_fail("sluice profile") : 0;
 }
 
-/* ---- Measured ---- */
-
-static int measure_profile(profile_options *o, char *const *args)
-{
-    /* The default of `train` is the length of a run; for medians a few steps are enough. */
-    if (!slc_training_option_given(&o->training, "steps")) o->training.steps = MEASURED_STEPS;
-    return slc_training_profile(&o->training, o->path, args);
-}
+/* ---- The command ---- */
 
 static int run_profile(int argc, char **argv)
 {
     profile_options options = {.path = "profile.json"};
-    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .options = rows,
         .parser = parse_option,
@@ -113,10 +121,13 @@ static int run_profile(int argc, char **argv)
                "  sluice profile -n 2\n"
                "  sluice profile -n 2 --size small --context 64 --throttle 1gbit -o profile.json\n"
                "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n"
-               "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n",
+               "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n"
+               "More: docs/planning.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    return options.made.model ? make_and_write(&options) : measure_profile(&options, argv + 1);
+    if (options.made.model) return make_and_write(&options);
+    slc_lr_schedule_drop(&options.training); /* a profile's few steps are no whole schedule */
+    return slc_training_profile(&options.training, options.path, argv + 1);
 }
 
 const sluice_command slc_command_profile = {"profile", "measures what planning needs, or makes it up", run_profile};

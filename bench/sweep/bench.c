@@ -11,8 +11,10 @@
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
+#include "bench/train/paths_check.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -24,6 +26,7 @@
 enum { PATH_BYTES = 4096 };
 
 static volatile sig_atomic_t stops;
+static const char command[] = "sluice bench";
 
 static void count_stop(int signal)
 {
@@ -91,17 +94,26 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
     if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
-    if (slc_outcome_status(&outcome)) return slc_fail("sluice bench");
+    if (slc_outcome_status(&outcome)) return slc_fail(command);
     return sound ? 0 : EXIT_FAILED;
 }
 
 /* ---- As a rank ---- */
 
-/* Leaves the results for the process that started this part of the sweep. */
-static int hand_over(const slc_bench_results *results, const slc_bench_options *options)
+/* Rank 0 concludes, or leaves the results for the process that started this part of the sweep. The error line of
+ * `status`, with which the runs ended, is kept. */
+static int conclude_or_hand_over(const slc_bench_results *results, const slc_bench_options *options,
+                                 sluice_status status)
 {
-    sluice_status status = save_results(results, options);
-    return status ? slc_fail("sluice bench") : 0;
+    char line[2048];
+    int code = 0;
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    if (!options->part)
+        code = conclude(results, options);
+    else if (save_results(results, options))
+        code = slc_fail(command);
+    if (status) slc_error(status, "%s", line);
+    return code;
 }
 
 static sluice_status find_budgets(sluice_world *world, slc_bench_options *options, slc_bench_results *results)
@@ -159,15 +171,15 @@ static int run_as_rank(slc_bench_options *options)
     if (!status) status = join(options, &world);
     slc_stop_signals_count(&stops);
     if (!status) status = sweep_in(world, options, &results, &interrupted);
-    if (status) code = slc_fail("sluice bench");
-    if (world && sluice_world_rank(world) == 0 && (options->part || json_array_size(results.runs))) {
-        int concluded = options->part ? hand_over(&results, options) : conclude(&results, options);
-        if (!code) code = concluded;
-    }
+    if (world && sluice_world_rank(world) == 0 && (options->part || json_array_size(results.runs)))
+        code = conclude_or_hand_over(&results, options, status);
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */
-    sluice_world_destroy(world);
+    if (status)
+        code = slc_rank_fail(command, world);
+    else
+        sluice_world_destroy(world);
     slc_bench_results_free(&results);
-    return interrupted ? EXIT_INTERRUPTED : code ? code : status ? EXIT_FAILED : 0;
+    return interrupted ? EXIT_INTERRUPTED : code;
 }
 
 static int run_tradeoff_as_rank(const slc_bench_options *options)
@@ -177,12 +189,10 @@ static int run_tradeoff_as_rank(const slc_bench_options *options)
     if (!status) status = join(options, &world);
     slc_stop_signals_count(&stops);
     if (!status) status = slc_bench_tradeoff_measure(world, options, &stops, table_stream(options));
-    int code = status == SLUICE_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status ? EXIT_FAILED : 0;
-    bool said = world && sluice_world_rank(world) && (status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_ARGUMENT);
-    if (code == EXIT_FAILED && !said) slc_fail("sluice bench");
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still works */
+    if (status) return slc_rank_fail(command, world);
     sluice_world_destroy(world);
-    return code ? code : status ? EXIT_FAILED : 0;
+    return 0;
 }
 
 /* ---- As the command that starts the ranks ---- */
@@ -229,7 +239,7 @@ static int run_all(const slc_bench_options *options, char **argv)
         status = run_part(options, t, argv, &results, &code);
     if (stops && !code) code = EXIT_INTERRUPTED;
     if (status)
-        code = slc_fail("sluice bench");
+        code = slc_fail(command);
     else if (!code || json_array_size(results.runs)) {
         int concluded = conclude(&results, options);
         if (!code) code = concluded;
@@ -252,7 +262,7 @@ static int run_tradeoff(const slc_bench_options *options, char **argv)
         handle_signals();
         status = slc_launch_self(ranks, "bench", argv + 1, NULL, &code);
     }
-    return status ? slc_fail("sluice bench") : code;
+    return status ? slc_fail(command) : code;
 }
 
 static int run_bench(int argc, char **argv)
@@ -260,8 +270,9 @@ static int run_bench(int argc, char **argv)
     slc_bench_options options;
     int code;
     if (slc_bench_options_parse(argc, argv, &options)) {
-        slc_fail("sluice bench");
-        code = EXIT_USAGE;
+        code = slc_rank_refuse(command);
+    } else if (!slc_launched() && slc_training_paths_check(&options.training)) {
+        code = slc_fail(command);
     } else if (options.tradeoff) {
         code = run_tradeoff(&options, argv);
     } else {

@@ -1,5 +1,5 @@
-/* The command line of `sluice bench`. Its defaults differ from those of `sluice train`, so a parser without options
- * comes after the shared one and sets them before the first option is read. */
+/* The command line of `sluice bench`: the options of training, some of which are lists here or have other defaults, and
+ * its own. */
 #include "bench/sweep/options.h"
 
 #include "bench/cli/throttle_option.h"
@@ -7,21 +7,25 @@
 #include "bench/train/onebit_options.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/plan/job.h"
 #include "sched/planner.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PART, KEY_DONE, KEY_OVERALL };
 
 static const struct argp_option option_rows[] = {
-    {"output", 'o', "DIR", 0, "Folder of the results (default out/bench)", 0},
-    {"repeat", KEY_REPEAT, "N", 0, "Run every combination N times, interleaved (default 1)", 0},
+    {.doc = "The sweep:"},
+    {"output", 'o', "DIR", SLC_OPTION_SHORT, "Folder of the results (default out/bench)", 0},
+    {"repeat", KEY_REPEAT, "N", SLC_OPTION_SHORT,
+     "Run every combination N times, first each once, then each again (default 3; 1 with --demo or --tradeoff)", 0},
     {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
-    {"tradeoff", KEY_TRADEOFF, NULL, 0,
-     "Instead: one budget, its free memory shared between strategies and schedule; see below", 0},
-    {"shares", KEY_SHARES, "N", 0, "Of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
+    {"tradeoff", KEY_TRADEOFF, NULL, SLC_OPTION_SHORT,
+     "Instead: one budget, its free memory shared between strategies and schedule", 0},
+    {"shares", KEY_SHARES, "N", 0, "Shares of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
     {"profile", KEY_PROFILE, "FILE", 0, "The trade-off of this profile, predicted only: nothing is trained", 0},
     {"part", KEY_PART, "FILE", OPTION_HIDDEN, NULL, 0},
     {"done", KEY_DONE, "N", OPTION_HIDDEN, NULL, 0},
@@ -29,40 +33,56 @@ static const struct argp_option option_rows[] = {
     {0},
 };
 
+static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
+
+/* What is otherwise than in `sluice train`: six options take lists, a run is short, and nothing of it is kept. */
+static const slc_training_difference differences[] = {
+    {"strategy", .fallback = usual_strategies, .argument = "LIST=auto,dp,oss,sdp,fsdp,mixed,onebit,usual",
+     .doc = "Strategies, with commas between; usual: onebit for compressed optimizers, dp for others"},
+    {"schedule", .fallback = usual, .argument = "LIST",
+     .doc = "Orders of communication, with commas between; usual: " SLC_SCHEDULE_DEFAULT
+            " for auto, one_ahead for other strategies"},
+    {"budget", .argument = "LIST",
+     .doc = "Memory a rank may use, as none,900MiB,60%; auto:N: N budgets between the smallest that works and what all "
+            "sdp needs (default none)"},
+    {"throttle", .argument = "LIST",
+     .doc = "Networks, as none,1gbit,\"100mbit,50us\": bandwidth and latency (default none)"},
+    {"optimizer", .argument = "LIST",
+     .doc = "Optimizers, as adamw,lamb@0.01: each may have a learning rate of its own; several are compared by loss "
+            "(default: as the strategy needs)"},
+    {"tied", .argument = "LIST",
+     .doc = "Ways to treat a token table that is the head's matrix too, with commas between: joint: one gradient of "
+            "both uses; split: the rows that are looked up are gathered and reduced by themselves"},
+    {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
+    {"eval-batches", .fallback = "0"},
+    {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
+    {0},
+};
+
 static const char help_text[] =
     "Trains a few steps for each budget, strategy, schedule, throttle, optimizer and way to treat tied parameters, "
     "prints a table and writes results.csv, results.json and the picture step_time (SVG and PNG) into a folder; with "
     "several optimizers also the picture losses.\v"
-    "Six options take lists here, with commas between:\n"
-    "  --strategy dp,sdp,fsdp,onebit,mixed,auto    (default dp,oss,sdp,fsdp,auto)\n"
-    "  --schedule usual,serial,priority            (default usual: " SLC_SCHEDULE_DEFAULT
-    " for auto, one_ahead for the others)\n"
-    "  --budget none,900MiB,60%,auto:5             (default none; auto:N: N of them between the smallest that\n"
-    "                                               works and what all sdp needs)\n"
-    "  --throttle none,1gbit,\"100mbit,50us\"        (default none)\n"
-    "  --optimizer adamw,onebit_adam               (default: as the strategy)\n"
-    "  --tied joint,split                          (default joint)\n"
-    "Other defaults of its own: --steps 12, --eval-batches 0.\n\n"
-    "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
-    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
-    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n\n"
-    "Several optimizers, each with a learning rate of its own if need be (lamb@0.01), are compared by loss, the first "
-    "being the measure: loss against step and against time, steps "
-    "and bytes before and after the freeze. Then the defaults are --strategy usual (onebit for compressed optimizers, "
-    "dp for others) and --steps 200.\n\n"
-    "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n\n"
+    "Several optimizers are compared by loss, the first being the measure: loss against step and against time, steps "
+    "and bytes before and after the freeze. Then the defaults are --strategy usual and --steps 200.\n\n"
     "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget beside what every plan "
     "keeps can be given to strategies (layers under sdp) or to the schedule (gathered buffers, waiting gradients): "
     "each "
     "share is planned and simulated, then run; the picture tradeoff (SVG and PNG) shows both, and where the planner "
     "puts itself when it is free. Nothing is recomputed unless --recompute says so: activations are no part of the "
     "trade then.\n\n"
-    "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
-    "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n\n"
     "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
-    "differ between runs, or when a run's peak is not what was planned.";
-
-static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
+    "differ between runs, or when a run's peak is not what was planned.\n\n"
+    "Examples:\n"
+    "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
+    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
+    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n"
+    "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n"
+    "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
+    "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n"
+    "More: docs/benchmarks.md";
 
 /* ---- Lists ---- */
 
@@ -103,7 +123,7 @@ static sluice_status split_rates(slc_bench_options *o)
             *at = 0;
             o->learning_rates[i] = strtod(at + 1, &end);
             if (end == at + 1 || *end || !(o->learning_rates[i] > 0 && o->learning_rates[i] <= 1e6))
-                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate behind the @", name,
+                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate after the @", name,
                                  at + 1);
         }
         for (uint64_t j = 0; j < i; j++)
@@ -186,6 +206,21 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     out->training.throttle = or_none(out->throttle);
 }
 
+/* Names are checked here, and that files are there; their content needs the model's layers. */
+static sluice_status check_strategy(const char *text)
+{
+    static const char *const others[] = {"auto", "mixed", usual};
+    slc_strategy uniform;
+    bool known = slc_strategy_parse(text, &uniform);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) known |= !strcmp(text, others[i]);
+    if (known || access(text, R_OK) == 0) return SLUICE_OK;
+    if (!strncmp(text, "random:", 7) && text[7] && strspn(text + 7, "0123456789") == strlen(text + 7)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--strategy %s: it is no strategy, nor a file; use auto, dp, oss, sdp, fsdp, onebit, mixed, "
+                     "random:SEED, usual, or the path of a JSON file",
+                     text);
+}
+
 /* Checks all that can be known before hours of work. */
 static sluice_status check_cases(slc_bench_options *o)
 {
@@ -195,6 +230,7 @@ static sluice_status check_cases(slc_bench_options *o)
     uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
+    for (uint64_t s = 0; !status && s < o->strategies.count; s++) status = check_strategy(o->strategies.text[s]);
     for (uint64_t i = 0; !status && i < cases; i++) {
         slc_bench_case_at(o, 0, i, &one);
         if (slc_bench_budget_auto(one.budget)) one.training.budget = "";
@@ -213,8 +249,6 @@ static sluice_status check_cases(slc_bench_options *o)
 
 static sluice_status check_mode(const slc_bench_options *o)
 {
-    sluice_status status = slc_training_options_keep_nothing(&o->training);
-    if (status) return status;
     if (!o->tradeoff && o->profile)
         return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
     if (!o->tradeoff) return SLUICE_OK;
@@ -238,17 +272,6 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 }
 
 /* ---- Parsing ---- */
-
-static error_t parse_defaults(int key, char *text, struct argp_state *state)
-{
-    slc_training_options *training = state->input;
-    (void)text;
-    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
-    training->strategy = usual_strategies;
-    training->schedule = usual;
-    training->eval_batches = 0;
-    return 0;
-}
 
 static void set_demo(slc_training_options *t)
 {
@@ -278,10 +301,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_bench_options *options = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = state->child_inputs[1] = &options->training; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &options->training; return 0;
     case 'o': options->output = text; return 0;
     case KEY_REPEAT: options->repeat = count(text, 1, state, "--repeat"); return 0;
-    case KEY_DEMO: set_demo(&options->training); return 0;
+    case KEY_DEMO:
+        options->demo = true;
+        set_demo(&options->training);
+        return 0;
     case KEY_TRADEOFF: options->tradeoff = true; return 0;
     case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
     case KEY_PROFILE: options->profile = text; return 0;
@@ -298,17 +324,17 @@ static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;
     bool several = strchr(t->optimizer, ',') != NULL;
-    if (!slc_training_option_given(t, "steps")) t->steps = several ? 200 : 12;
+    if (!o->repeat) o->repeat = o->demo || o->tradeoff ? 1 : 3;
+    if (several && !slc_training_option_given(t, "steps")) t->steps = 200;
     if (several && !slc_training_option_given(t, "strategy")) t->strategy = usual;
     if (o->tradeoff && !slc_training_option_given(t, "recompute")) t->recompute = "none";
 }
 
 sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out)
 {
-    const struct argp defaults = {.parser = parse_defaults};
-    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {&defaults, 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
-    *out = (slc_bench_options){.repeat = 1, .output = "out/bench", .shares = 11};
+    *out = (slc_bench_options){.output = "out/bench", .shares = 11};
     slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
     sluice_status status = split_lists(out);

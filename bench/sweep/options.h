@@ -22,7 +22,8 @@ typedef struct {
      * the one that the strategy requires (bench/train/onebit_options.h). */
     slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
     double learning_rates[SLC_BENCH_LIST_MAX]; /* of each optimizer; 0: --lr */
-    uint64_t repeat;
+    uint64_t repeat;                           /* 0 until defaults are set */
+    bool demo;
     const char *output; /* a folder */
 
     bool tradeoff; /* one budget, in shares: bench/sweep/tradeoff.h */

@@ -3,6 +3,7 @@
 #include "bench/sweep/picture.h"
 
 #include "bench/cli/gnuplot.h"
+#include "bench/sweep/spread.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -61,7 +62,9 @@ static void put_points(FILE *file, const picture *p, size_t line)
 {
     const json_t *like = row_at(p, line);
     char strategy[64];
-    fprintf(file, "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB, predicted step ms\n",
+    fprintf(file,
+            "# throttle %s, strategy %s, schedule %s: budget MiB, step ms, peak MiB, predicted step ms, fastest "
+            "and slowest repetition's step ms\n",
             slc_bench_text(like, "throttle"), slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
@@ -71,10 +74,12 @@ static void put_points(FILE *file, const picture *p, size_t line)
                 slc_bench_median(p->runs, run, point_keys, "step_s") * 1e3,
                 slc_bench_number(run, "peak_bytes") / 0x1p20);
         double predicted_s = slc_bench_median(p->runs, run, point_keys, "predicted_step_s");
+        slc_bench_spread step = slc_bench_spread_of(p->runs, run, point_keys, "step_s");
         if (isnan(predicted_s))
-            fputs(" ?\n", file);
+            fputs(" ?", file);
         else
-            fprintf(file, " %.3f\n", predicted_s * 1e3);
+            fprintf(file, " %.3f", predicted_s * 1e3);
+        fprintf(file, " %.3f %.3f\n", step.least * 1e3, step.most * 1e3);
     }
     fputs("\n\n", file);
 }
@@ -130,7 +135,15 @@ static bool has_prediction(const picture *p, const json_t *line)
     return false;
 }
 
-/* Draws the lines of one throttle. Column 2 is step time, 3 peak memory, 4 the prediction of column 2. */
+static bool is_repeated(const picture *p, const json_t *line)
+{
+    for (size_t i = 0; i < json_array_size(p->runs); i++)
+        if (slc_bench_alike(row_at(p, i), line, line_keys) && slc_bench_number(row_at(p, i), "repeat") > 1) return true;
+    return false;
+}
+
+/* Draws the lines of one throttle, with the range of repetitions. Column 2 is step time, 3 peak memory, 4 the
+ * prediction of column 2. */
 static void put_plot(FILE *file, const picture *p, const json_t *panel, int column)
 {
     const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
@@ -148,6 +161,11 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
         put_style(file, p, run);
         put_title(file, run, schedules);
         before = ", \\\n";
+        if (column == 2 && is_repeated(p, run)) {
+            fprintf(file, "%s     'step_time.dat' index %d using 1:2:5:6 with yerrorbars ", before, line);
+            put_style(file, p, run);
+            fputs(" notitle", file);
+        }
         if (column != 2 || !has_prediction(p, run)) continue;
         fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
                 before, line);

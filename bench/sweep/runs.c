@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 
 #include <malloc.h>
+#include <stdlib.h>
 
 typedef struct {
     const slc_bench_sweep *sweep;
@@ -37,23 +38,21 @@ static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case
     if (!sweep->out || !run->step_count) return SLUICE_OK;
     sluice_status status = slc_bench_results_add(results, sweep->world, one, run);
     if (status) return status;
-    slc_bench_table_run(sweep->out, json_array_get(results->runs, json_array_size(results->runs) - 1));
+    if (one->repeat == sweep->options->repeat)
+        slc_bench_table_case(sweep->out, results->runs, json_array_size(results->runs) - 1);
     return keep_for_now(sweep);
 }
 
-/* A misfit is the same in every repetition, so it is printed once. */
-static sluice_status show_misfit(const slc_bench_sweep *sweep, const slc_bench_case *one)
+static sluice_status keep_misfit(const slc_bench_sweep *sweep, const slc_bench_case *one)
 {
-    slc_bench_results *results = sweep->results;
-    if (!sweep->out || one->repeat > 1) return SLUICE_OK;
-    sluice_status status = slc_bench_results_add_misfit(results, one, sluice_last_error());
-    if (status) return status;
-    slc_bench_table_misfit(sweep->out, json_array_get(results->misfits, json_array_size(results->misfits) - 1));
-    return keep_for_now(sweep);
+    if (!sweep->out) return SLUICE_OK;
+    sluice_status status = slc_bench_results_add_misfit(sweep->results, one, sluice_last_error());
+    return status ? status : keep_for_now(sweep);
 }
 
+/* *fits: false where the planner found, on every rank alike, that it does not. */
 static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,
-                              bool *interrupted)
+                              bool *fits, bool *interrupted)
 {
     slc_training_result run;
     watched context = {sweep, one, progress};
@@ -62,27 +61,39 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
     malloc_trim(0); /* so that the next run's resident set does not contain remains of this one */
     if (sweep->out) slc_bench_progress_clear(progress);
     *interrupted = run.interrupted || status == SLUICE_ERR_INTERRUPTED;
-    if (status == SLUICE_ERR_BUDGET)
-        status = show_misfit(sweep, one);
+    *fits = status != SLUICE_ERR_BUDGET;
+    if (!*fits)
+        status = keep_misfit(sweep, one);
     else if (!status)
         status = show_run(sweep, one, &run);
     slc_training_result_free(&run);
     return slc_error_context(status, "strategy %s, schedule %s, budget %s", one->strategy, one->schedule, one->budget);
 }
 
+/* Says between two rounds of repetitions how far the sweep is. */
+static void show_round(const slc_bench_sweep *sweep, const slc_bench_progress *progress, uint64_t round)
+{
+    if (sweep->out && round < sweep->options->repeat) slc_bench_progress_round(progress, round, sweep->options->repeat);
+}
+
 sluice_status slc_bench_sweep_run(const slc_bench_sweep *sweep, bool *interrupted)
 {
     const slc_bench_options *options = sweep->options;
-    uint64_t count = slc_bench_case_count(options);
+    uint64_t count = slc_bench_case_count(options), cases = count / options->repeat;
     slc_bench_progress progress;
     slc_bench_case one;
-    sluice_status status = SLUICE_OK;
+    bool *fits = malloc(cases * sizeof *fits); /* what does not fit is not tried again */
+    sluice_status status = fits ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%llu cases", (unsigned long long)cases);
     *interrupted = false;
     slc_bench_progress_begin(&progress, options->done, options->overall ? options->overall : count);
     for (uint64_t i = 0; !status && !*interrupted && i < count; i++) {
         slc_bench_case_at(options, sweep->throttle, i, &one);
-        status = run_case(sweep, &one, &progress, interrupted);
+        if (i < cases || fits[i % cases]) status = run_case(sweep, &one, &progress, &fits[i % cases], interrupted);
         progress.done++;
+        if ((i + 1) % cases == 0) show_round(sweep, &progress, (i + 1) / cases);
     }
+    if (sweep->out)
+        slc_bench_table_rest(sweep->out, sweep->results, options->throttles.text[sweep->throttle], options->repeat);
+    free(fits);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "bench/sweep/table.h"
 
 #include "bench/sweep/losses.h"
+#include "bench/sweep/spread.h"
 #include "bench/sweep/tied.h"
 #include "bench/train/onebit_options.h"
 #include "lib/base/clock.h"
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
+/* What does not fit is told once for these. */
+static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
 /* auto is compared with runs that are equal under these. */
 static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL};
@@ -31,7 +34,7 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
             t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
             t->steps);
     fprintf(out, "%-14s %-12s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
-            "budget", "needs MiB", "peak MiB", "predicted", "step ms", "min ms", "exposed ms", "tokens/s", "loss",
+            "budget", "needs MiB", "peak MiB", "predicted", "step ms", "+- ms", "exposed ms", "tokens/s", "loss",
             "weights");
     fflush(out);
 }
@@ -51,41 +54,86 @@ static void put_place(FILE *out, const json_t *row)
             slc_bench_text(row, "schedule"), budget);
 }
 
-/* Only plans made from measured times predict a step time. */
-static void put_prediction(FILE *out, const json_t *run)
+static double median_of(const json_t *runs, const json_t *run, const char *number)
 {
-    double predicted_s = slc_bench_number(run, "predicted_step_s");
-    if (isnan(predicted_s))
-        fprintf(out, " %9s", "-");
-    else
-        fprintf(out, " %9.1f", predicted_s * 1e3);
+    return slc_bench_median(runs, run, case_keys, number);
 }
 
-void slc_bench_table_run(FILE *out, const json_t *run)
+/* A figure that is not there has a dash: only plans made from measured times predict a step, and only repetitions have
+ * a spread. */
+static void put_ms(FILE *out, double seconds)
 {
-    const json_t *losses = json_object_get(run, "losses");
+    if (isnan(seconds))
+        fprintf(out, " %9s", "-");
+    else
+        fprintf(out, " %9.1f", seconds * 1e3);
+}
+
+/* A run that was interrupted has a row of its own figures if there is no complete one. */
+void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
+{
+    const json_t *run = json_array_get(runs, index), *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
+    slc_bench_spread step = slc_bench_spread_of(runs, run, case_keys, "step_s");
+    bool complete = step.count > 0;
     put_place(out, run);
     fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
             slc_bench_number(run, "peak_bytes") / 0x1p20);
-    put_prediction(out, run);
-    fprintf(out, " %9.1f %9.1f %10.1f %9.0f", slc_bench_number(run, "step_s") * 1e3,
-            slc_bench_number(run, "step_min_s") * 1e3, slc_bench_number(run, "exposed_s") * 1e3,
-            slc_bench_number(run, "tokens_per_s"));
+    put_ms(out, complete ? median_of(runs, run, "predicted_step_s") : slc_bench_number(run, "predicted_step_s"));
+    put_ms(out, complete ? step.median : slc_bench_number(run, "step_s"));
+    put_ms(out, slc_bench_spread_half(&step));
+    fprintf(out, " %10.1f %9.0f",
+            (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")) * 1e3,
+            complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
     fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
-            slc_bench_text(run, "weights_sha256"), slc_bench_complete(run) ? "" : "  interrupted");
+            slc_bench_text(run, "weights_sha256"), complete ? "" : "  interrupted");
     fflush(out);
 }
 
-void slc_bench_table_misfit(FILE *out, const json_t *misfit)
+/* Did the combination of this run come to its last repetition? */
+static bool came_to(const json_t *runs, const json_t *run, uint64_t repeat)
 {
-    double need = slc_bench_number(misfit, "needed_bytes");
-    const char *why = slc_bench_text(misfit, "why");
-    put_place(out, misfit);
+    size_t index;
+    json_t *other;
+    json_array_foreach ((json_t *)runs, index, other) {
+        if (slc_bench_number(other, "repeat") == (double)repeat && slc_bench_alike(other, run, case_keys)) return true;
+    }
+    return false;
+}
+
+/* The budgets that a strategy does not fit, in one line. The results have the whole error line of each. */
+static void put_misfits(FILE *out, const json_t *misfits, size_t first)
+{
+    const json_t *like = json_array_get(misfits, first);
+    const char *why = slc_bench_text(like, "why"), *between = "";
+    double need = slc_bench_number(like, "needed_bytes");
+    char strategy[64];
+    fprintf(out, "%-14s %-12s %-10s does not fit ", slc_bench_text(like, "optimizer"),
+            slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
+    for (size_t i = first; i < json_array_size(misfits); i++) {
+        const json_t *misfit = json_array_get(misfits, i);
+        if (!slc_bench_alike(misfit, like, misfit_keys)) continue;
+        fprintf(out, "%s%s", between, slc_bench_text(misfit, "budget"));
+        between = ", ";
+    }
     if (!isnan(need))
-        fprintf(out, " %9.1f  does not fit\n", need / 0x1p20);
-    else /* the results have the whole line */
-        fprintf(out, " %9s  does not fit: %.*s\n", "", (int)strcspn(why, ";"), why);
+        fprintf(out, ": it needs %.1f MiB\n", need / 0x1p20);
+    else
+        fprintf(out, ": %.*s\n", (int)strcspn(why, ";"), why);
+}
+
+void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const char *throttle, uint64_t repeat)
+{
+    for (size_t i = 0; i < json_array_size(results->runs); i++) {
+        const json_t *run = json_array_get(results->runs, i);
+        if (strcmp(slc_bench_text(run, "throttle"), throttle)) continue;
+        if (slc_bench_is_first(results->runs, i, case_keys) && !came_to(results->runs, run, repeat))
+            slc_bench_table_case(out, results->runs, i);
+    }
+    for (size_t i = 0; i < json_array_size(results->misfits); i++)
+        if (!strcmp(slc_bench_text(json_array_get(results->misfits, i), "throttle"), throttle) &&
+            slc_bench_is_first(results->misfits, i, misfit_keys))
+            put_misfits(out, results->misfits, i);
     fflush(out);
 }
 
@@ -116,16 +164,34 @@ static bool is_any(const json_t *run)
     return true;
 }
 
+/* Adds the combinations of the same budget whose difference to the fastest is within the spread of repetitions. */
+static void put_equals(FILE *out, const json_t *runs, const json_t *best)
+{
+    slc_bench_spread fastest = slc_bench_spread_of(runs, best, case_keys, "step_s");
+    const char *between = "; no difference: ";
+    char strategy[64];
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *run = json_array_get(runs, i);
+        if (!slc_bench_alike(run, best, budget_keys) || slc_bench_alike(run, best, case_keys)) continue;
+        if (!slc_bench_is_first(runs, i, case_keys)) continue;
+        slc_bench_spread other = slc_bench_spread_of(runs, run, case_keys, "step_s");
+        if (!slc_bench_spread_hides(&fastest, &other)) continue;
+        fprintf(out, "%s%s %s", between, slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"));
+        between = ", ";
+    }
+}
+
 static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
 {
     double best_s;
     char strategy[64];
     const json_t *best = find_fastest(runs, like, budget_keys, is_any, &best_s);
     if (!best) return;
-    fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB\n",
-            slc_bench_text(best, "throttle"), slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"),
-            slc_bench_strategy(best, strategy), slc_bench_text(best, "schedule"), best_s * 1e3,
-            slc_bench_number(best, "peak_bytes") / 0x1p20);
+    fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB", slc_bench_text(best, "throttle"),
+            slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"), slc_bench_strategy(best, strategy),
+            slc_bench_text(best, "schedule"), best_s * 1e3, slc_bench_number(best, "peak_bytes") / 0x1p20);
+    put_equals(out, runs, best);
+    fputc('\n', out);
 }
 
 static bool is_auto(const json_t *run)
@@ -141,7 +207,7 @@ static bool is_uniform(const json_t *run)
 
 typedef struct {
     double gains;
-    uint32_t beside, alone;
+    uint32_t beside, alone, hidden;
 } comparison;
 
 static void compare_budget(FILE *out, const json_t *runs, const json_t *like, comparison *c)
@@ -159,10 +225,17 @@ static void compare_budget(FILE *out, const json_t *runs, const json_t *like, co
         return;
     }
     double gain = 1 - auto_s / uniform_s;
-    fprintf(out, "%-4s %-9s %8.1f ms: %5.1f %% %s\n", slc_bench_text(theirs, "strategy"),
-            slc_bench_text(theirs, "schedule"), uniform_s * 1e3, 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
+    slc_bench_spread a = slc_bench_spread_of(runs, ours, case_keys, "step_s");
+    slc_bench_spread b = slc_bench_spread_of(runs, theirs, case_keys, "step_s");
+    fprintf(out, "%-4s %-9s %8.1f ms: ", slc_bench_text(theirs, "strategy"), slc_bench_text(theirs, "schedule"),
+            uniform_s * 1e3);
     c->gains += gain;
     c->beside++;
+    if (slc_bench_spread_hides(&a, &b)) {
+        fprintf(out, "no difference (+-%.1f ms)\n", 1e3 * (slc_bench_spread_half(&a) + slc_bench_spread_half(&b)));
+        c->hidden++;
+    } else
+        fprintf(out, "%5.1f %% %s\n", 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
 }
 
 static void compare_auto(FILE *out, const json_t *runs)
@@ -174,6 +247,7 @@ static void compare_auto(FILE *out, const json_t *runs)
     if (c.beside)
         fprintf(out, "  in the mean %.1f %% %s over %u budgets", 100 * fabs(c.gains) / c.beside,
                 c.gains >= 0 ? "faster" : "slower", c.beside);
+    if (c.hidden) fprintf(out, ", no difference at %u of them", c.hidden);
     if (c.beside && c.alone) fprintf(out, "; ");
     if (c.alone) fprintf(out, "%sat %u only auto fits", c.beside ? "" : "  ", c.alone);
     fputc('\n', out);
@@ -341,6 +415,15 @@ void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench
             progress->done + 1, progress->total, one->strategy, one->schedule, one->budget, step->step,
             one->training.steps, step->step_s * 1e3, step->loss, left / 60, left % 60);
     fflush(progress->out);
+}
+
+void slc_bench_progress_round(const slc_bench_progress *progress, uint64_t round, uint64_t rounds)
+{
+    double done = (double)(progress->done - progress->begun_with), left = (double)(progress->total - progress->done);
+    double left_s = slc_seconds(slc_clock_ns() - progress->start_ns) / done * left;
+    unsigned seconds = left_s > 0 && left_s < 1e9 ? (unsigned)(left_s + 0.5) : 0;
+    fprintf(stderr, "round %" PRIu64 " of %" PRIu64 " is done: %" PRIu64 " of %" PRIu64 " runs, about %u:%02u left\n",
+            round, rounds, progress->done, progress->total, seconds / 60, seconds % 60);
 }
 
 void slc_bench_progress_clear(const slc_bench_progress *progress)

@@ -1,4 +1,4 @@
-/* The sweep for people to read: a row for each run when it ends, and a summary. */
+/* The sweep for people to read: a row for each combination when its last repetition ends, and a summary. */
 #ifndef SLC_BENCH_BENCH_TABLE_H
 #define SLC_BENCH_BENCH_TABLE_H
 
@@ -9,8 +9,12 @@
 /* Prints a description of the world and the names of the columns. */
 void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
                            uint32_t tokens);
-void slc_bench_table_run(FILE *out, const json_t *run);
-void slc_bench_table_misfit(FILE *out, const json_t *misfit);
+/* Prints the row of the combination to which run number `index` belongs: medians over its repetitions, and half the
+ * distance between the fastest and the slowest. */
+void slc_bench_table_case(FILE *out, const json_t *runs, size_t index);
+/* Prints what a throttle's runs leave to say: rows of combinations that never came to repetition number `repeat`, and
+ * one line for each strategy that does not fit some budgets. */
+void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const char *throttle, uint64_t repeat);
 
 /* Prints the fastest run for each budget, and whether the promises held: equal weights, peaks as planned. Returns
  * whether both held. */
@@ -27,6 +31,8 @@ typedef struct {
 void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t total);
 void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench_case *one,
                              const slc_training_step *step);
+/* Prints, on standard error whatever it is, that a round of repetitions is done, and the time left. */
+void slc_bench_progress_round(const slc_bench_progress *progress, uint64_t round, uint64_t rounds);
 void slc_bench_progress_clear(const slc_bench_progress *progress);
 
 #endif

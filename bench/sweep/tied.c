@@ -1,6 +1,8 @@
 /* Each kind of split run is shown once, next to the joint runs that are equal in all but that. */
 #include "bench/sweep/tied.h"
 
+#include "bench/sweep/spread.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -30,12 +32,15 @@ static void show_pair(FILE *out, const json_t *runs, const json_t *split, const 
 {
     double split_s = slc_bench_median(runs, split, kind_keys, "step_s");
     double joint_s = slc_bench_median(runs, joint, kind_keys, "step_s"), gain = 1 - split_s / joint_s;
-    fprintf(out,
-            "  throttle %-8s budget %-10s %-10s %-9s split %8.1f ms, joint %8.1f ms: %5.1f %% %s; exposed %.1f, %.1f "
-            "ms\n",
+    slc_bench_spread a = slc_bench_spread_of(runs, split, kind_keys, "step_s");
+    slc_bench_spread b = slc_bench_spread_of(runs, joint, kind_keys, "step_s");
+    char verdict[32] = "no difference";
+    if (!slc_bench_spread_hides(&a, &b))
+        snprintf(verdict, sizeof verdict, "%5.1f %% %s", 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
+    fprintf(out, "  throttle %-8s budget %-10s %-10s %-9s split %8.1f ms, joint %8.1f ms: %s; exposed %.1f, %.1f ms\n",
             slc_bench_text(split, "throttle"), slc_bench_text(split, "budget"), slc_bench_text(split, "strategy"),
-            slc_bench_text(split, "schedule"), split_s * 1e3, joint_s * 1e3, 100 * fabs(gain),
-            gain >= 0 ? "faster" : "slower", slc_bench_median(runs, split, kind_keys, "exposed_s") * 1e3,
+            slc_bench_text(split, "schedule"), split_s * 1e3, joint_s * 1e3, verdict,
+            slc_bench_median(runs, split, kind_keys, "exposed_s") * 1e3,
             slc_bench_median(runs, joint, kind_keys, "exposed_s") * 1e3);
 }
 

@@ -1,6 +1,8 @@
 #include "bench/train/checkpoint.h"
 
+#include "bench/train/earlier_checkpoint.h"
 #include "bench/train/onebit_options.h"
+#include "bench/train/shape.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -18,23 +20,52 @@ enum { EXTRA_VERSION = 1 };
 
 /* ---- What decides a run's numbers ---- */
 
+static json_t *paths_of(const slc_training_options *o)
+{
+    json_t *paths = json_array();
+    for (uint64_t i = 0; i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
+    return paths;
+}
+
+static json_t *hash_json(uint64_t hash)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    return hash ? json_string(text) : json_null();
+}
+
+/* The paths of the data are there to be named to the user; nothing else depends on them. */
 static json_t *settings_of(const slc_training_identity *run)
 {
     slc_training_options o = *run->options;
     bool compressed = slc_training_is_compressed(o.optimizer);
     o.ranks = (uint64_t)sluice_world_size(run->world);
     o.freeze_step = slc_training_freeze_step(&o);
-    json_t *settings = json_pack("{s:I, s:I}", "data", (json_int_t)run->data, "content", (json_int_t)run->content);
+    json_t *settings = json_pack("{s:I, s:I, s:o, s:o, s:o}", "data", (json_int_t)run->data, "content",
+                                 (json_int_t)run->content, "paths", paths_of(&o), "tokenizer",
+                                 hash_json(run->tokenizer), "shape", slc_training_shape_json(run->model));
     if (!slc_training_options_json(&o, SLC_SAVED | (compressed ? SLC_SAVED_COMPRESSED : 0), settings)) return settings;
     json_decref(settings);
     return NULL;
 }
 
-/* Weights depend on which units are onebit; strategies without onebit all give the same. A checkpoint that does not say
- * how tied parameters were treated was saved before there was a choice. */
-static bool changes_nothing(const char *name, const json_t *before, const json_t *now)
+/* A checkpoint that says nothing of an option was saved before there was one: it was trained with the default. */
+static bool is_default(const slc_training_identity *run, const char *name, const json_t *now)
 {
-    if (!strcmp(name, "tied") && !before) return !strcmp(json_string_value(now), "joint");
+    slc_training_options defaults;
+    json_t *settings = json_object();
+    slc_training_options_init(&defaults);
+    defaults.optimizer = run->options->optimizer;
+    slc_training_options_json(&defaults, SLC_SAVED | SLC_SAVED_COMPRESSED, settings);
+    bool equal = json_equal(json_object_get(settings, name), now);
+    json_decref(settings);
+    return equal;
+}
+
+/* Weights depend on which units are onebit; strategies without onebit all give the same. */
+static bool changes_nothing(const slc_training_identity *run, const char *name, const json_t *before, const json_t *now)
+{
+    if (!before && is_default(run, name, now)) return true;
     return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
            (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
 }
@@ -46,11 +77,69 @@ static bool says_nothing_of_content(const char *name, const json_t *saved, const
                                         !json_equal(json_object_get(saved, "data"), json_object_get(mine, "data")));
 }
 
+static bool is_compared_apart(const char *name, const json_t *saved)
+{
+    if (!strcmp(name, "size")) return json_object_get(saved, "shape") != NULL;
+    return !strcmp(name, "shape") || !strcmp(name, "tokenizer") || !strcmp(name, "paths");
+}
+
 static void format_value(const json_t *value, char out[64])
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
     snprintf(out, 64, "%s", text ? text : "not known");
     free(text);
+}
+
+/* ---- Is it the same model, on the same tokens? ---- */
+
+/* The saved size, where it is the name of one; NULL: the model came from weights. */
+static const char *named_size(sluice_model_family family, const json_t *saved)
+{
+    const char *size = json_string_value(json_object_get(saved, "size")), *name;
+    for (uint32_t i = 0; size && (name = sluice_model_size_name(family, i)); i++)
+        if (!strcmp(name, size)) return name;
+    return NULL;
+}
+
+/* A checkpoint of an earlier version has no shape, and is compared by the name of its size. */
+static sluice_status compare_shape(const slc_training_identity *run, const json_t *saved)
+{
+    const json_t *shape = json_object_get(saved, "shape");
+    const char *folder = run->options->resume, *size;
+    sluice_model_config before = SLUICE_INIT(sluice_model_config);
+    char what[128];
+    if (!shape) return SLUICE_OK;
+    if (!slc_training_shape_read(shape, &before))
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: its \"shape\" describes no model", folder);
+    if (slc_training_shape_equal(&before, run->model, what)) return SLUICE_OK;
+    size = named_size(before.family, saved);
+    if (size && !run->options->weights && strcmp(size, run->options->size))
+        return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --size \"%s\", this run has \"%s\"",
+                         folder, size, run->options->size);
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "--resume %s: it was saved by another model, whose shape has %s; give the "
+                     "same --model and --size, or --weights of the same shape, or none of them",
+                     folder, what);
+}
+
+static sluice_status compare_tokenizer(const slc_training_identity *run, const json_t *saved)
+{
+    const char *before = json_string_value(json_object_get(saved, "tokenizer"));
+    const char *folder = run->options->resume;
+    json_t *now = hash_json(run->tokenizer);
+    bool same = before ? json_is_string(now) && !strcmp(before, json_string_value(now)) : !json_is_string(now);
+    bool has = json_is_string(now);
+    json_decref(now);
+    if (same) return SLUICE_OK;
+    if (!before && !json_object_get(saved, "shape")) return SLUICE_OK; /* of a version that kept nothing of it */
+    if (!has)
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "--resume %s: it was trained on the tokens of a tokenizer, and this run reads bytes or token "
+                         "files; give --tokenizer PATH, the same one",
+                         folder);
+    return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was trained on %s; %s", folder,
+                     before ? "the tokens of another tokenizer" : "text without a tokenizer",
+                     before ? "give --tokenizer PATH, the same one" : "leave --tokenizer out");
 }
 
 /* Refuses what must be equal, or warns about the rest. */
@@ -62,7 +151,8 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
         const json_t *before = json_object_get(saved, name);
         char was[64], is[64];
         if (slc_training_option_must_equal(name) != refuse || json_equal(before, value)) continue;
-        if (changes_nothing(name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
+        if (is_compared_apart(name, saved)) continue;
+        if (changes_nothing(run, name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
         format_value(before, was);
         format_value(value, is);
         if (refuse)
@@ -103,8 +193,11 @@ static sluice_status read_position(const slc_training_identity *run, const void 
     json_t *document = NULL, *mine = settings_of(run);
     sluice_status status = mine ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "settings of the run");
     if (!status) status = parse_extra(run->options, extra, bytes, &document);
-    if (!status) status = compare(run, json_object_get(document, "settings"), mine, true);
-    if (!status) status = compare(run, json_object_get(document, "settings"), mine, false);
+    const json_t *saved = json_object_get(document, "settings");
+    if (!status) status = compare(run, saved, mine, true);
+    if (!status) status = compare_shape(run, saved);
+    if (!status) status = compare_tokenizer(run, saved);
+    if (!status) status = compare(run, saved, mine, false);
     out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
     out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
     json_decref(mine);
@@ -112,23 +205,74 @@ static sluice_status read_position(const slc_training_identity *run, const void 
     return status;
 }
 
-/* The freeze's default comes from --steps, which may have changed. */
-sluice_status slc_training_resume_freeze(slc_training_options *o)
+static sluice_status read_extra(const slc_training_options *o, json_t **document)
 {
     void *extra = NULL;
     size_t bytes = 0;
+    sluice_status status = sluice_checkpoint_extra(o->resume, &extra, &bytes);
+    if (!status) status = parse_extra(o, extra, bytes, document);
+    free(extra);
+    return slc_training_name_earlier(status, o->resume);
+}
+
+/* Names what the saved run had and this one lacks. */
+static sluice_status what_is_missing(const slc_training_options *o, const json_t *saved)
+{
+    const char *path = json_string_value(json_array_get(json_object_get(saved, "paths"), 0));
+    if (path && !o->data_count)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--resume %s: the run that was saved there trained on --data %s%s; give "
+                         "--data, the same wherever it lies now",
+                         o->resume, path, json_array_size(json_object_get(saved, "paths")) > 1 ? " and more" : "");
+    if (json_is_string(json_object_get(saved, "tokenizer")) && !slc_training_tokenizer(o))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--resume %s: the run that was saved there read its text with a tokenizer; "
+                         "give --tokenizer PATH, the same one",
+                         o->resume);
+    return SLUICE_OK;
+}
+
+static sluice_status take_model(slc_training_options *o, const json_t *saved)
+{
+    const json_t *shape = json_object_get(saved, "shape");
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
+    if (o->weights || slc_training_option_given(o, "size") || !shape) return SLUICE_OK;
+    if (!slc_training_shape_read(shape, &model))
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: its \"shape\" describes no model", o->resume);
+    if (slc_training_option_given(o, "model") && strcmp(o->model, sluice_model_family_name((uint32_t)model.family)))
+        return SLUICE_OK; /* it will be refused by name */
+    o->shape = model;
+    o->model = sluice_model_family_name((uint32_t)model.family);
+    o->size = named_size(model.family, saved);
+    if (!o->size) o->size = o->resume;
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_resume_model(slc_training_options *o)
+{
+    json_t *document = NULL;
+    if (!o->resume) return SLUICE_OK;
+    sluice_status status = read_extra(o, &document);
+    const json_t *saved = json_object_get(document, "settings");
+    if (!status) status = take_model(o, saved);
+    if (!status) status = what_is_missing(o, saved);
+    json_decref(document);
+    return status;
+}
+
+/* The freeze's default comes from --steps, which may have changed. */
+sluice_status slc_training_resume_freeze(slc_training_options *o)
+{
     json_t *document = NULL;
     if (!o->resume || !slc_training_is_compressed(o->optimizer) || o->freeze_step || o->freeze_change > 0)
         return SLUICE_OK;
-    sluice_status status = sluice_checkpoint_extra(o->resume, &extra, &bytes);
-    if (!status) status = parse_extra(o, extra, bytes, &document);
+    sluice_status status = read_extra(o, &document);
     json_t *saved = json_object_get(document, "settings");
     json_int_t step = json_integer_value(json_object_get(saved, "freeze-step"));
     double change = json_number_value(json_object_get(saved, "freeze-change"));
     if (step > 0) o->freeze_step = (uint64_t)step;
     if (change > 0 && change < 1) o->freeze_change = change;
     json_decref(document);
-    free(extra);
     return status;
 }
 
@@ -142,7 +286,7 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     if (!status) status = read_position(run, extra, bytes, out);
     free(extra);
     if (!status) status = sluice_checkpoint_load(rt, run->options->resume, NULL, NULL);
-    return status;
+    return slc_training_name_earlier(status, run->options->resume);
 }
 
 sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,

@@ -1,10 +1,14 @@
-/* `sluice eval`: writes loss and logits of given weights on given inputs, and the gradients if they are wanted, in
- * safetensors under Hugging Face's names, so that anyone can compare with another implementation. */
+/* `sluice eval`: loss of given weights on data (eval_data.c), or loss and logits on given inputs, and the gradients if
+ * they are wanted, in safetensors under Hugging Face's names, so that anyone can compare with another implementation.
+ */
 #include "bench/cli/command.h"
+#include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/result_file.h"
+#include "bench/train/eval.h"
 #include "lib/base/status.h"
+#include "lib/base/text/parse_quantity.h"
 #include "lib/model/gradient_keeper.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
@@ -19,17 +23,9 @@
 enum { PIECE = 1 << 16 };
 
 typedef struct {
-    const char *weights, *inputs, *logits, *gradients, *precision, *device, *json;
-    uint32_t threads;
-} eval_options;
-
-typedef struct {
-    const eval_options *options;
-    sluice_model_config config;
+    const slc_eval_options *options;
+    slc_eval_model on;
     slc_model_inputs inputs;
-    sluice_world *world;
-    sluice_runtime *rt;
-    sluice_model *model;
     double loss; /* NaN: no labels */
     slc_outcome outcome;
 } evaluation;
@@ -39,11 +35,11 @@ typedef struct {
 static sluice_status make_gradients(evaluation *e)
 {
     const sluice_step_options options = SLUICE_INIT(sluice_step_options);
-    sluice_status status = sluice_step_begin(e->rt, &options);
-    if (!status) status = sluice_model_forward(e->model, &e->inputs.given);
-    if (!status) status = sluice_model_backward(e->model, &e->loss);
-    if (!status) status = sluice_step_end(e->rt, NULL);
-    return status ? status : sluice_runtime_sync(e->rt);
+    sluice_status status = sluice_step_begin(e->on.rt, &options);
+    if (!status) status = sluice_model_forward(e->on.model, &e->inputs.given);
+    if (!status) status = sluice_model_backward(e->on.model, &e->loss);
+    if (!status) status = sluice_step_end(e->on.rt, NULL);
+    return status ? status : sluice_runtime_sync(e->on.rt);
 }
 
 static sluice_status write_gradient(slc_safetensors_writer *writer, uint32_t index, sluice_param *param, float *piece)
@@ -65,10 +61,10 @@ static sluice_status write_gradients(evaluation *e)
     float *piece = malloc(PIECE * sizeof *piece);
     sluice_status status =
         piece ? slc_safetensors_create(e->options->gradients, &writer) : slc_error(SLUICE_ERR_MEMORY, "gradients");
-    for (uint32_t i = 0, index; !status && slc_param_info_at(&e->config, i, &info); i++)
+    for (uint32_t i = 0, index; !status && slc_param_info_at(&e->on.config, i, &info); i++)
         status = slc_safetensors_declare(writer, info.full_name, SLC_TENSOR_F32, info.rank, info.shape, &index);
-    for (uint32_t i = 0; !status && i < sluice_runtime_param_count(e->rt); i++)
-        status = write_gradient(writer, i, sluice_runtime_param(e->rt, i), piece);
+    for (uint32_t i = 0; !status && i < sluice_runtime_param_count(e->on.rt); i++)
+        status = write_gradient(writer, i, sluice_runtime_param(e->on.rt, i), piece);
     if (!status) status = slc_safetensors_commit(writer);
     slc_safetensors_destroy(writer);
     free(piece);
@@ -79,7 +75,7 @@ static sluice_status write_gradients(evaluation *e)
 
 static uint32_t logits_shape(const evaluation *e, uint64_t shape[3])
 {
-    const sluice_model_config *c = &e->config;
+    const sluice_model_config *c = &e->on.config;
     shape[0] = e->inputs.batch;
     if (c->head == SLUICE_HEAD_CLASSES) {
         shape[1] = c->classes;
@@ -110,45 +106,55 @@ static sluice_status evaluate(evaluation *e)
     for (uint32_t i = 0; i < rank; i++) count *= shape[i];
     float *logits = e->options->logits ? malloc(count * sizeof *logits) : NULL;
     if (e->options->logits && !logits) return slc_error(SLUICE_ERR_MEMORY, "%" PRIu64 " logits", count);
-    sluice_status status = sluice_model_evaluate(e->model, &e->inputs.given, &e->loss, logits);
+    sluice_status status = sluice_model_evaluate(e->on.model, &e->inputs.given, &e->loss, logits);
     if (!status && logits) slc_outcome_add(&e->outcome, write_logits(e, logits, rank, shape, count));
     free(logits);
     return status;
 }
 
-/* ---- The command ---- */
+/* ---- The model ---- */
 
-static sluice_status create(evaluation *e)
+sluice_status slc_eval_model_create(const slc_eval_options *o, uint32_t batch, uint32_t length, bool keeps_gradients,
+                                    slc_eval_model *on)
 {
-    const eval_options *o = e->options;
     const sluice_model_options options =
-        SLUICE_INIT(sluice_model_options, .batch = e->inputs.batch, .length = e->inputs.length);
+        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .evaluates_only = !keeps_gradients);
     sluice_config config;
     sluice_config_init(&config);
+    config.budget_bytes = o->budget_bytes;
     config.strategy = "dp";
     config.schedule = "serial";
     config.recompute = SLUICE_RECOMPUTE_NONE;
-    config.optimizer = &slc_gradient_keeper;
+    if (keeps_gradients) config.optimizer = &slc_gradient_keeper;
     config.threads = o->threads;
     config.device = o->device;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
-    sluice_status status = sluice_world_create(NULL, &e->world);
+    sluice_status status = sluice_world_create(NULL, &on->world);
     if (status) return status;
-    if (sluice_world_size(e->world) > 1)
+    if (sluice_world_size(on->world) > 1)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "one rank evaluates; start it without a launcher");
-    status = sluice_runtime_create(e->world, &config, &e->rt);
-    if (!status) status = sluice_model_create(e->rt, &e->config, &options, &e->model);
-    if (!status) status = sluice_runtime_commit(e->rt);
-    return status ? status : sluice_model_load(e->model, o->weights, false);
+    status = sluice_runtime_create(on->world, &config, &on->rt);
+    if (!status) status = sluice_model_create(on->rt, &on->config, &options, &on->model);
+    if (!status) status = sluice_runtime_commit(on->rt);
+    return status ? status : sluice_model_load(on->model, o->weights, false);
 }
+
+void slc_eval_model_destroy(slc_eval_model *on)
+{
+    sluice_model_destroy(on->model);
+    sluice_runtime_destroy(on->rt);
+    sluice_world_destroy(on->world);
+}
+
+/* ---- The command ---- */
 
 static sluice_status report_loss(const evaluation *e)
 {
     FILE *text = slc_is_standard_output(e->options->json) ? stderr : stdout;
-    fprintf(text, "%s, %u %s", sluice_model_family_name((uint32_t)e->config.family), e->inputs.batch,
+    fprintf(text, "%s, %u %s", sluice_model_family_name((uint32_t)e->on.config.family), e->inputs.batch,
             e->inputs.length ? "sequences" : "images");
     if (e->inputs.length) fprintf(text, " of %u tokens", e->inputs.length);
-    if (strcmp(e->options->device, "cpu")) fprintf(text, ", %s", sluice_runtime_device(e->rt));
+    if (strcmp(e->options->device, "cpu")) fprintf(text, ", %s", sluice_runtime_device(e->on.rt));
     if (isnan(e->loss))
         fprintf(text, "\n");
     else
@@ -160,15 +166,15 @@ static sluice_status report_loss(const evaluation *e)
     return status;
 }
 
-static sluice_status run_evaluation(evaluation *e)
+static sluice_status evaluate_inputs(evaluation *e)
 {
-    const eval_options *o = e->options;
-    e->config = SLUICE_INIT(sluice_model_config);
-    sluice_status status = sluice_model_config_read(o->weights, &e->config);
-    if (!status) status = slc_model_inputs_read(o->inputs, &e->config, &e->inputs);
+    const slc_eval_options *o = e->options;
+    e->on.config = SLUICE_INIT(sluice_model_config);
+    sluice_status status = sluice_model_config_read(o->weights, &e->on.config);
+    if (!status) status = slc_model_inputs_read(o->inputs, &e->on.config, &e->inputs);
     if (!status && o->gradients && !e->inputs.targets)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--gradients: %s has no \"labels\"", o->inputs);
-    if (!status) status = create(e);
+    if (!status) status = slc_eval_model_create(o, e->inputs.batch, e->inputs.length, o->gradients != NULL, &e->on);
     if (!status) status = evaluate(e);
     if (!status && o->gradients) status = make_gradients(e);
     if (status) return status;
@@ -177,25 +183,60 @@ static sluice_status run_evaluation(evaluation *e)
     return slc_outcome_status(&e->outcome);
 }
 
+enum { DATA = 1000, TOKENIZER, CONTEXT, BATCH, STRIDE, SEED, BUDGET };
+static const uint64_t MOST = UINT32_MAX;
+
 static const struct argp_option option_rows[] = {
     {"weights", 'w', "PATH", 0, "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", 1},
-    {"inputs", 'i', "FILE", 0,
-     "Safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, bool_masked_pos (beit); and "
-     "labels, for the loss",
+    {"data", DATA, "PATH", 0,
+     "Evaluate all of it: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
+     "commas",
      1},
-    {"logits", 'l', "FILE", 0, "Write \"logits\" as safetensors", 1},
-    {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 1},
-    {"precision", 'p', "NAME", 0, "fp32 or bf16 (default fp32)", 1},
-    {"threads", 't', "N", 0, "Compute threads (default 1)", 1},
-    {"device", 'd', "NAME", 0, "Device: cpu, or cuda: a GPU (default cpu)", 1},
-    {"json", 'j', "FILE", 0, "Write the loss as JSON; '-': standard output", 1},
+    {"inputs", 'i', "FILE", 0,
+     "Or one batch: safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, "
+     "bool_masked_pos "
+     "(beit); and labels, for the loss",
+     1},
+    {0, 0, NULL, 0, "With --data:", 2},
+    {"tokenizer", TOKENIZER, "PATH", 0, "Read text with this tokenizer.json (default: that of --weights, or bytes)", 2},
+    {"context", CONTEXT, "N", 0, "Tokens of a window (default: the model's context)", 2},
+    {"stride", STRIDE, "N", 0,
+     "Tokens from one window to the next; fewer than --context let each token be guessed from more of the text before "
+     "it "
+     "(default: --context)",
+     2},
+    {"batch", BATCH, "N", 0, "Windows or images at a time (default 4)", 2},
+    {"seed", SEED, "N", 0, "Seed of the draw of tokens that bert guesses (default 1)", 2},
+    {0, 0, NULL, 0, "With --inputs:", 3},
+    {"logits", 'l', "FILE", 0, "Write \"logits\" as safetensors", 3},
+    {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 3},
+    {0, 0, NULL, 0, "With both:", 4},
+    {"precision", 'p', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 4},
+    {"threads", 't', "N", 0, "Compute threads (default 1)", 4},
+    {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB (default: what it needs)", 4},
+    {"device", 'd', "NAME=cpu,cuda", 0, "Device: cpu, or cuda: a GPU (default cpu)", 4},
+    {"json", 'j', "FILE", 0, "Write the results as JSON; '-': standard output", 4},
     {0},
 };
 
+static void set_text(slc_eval_options *o, const char *name, const char *text, struct argp_state *state)
+{
+    if (slc_training_option_set(&o->data, name, text)) argp_error(state, "%s", sluice_last_error());
+}
+
+static void check_given(slc_eval_options *o, struct argp_state *state)
+{
+    if (!o->weights) argp_error(state, "--weights is needed");
+    if (!o->inputs == !o->data.data_count) argp_error(state, "give either --data or --inputs");
+    if (o->inputs && (o->data.tokenizer || o->data.context || o->stride))
+        argp_error(state, "--tokenizer, --context and --stride go with --data; --inputs are tokens already");
+    if (!o->inputs && (o->logits || o->gradients)) argp_error(state, "--logits and --gradients go with --inputs");
+    o->data.weights = o->weights;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
-    eval_options *o = state->input;
-    char *end = NULL;
+    slc_eval_options *o = state->input;
     switch (key) {
     case 'w': o->weights = text; return 0;
     case 'i': o->inputs = text; return 0;
@@ -203,45 +244,50 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'g': o->gradients = text; return 0;
     case 'j': o->json = text; return 0;
     case 'd': o->device = text; return 0;
+    case DATA: set_text(o, "data", text, state); return 0;
+    case TOKENIZER: set_text(o, "tokenizer", text, state); return 0;
+    case CONTEXT: o->data.context = slc_whole_number(text, 1, MOST, state, "--context"); return 0;
+    case STRIDE: o->stride = (uint32_t)slc_whole_number(text, 1, MOST, state, "--stride"); return 0;
+    case BATCH: o->data.batch = slc_whole_number(text, 1, 65536, state, "--batch"); return 0;
+    case SEED: o->data.seed = slc_whole_number(text, 0, MOST, state, "--seed"); return 0;
     case 'p':
         o->precision = text;
         if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--precision %s: use fp32 or bf16", text);
         return 0;
-    case 't': {
-        unsigned long threads = strtoul(text, &end, 10);
-        if (end == text || *end || threads < 1 || threads > 1024)
-            argp_error(state, "--threads %s: give a whole number from 1 to 1024", text);
-        o->threads = (uint32_t)threads;
+    case 't': o->threads = (uint32_t)slc_whole_number(text, 1, 1024, state, "--threads"); return 0;
+    case BUDGET:
+        if (slc_parse_bytes(text, &o->budget_bytes) || !o->budget_bytes)
+            argp_error(state, "--budget: \"%s\" is no size; give bytes, as 900MiB", text);
         return 0;
-    }
-    case ARGP_KEY_END:
-        if (!o->weights || !o->inputs) argp_error(state, "--weights and --inputs are needed");
-        return 0;
+    case ARGP_KEY_END: check_given(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
 static int run_eval(int argc, char **argv)
 {
-    eval_options options = {.precision = "fp32", .device = "cpu", .threads = 1};
+    slc_eval_options options = {.precision = "fp32", .device = "cpu", .threads = 1};
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
-        .doc = "Evaluates weights in Hugging Face's files (gpt2, bert, vit, beit) on inputs in a file.\v"
+        .doc = "Evaluates weights in Hugging Face's files (gpt2, bert, vit, beit): loss and perplexity or accuracy on "
+               "data, or loss, logits and gradients on one batch of inputs.\v"
                "Examples:\n"
+               "  sluice eval --weights gpt2/ --data book.txt --stride 512\n"
+               "  sluice eval --weights vit/ --data images/\n"
                "  sluice eval --weights gpt2/ --inputs inputs.safetensors --logits logits.safetensors\n"
                "  sluice eval --weights vit/ --inputs images.safetensors --gradients gradients.safetensors --json -\n\n"
-               "Labels are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.",
+               "Labels of --inputs are Hugging Face's: -100 is ignored, GPT-2's are the tokens themselves.\n"
+               "More: docs/models.md",
     };
+    slc_training_options_init(&options.data);
     slc_parse(&parser, argc, argv, 0, &options);
     evaluation e = {.options = &options, .loss = NAN};
-    sluice_status status = run_evaluation(&e);
-    if (status) fprintf(stderr, "sluice eval: %s\n", sluice_last_error());
-    sluice_model_destroy(e.model);
-    sluice_runtime_destroy(e.rt);
-    sluice_world_destroy(e.world);
+    sluice_status status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
+    const int code = status ? slc_fail("sluice eval") : 0;
+    slc_eval_model_destroy(&e.on);
     slc_model_inputs_free(&e.inputs);
-    return status ? EXIT_FAILED : 0;
+    return code;
 }
 
-const sluice_command slc_command_eval = {"eval", "loss and logits of given weights on given inputs", run_eval};
+const sluice_command slc_command_eval = {"eval", "loss, perplexity or accuracy of given weights on data", run_eval};

@@ -2,6 +2,7 @@
  * guessed. */
 #include "bench/train/codebook.h"
 #include "bench/train/data_parts.h"
+#include "bench/train/image_files.h"
 #include "lib/base/status.h"
 #include "lib/data/images.h"
 
@@ -19,6 +20,8 @@ typedef struct {
     float *pixels;
     int32_t *labels, *targets;
     uint32_t across; /* patches a row, of masked images */
+    bool labelled;   /* the model answers with classes */
+    sluice_model_family family;
     uint8_t *masked;
     slc_codebook codebook;
 } image_data;
@@ -72,6 +75,44 @@ static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_
     return status;
 }
 
+/* ---- All images, in order ---- */
+
+static sluice_status take_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    const size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t b = 0; !status && b < base->batch; b++) {
+        const bool there = first + b < base->sequences;
+        status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image, &d->labels[b]);
+        if (!there) d->labels[b] = -1;
+    }
+    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
+    return status;
+}
+
+static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
+{
+    const uint32_t classes = slc_images_classes(d->images);
+    d->base.sequences = slc_images_count(d->images);
+    d->base.take_in_order = take_in_order;
+    if (model->head != SLUICE_HEAD_CLASSES)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "--data: the visual tokens that beit guesses are those of a codebook that training makes of its "
+            "own images and weights do not hold; `sluice train` evaluates them");
+    if (classes <= model->classes) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--data: images of %u classes, and the model answers with %u; give the images of its classes",
+                     classes, model->classes);
+}
+
+static sluice_status save_image_files(const slc_training_data *base, const char *folder)
+{
+    const image_data *d = (const image_data *)base;
+    return slc_image_files_write(folder, d->family, &d->shape, d->labelled ? d->images : NULL);
+}
+
 /* ---- Opening ---- */
 
 static sluice_status open_file(const slc_training_options *o, image_data *d)
@@ -79,16 +120,24 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
     if (o->data_count > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--data: give one file or folder of images, not %zu", o->data_count);
     if (!o->data_count && access(digits, R_OK))
-        return slc_error(
-            SLUICE_ERR_IO,
-            "%s is not there; install python3-sklearn, or give --data a folder with a folder of PGM or PPM "
-            "files for each class, an IDX or a CSV file",
-            digits);
+        return slc_error(SLUICE_ERR_IO,
+                         "%s is not there; install python3-sklearn, or give --data a folder with a folder of "
+                         "images for each class, an IDX or a CSV file",
+                         digits);
     sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
-    if (!status) status = slc_images_split(d->images, &d->train, &d->held_out);
+    if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
     d->base.about = (slc_training_data_about){
         .own_path = digits, .what = "images", .train = d->train.count, .held_out = d->held_out.count};
     return status;
+}
+
+/* A model that was trained before has an order of its classes, which the data takes over where they are the same. */
+static sluice_status number_classes(const slc_training_options *o, image_data *d)
+{
+    bool done;
+    d->labelled = true;
+    sluice_status status = slc_image_classes_check(d->images);
+    return status || !o->weights ? status : slc_image_classes_read(o->weights, d->images, &done);
 }
 
 static sluice_status make_room(image_data *d)
@@ -114,18 +163,20 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     base->close = close_images;
     base->content = hash_images;
     base->take = classes ? take_classes : take_masked;
-    d->shape = (slc_image_shape){.channels = model->image_channels, .side = model->image_size};
-    d->shape.mean = d->shape.deviation = .5f;
-    if (d->shape.channels != 1 && d->shape.channels != 3)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "images have 1 or 3 channels; the model wants %u", d->shape.channels);
+    base->save = save_image_files;
+    d->family = model->family;
     if (!classes) d->across = model->image_size / model->patch_size;
-    sluice_status status = open_file(o, d);
+    sluice_status status = slc_image_shape_read(o->weights, model, &d->shape);
+    if (!status) status = open_file(o, d);
+    if (!status && classes) status = number_classes(o, d);
     if (!status) status = make_room(d);
+    if (!status && base->whole) status = open_in_order(d, model);
     if (!status && !classes)
         status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
     if (status) return status;
-    if (classes) model->classes = slc_images_classes(d->images);
+    if (classes && !base->whole) model->classes = slc_images_classes(d->images);
     base->bytes += slc_codebook_bytes(&d->codebook);
     base->fingerprint = slc_images_fingerprint(d->images);
+    base->note = slc_images_passed_over(d->images);
     return SLUICE_OK;
 }

@@ -10,7 +10,7 @@ typedef struct {
     uint64_t seed;
     bool held_out; /* another stream of draws */
     uint32_t length;
-    uint32_t vocabulary; /* of replacements */
+    uint32_t vocabulary; /* replacements are below it */
     int32_t mask_token;
 } slc_token_mask;
 

@@ -2,14 +2,19 @@
 #include "bench/train/measure_profile.h"
 
 #include "bench/cli/command.h"
+#include "bench/cli/result_file.h"
+#include "bench/cli/rank_report.h"
 #include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"
+#include "bench/train/paths_check.h"
 #include "bench/train/run.h"
 #include "bench/train/start.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const char command[] = "sluice profile";
 
 typedef struct {
     const slc_training_options *options;
@@ -56,12 +61,13 @@ static int profile_here(slc_training_options *options, const char *path)
     sluice_world_config config;
     sluice_world *world = NULL;
     sluice_status status = slc_training_world(options, &config);
-    if (!status) status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
     if (!status) status = profile_in(world, options, path);
     if (!status) status = sluice_world_barrier(world);
-    int code = status ? slc_fail("sluice profile") : 0;
+    if (status) return slc_rank_fail(command, world);
     sluice_world_destroy(world);
-    return code;
+    return 0;
 }
 
 int slc_training_profile(slc_training_options *options, const char *path, char *const *args)
@@ -70,13 +76,11 @@ int slc_training_profile(slc_training_options *options, const char *path, char *
     options->schedule = "serial";
     options->updates = SLUICE_UPDATES_BOTH;
     options->eval_batches = 0;
-    sluice_status status = slc_training_options_keep_nothing(options);
-    if (!status) status = slc_training_options_check(options);
-    if (status) {
-        slc_fail("sluice profile");
-        return EXIT_USAGE;
-    }
+    sluice_status status = slc_training_options_check(options);
+    if (!status && !slc_launched()) status = slc_training_paths_check(options);
+    if (!status && !slc_launched()) status = slc_result_file_probe(path);
+    if (status) return slc_rank_refuse(command);
     if (!options->ranks || slc_launched()) return profile_here(options, path);
     status = slc_launch_self((int)options->ranks, "profile", args, NULL, &exit_code);
-    return status ? slc_fail("sluice profile") : exit_code;
+    return status ? slc_fail(command) : exit_code;
 }

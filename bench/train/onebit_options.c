@@ -1,6 +1,7 @@
 /* Options of compressed optimizers. The settings of --onebit are a table of fields of sluice_onebit. */
 #include "bench/train/onebit_options.h"
 
+#include "bench/train/optimizer_options.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -9,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_WARM_UP = 5 };     /* steps; with the variance of fewer gradients, updates destroy the weights */
-enum { VARIANCE_STEPS = 1000 }; /* 1 / (1 - beta2): the steps that a variance remembers */
+enum { LEAST_WARM_UP = 5 }; /* steps; with the variance of fewer gradients, updates destroy the weights */
 
 /* ---- Which optimizer ---- */
 
@@ -149,6 +149,14 @@ uint64_t slc_training_freeze_step(const slc_training_options *o)
     return fifth > o->warmup ? fifth : o->warmup;
 }
 
+/* Returns the steps that a variance remembers: 1 / (1 - beta2). */
+static uint64_t variance_steps(const slc_training_options *o)
+{
+    slc_training_options filled = *o;
+    slc_training_optimizer_fill(&filled);
+    return (uint64_t)ceil(1 / (1 - filled.beta2) - 1e-6);
+}
+
 void slc_training_onebit(const slc_training_options *o, sluice_onebit *out)
 {
     if (!slc_training_is_compressed(o->optimizer)) return;
@@ -156,7 +164,8 @@ void slc_training_onebit(const slc_training_options *o, sluice_onebit *out)
     if (o->freeze_change > 0) out->freeze_change = o->freeze_change;
     out->compat = o->onebit_compat;
     /* The authors' 16 refreshes are the first of a hundred thousand steps; a short run is spoilt by them. */
-    uint64_t refreshes = out->var_freeze_step < VARIANCE_STEPS ? out->var_freeze_step : VARIANCE_STEPS;
+    uint64_t refreshes = variance_steps(o);
+    if (refreshes > out->var_freeze_step) refreshes = out->var_freeze_step;
     if (!out->compat && refreshes > out->var_update_scaler) out->var_update_scaler = refreshes;
     if (o->onebit) set_pairs(o->onebit, out); /* slc_training_onebit_check has checked them */
 }
@@ -198,6 +207,12 @@ sluice_status slc_training_onebit_check(const slc_training_options *o)
             unused);
     if (o->freeze_step && o->freeze_change > 0)
         return slc_error(SLUICE_ERR_ARGUMENT, "--freeze-step and --freeze-change: give one of them");
+    if (slc_training_is_compressed(o->optimizer) && o->warmup && !strcmp(o->lr_over, "tokens") && !o->freeze_step &&
+        !(o->freeze_change > 0))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--lr-over tokens: the freeze of %s must come after --warmup, whose steps are not known; give "
+                         "--freeze-step%s",
+                         o->optimizer, strcmp(o->optimizer, "zero_one_adam") ? " or --freeze-change" : "");
     if (o->freeze_change > 0 && !strcmp(o->optimizer, "zero_one_adam"))
         return slc_error(SLUICE_ERR_ARGUMENT, "--freeze-change: zero_one_adam freezes at a step; give --freeze-step");
     return o->onebit ? set_pairs(o->onebit, &unused_values) : SLUICE_OK;

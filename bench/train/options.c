@@ -2,11 +2,15 @@
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options.h"
 
+#include "bench/cli/parse.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
+#include "bench/train/optimizer_options.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/model/shape.h"
+#include "lib/tokenizer/tokenizer.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
@@ -22,11 +26,11 @@ typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
 
 typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT, GROUPS = OUTPUT } option_group;
 static const char *const headings[] = {
-    [MODEL] = "What is trained:",
-    [TRAINING] = "How it is trained:",
+    [MODEL] = "Model and data:",
+    [TRAINING] = "Training:",
     [COMPRESSED] = "Compressed optimizers:",
     [RESOURCES] = "Memory, communication, ranks:",
-    [OUTPUT] = "What is evaluated, kept and written:",
+    [OUTPUT] = "Evaluation, checkpoints, results:",
 };
 
 typedef struct {
@@ -45,7 +49,7 @@ typedef struct {
 
 #define FIELD(name) .field = offsetof(slc_training_options, name)
 #define CONFIG(name) .config = offsetof(sluice_config, name)
-static const double MOST = 4294967295.0;
+static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 
 /* Made from the table of schedulers by list_schedules. */
@@ -56,23 +60,28 @@ static char schedule_names[256], schedule_doc[768];
 static const option_row rows[] = {
     {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL, "Model: gpt2, bert, vit, beit",
      .choices = "gpt2,bert,vit,beit"},
-    {"size", "NAME", MODEL, TEXT, FIELD(size), "nano", SLC_SAVED | SLC_EQUAL | SLC_OWN,
+    {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
+     SLC_SAVED | SLC_EQUAL | SLC_OWN,
      "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
     {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL,
-     "What is answered: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
+     "Kind of answer: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
      "tokens of text, classes of images",
      .choices = "tokens,classes"},
     {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
-     "What to train on: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
+     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
      "none: the system's licences, or scikit-learn's handwritten digits"},
+    {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN,
+     "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
+     "model "
+     "with first values gets its vocabulary"},
     {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
-     "Of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
+     "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},
     {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED,
-     "Of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
+     "Type of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
     {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED,
      "Layers that differ, as h.0=fp32,h.1=fp32"},
     {"batch", "N", TRAINING, COUNT, FIELD(batch), "4", SLC_SAVED | SLC_REPORTED,
@@ -85,16 +94,45 @@ static const option_row rows[] = {
      SLUICE_RANKS_MOST, .letter = 'n'},
     {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED, "Compute threads a rank", 1, 1024,
      CONFIG(threads)},
-    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps", 1, MOST},
+    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps to train, counted from the very beginning", 1, MOST},
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED,
-     "Of the first values, of the choice of data and of dropout", 0, MOST},
+     "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
     {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED,
      "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
      "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
      .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
     {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
-    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED, "Steps over which the learning rate grows from 0",
-     0, MOST},
+    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps over which the learning rate grows from 0", 0, MOST_TOKENS},
+    {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED,
+     "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
+     "falls as 1/sqrt(step); wsd: it stays, and falls at the end",
+     .choices = "constant,linear,cosine,inverse_sqrt,wsd"},
+    {"lr-min", "X", TRAINING, REAL, FIELD(lr_min), "0", SLC_SAVED | SLC_REPORTED,
+     "Learning rate at the end of the schedule", 0, 1e6},
+    {"lr-horizon", "N", TRAINING, COUNT, FIELD(lr_horizon), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps, from the very beginning, after which linear, cosine and wsd have come to --lr-min; 0: --steps", 0,
+     MOST_TOKENS},
+    {"lr-decay", "N", TRAINING, COUNT, FIELD(lr_decay), "0", SLC_SAVED | SLC_REPORTED,
+     "The last steps of wsd, in which the rate falls; 0: a tenth of the schedule", 0, MOST_TOKENS},
+    {"lr-timescale", "N", TRAINING, COUNT, FIELD(lr_timescale), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps S of inverse_sqrt: after three S beyond the warm-up the rate is half of --lr; 0: --warmup, or 10000 "
+     "without",
+     0, MOST_TOKENS},
+    {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED,
+     "Unit in which --warmup and the four --lr-... above count: steps, or tokens of all ranks",
+     .choices = "steps,tokens"},
+    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED,
+     "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},
+    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED,
+     "Share of the gradients' average that a step keeps; not given: 0.9", 0, 0.9999999},
+    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED,
+     "The same of their squares' average; not given: 0.999", 0, 0.9999999},
+    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED,
+     "Added to the square root of that average; not given: 1e-8, for lamb and onebit_lamb 1e-6", 1e-30, 1e6},
+    {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED,
+     "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
+     0.999},
     {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED,
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
     {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED,
@@ -117,8 +155,9 @@ static const option_row rows[] = {
      "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
     {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED,
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
-    {"strategy", "NAME", RESOURCES, TEXT, FIELD(strategy), "auto", SLC_SAVED_COMPRESSED,
-     "What is sharded: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
+    {"strategy", "NAME=auto,dp,oss,sdp,fsdp,mixed,onebit", RESOURCES, TEXT, FIELD(strategy), "auto",
+     SLC_SAVED_COMPRESSED,
+     "Sharding: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
      "a JSON file; onebit: nothing, and momentum is exchanged compressed",
      CONFIG(strategy)},
     {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", 0,
@@ -157,6 +196,8 @@ static const option_row rows[] = {
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
+    {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
+     "Write the tokens that all ranks train on in this run's first step, and their targets, as JSON"},
     {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"plan-out", "FILE", OUTPUT, TEXT, FIELD(plan_out), NULL, SLC_OWN,
@@ -167,7 +208,14 @@ static const option_row rows[] = {
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= 64, "slc_training_options.given has a bit for each option");
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
+
+/* What a newcomer needs: the short help has these, and those that a command describes in its own words. */
+static const char *const short_help[] = {
+    "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
+    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",
+    "eval-every", "save", "save-every",  "resume", "save-weights", "json",
+};
 
 static const option_row *find_row(const char *name)
 {
@@ -176,11 +224,39 @@ static const option_row *find_row(const char *name)
     return NULL;
 }
 
+/* The place of a value in a list with commas; -1: it is not there. */
+static int place_in(const char *list, const char *value)
+{
+    size_t length = strlen(value), named;
+    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
+        named = strcspn(list, ",");
+        if (named == length && !strncmp(list, value, length)) return place;
+    }
+    return -1;
+}
+
 static const char *text_of(const slc_training_options *options, const option_row *row)
 {
     const char *text;
     memcpy(&text, (const char *)options + row->field, sizeof text);
     return text;
+}
+
+/* ---- What a command has otherwise ---- */
+
+static const slc_training_difference *own_differences;
+
+static slc_training_difference difference_of(const option_row *row)
+{
+    for (const slc_training_difference *d = own_differences; d && d->name; d++)
+        if (place_in(d->name, row->name) >= 0) return *d;
+    return (slc_training_difference){0};
+}
+
+static const char *fallback_of(const option_row *row)
+{
+    const char *own = difference_of(row).fallback;
+    return own ? own : row->fallback;
 }
 
 /* ---- Parsing ---- */
@@ -198,10 +274,29 @@ static sluice_status parse_number(const option_row *row, const char *text, doubl
     return SLUICE_OK;
 }
 
-/* A repeated --data adds to the earlier ones. */
-static sluice_status add_paths(slc_training_options *options, char *list)
+/* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
+ * process ends. */
+static char *copy_list(const char *list)
 {
-    for (char *rest = list, *path; (path = strsep(&rest, ",")) != NULL;) {
+    typedef struct kept_list {
+        struct kept_list *before;
+        char text[];
+    } kept_list;
+    static kept_list *last;
+    size_t bytes = strlen(list) + 1;
+    kept_list *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, list, bytes);
+}
+
+/* A repeated --data adds to the earlier ones. */
+static sluice_status add_paths(slc_training_options *options, const char *list)
+{
+    char *rest = copy_list(list), *path;
+    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
+    while ((path = strsep(&rest, ",")) != NULL) {
         if (!*path) continue;
         if (options->data_count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
@@ -216,7 +311,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
     char *field = (char *)options + row->field;
     double number = 1;
     sluice_status status = SLUICE_OK;
-    options->given |= UINT64_C(1) << (row - rows);
+    options->given[row - rows] = true;
     if (row->type == PATHS) return add_paths(options, text);
     if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
     if (status) return status;
@@ -236,7 +331,7 @@ sluice_status slc_training_option_set(slc_training_options *options, const char 
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->given >> (find_row(name) - rows) & 1;
+    return options->given[find_row(name) - rows];
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -271,8 +366,11 @@ void slc_training_options_init(slc_training_options *options)
     *options = (slc_training_options){0};
     list_schedules();
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].fallback) set_option(options, &rows[i], (char *)rows[i].fallback);
-    options->given = 0;
+        if (fallback_of(&rows[i]))
+            set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
+        else if (rows[i].type == REAL)
+            memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
+    memset(options->given, 0, sizeof options->given);
 }
 
 static int key_of(int row)
@@ -289,6 +387,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
     for (int i = 0; i < ROWS; i++) {
         if (key != key_of(i)) continue;
+        const char *refused = difference_of(&rows[i]).refused;
+        if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
         if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
         return 0;
     }
@@ -297,42 +397,57 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 /* ---- Help ---- */
 
-static char *help_filter(int key, const char *text, void *input)
+static char help_texts[32 << 10]; /* of the parser that was asked for last */
+
+/* Appends to help_texts; argp has no room for what is made. */
+static const char *made_text(size_t *used, const char *first, const char *between, const char *second, const char *end)
 {
-    (void)input;
-    if (key < FIRST_KEY || key >= FIRST_KEY + ROWS || !text) return (char *)text;
-    const char *fallback = rows[key - FIRST_KEY].fallback;
-    if (!fallback || !*fallback || !strcmp(fallback, "0")) return (char *)text;
-    char *longer = NULL;
-    return asprintf(&longer, "%s (default %s)", text, fallback) < 0 ? (char *)text : longer;
+    char *text = help_texts + *used;
+    const size_t room = sizeof help_texts - *used;
+    int length = snprintf(text, room, "%s%s%s%s", first, between, second, end);
+    assert(length >= 0 && (size_t)length < room);
+    *used += (size_t)length + 1;
+    return text;
 }
 
-const struct argp *slc_training_argp(void)
+static bool is_short(const option_row *row, const slc_training_difference *own)
+{
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++)
+        if (!strcmp(short_help[i], row->name)) return true;
+    return own->doc != NULL;
+}
+
+static struct argp_option help_of(int index, size_t *used)
+{
+    const option_row *row = &rows[index];
+    const slc_training_difference own = difference_of(row);
+    const char *fallback = fallback_of(row);
+    struct argp_option option = {.name = row->name,
+                                 .key = key_of(index),
+                                 .arg = own.argument ? own.argument : row->argument,
+                                 .doc = own.doc ? own.doc : row->doc,
+                                 .group = row->group};
+    if (own.refused) option.flags |= OPTION_HIDDEN;
+    if (is_short(row, &own)) option.flags |= SLC_OPTION_SHORT;
+    if (row->choices && !strchr(option.arg, '=')) option.arg = made_text(used, option.arg, "=", row->choices, "");
+    if (fallback && *fallback) option.doc = made_text(used, option.doc, " (default ", fallback, ")");
+    return option;
+}
+
+const struct argp *slc_training_argp(const slc_training_difference *differences)
 {
     static struct argp_option argp_rows[GROUPS + ROWS + 1];
-    static const struct argp parser = {.options = argp_rows, .parser = parse_option, .help_filter = help_filter};
+    static const struct argp parser = {.options = argp_rows, .parser = parse_option};
+    size_t used = 0;
+    own_differences = differences;
+    list_schedules();
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
     for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
-    for (int i = 0; i < ROWS; i++)
-        argp_rows[GROUPS + i] = (struct argp_option){.name = rows[i].name,
-                                                     .key = key_of(i),
-                                                     .arg = rows[i].argument,
-                                                     .doc = rows[i].doc,
-                                                     .group = rows[i].group};
+    for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
     return &parser;
 }
 
 /* ---- Checking ---- */
-
-/* The place of a value in a list with commas; -1: it is not there. */
-static int place_in(const char *list, const char *value)
-{
-    size_t length = strlen(value), named;
-    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
-        named = strcspn(list, ",");
-        if (named == length && !strncmp(list, value, length)) return place;
-    }
-    return -1;
-}
 
 static sluice_status check_names(const slc_training_options *o)
 {
@@ -361,6 +476,12 @@ static sluice_status check_weights(const slc_training_options *o, const char *fa
     return SLUICE_OK;
 }
 
+const char *slc_training_tokenizer(const slc_training_options *o)
+{
+    if (o->tokenizer) return o->tokenizer;
+    return o->weights && slc_tokenizer_exists(o->weights) ? o->weights : NULL;
+}
+
 /* A kept plan says itself what these options would. */
 static sluice_status check_plan(const slc_training_options *o)
 {
@@ -385,11 +506,13 @@ sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     sluice_config config;
+    slc_lr_schedule rates;
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_plan(o);
+    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
     if (!status) status = slc_training_model(o, &model, &length);
@@ -399,15 +522,6 @@ sluice_status slc_training_options_check(slc_training_options *o)
     o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
     if (o->weights) o->size = o->weights;
     return slc_training_config(o, &config);
-}
-
-sluice_status slc_training_options_keep_nothing(const slc_training_options *o)
-{
-    if (o->plan || o->plan_out || o->profile_out)
-        return slc_error(SLUICE_ERR_ARGUMENT, "--plan, --plan-out, --profile-out: only sluice train reads and keeps "
-                                              "plans");
-    if (!o->save && !o->resume && !o->save_weights) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "--save, --resume, --save-weights: only sluice train keeps what it trains");
 }
 
 /* ---- Between ranks ---- */
@@ -453,12 +567,15 @@ static json_t *value_json(const slc_training_options *o, const option_row *row)
 int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
 {
     int failed = 0;
+    slc_training_options filled = *o;
+    slc_training_optimizer_fill(&filled);
+    filled.lr_horizon = slc_lr_schedule_horizon(o);
     for (int i = 0; !failed && i < ROWS; i++) {
         char key[32];
         if (!(rows[i].uses & uses)) continue;
         snprintf(key, sizeof key, "%s", rows[i].name);
         for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
-        failed = json_object_set_new(settings, key, value_json(o, &rows[i]));
+        failed = json_object_set_new(settings, key, value_json(&filled, &rows[i]));
     }
     return failed;
 }
@@ -488,9 +605,13 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
 
 sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
 {
-    sluice_status status = !o->weights     ? sluice_model_config_named(o->model, o->size, model)
-                           : o->shape_only ? slc_model_shape_read(o->weights, model)
-                                           : sluice_model_config_read(o->weights, model);
+    sluice_status status = SLUICE_OK;
+    if (o->weights)
+        status = o->shape_only ? slc_model_shape_read(o->weights, model) : sluice_model_config_read(o->weights, model);
+    else if (o->shape.struct_size)
+        *model = o->shape;
+    else
+        status = sluice_model_config_named(o->model, o->size, model);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
     model->dropout = o->dropout;
@@ -530,6 +651,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     sluice_config_init(config);
     copy_to_config(o, config);
     config->updates = o->updates;
+    slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
     if (status) return slc_error_context(status, "--block");

@@ -10,12 +10,15 @@
 #include <sluice/runtime.h>
 #include <sluice/world.h>
 
-enum { SLC_TRAINING_DATA_MAX = 64 };
+enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 128 };
 
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
     const char *weights;                     /* NULL: first values */
     const char *save_weights;                /* NULL: nowhere */
+    const char *tokenizer;                   /* NULL: that of the weights, if they have one */
+    const char *first_batch;                 /* NULL: not written */
+    sluice_model_config shape;               /* of the checkpoint that is gone on from; struct_size 0: none */
     const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
     uint64_t data_count;
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
@@ -28,6 +31,11 @@ typedef struct {
     const char *onebit;                  /* KEY=VALUE,...; NULL: none */
     double learning_rate, clip, dropout;
     uint64_t warmup;
+    const char *lr_schedule, *lr_over; /* lr_schedule.h; steps, tokens */
+    double lr_min;
+    uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
+    double beta1, beta2, epsilon, weight_decay;  /* NaN: the optimizer's (optimizer_options.h) */
+    double label_smoothing;
     const char *nan, *accumulate, *tied;
     const char *strategy, *schedule, *recompute;
     sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
@@ -43,10 +51,20 @@ typedef struct {
     uint64_t save_every;                       /* 0: only at the end */
     const char *on_save_error;                 /* stop, warn */
     bool shape_only;                           /* no option: a config.json without weights will do for `weights` */
-    uint64_t given; /* a bit for each option that the command line or slc_training_option_set set */
+    bool given[SLC_TRAINING_OPTIONS_MAX];      /* the options that the command line or slc_training_option_set set */
 } slc_training_options;
 
-const struct argp *slc_training_argp(void);
+/* How an option, or several with commas between, differs in a command from what the table says; what is NULL is as
+ * there. An option with a `doc` of its own is in the command's short help. */
+typedef struct {
+    const char *name;
+    const char *fallback; /* its default, as it would be typed */
+    const char *argument, *doc;
+    const char *refused; /* why this command does not take it; its help leaves the option out */
+} slc_training_difference;
+
+/* `differences` end with {0}; NULL: there are none. They hold for the process, in slc_training_options_init too. */
+const struct argp *slc_training_argp(const slc_training_difference *differences);
 
 /* Sets the defaults; the parser does it too before it reads the first option. */
 void slc_training_options_init(slc_training_options *options);
@@ -66,18 +84,20 @@ typedef enum {
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
 } slc_option_use;
 
-/* Adds the options that have one of `uses` to the object `settings`, in the order of the table. Keys are the options'
+/* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
+ * numbers and the schedule's horizon in place of what was left open. Keys are the options'
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
+
+/* The tokenizer that raw text is read with: --tokenizer, or the folder of --weights where it has a tokenizer.json;
+ * NULL: bytes are tokens. */
+const char *slc_training_tokenizer(const slc_training_options *options);
 
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
  * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.
  * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
-
-/* For commands that train only to measure: refuses options that keep what was trained (ARGUMENT). */
-sluice_status slc_training_options_keep_nothing(const slc_training_options *options);
 
 /* Collective, before the options decide anything: ranks with different ones would wait for each other, or train with
  * two learning rates. Errors: MISMATCH on every rank, naming the option. */

@@ -26,6 +26,14 @@ static json_t *losses_json(const slc_training_result *result)
     return losses;
 }
 
+static json_t *rates_json(const slc_training_result *result)
+{
+    json_t *rates = json_array();
+    for (uint64_t i = 0; rates && i < result->step_count; i++)
+        json_array_append_new(rates, number(result->steps[i].learning_rate));
+    return rates;
+}
+
 /* Gives the seconds of training up to the end of each step, so that losses can be drawn against time. */
 static json_t *elapsed_json(const slc_training_result *result)
 {
@@ -69,19 +77,12 @@ static json_t *settings_json(const slc_training_options *o)
     return settings;
 }
 
-/* Adds what a GPU's run has beside those of the host. */
-static void add_device(json_t *run, const slc_training_result *r)
-{
-    json_object_set_new(run, "device", json_string(r->device));
-    json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)r->memory.pinned_bytes));
-}
-
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *o, const slc_training_result *r)
 {
     const sluice_memory_report *memory = &r->memory;
     json_t *run = json_pack(
         "{s:s, s:s, s:I, s:i, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:b, s:I, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "model", o->model, "size", o->size, "parameters", (json_int_t)r->parameters, "world", sluice_world_size(world),
         "strategy", o->strategy, "schedule", o->schedule, "precision", o->precision, "budget_bytes",
         memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
@@ -97,8 +98,11 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
         (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",
         freeze_json(r), "warm_up", phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s",
-        elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss));
-    if (run && memory->pinned_bytes) add_device(run, r);
+        elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss), "learning_rates",
+        rates_json(r));
+    if (run) json_object_set_new(run, "device", json_string(r->device));
+    if (run && memory->pinned_bytes)
+        json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }
 

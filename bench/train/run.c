@@ -6,10 +6,14 @@
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
 #include "bench/train/data.h"
+#include "bench/train/first_batch.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/summary.h"
+#include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/data/special_tokens.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,14 +36,17 @@ typedef struct {
     uint32_t batch, length;
 
     slc_training_data *data;
+    slc_training_tokenising tokenising; /* shown by rank 0 */
     sluice_runtime *rt;
     sluice_model *model;
 
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
-    uint64_t repeats;               /* repeats of the last step; each takes further data */
-    slc_outcome unsaved;            /* the last save, if it failed */
-    uint32_t plan;                  /* number of the plan that was shown; 0: none */
+    slc_lr_schedule rates;
+    double begun_at;     /* on the clock of the rates */
+    uint64_t repeats;    /* repeats of the last step; each takes further data */
+    slc_outcome unsaved; /* the last save, if it failed */
+    uint32_t plan;       /* number of the plan that was shown; 0: none */
 } training;
 
 /* ---- Before the first step ---- */
@@ -48,7 +55,10 @@ typedef struct {
 static sluice_status look_at_data(training *t)
 {
     const slc_training_options *o = t->options;
-    t->identity = (slc_training_identity){t->world, o, slc_training_data_fingerprint(t->data), 0};
+    t->identity = (slc_training_identity){.world = t->world,
+                                          .options = o,
+                                          .data = slc_training_data_fingerprint(t->data),
+                                          .tokenizer = slc_training_data_tokenizer(t->data)};
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
@@ -62,6 +72,25 @@ static sluice_status same_data_everywhere(training *t)
             status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
                                (unsigned long long)r);
     free(all);
+    return status;
+}
+
+/* A long text takes a while; Ctrl-C ends it at once, since nothing has been trained yet. */
+static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *context)
+{
+    training *t = context;
+    if (t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0)
+        return slc_error(SLUICE_ERR_INTERRUPTED, "stopped while the text was made into tokens");
+    if (t->rank == 0) slc_training_tokenising_show(&t->tokenising, done, bytes);
+    return SLUICE_OK;
+}
+
+static sluice_status open_data(training *t, sluice_model_config *model)
+{
+    const slc_training_data_watch watch = {show_tokenising, t};
+    sluice_status status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
+    if (!status && t->rank == 0 && slc_training_data_note(t->data))
+        slc_log(SLC_LOG_WARN, "--data: %s", slc_training_data_note(t->data));
     return status;
 }
 
@@ -99,7 +128,8 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
                                           .batch = t->batch,
                                           .length = t->length,
                                           .precision = t->options->layer_precision,
-                                          .dropout_seed = t->options->seed};
+                                          .dropout_seed = t->options->seed,
+                                          .label_smoothing = t->options->label_smoothing};
     sluice_config config;
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
@@ -124,9 +154,53 @@ static sluice_status make_folder(const char *path)
 static sluice_status resume_run(training *t)
 {
     const slc_training_options *o = t->options;
+    t->identity.model = sluice_model_get_config(t->model);
     sluice_status status = o->resume ? slc_training_resume(&t->identity, t->rt, &t->begun) : SLUICE_OK;
     t->result->steps_before = t->begun.steps;
     return status || !o->save ? status : slc_training_save_check(&t->identity, t->rt);
+}
+
+static sluice_status write_first_batch(training *t)
+{
+    const slc_training_first_batch batch = {.ranks = t->ranks,
+                                            .micro_batches = t->options->micro_batches,
+                                            .batch = t->batch,
+                                            .length = t->length,
+                                            .first = t->begun.sequences,
+                                            .model = t->identity.model};
+    return t->rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
+}
+
+/* Returns where the clock of the learning rates stands before step `step`, which counts from 0. */
+static double clock_before(const training *t, uint64_t step)
+{
+    return t->begun_at + (double)(step - t->begun.steps) * t->rates.stride;
+}
+
+static void warn_of_warmup(const training *t, double end)
+{
+    const slc_training_options *o = t->options;
+    if (end < t->rates.warmup)
+        slc_log(SLC_LOG_WARN, "--warmup %.10g: the run ends after %.10g %s, before the learning rate has come to --lr",
+                t->rates.warmup, end, o->lr_over);
+    if (o->freeze_step && !t->rates.tokens && o->freeze_step < o->warmup)
+        slc_log(SLC_LOG_WARN,
+                "--freeze-step %llu lies inside the learning rate's warm-up of %llu steps, in which gradients still "
+                "change quickly: the variance that is frozen there is too early; give %llu or more",
+                (unsigned long long)o->freeze_step, (unsigned long long)o->warmup, (unsigned long long)o->warmup);
+}
+
+/* A run that goes on after one with another batch counts the tokens that it has seen. */
+static sluice_status begin_rates(training *t, const sluice_model_config *model)
+{
+    const slc_training_options *o = t->options;
+    sluice_status status = slc_lr_schedule_make(o, t->result->tokens_per_step, &t->rates);
+    if (status) return status;
+    t->begun_at =
+        t->rates.tokens ? (double)(t->begun.sequences * sluice_model_tokens(model, t->length)) : (double)t->begun.steps;
+    if (t->begun.steps >= o->steps) return SLUICE_OK;
+    if (t->rank == 0) warn_of_warmup(t, clock_before(t, o->steps));
+    return slc_lr_schedule_check_last(&t->rates, clock_before(t, o->steps - 1));
 }
 
 static sluice_status begin_run(training *t)
@@ -135,17 +209,20 @@ static sluice_status begin_run(training *t)
     slc_training_result *result = t->result;
     sluice_status status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
-    if (!status) status = slc_training_data_open(t->options, &model, t->length, &t->data);
+    if (!status) status = open_data(t, &model);
     if (!status) status = look_at_data(t);
     if (!status) status = same_data_everywhere(t);
     if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
     if (!status) status = create_runtime(t, &model);
     if (!status) status = resume_run(t);
+    if (!status && t->options->first_batch) status = write_first_batch(t);
     if (status) return status;
     result->ranks = t->ranks;
     result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
+    status = begin_rates(t, &model);
+    if (status) return status;
     result->steps = calloc(t->options->steps, sizeof *result->steps);
     if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
     return t->watch && t->watch->begun ? t->watch->begun(t->rt, result, t->data, t->watch->context) : SLUICE_OK;
@@ -188,18 +265,14 @@ static sluice_status micro_batch(training *t, uint64_t index)
     return status;
 }
 
-static double learning_rate(const slc_training_options *o, uint64_t step)
-{
-    return step < o->warmup ? o->learning_rate * (double)(step + 1) / (double)o->warmup : o->learning_rate;
-}
-
 /* The step's loss is this rank's mean until agree_on_step has joined those of all ranks. `exchange`: the step leaves
  * equal weights on all ranks. */
 static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_training_step *out)
 {
     const slc_training_options *o = t->options;
     const sluice_step_options options =
-        SLUICE_INIT(sluice_step_options, .learning_rate = learning_rate(o, step), .exchange = exchange);
+        SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
+                    .exchange = exchange);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);
@@ -351,6 +424,18 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
+/* The tokenizer or the names of classes go along, so that the folder is all that a user of the weights needs. */
+static sluice_status save_weights(const training *t)
+{
+    const slc_training_options *o = t->options;
+    const char *tokenizer = slc_training_tokenizer(o);
+    sluice_status status = sluice_model_save(t->model, o->save_weights);
+    if (status || t->rank) return status;
+    if (tokenizer) status = slc_tokenizer_files_copy(tokenizer, o->save_weights);
+    if (!status) status = slc_training_data_save(t->data, o->save_weights);
+    return slc_error_context(status, "--save-weights");
+}
+
 /* A file that cannot be written does not keep the other outputs from being written. */
 static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 {
@@ -374,7 +459,7 @@ static sluice_status finish_run(training *t)
     const slc_training_options *o = t->options;
     slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
-    if (!status && o->save_weights) status = without_it(&result->outputs, sluice_model_save(t->model, o->save_weights));
+    if (!status && o->save_weights) status = without_it(&result->outputs, save_weights(t));
     if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     result->device = sluice_runtime_device(t->rt);

@@ -1,14 +1,18 @@
 /* `sluice train`: trains a bundled model and shows how it goes. Rank 0 speaks and writes; the other ranks
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
+#include "bench/cli/error_line.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
+#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
+#include "bench/train/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
 #include "bench/train/start.h"
@@ -23,6 +27,7 @@
 #include <time.h>
 
 static volatile sig_atomic_t stops;
+static const char command[] = "sluice train";
 
 /* ---- Rank 0's output ---- */
 
@@ -35,21 +40,12 @@ typedef struct {
     slc_outcome outcome; /* of all files */
 } output;
 
-/* Only finds out whether a file that will come later can be written. */
-static sluice_status try_file(const char *path)
-{
-    slc_result_file file;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (!status) slc_result_file_abandon(&file);
-    return status;
-}
-
 static sluice_status open_output(output *out, const slc_training_options *options)
 {
     if (!out->speaks) return SLUICE_OK;
-    sluice_status status = try_file(options->trace);
-    if (!status) status = try_file(options->plan_out);
-    if (!status) status = try_file(options->profile_out);
+    sluice_status status = slc_result_file_probe(options->trace);
+    if (!status) status = slc_result_file_probe(options->plan_out);
+    if (!status) status = slc_result_file_probe(options->profile_out);
     if (!status) status = slc_result_file_open(options->json, &out->json);
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
@@ -71,7 +67,7 @@ static void write_step(slc_result_file *csv, const slc_training_step *step)
     FILE *file = csv->file;
     if (!file || !slc_result_file_check(csv)) return;
     errno = 0;
-    fprintf(file, "%" PRIu64 ",%.9g,%.9g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
+    fprintf(file, "%" PRIu64 ",%.9g,%.15g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
             step->exposed_s);
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
@@ -176,6 +172,26 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
+/* A rate that never changes is known from --lr. */
+static void print_rates(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    slc_lr_schedule rates;
+    char words[200];
+    if (slc_lr_schedule_make(o, r->tokens_per_step, &rates)) return; /* the run has made the same before */
+    slc_lr_schedule_words(&rates, words, sizeof words);
+    if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
+}
+
+/* After Ctrl-C. A save that failed has its own line at the end. */
+static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r)
+{
+    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64 ", ", r->steps_before + r->step_count, o->steps);
+    if (r->saved)
+        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, o->save);
+    else
+        fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -183,13 +199,15 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 o->steps);
         return;
     }
-    fprintf(file, "%s %s %s", r->interrupted ? "stopped:" : "trained", o->model, o->size);
+    if (r->interrupted) print_stop(file, o, r);
+    fprintf(file, "trained %s %s", o->model, o->size);
     if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
     fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
             r->steps[0].loss, r->steps[r->step_count - 1].loss);
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
+    print_rates(file, o, r);
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -202,7 +220,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     for (uint32_t i = 0; i < r->memory.category_count; i++)
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
-    if (r->saved)
+    if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
                 r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
@@ -261,28 +279,30 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
-/* Does every rank find the same error? Then only one prints it. */
-static bool known_to_all(sluice_status status)
-{
-    return status == SLUICE_ERR_BUDGET || status == SLUICE_ERR_NON_FINITE;
-}
-
 static int train_here(slc_training_options *options)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     slc_outcome files = {0};
     bool interrupted = false;
+    int code = 0;
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
-    if (!status) status = sluice_world_create(&config, &world);
-    if (!status) status = train_in(world, options, &interrupted, &files);
+    if (status) return slc_rank_refuse(command);
+    status = sluice_world_create(&config, &world);
+    if (status) return slc_rank_fail(command, NULL);
+    status = train_in(world, options, &interrupted, &files);
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
-    if (status && !(world && sluice_world_rank(world) && known_to_all(status))) slc_fail("sluice train");
-    if (files.status) fprintf(stderr, "sluice train: %s\n", files.why);
-    sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : status || files.status ? EXIT_FAILED : 0;
+    if (files.status) {
+        slc_print_error(command, files.why);
+        code = slc_exit_code(files.status, files.why);
+    }
+    if (status)
+        code = slc_rank_fail(command, world);
+    else
+        sluice_world_destroy(world);
+    return interrupted ? EXIT_INTERRUPTED : code;
 }
 
 /* ---- The command ---- */
@@ -290,7 +310,7 @@ static int train_here(slc_training_options *options)
 static int start_ranks(uint64_t ranks, char *const *args)
 {
     int exit_code;
-    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail("sluice train") : exit_code;
+    return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -306,32 +326,27 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static int run_train(int argc, char **argv)
 {
     slc_training_options options;
-    const struct argp_child children[] = {{slc_training_argp(), 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{slc_training_argp(NULL), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .parser = parse_option,
         .children = children,
         .doc =
             "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
             "Examples:\n"
-            "  sluice train\n"
-            "  sluice train -n 2 --size mini --strategy fsdp --budget 60% --steps 200\n"
-            "  sluice train -n 2 --throttle 1gbit,50us --json out.json --csv out.csv\n"
-            "  sluice train -n 2 --steps 20 --trace run.json\n"
-            "  sluice train --model vit --batch 32 --warmup 50 --steps 400\n"
-            "  sluice train -n 2 --strategy onebit --steps 1000 --throttle 1gbit\n"
-            "  sluice train -n 2 --lossy onebit --budget 80% --throttle 1gbit\n"
-            "  sluice train --weights gpt2/ --precision bf16 --data book.txt\n"
+            "  sluice train --data book.txt\n"
+            "  sluice train -n 2 --size mini --budget 60% --steps 200\n"
+            "  sluice train --weights gpt2/ --data book.txt --precision bf16 --save-weights tuned/\n"
             "  sluice train --steps 200 --save run/ --save-every 50\n"
             "  sluice train --steps 400 --save run/ --resume run/\n"
             "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
             "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
-            "130); a second one gives up the step.",
+            "130); a second one gives up the step.\n"
+            "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_options_check(&options)) {
-        slc_fail("sluice train");
-        return EXIT_USAGE;
-    }
+    if (slc_training_resume_model(&options) || slc_training_options_check(&options) ||
+        (!slc_launched() && slc_training_paths_check(&options)))
+        return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
     return train_here(&options);
 }

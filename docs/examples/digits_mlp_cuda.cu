@@ -1,5 +1,6 @@
 /* A user's own training program on a GPU: the perceptron of digits_mlp.c, with CUDA kernels of its own.
- *   nvcc -std=c++20 digits_mlp_cuda.cu $(pkg-config --cflags --libs sluice) -lz -o digits_mlp_cuda
+ *   nvcc -std=c++20 digits_mlp_cuda.cu $(pkg-config --define-variable=rpath= --cflags --libs sluice) \
+ *       -Xlinker -rpath=$(pkg-config --variable=libdir sluice) -lz -o digits_mlp_cuda
  *   ./digits_mlp_cuda digits.csv.gz
  * The GPU's memory is the runtime's alone, inside its budget; pinned memory of the host is what goes there and back. */
 #include <cuda_runtime.h>

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/* Types of elements. */
 typedef enum {
     SLUICE_FP32 = 0,
     SLUICE_BF16 = 1,

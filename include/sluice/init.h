@@ -15,7 +15,9 @@
 #ifndef SLUICE_INIT_H
 #define SLUICE_INIT_H
 
+/* Makes a struct of the type that comes first, with its size and the fields that follow. */
 #define SLUICE_INIT(...) SLUICE_INIT_FIELDS(__VA_ARGS__, )
+/* The inside of SLUICE_INIT. */
 #if defined(__cplusplus)
 #define SLUICE_INIT_FIELDS(type, ...)                                                                                  \
     type                                                                                                               \

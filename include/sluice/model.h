@@ -29,6 +29,7 @@
 extern "C" {
 #endif
 
+/* The bundled families. */
 typedef enum { SLUICE_GPT2, SLUICE_BERT, SLUICE_VIT, SLUICE_BEIT, SLUICE_MODEL_FAMILIES } sluice_model_family;
 
 /* The last layer answers with a token at every position (gpt2: the next one; bert: the one that was masked; beit: the
@@ -60,6 +61,9 @@ typedef struct {
     bool first_row_pooling;  /* classes from the first row after a norm, not from the mean of the patches */
     double layer_scale;      /* first value of lambda_1 and lambda_2; 0: there are none */
     bool gelu_tanh;          /* the tanh form; gpt2 always */
+    /* gpt2, bert: the tokens that begin and end a text, plus 1; 0: none. Nothing is computed with them: config.json
+     * names them (bos_token_id, eos_token_id). */
+    uint64_t begin_token, end_token;
 } sluice_model_config;
 
 /* A configuration by name. nano and mini are for bytes (vocabulary 256; bert's 264, with room for special tokens from
@@ -83,8 +87,9 @@ SLUICE_API uint32_t sluice_model_tokens(const sluice_model_config *config, uint3
 /* Targets a sequence: `length` for gpt2 and bert, patches for beit with SLUICE_HEAD_TOKENS, 1 for classes. */
 SLUICE_API uint32_t sluice_model_targets(const sluice_model_config *config, uint32_t length);
 
-typedef struct sluice_model sluice_model;
+typedef struct sluice_model sluice_model; /* a model, registered on a runtime */
 
+/* The shape of a micro-batch, and what is a setting of this model and not of the runtime. */
 typedef struct {
     size_t struct_size; /* of this struct; SLUICE_INIT sets it */
     uint32_t batch;     /* sequences (images) of a micro-batch */
@@ -93,12 +98,26 @@ typedef struct {
      * GPT-2's and BERT's head has the embedding's, whose table it shares. */
     const char *precision;
     uint64_t dropout_seed; /* dropout is a function of it, the step, the micro-batch and the place */
+    /* In [0, 1). Training wants each target with 1 - label_smoothing and spreads the rest over all classes evenly, as
+     * PyTorch's CrossEntropyLoss(label_smoothing=) does: the losses of sluice_model_backward and sluice_model_loss are
+     * of that. sluice_model_evaluate gives the plain loss. 0: none. */
+    double label_smoothing;
+    /* The model is not trained: its parameters are frozen, so that neither gradients nor optimizer states nor what
+     * backward would read takes memory. sluice_model_forward is then UNSUPPORTED. */
+    bool evaluates_only;
+    /* gpt2 with SLUICE_HEAD_TOKENS, on "cpu": > 0 makes a model for sluice_model_extend, with a cache of keys and
+     * values for so many tokens, <= context. `batch` is then 1, `length` the most tokens of one pass, and the model
+     * evaluates_only, whatever that field says. The cache counts in the budget: 8 bytes a layer, channel and token,
+     * with tokens rounded up to 128 and channels a head to 16 (for its values). */
+    uint32_t cache_tokens;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
- * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length or precision; what registration
- * refuses, as a layer name that is there already), ORDER (after commit), UNSUPPORTED ("cpu" in a build without oneDNN;
- * "cuda" without cublasLt). After an error the runtime may hold some of the layers and can only be destroyed. */
+ * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length, precision or label_smoothing;
+ * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
+ * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world of
+ * several ranks).
+ * After an error the runtime may hold some of the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
@@ -165,6 +184,22 @@ SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
  * sluice_evaluate_begin. */
 SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
                                                float *logits);
+
+/* ---- One sequence, a few tokens at a time: models with cache_tokens ---- */
+
+/* Appends `count` tokens to the sequence that the cache holds and computes them alone, without dropout; what came
+ * before is read from the cache. logits: NULL, or fp32, host memory, vocabulary: those after the last of these tokens.
+ * They are what sluice_model_evaluate gives at that position for the whole sequence, but for the roundings of matrix
+ * products of another size (oneDNN's sums depend on the number of rows). Tokens go through the model in passes of
+ * `length`, then of smaller powers of two. After an error the cache is as before the call, where the runtime has not
+ * failed. Errors: ARGUMENT (no tokens, a token beyond the vocabulary, more tokens than the cache has room for),
+ * UNSUPPORTED (a model without a cache); as sluice_evaluate_begin; what `check` returned. */
+SLUICE_API sluice_status sluice_model_extend(sluice_model *model, const int32_t *tokens, uint32_t count, float *logits);
+/* Tokens that the cache holds; 0 for a model without one. */
+SLUICE_API uint32_t sluice_model_cached(const sluice_model *model);
+/* Keeps the first `tokens` tokens of the cache and forgets the others; 0 begins a new sequence. Errors: ARGUMENT (the
+ * cache holds fewer), UNSUPPORTED (a model without a cache). */
+SLUICE_API sluice_status sluice_model_rewind(sluice_model *model, uint32_t tokens);
 
 /* `check` is called before each layer, in the thread that runs the model; what it returns, if not SLUICE_OK, ends the
  * micro-batch and is returned; then the runtime can only be destroyed. NULL: none. For a second Ctrl-C, say, in a step

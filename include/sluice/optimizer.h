@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-#define SLUICE_OPTIMIZER_STATES_MAX 4
-#define SLUICE_OPTIMIZER_NORMS_MAX 3 /* maxima among them */
+#define SLUICE_OPTIMIZER_STATES_MAX 4 /* arrays of state */
+#define SLUICE_OPTIMIZER_NORMS_MAX 3  /* norms over whole parameters, maxima among them */
 
 typedef struct sluice_stream sluice_stream; /* sluice/runtime.h */
 
@@ -48,10 +48,11 @@ typedef struct {
                                        skipped. NULL on the host */
 } sluice_update;
 
+/* An optimizer: the bundled ones are such structs too. */
 typedef struct {
-    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
-    const char *name;   /* for messages and checkpoints, which only an optimizer of the same name loads */
-    uint32_t state_count;
+    size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
+    const char *name;     /* for messages and checkpoints, which only an optimizer of the same name loads */
+    uint32_t state_count; /* of `state_name` */
     const char *state_name[SLUICE_OPTIMIZER_STATES_MAX]; /* each one fp32 per element, zero at first */
     /* Updates a range, elementwise: the result for an element must not depend on the range it came in. It is called
      * from the communication thread or the compute threads, one call at a time; see `concurrent`. It must not call the
@@ -76,6 +77,7 @@ typedef struct {
      * becomes the larger of what it is and the number's bits as a double, which order such numbers. `norms` holds them
      * after the norms. With norm_count 0 there are none. */
     uint32_t maximum_count;
+    /* NULL where there are no norms and no maxima. */
     sluice_status (*measure)(const sluice_update *update, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX],
                              void *context);
     /* NULL, or called once a step for each measured parameter, in registration order and alike on every rank, with

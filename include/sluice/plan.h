@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* What a runtime knows of the plan that it runs. */
 typedef struct {
     size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
     uint32_t number;      /* 1 is commit's, each re-plan counts one up, as in sluice_step_report */

@@ -64,16 +64,20 @@
 extern "C" {
 #endif
 
-typedef struct sluice_runtime sluice_runtime;
-typedef struct sluice_layer sluice_layer;
-typedef struct sluice_param sluice_param;
-typedef struct sluice_activation sluice_activation;
-typedef struct sluice_workspace sluice_workspace;
-typedef struct sluice_stream sluice_stream; /* a queue of a device's work, which runs in order */
+typedef struct sluice_runtime sluice_runtime;       /* trains one model on one world */
+typedef struct sluice_layer sluice_layer;           /* a forward and a backward slot of each micro-batch */
+typedef struct sluice_param sluice_param;           /* an array of values, with its gradient and optimizer state */
+typedef struct sluice_activation sluice_activation; /* memory that lives from slot to slot */
+typedef struct sluice_workspace sluice_workspace;   /* memory inside one slot */
+typedef struct sluice_stream sluice_stream;         /* a queue of a device's work, which runs in order */
 
+/* The two slots of a layer in a micro-batch. */
 typedef enum { SLUICE_FORWARD = 0, SLUICE_BACKWARD = 1 } sluice_direction;
+/* When a gradient is not finite: the step's end is an error, or nothing is updated in the step. */
 typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
+/* When gradients of several micro-batches are reduced: once, after the last one, or after each. */
 typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
+/* Whether the uses of a tied parameter share one gradient, or the looked-up rows have their own. */
 typedef enum { SLUICE_TIED_JOINT = 0, SLUICE_TIED_SPLIT = 1 } sluice_tied;
 /* Which of the layers that can run their forward again do so: those that the planner chooses, none, or all. */
 typedef enum { SLUICE_RECOMPUTE_AUTO = 0, SLUICE_RECOMPUTE_NONE = 1, SLUICE_RECOMPUTE_ALL = 2 } sluice_recompute;
@@ -87,6 +91,7 @@ typedef enum {
     SLUICE_UPDATES_BOTH = 4           /* half of the elements on either, so that a profile knows both */
 } sluice_updates;
 
+/* The settings of a runtime; sluice_config_init fills in the defaults. */
 typedef struct {
     size_t struct_size;    /* of this struct; sluice_config_init sets it */
     uint64_t budget_bytes; /* 0: as much as the plan needs. Ranks with different budgets use the least. */
@@ -101,9 +106,9 @@ typedef struct {
     const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
     const char *optimizer_name;        /* "adamw", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
                                           fields below; the compressed ones not with accumulate each */
-    sluice_adamw adamw;
-    sluice_lamb lamb;
-    sluice_onebit onebit;
+    sluice_adamw adamw;                /* "adamw", and the compressed optimizers but 1-bit LAMB */
+    sluice_lamb lamb;                  /* "lamb", "onebit_lamb" */
+    sluice_onebit onebit;              /* the compressed optimizers */
     sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
                                values in bf16 the runtime keeps an fp32 master, next to the optimizer's fp32 state;
                                updates change the master and round it. */
@@ -113,18 +118,18 @@ typedef struct {
                                are those of parameters in fp32. Values travel in their own type. */
     double clip;            /* > 0: the global norm of the gradient is clipped to this; adds a barrier. Gradients are
                                multiplied by min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. */
-    sluice_nan_policy nan;
-    sluice_accumulate accumulate;
+    sluice_nan_policy nan;  /* SLUICE_NAN_SKIP adds a barrier */
+    sluice_accumulate accumulate; /* a setting of the job: weights differ by rounding */
     sluice_tied tied; /* of tied parameters whose adding layer only looks rows up (sluice_param_desc.row_elements):
                          joint: both uses add to one gradient, reduced when the look-up's is there too, so the
                          step begins and ends with all of it exposed. split: the look-up gets a table of the rows
                          it touches, whose gradients are reduced by themselves and added after the other uses';
                          a setting of the job: weights differ from joint's by rounding */
-    uint32_t micro_batches; /* a step; the plan is made for this many */
-    sluice_recompute recompute;
-    uint64_t block_bytes;   /* base block of fp32, 64 bytes to 4 GiB: fixes who owns what. It is the full size, so a
-                               message is block / N. A block of a bf16 parameter has as many elements, so half the
-                               bytes. */
+    uint32_t micro_batches;     /* a step; the plan is made for this many */
+    sluice_recompute recompute; /* changes memory and time, no bit of the weights */
+    uint64_t block_bytes;       /* base block of fp32, 64 bytes to 4 GiB: fixes who owns what. It is the full size, so a
+                                   message is block / N. A block of a bf16 parameter has as many elements, so half the
+                                   bytes. */
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
                                "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
                                bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
@@ -220,6 +225,7 @@ SLUICE_API sluice_status sluice_layer_can_recompute(sluice_layer *layer, bool ca
  * already). */
 SLUICE_API sluice_status sluice_layer_precision(sluice_layer *layer, sluice_dtype precision);
 
+/* A parameter of a layer. */
 typedef struct {
     size_t struct_size;     /* of this struct; SLUICE_INIT sets it */
     const char *name;       /* unique in its layer; its full name is LAYER.NAME */
@@ -245,6 +251,7 @@ SLUICE_API sluice_status sluice_param_add(sluice_layer *layer, const sluice_para
  * (not added as tied; not of an earlier layer of this runtime; used by this layer already). */
 SLUICE_API sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param);
 
+/* Memory that lives from slot to slot. */
 typedef struct {
     size_t struct_size;             /* of this struct; SLUICE_INIT sets it */
     const char *name;               /* for messages and reports; LAYER.NAME */
@@ -276,12 +283,13 @@ SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice
 SLUICE_API sluice_status sluice_activations_add(sluice_layer *layer, const sluice_activation_desc *descs,
                                                 uint32_t count, sluice_activation **out);
 
+/* Memory inside one slot. */
 typedef struct {
-    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
-    const char *name;
-    uint64_t bytes; /* > 0 */
-    sluice_direction direction;
-    uint32_t first, last; /* operations of the slot, inclusive: 0 to UINT32_MAX is all of it */
+    size_t struct_size;         /* of this struct; SLUICE_INIT sets it */
+    const char *name;           /* for messages and reports; LAYER.NAME */
+    uint64_t bytes;             /* > 0 */
+    sluice_direction direction; /* the slot: the layer's forward or its backward */
+    uint32_t first, last;       /* operations of the slot, inclusive: 0 to UINT32_MAX is all of it */
 } sluice_workspace_desc;
 
 /* Memory valid only inside the forward or the backward of `layer`, of one micro-batch, from its operation number
@@ -356,14 +364,15 @@ SLUICE_API void *sluice_workspace_data(sluice_workspace *workspace);
 /* Equal on every rank, all of it: a rank updates what it owns by its own options. Weights of ranks or micro-batches
  * belong into the gradients that a rank adds. */
 typedef struct {
-    size_t struct_size; /* of this struct; SLUICE_INIT sets it */
-    double learning_rate;
+    size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
+    double learning_rate;  /* of this step: schedules are the program's */
     double gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
                            micro-batches. A rank's own gradient, where it is compressed, is scaled by N times this. */
     bool exchange;         /* all ranks hold the same weights at this step's end, also where the optimizer would make a
                               local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;
 
+/* What a step took. */
 typedef struct {
     size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
     uint64_t step;        /* from 1 */
@@ -493,11 +502,13 @@ SLUICE_API sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char 
 
 /* ---- Reports ---- */
 
+/* One line of a memory report. */
 typedef struct {
     const char *name;    /* "values", "gradients", "optimizer state", "gathered", ... */
     uint64_t peak_bytes; /* most bytes of this category claimed at one time */
 } sluice_memory_category;
 
+/* What the job takes on this rank. */
 typedef struct {
     size_t struct_size;        /* of this struct; SLUICE_INIT sets it */
     uint64_t budget_bytes;     /* 0: none given */
@@ -505,8 +516,8 @@ typedef struct {
     uint64_t peak_bytes;       /* highest end address of any claim made, and what is reserved */
     uint64_t rss_bytes;        /* resident set without the mappings of peers' segments */
     uint64_t rss_commit_bytes; /* the same just before commit */
-    uint32_t category_count;
-    sluice_memory_category categories[16];
+    uint32_t category_count;   /* of `categories` */
+    sluice_memory_category categories[16]; /* in no order that means something */
 
     /* Activations and workspaces of one micro-batch under the plan that runs, each rounded up to 64 bytes: the sum of
      * all of them; what they take when packed alone, by the packer that packs the plan; and what no packing is below,

@@ -13,6 +13,7 @@ extern "C" {
 #define SLUICE_API
 #endif
 
+/* The outcome of a call: 0 is success, a negative value an error, whose line sluice_last_error gives. */
 typedef enum {
     SLUICE_OK = 0,
     SLUICE_IN_PROGRESS = 1,       /* begun and not done: from a transport's slots alone */

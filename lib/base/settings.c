@@ -72,6 +72,25 @@ sluice_status slc_setting_count(const slc_settings *table, const char *name, uns
     return SLUICE_OK;
 }
 
+sluice_status slc_settings_check(const slc_settings *table)
+{
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < table->count; i++) {
+        const slc_setting *row = &table->rows[i];
+        bool on;
+        double seconds;
+        unsigned count;
+        if (!*slc_setting_text(table, row->name)) continue;
+        switch (row->type) {
+        case SLC_SETTING_TEXT: break;
+        case SLC_SETTING_SWITCH: status = slc_setting_switch(table, row->name, &on); break;
+        case SLC_SETTING_SECONDS: status = slc_setting_seconds(table, row->name, &seconds); break;
+        case SLC_SETTING_COUNT: status = slc_setting_count(table, row->name, &count); break;
+        }
+    }
+    return status;
+}
+
 /* ---- Variables that no row describes ---- */
 
 static void check_variable(const slc_settings *const *tables, size_t count, const char *name, size_t length)

@@ -36,6 +36,10 @@ sluice_status slc_setting_switch(const slc_settings *table, const char *name, bo
 sluice_status slc_setting_seconds(const slc_settings *table, const char *name, double *out);
 sluice_status slc_setting_count(const slc_settings *table, const char *name, unsigned *out);
 
+/* Checks every row that is set: a switch, seconds or a count must read as one. Errors: as above, for the first row that
+ * does not. */
+sluice_status slc_settings_check(const slc_settings *table);
+
 /* Warns, once in a process, about each variable that begins with SLUICE_ but is in no table, and names the nearest one
  * that is. */
 void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count);

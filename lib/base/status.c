@@ -7,10 +7,16 @@
 
 enum { LINE_BYTES = 2048 };
 static _Thread_local char error_line[LINE_BYTES];
+static _Thread_local sluice_status error_status;
 
 const char *sluice_last_error(void)
 {
     return error_line;
+}
+
+sluice_status slc_last_status(void)
+{
+    return error_status;
 }
 
 const char *sluice_status_name(sluice_status status)
@@ -47,6 +53,7 @@ sluice_status slc_error(sluice_status status, const char *format, ...)
     memcpy(error_line, prefix, room);
     memcpy(error_line + room, line, LINE_BYTES - room);
     error_line[LINE_BYTES - 1] = 0;
+    if (status) error_status = status;
     return status;
 }
 

@@ -8,6 +8,9 @@
  * SLUICE_ERR_MEMORY the line need only name what the memory was for: "no memory: " is put before it. */
 sluice_status slc_error(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The status that came with this thread's error line; OK before the first failure. */
+sluice_status slc_last_status(void);
+
 /* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */
 sluice_status slc_error_context(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,11 +1,13 @@
-/* Folders of classes with one image in each file. Every header is read at once, so that a bad file is found before
- * training. */
+/* Folders of classes with one image in each file. The beginning of every file is read at once, so that what is no image
+ * is passed over before training. */
 #include "lib/data/folder_entries.h"
 #include "lib/data/images_parts.h"
+#include "lib/data/picture.h"
 
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,23 +15,40 @@ typedef struct {
     slc_images *images;
     uint64_t room, path_room;
     int32_t label;
+    uint64_t name_room, passed_over; /* passed_over: files that are no images */
+    char *first_passed_over;
 } folder;
+
+/* Makes room for one more pointer at the end of a list of `count`. */
+static sluice_status make_room(char ***list, uint64_t count, uint64_t *room)
+{
+    if (count < *room) return SLUICE_OK;
+    uint64_t larger = *room ? 2 * *room : 256;
+    char **grown = realloc(*list, larger * sizeof *grown);
+    if (!grown) return slc_error(SLUICE_ERR_MEMORY, "names of images");
+    *list = grown;
+    *room = larger;
+    return SLUICE_OK;
+}
+
+static sluice_status pass_over(folder *f, const char *path)
+{
+    if (!f->passed_over++) f->first_passed_over = strdup(path);
+    return f->first_passed_over ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "names of images");
+}
 
 static sluice_status add_image(void *context, const char *path, const struct stat *info)
 {
     folder *f = context;
     slc_images *images = f->images;
+    slc_picture_kind kind;
+    uint64_t bytes;
     if (!S_ISREG(info->st_mode)) return SLUICE_OK;
-    slc_raster raster = {0};
-    sluice_status status = slc_pnm_read(path, &raster, NULL);
+    sluice_status status = slc_picture_look(path, &kind, &bytes);
     if (status) return status;
-    if (images->count == f->path_room) {
-        uint64_t larger = f->path_room ? 2 * f->path_room : 256;
-        char **grown = realloc(images->paths, larger * sizeof *grown);
-        if (!grown) return slc_error(SLUICE_ERR_MEMORY, "names of images");
-        images->paths = grown;
-        f->path_room = larger;
-    }
+    if (kind == SLC_PICTURE_NONE) return pass_over(f, path);
+    status = make_room(&images->paths, images->count, &f->path_room);
+    if (status) return status;
     char *copy = strdup(path);
     if (!copy) return slc_error(SLUICE_ERR_MEMORY, "names of images");
     images->paths[images->count] = copy;
@@ -40,8 +59,22 @@ static sluice_status add_image(void *context, const char *path, const struct sta
     }
     const char *name = strrchr(path, '/');
     images->fingerprint = slc_fnv(images->fingerprint, name, strlen(name));
-    images->fingerprint = slc_fnv(images->fingerprint, &raster.height, 3 * sizeof raster.height); /* width, channels */
+    images->fingerprint = slc_fnv(images->fingerprint, &bytes, sizeof bytes);
     images->bytes += strlen(path) + 1 + sizeof *images->paths + sizeof *images->labels;
+    return SLUICE_OK;
+}
+
+static sluice_status name_class(folder *f, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    sluice_status status = make_room(&f->images->names, (uint64_t)f->label, &f->name_room);
+    if (status) return status;
+    f->images->names[f->label] = strdup(name);
+    if (!f->images->names[f->label]) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    f->images->named_classes++;
+    f->images->fingerprint = slc_fnv(f->images->fingerprint, name, strlen(name));
+    f->images->bytes += strlen(name) + 1 + sizeof *f->images->names;
+    f->label++;
     return SLUICE_OK;
 }
 
@@ -51,7 +84,10 @@ static sluice_status add_class(void *context, const char *path, const struct sta
     if (!S_ISDIR(info->st_mode)) return SLUICE_OK;
     uint64_t before = f->images->count;
     sluice_status status = slc_folder_each(path, true, add_image, f);
-    if (!status && f->images->count > before) f->label++; /* a folder without files is not a class */
+    if (f->images->count > before) { /* a folder without images is not a class */
+        sluice_status named = name_class(f, path);
+        if (!status) status = named;
+    }
     return status;
 }
 
@@ -61,7 +97,15 @@ sluice_status slc_images_from_folder(const char *path, slc_images *images)
     images->fingerprint = SLC_FNV_START;
     sluice_status status = slc_folder_each(path, true, add_class, &f);
     if (!status && images->classes < 2)
-        status = slc_error(SLUICE_ERR_ARGUMENT,
-                           "%s: has not two folders with PGM or PPM files in them, one for each class", path);
+        status =
+            slc_error(SLUICE_ERR_ARGUMENT,
+                      "%s: has not two folders with PNG, JPEG, PGM or PPM files in them, one for each class", path);
+    if (!status && f.passed_over &&
+        asprintf(&images->passed_over, "%llu file%s no PNG, JPEG, binary PGM or PPM and passed over; the first is %s",
+                 (unsigned long long)f.passed_over, f.passed_over == 1 ? " is" : "s are", f.first_passed_over) < 0) {
+        images->passed_over = NULL;
+        status = slc_error(SLUICE_ERR_MEMORY, "names of images");
+    }
+    free(f.first_passed_over);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/data/images_parts.h"
+#include "lib/data/picture.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -68,11 +69,19 @@ sluice_status slc_images_open(const char *path, slc_images **out)
     return SLUICE_OK;
 }
 
+static void free_names(slc_images *images)
+{
+    for (uint32_t i = 0; images->names && i < images->named_classes; i++) free(images->names[i]);
+    free(images->names);
+}
+
 void slc_images_close(slc_images *images)
 {
     if (!images) return;
     for (uint64_t i = 0; images->paths && i < images->count; i++) free(images->paths[i]);
     free(images->paths);
+    free_names(images);
+    free(images->passed_over);
     free(images->samples);
     free(images->labels);
     free(images);
@@ -97,6 +106,66 @@ uint64_t slc_images_fingerprint(const slc_images *images)
 {
     return images->fingerprint;
 }
+
+const char *slc_images_passed_over(const slc_images *images)
+{
+    return images->passed_over;
+}
+
+/* ---- Classes ---- */
+
+void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM])
+{
+    if (images->names)
+        snprintf(out, SLC_CLASS_NAME_ROOM, "%s", images->names[class]);
+    else
+        snprintf(out, SLC_CLASS_NAME_ROOM, "%u", class);
+}
+
+/* The number that `names` gives to a class; -1: it is not there. */
+static int32_t place_of(const slc_images *images, uint32_t class, const char *const *names, uint32_t count)
+{
+    char name[SLC_CLASS_NAME_ROOM];
+    slc_images_class_name(images, class, name);
+    for (uint32_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name)) return (int32_t)i;
+    return -1;
+}
+
+static sluice_status copy_names(const char *const *names, uint32_t count, char ***out)
+{
+    char **copies = calloc(count, sizeof *copies);
+    bool whole = copies;
+    for (uint32_t i = 0; whole && i < count; i++) whole = (copies[i] = strdup(names[i]));
+    *out = copies;
+    if (whole) return SLUICE_OK;
+    for (uint32_t i = 0; copies && i < count; i++) free(copies[i]);
+    free(copies);
+    return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+}
+
+sluice_status slc_images_number_classes(slc_images *images, const char *const *names, uint32_t count, bool *done)
+{
+    int32_t *places = malloc(images->classes * sizeof *places);
+    char **copies = NULL;
+    *done = places;
+    for (uint32_t i = 0; *done && i < images->classes; i++)
+        *done = (places[i] = place_of(images, i, names, count)) >= 0;
+    sluice_status status = places ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "numbers of classes");
+    if (*done) status = copy_names(names, count, &copies);
+    if (*done && !status) {
+        for (uint64_t i = 0; i < images->count; i++) images->labels[i] = places[images->labels[i]];
+        free_names(images);
+        images->names = copies;
+        images->named_classes = count;
+        images->classes = count;
+        images->fingerprint = slc_fnv(images->fingerprint, images->labels, images->count * sizeof *images->labels);
+    }
+    free(places);
+    return status;
+}
+
+/* ---- Content ---- */
 
 static sluice_status hash_file(const char *path, uint64_t *hash)
 {
@@ -162,15 +231,14 @@ sluice_status slc_images_read(const slc_images *images, const slc_image_shape *s
     *label = images->labels[image];
     if (images->samples) {
         raster.samples = images->samples + image * raster.height * raster.width * raster.channels;
-        slc_raster_pixels(&raster, shape, pixels);
-        return SLUICE_OK;
+        return slc_raster_pixels(&raster, shape, pixels);
     }
     uint8_t *samples;
-    sluice_status status = slc_pnm_read(images->paths[image], &raster, &samples);
+    sluice_status status = slc_picture_read(images->paths[image], &raster, &samples);
     if (status) return status;
-    slc_raster_pixels(&raster, shape, pixels);
+    status = slc_raster_pixels(&raster, shape, pixels);
     free(samples);
-    return SLUICE_OK;
+    return status;
 }
 
 sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *shape, slc_image_range range,

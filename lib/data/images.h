@@ -1,12 +1,14 @@
 /* Images with a class each, from a file or a folder, as a model's pixel_values.
  *
- * What is read, by content:
- *   a folder of folders   each folder a class, in order of their names; in it binary PGM and PPM files (P5, P6;
- * netpbm's pgm(5), ppm(5), at most 255 a sample). Images are read from disk each time they are asked for IDX as MNIST
- * has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte next to it CSV a row an
- * image: the samples of a square grey image, whole numbers from 0 to 255, then its class; the largest sample of the
- * file is white IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are
- * kept in memory.
+ * Read are, recognised by their content:
+ *   - a folder of folders: each folder is a class, in order of their names' bytes; in it PNG, JPEG, binary PGM and PPM
+ *     files (P5, P6; netpbm's pgm(5), ppm(5), at most 255 a sample). They are decoded each time they are asked for.
+ *     Other files are passed over (slc_images_passed_over), as are folders in a class and files next to the classes.
+ *   - IDX as MNIST has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte next to
+ *     it.
+ *   - CSV: a row an image: the samples of a square grey image, whole numbers from 0 to 255, then its class; the largest
+ *     sample of the file is white.
+ * IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are kept in memory.
  *
  * An open set is read by any thread. Errors name the file: IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without zlib. */
 #ifndef SLC_DATA_IMAGES_H
@@ -24,17 +26,30 @@ void slc_images_close(slc_images *images);                         /* NULL is al
 uint64_t slc_images_count(const slc_images *images);
 uint32_t slc_images_classes(const slc_images *images); /* labels are below it */
 uint64_t slc_images_bytes(const slc_images *images);   /* of memory that it holds */
-uint64_t
-slc_images_fingerprint(const slc_images *images); /* ranks compare it: of contents in memory, of names and sizes */
+/* Ranks compare it: a hash of contents in memory, of names and sizes of files. */
+uint64_t slc_images_fingerprint(const slc_images *images);
+/* One line on the files that were passed over because they are no images; NULL: there are none. Valid as long as the
+ * set. */
+const char *slc_images_passed_over(const slc_images *images);
+/* The name of a class below slc_images_classes: its folder's, or its number. */
+enum { SLC_CLASS_NAME_ROOM = 256 };
+void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM]);
+/* Numbers the classes as `names` does (name i is class i), where every class of the set is among them: a model that was
+ * trained before has its own order, and a set may lack some of its classes. *done says whether that was so; if not,
+ * nothing has changed. Before the set is split or read. Errors: MEMORY. */
+sluice_status slc_images_number_classes(slc_images *images, const char *const *names, uint32_t count, bool *done);
 /* A hash of every byte and class, as slc_text_content is one: files are read once. */
 sluice_status slc_images_content(const slc_images *images, uint64_t *hash);
 
-/* The images that a model wants. A pixel is (sample / white - mean) / deviation. One channel of a coloured image is its
- * luma (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side. */
+typedef enum { SLC_FILTER_BILINEAR, SLC_FILTER_BICUBIC, SLC_FILTER_NEAREST } slc_image_filter;
+
+/* The images that a model wants. A pixel is (sample / white - mean) / deviation of its channel. One channel of a
+ * coloured image is its luma (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side,
+ * as Pillow and Hugging Face's processors do; unlike them, nothing is rounded to 8 bits in between. */
 typedef struct {
-    uint32_t channels, side; /* channels: 1 or 3 */
-    float mean, deviation;   /* .5 and .5 are ViT's and BEiT's */
-    bool nearest;            /* else bilinear, as torch.nn.functional.interpolate(align_corners=False) */
+    uint32_t channels, side;     /* channels: 1 or 3 */
+    float mean[3], deviation[3]; /* .5 and .5 are ViT's and BEiT's */
+    slc_image_filter filter;
 } slc_image_shape;
 
 /* Places in a fixed shuffled order, so that each part has images of every class. */

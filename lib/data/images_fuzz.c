@@ -17,7 +17,7 @@ static uint8_t *copy(const uint8_t *data, size_t size)
 
 static void read_all(slc_images *images)
 {
-    const slc_image_shape shape = {.channels = 3, .side = 3, .mean = .5f, .deviation = .5f};
+    const slc_image_shape shape = {.channels = 3, .side = 3, .mean = {.5f, .5f, .5f}, .deviation = {.5f, .5f, .5f}};
     for (uint64_t i = 0; i < images->count; i++) {
         float pixels[27];
         int32_t label;

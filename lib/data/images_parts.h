@@ -13,6 +13,9 @@ struct slc_images {
     uint8_t *samples; /* count rasters like this one, in memory; NULL: files */
     slc_raster raster;
     char **paths; /* count, or NULL */
+    char **names; /* of classes, named_classes of them; NULL: their numbers */
+    uint32_t named_classes;
+    char *passed_over; /* as slc_images_passed_over says */
 };
 
 /* Reads a whole file and inflates it if it is compressed. The caller frees *bytes; *count < 2^32. */

@@ -1,115 +1,139 @@
-/* Reads Netpbm's binary formats, and resizes as PyTorch does. */
+/* Resizing by a separable filter whose support grows with the image where it is made smaller, so that nothing is
+ * skipped: as Pillow's Image.resize does (https://pillow.readthedocs.io, "Filters"), without rounding in between. */
 #include "lib/data/raster.h"
 
 #include "lib/base/status.h"
 
-#include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { HEADER_BYTES = 512, SIDE_MAX = 65535 };
+/* For each row or column of the result: the first source, how many there are, and their weights, which add up to 1. */
+typedef struct {
+    uint32_t *first, *count;
+    float *weights; /* `most` for each */
+    uint32_t most;
+} taps;
 
-/* ---- PGM and PPM ---- */
-
-/* Reads a number after white space and comments; returns false if there is none from 1 to `most`. */
-static bool read_number(const uint8_t *bytes, size_t count, size_t *at, uint32_t most, uint32_t *out)
+static double triangle(double x)
 {
-    uint32_t number = 0;
-    size_t before = *at;
-    while (*at < count && (isspace(bytes[*at]) || bytes[*at] == '#')) {
-        if (bytes[*at] == '#')
-            while (*at < count && bytes[*at] != '\n') ++*at;
-        else
-            ++*at;
-    }
-    size_t digits = *at;
-    if (digits == before) return false;
-    for (; *at < count && isdigit(bytes[*at]); ++*at) {
-        number = number * 10 + (bytes[*at] - '0');
-        if (number > most) return false;
-    }
-    *out = number;
-    return *at > digits && number > 0;
+    x = fabs(x);
+    return x < 1 ? 1 - x : 0;
 }
 
-sluice_status slc_pnm_header(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, size_t *begin)
+/* Keys, "Cubic convolution interpolation for digital image processing", 1981, equation 4, with a = -1/2. */
+static double cubic(double x)
 {
-    size_t at = 2;
-    if (count < 3 || bytes[0] != 'P' || (bytes[1] != '5' && bytes[1] != '6'))
-        return slc_error(SLUICE_ERR_FORMAT, "%s: is no binary PGM or PPM (P5, P6)", path);
-    *out = (slc_raster){.channels = bytes[1] == '5' ? 1 : 3};
-    if (!read_number(bytes, count, &at, SIDE_MAX, &out->width) ||
-        !read_number(bytes, count, &at, SIDE_MAX, &out->height) || !read_number(bytes, count, &at, 255, &out->white) ||
-        at == count || !isspace(bytes[at]))
-        return slc_error(SLUICE_ERR_FORMAT,
-                         "%s: its header has no width and height up to %d and largest sample up to 255", path,
-                         SIDE_MAX);
-    *begin = at + 1;
+    x = fabs(x);
+    if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
+    return x < 2 ? ((-.5 * x + 2.5) * x - 4) * x + 2 : 0;
+}
+
+static void free_taps(taps *t)
+{
+    free(t->first);
+    free(t->count);
+    free(t->weights);
+}
+
+static void weigh(taps *t, uint32_t i, double scale, double stretch, double reach, uint32_t size, bool smooth)
+{
+    double centre = (i + .5) * scale, sum = 0;
+    double low = floor(centre - reach + .5), high = floor(centre + reach + .5);
+    uint32_t first = low > 0 ? (uint32_t)low : 0, end = high < size ? (uint32_t)high : size;
+    float *weights = t->weights + (size_t)i * t->most;
+    for (uint32_t k = first; k < end; k++) {
+        double x = (k + .5 - centre) / stretch, weight = smooth ? cubic(x) : triangle(x);
+        weights[k - first] = (float)weight;
+        sum += weight;
+    }
+    for (uint32_t k = first; k < end; k++) weights[k - first] = (float)(weights[k - first] / sum);
+    t->first[i] = first;
+    t->count[i] = end - first;
+}
+
+static sluice_status make_taps(uint32_t size, uint32_t side, slc_image_filter filter, taps *t)
+{
+    double scale = (double)size / side, stretch = scale > 1 ? scale : 1;
+    double reach = (filter == SLC_FILTER_BICUBIC ? 2 : 1) * stretch;
+    t->most = filter == SLC_FILTER_NEAREST ? 1 : 2 * (uint32_t)ceil(reach) + 1;
+    t->first = malloc(side * sizeof *t->first);
+    t->count = malloc(side * sizeof *t->count);
+    t->weights = malloc((size_t)side * t->most * sizeof *t->weights);
+    if (!t->first || !t->count || !t->weights) return slc_error(SLUICE_ERR_MEMORY, "resizing an image");
+    for (uint32_t i = 0; i < side; i++)
+        if (filter == SLC_FILTER_NEAREST) {
+            t->first[i] = (uint32_t)((i + .5) * scale);
+            t->count[i] = 1;
+            t->weights[i] = 1;
+        } else {
+            weigh(t, i, scale, stretch, reach, size, filter == SLC_FILTER_BICUBIC);
+        }
     return SLUICE_OK;
 }
 
-sluice_status slc_pnm_read(const char *path, slc_raster *out, uint8_t **samples)
+/* One row of a channel as numbers; where the model has one channel and the image three, their luma. */
+static void take_row(const slc_raster *raster, uint32_t y, uint32_t channel, bool luma, float *out)
 {
-    uint8_t head[HEADER_BYTES];
-    slc_file file;
-    size_t begin = 0, bytes = 0;
-    sluice_status status = slc_file_open(path, &file);
-    if (status) return status;
-    size_t count = file.bytes < sizeof head ? (size_t)file.bytes : sizeof head;
-    status = slc_file_read(&file, 0, count, head);
-    if (!status) status = slc_pnm_header(path, head, count, out, &begin);
-    if (!status) bytes = (size_t)out->height * out->width * out->channels;
-    if (!status && file.bytes != begin + bytes)
-        status = slc_error(SLUICE_ERR_FORMAT, "%s: has %llu bytes; %u x %u samples of %u channels need %zu", path,
-                           (unsigned long long)file.bytes, out->width, out->height, out->channels, begin + bytes);
-    if (!status && samples) {
-        *samples = malloc(bytes);
-        status = *samples ? slc_file_read(&file, begin, bytes, *samples)
-                          : slc_error(SLUICE_ERR_MEMORY, "%s: %zu bytes", path, bytes);
-        out->samples = *samples;
-        if (status) free(*samples);
+    const uint8_t *at = raster->samples + (size_t)y * raster->width * raster->channels;
+    for (uint32_t x = 0; x < raster->width; x++, at += raster->channels)
+        out[x] = luma ? .299f * at[0] + .587f * at[1] + .114f * at[2] : at[channel];
+}
+
+static float weighted(const taps *t, uint32_t i, const float *from, size_t distance)
+{
+    const float *weights = t->weights + (size_t)i * t->most;
+    float sum = 0;
+    from += t->first[i] * distance;
+    for (uint32_t k = 0; k < t->count[i]; k++) sum += weights[k] * from[k * distance];
+    return sum;
+}
+
+static void resize(const slc_raster *raster, uint32_t channel, bool luma, const taps *down, const taps *across,
+                   uint32_t side, float *row, float *rows, float *out)
+{
+    for (uint32_t y = 0; y < raster->height; y++) {
+        take_row(raster, y, channel, luma, row);
+        for (uint32_t j = 0; j < side; j++) rows[(size_t)y * side + j] = weighted(across, j, row, 1);
     }
-    slc_file_close(&file);
+    for (uint32_t i = 0; i < side; i++)
+        for (uint32_t j = 0; j < side; j++) out[(size_t)i * side + j] = weighted(down, i, rows + j, side);
+}
+
+/* Makes pixels of samples, in place; a cubic filter may have left the range. */
+static void normalise(const slc_image_shape *shape, uint32_t channel, float white, const float *samples, float *out)
+{
+    float mean = shape->mean[channel], deviation = shape->deviation[channel];
+    for (size_t i = 0; i < (size_t)shape->side * shape->side; i++) {
+        float value = samples[i] / white;
+        out[i] = ((value < 0 ? 0 : value > 1 ? 1 : value) - mean) / deviation;
+    }
+}
+
+static void convert(const slc_raster *raster, const slc_image_shape *shape, const taps *down, const taps *across,
+                    float *row, float *rows, float *out)
+{
+    size_t plane = (size_t)shape->side * shape->side;
+    bool luma = raster->channels == 3 && shape->channels == 1;
+    uint32_t planes = raster->channels == 1 ? 1 : shape->channels;
+    for (uint32_t c = 0; c < planes; c++)
+        resize(raster, c, luma, down, across, shape->side, row, rows, out + c * plane);
+    for (uint32_t c = shape->channels; c-- > 0;) /* from the last: the first is the source of grey images */
+        normalise(shape, c, (float)raster->white, out + (c < planes ? c : 0) * plane, out + c * plane);
+}
+
+sluice_status slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out)
+{
+    taps down = {0}, across = {0};
+    float *row = malloc(raster->width * sizeof *row);
+    float *rows = malloc((size_t)raster->height * shape->side * sizeof *rows);
+    sluice_status status = row && rows ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "resizing an image");
+    if (!status) status = make_taps(raster->height, shape->side, shape->filter, &down);
+    if (!status) status = make_taps(raster->width, shape->side, shape->filter, &across);
+    if (!status) convert(raster, shape, &down, &across, row, rows, out);
+    free_taps(&down);
+    free_taps(&across);
+    free(row);
+    free(rows);
     return status;
-}
-
-/* ---- Pixels ---- */
-
-/* The sources of an output row or column: two places, and the weight of the second. */
-typedef struct {
-    uint32_t low, high;
-    float weight;
-} source;
-
-static source source_of(uint32_t i, uint32_t side, uint32_t size, bool nearest)
-{
-    double at = (i + .5) * size / side;
-    if (nearest) return (source){(uint32_t)at, (uint32_t)at, 0};
-    at = at < .5 ? 0 : at - .5;
-    uint32_t low = (uint32_t)at;
-    return (source){low, low + 1 < size ? low + 1 : low, (float)(at - low)};
-}
-
-static float sample(const slc_raster *raster, uint32_t y, uint32_t x, uint32_t channel, uint32_t channels)
-{
-    const uint8_t *at = raster->samples + ((size_t)y * raster->width + x) * raster->channels;
-    if (raster->channels == 1) return at[0];
-    if (channels == 1) return .299f * at[0] + .587f * at[1] + .114f * at[2];
-    return at[channel];
-}
-
-void slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out)
-{
-    float scale = 1 / (raster->white * shape->deviation), shift = shape->mean / shape->deviation;
-    for (uint32_t c = 0; c < shape->channels; c++)
-        for (uint32_t i = 0; i < shape->side; i++) {
-            source y = source_of(i, shape->side, raster->height, shape->nearest);
-            for (uint32_t j = 0; j < shape->side; j++) {
-                source x = source_of(j, shape->side, raster->width, shape->nearest);
-                float top = (1 - x.weight) * sample(raster, y.low, x.low, c, shape->channels) +
-                            x.weight * sample(raster, y.low, x.high, c, shape->channels);
-                float bottom = (1 - x.weight) * sample(raster, y.high, x.low, c, shape->channels) +
-                               x.weight * sample(raster, y.high, x.high, c, shape->channels);
-                *out++ = ((1 - y.weight) * top + y.weight * bottom) * scale - shift;
-            }
-        }
 }

@@ -19,7 +19,7 @@ sluice_status slc_pnm_header(const char *path, const uint8_t *bytes, size_t coun
  * samples. */
 sluice_status slc_pnm_read(const char *path, slc_raster *out, uint8_t **samples);
 
-/* Resizes and converts. out: channels x side x side. */
-void slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out);
+/* Resizes and converts. out: channels x side x side. Errors: MEMORY. */
+sluice_status slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out);
 
 #endif

@@ -1,13 +1,14 @@
 /* Text: files in sequence, and windows drawn from them. A file that begins as llm.c's token files do (tokens.h)
- * holds tokens; of any other, each byte is one. All files of a text are of one kind.
+ * holds tokens; of any other, each byte is one, until slc_text_encode makes a tokenizer's tokens of them. All files of
+ * a text are of one kind.
  *
  * A window is a function of (seed, index of the sequence) alone. The sequences of a job are numbered so that a step's
  * global batch is the same however it is split: ((step * M + micro_batch) * N + rank) * batch + b.
- * Any thread; a text is read only. */
+ * Any thread; a text is read only, but for slc_text_encode and slc_text_limit, which come before any reading. */
 #ifndef SLC_DATA_TEXT_H
 #define SLC_DATA_TEXT_H
 
-#include <sluice/status.h>
+#include "lib/tokenizer/tokenizer.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,10 +16,34 @@
 typedef struct slc_text slc_text;
 
 /* A path is a regular file, or a directory: its regular files in order of their names (symbolic links and
- * subdirectories in it are passed over). The caller closes. Errors: IO (missing, unreadable), ARGUMENT (empty, a
- * device, no path, files of two kinds), FORMAT (a token file that is not what its header says), MEMORY. */
+ * subdirectories in it are passed over). A file that holds no text by its content (file_kind.h) is refused; in a
+ * directory it is passed over, unless nothing else is there. The caller closes. Errors: IO (missing, unreadable),
+ * ARGUMENT (empty, no text, a device, no path, files of two kinds), FORMAT (a token file that is not what its header
+ * says), MEMORY. */
 sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out);
 void slc_text_close(slc_text *text); /* NULL is allowed */
+
+/* One line on the files of directories that were passed over because they hold no text, and on what the first one is;
+ * NULL: there are none. Valid as long as the text. */
+const char *slc_text_passed_over(const slc_text *text);
+
+bool slc_text_is_bytes(const slc_text *text); /* the files hold text, and nobody has encoded it */
+
+typedef struct {
+    const slc_tokenizer *tokenizer; /* used during the call only */
+    int32_t between;                /* the token between one file and the next; -1: none */
+    /* Called after each piece of the text: bytes that are done, of all of them. A status that is not OK ends the
+     * encoding and is returned. NULL: none. */
+    sluice_status (*progress)(uint64_t done, uint64_t bytes, void *context);
+    void *context;
+    size_t piece_bytes; /* of text in memory at a time; 0: 1 MiB. The tokens do not depend on it */
+} slc_text_encoding;
+
+/* Makes the tokens of a text of bytes, each file's as encode(text, add_special_tokens=False) gives them, file by file.
+ * They lie in a file without a name in the folder TMPDIR (/var/tmp where it is not set), with 2 bytes a token (4 where
+ * the vocabulary has more than 65536), and not in memory. Before any reading, once. After an error the text can only be
+ * closed. Errors: IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned. */
+sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);
 
 uint64_t slc_text_tokens(const slc_text *text);
 /* The number that every token is below: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what was set last. The
@@ -27,7 +52,8 @@ uint64_t slc_text_tokens(const slc_text *text);
  */
 uint32_t slc_text_vocabulary(const slc_text *text);
 void slc_text_limit(slc_text *text, uint32_t vocabulary);
-/* A hash of the files' sizes and beginnings: ranks compare it to see that they read the same text. */
+/* A hash of the files' sizes and beginnings, and of the encoding: ranks compare it to see that they read the same text.
+ */
 uint64_t slc_text_fingerprint(const slc_text *text);
 /* A hash of every byte, which takes as long as reading them once: a run that is resumed sees whether its text is
  * another. Errors: IO, MEMORY. */
@@ -44,7 +70,7 @@ typedef struct {
 /* The last tenth is held out for evaluation. Errors: ARGUMENT if either part has no window of tokens + 1. */
 sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_range *train, slc_text_range *held_out);
 
-/* The index-th file's part of the text; false after the last. */
+/* The index-th file's part of the text, without the token after it; false after the last. */
 bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out);
 
 /* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is

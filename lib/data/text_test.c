@@ -231,15 +231,6 @@ static void token_files_that_lie_are_refused(void **state)
     refused(write_file("one", (const char *)words, sizeof words), SLUICE_ERR_FORMAT, "are 0 bytes");
 }
 
-static int remove_files(void **state)
-{
-    (void)state;
-    const char *names[] = {"one",  "two",     "many/a", "many/b", "many/c", "many/empty",
-                           "many", "nothing", "pipe",   "short",  "long",   "digits"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove(path_of(names[i]));
-    return rmdir(test_folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,5 +243,5 @@ int main(void)
         cmocka_unit_test(token_files_are_read_as_tokens),
         cmocka_unit_test(token_files_that_lie_are_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_files);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -5,6 +5,7 @@
  * Values that backward needs and forward did not keep are computed again where they are needed. If the plan recomputes
  * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
  * dropout and layer scale, the product at the end of a branch adds the residual itself. */
+#include "lib/model/cache.h"
 #include "lib/model/operations.h"
 
 enum {
@@ -221,6 +222,22 @@ static sluice_status attend(slc_layer_run *slot)
     return slc_attention_forward(slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, scratch);
 }
 
+/* Only the new tokens' queries are answered; their keys and values go into the cache. */
+static sluice_status attend_with_cache(slc_layer_run *slot)
+{
+    slc_layer_run_next(slot);
+    slc_dropout dropout;
+    slc_attention_shape shape = attention_shape(slot, &dropout);
+    shape.key_mask = NULL;
+    shape.dropout = NULL;
+    three in = three_of(slot, QKV);
+    void *out = slc_layer_run_tensor(slot, ATTENTION);
+    void *scratch = slc_layer_run_scratch(slot, slc_attention_extend_workspace_bytes(slot->m->stream, &shape));
+    if (slot->scan) return SLUICE_OK;
+    const slc_attention_cache cache = slc_model_cache_of(slot->m, slot->number - 1);
+    return slc_attention_extend(slot->m->stream, &shape, in.q, in.k, in.v, &cache, out, scratch);
+}
+
 static sluice_status attend_backward(slc_layer_run *slot)
 {
     slc_layer_run_next(slot);
@@ -256,7 +273,7 @@ static sluice_status to_hidden(slc_layer_run *slot)
     if (!status && !behind)
         status = slc_op_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
     if (!status) status = make_qkv(slot, behind ? SLC_INPUT : NORMED_INPUT);
-    if (!status) status = attend(slot);
+    if (!status) status = slot->m->cache.room ? attend_with_cache(slot) : attend(slot);
     if (!status) status = branch(slot, SLC_PROJECTION_WEIGHT, ATTENTION, SLC_INPUT, MID);
     if (!status)
         status =

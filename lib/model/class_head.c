@@ -132,6 +132,7 @@ static sluice_status make_logits(slc_layer_run *slot)
     return status ? status : slc_op_dense(slot, &d, SLC_ALL(ANSWER), logits, none);
 }
 
+/* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
 static sluice_status make_losses(slc_layer_run *slot, float scale)
 {
     slc_layer_run_next(slot);
@@ -140,8 +141,9 @@ static sluice_status make_losses(slc_layer_run *slot, float scale)
     const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
     uint64_t classes = m->config.classes;
-    sluice_status status = slc_cross_entropy(m->stream, m->batch, classes, slc_logits_stride(m, classes), logits,
-                                             slot->layer->dtype, targets, scale, losses);
+    sluice_status status =
+        slc_cross_entropy(m->stream, m->batch, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
+                          targets, scale != 0 ? m->label_smoothing : 0, scale, losses);
     return status ? status : slc_copy(m->stream, m->memory->losses, losses, m->batch * sizeof *losses);
 }
 

@@ -66,6 +66,7 @@ static void fill_text(sluice_model_config *c, const size_row *row)
     c->types = c->family == SLUICE_BERT ? 2 : 0;
     if (c->types && row->grain < 1000) c->padding = row->grain - 1; /* tokens are bytes, and 0 is one of them */
     c->gelu_tanh = c->family == SLUICE_GPT2;
+    if (c->family == SLUICE_GPT2 && row->grain > 256) c->begin_token = c->end_token = row->grain; /* its last token */
 }
 
 static void fill_images(sluice_model_config *c, const size_row *row)
@@ -125,6 +126,9 @@ static sluice_status check_text(const sluice_model_config *c, const char *name)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: context and vocabulary must be positive", name);
     if (c->family == SLUICE_GPT2 && c->head != SLUICE_HEAD_TOKENS)
         return slc_error(SLUICE_ERR_ARGUMENT, "gpt2 answers with tokens; classes are for bert, vit and beit");
+    if (c->begin_token > c->vocabulary || c->end_token > c->vocabulary)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: begin_token and end_token must be tokens of the vocabulary of %u",
+                         name, c->vocabulary);
     return SLUICE_OK;
 }
 

@@ -102,9 +102,12 @@ static sluice_status look_up(slc_layer_run *slot, uint32_t out)
                   *types = slc_layer_run_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
     void *to = slc_layer_run_tensor(slot, out);
     if (slot->scan) return SLUICE_OK;
-    const slc_embedding_tables tables = {.token = slc_layer_run_value(slot, SLC_TOKEN_TABLE),
-                                         .position = slc_layer_run_value(slot, SLC_POSITION_TABLE),
-                                         .type = slc_layer_run_value(slot, SLC_TYPE_TABLE)};
+    slc_embedding_tables tables = {.token = slc_layer_run_value(slot, SLC_TOKEN_TABLE),
+                                   .position = slc_layer_run_value(slot, SLC_POSITION_TABLE),
+                                   .type = slc_layer_run_value(slot, SLC_TYPE_TABLE)};
+    if (tables.position && m->cache.tokens) /* the first token of this pass has the position after the cache's */
+        tables.position = (const unsigned char *)tables.position +
+                          slc_layer_bytes(slot->layer, (uint64_t)m->cache.tokens * m->config.channels);
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
     return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, places, types,
                                  &tables, to);

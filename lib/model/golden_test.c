@@ -209,6 +209,44 @@ static void fp32_agrees_with_split_tables(void **state)
     fp32_agrees_tied(SLUICE_TIED_SPLIT);
 }
 
+/* The loss with smoothed targets, in float64 from the golden logits, of which there is a row for each target. */
+static double smoothed_loss(const golden *g, double smoothing)
+{
+    uint64_t count, targets = 0, rows = g->inputs.batch * sluice_model_targets(&g->config, g->inputs.length);
+    float *logits = expected(g, "logits", &count);
+    uint64_t classes = count / rows;
+    double sum = 0;
+    assert_true(rows * classes == count);
+    for (uint64_t row = 0; row < rows; row++) {
+        const float *x = logits + row * classes;
+        double exponentials = 0, mean = 0;
+        if (g->inputs.given.targets[row] < 0) continue;
+        targets++;
+        for (uint64_t c = 0; c < classes; c++)
+            exponentials += exp((double)x[c]), mean += (double)x[c] / (double)classes;
+        sum += log(exponentials) - (1 - smoothing) * (double)x[g->inputs.given.targets[row]] - smoothing * mean;
+    }
+    free(logits);
+    return sum / (double)targets;
+}
+
+static void training_is_smoothed_and_evaluations_are_not(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MODELS; i++) {
+        golden g = golden_open(models[i]);
+        test_label_smoothing = 0.3;
+        test_model t = model_of(&g, SLUICE_FP32, NULL, SLUICE_RECOMPUTE_NONE, SLUICE_TIED_JOINT);
+        test_label_smoothing = 0;
+        assert_true(fabs(smoothed_loss(&g, 0) - expected_loss(&g)) < 1e-5);
+        assert_true(fabs(smoothed_loss(&g, 0.3) - expected_loss(&g)) > 1e-3);
+        assert_true(evaluate(&g, &t).loss <= 1e-5);
+        assert_true(fabs(train_step(&g, &t) - smoothed_loss(&g, 0.3)) < 1e-5);
+        test_model_destroy(&t);
+        golden_close(&g);
+    }
+}
+
 static void bf16_agrees_within_its_rounding(void **state)
 {
     (void)state;
@@ -283,6 +321,29 @@ static void shared_parameters_need_one_type(void **state)
     golden_close(&g);
 }
 
+static void smoothing_beyond_its_range_is_refused(void **state)
+{
+    (void)state;
+    golden g = golden_open("gpt2");
+    sluice_world *world = NULL;
+    sluice_runtime *rt = NULL;
+    sluice_model *model = NULL;
+    sluice_config config;
+    sluice_config_init(&config);
+    const double bad[] = {-0.1, 1, 1 - 1e-12, NAN, INFINITY}; /* the third is 1 in fp32 */
+    must(sluice_world_create(NULL, &world));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const sluice_model_options options =
+            SLUICE_INIT(sluice_model_options, .batch = 1, .length = 4, .label_smoothing = bad[i]);
+        must(sluice_runtime_create(world, &config, &rt));
+        assert_int_equal(sluice_model_create(rt, &g.config, &options, &model), SLUICE_ERR_ARGUMENT);
+        assert_non_null(strstr(sluice_last_error(), "label_smoothing"));
+        sluice_runtime_destroy(rt);
+    }
+    sluice_world_destroy(world);
+    golden_close(&g);
+}
+
 /* Saved weights must load again, to the bit. */
 static void weights_come_back(void **state)
 {
@@ -325,6 +386,7 @@ static int on_a_gpu(void)
         cmocka_unit_test(what_is_no_number_agrees_with_nothing),
         cmocka_unit_test(fp32_agrees),
         cmocka_unit_test(bf16_agrees_within_its_rounding),
+        cmocka_unit_test(training_is_smoothed_and_evaluations_are_not),
         cmocka_unit_test(recomputing_changes_no_bit),
         cmocka_unit_test(weights_come_back),
     };
@@ -338,8 +400,10 @@ int main(void)
         cmocka_unit_test(fp32_agrees),
         cmocka_unit_test(fp32_agrees_with_split_tables),
         cmocka_unit_test(bf16_agrees_within_its_rounding),
+        cmocka_unit_test(training_is_smoothed_and_evaluations_are_not),
         cmocka_unit_test(recomputing_changes_no_bit),
         cmocka_unit_test(shared_parameters_need_one_type),
+        cmocka_unit_test(smoothing_beyond_its_range_is_refused),
         cmocka_unit_test(weights_come_back),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,7 +205,7 @@ sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, ui
     for (uint64_t i = 0; i < s.rows; i++) count += target[i] >= 0;
     forward(&s, token);
     if (logits) memcpy(logits, s.logits, s.rows * config->vocabulary * sizeof *logits);
-    slc_cross_entropy_ref(s.rows, config->vocabulary, s.logits, target, 1 / count, s.losses);
+    slc_cross_entropy_ref(s.rows, config->vocabulary, s.logits, target, 0, 1 / count, s.losses);
     for (uint64_t i = 0; i < s.rows; i++) sum += s.losses[i];
     *loss = sum / count;
     if (gradients) memset(gradients, 0, sluice_model_param_count(config) * sizeof *gradients);

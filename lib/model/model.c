@@ -5,6 +5,7 @@
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
+#include "lib/model/cache.h"
 #include "lib/model/micro_batch.h"
 
 #include <math.h>
@@ -93,7 +94,8 @@ static sluice_status add_layers(sluice_model *m, const char *precision)
         status = precision_of(precision, layer->name, &given, &dtype);
         if (!status) status = sluice_layer_add(m->rt, layer->name, &layer->layer);
         if (!status && given) status = sluice_layer_precision(layer->layer, dtype);
-        if (!status && layer->kind == SLC_LAYER_BLOCK) status = sluice_layer_can_recompute(layer->layer, true);
+        if (!status && layer->kind == SLC_LAYER_BLOCK)
+            status = sluice_layer_can_recompute(layer->layer, !m->evaluates_only);
     }
     return status;
 }
@@ -122,7 +124,7 @@ static bool is_shared(const sluice_model *m, const slc_param_info *info)
 /* The first layer reads only the rows of its tokens from a shared token table. */
 static void describe_rows(const sluice_model *m, const slc_param_info *info, sluice_param_desc *desc)
 {
-    if (!desc->tied || info->place != SLC_TOKEN_TABLE) return;
+    if (!desc->tied || desc->frozen || info->place != SLC_TOKEN_TABLE) return;
     desc->row_elements = m->config.channels;
     desc->most_rows = slc_least(m->config.vocabulary, m->rows);
 }
@@ -137,6 +139,7 @@ static sluice_status add_params(sluice_model *m)
                                   .name = info.name,
                                   .count = info.count,
                                   .no_decay = info.no_decay,
+                                  .frozen = m->evaluates_only,
                                   .tied = is_shared(m, &info),
                                   .no_backward_value =
                                       info.layer == SLC_LAYER_EMBED && info.place != SLC_EMBED_NORM_WEIGHT};
@@ -203,19 +206,21 @@ static sluice_status add_gradients(sluice_model *m)
 
 static sluice_status add_mask(sluice_model *m)
 {
-    if (slc_model_sees(&m->config)) return SLUICE_OK;
+    const char *last = m->layers[m->layer_count - 2].name;
+    if (slc_model_sees(&m->config) || m->cache.room) return SLUICE_OK;
     const sluice_activation_desc desc = {.struct_size = sizeof(sluice_activation_desc),
                                          .name = "attention mask",
                                          .bytes = m->rows,
-                                         .last_layer = m->layers[1].name, /* backward comes to this layer last */
-                                         .last = SLUICE_BACKWARD,
-                                         .last_forward_layer = m->layers[m->layer_count - 2].name};
+                                         /* backward comes to the first block last */
+                                         .last_layer = m->evaluates_only ? last : m->layers[1].name,
+                                         .last = m->evaluates_only ? SLUICE_FORWARD : SLUICE_BACKWARD,
+                                         .last_forward_layer = last};
     return sluice_activation_add(m->layers[0].layer, &desc, &m->mask);
 }
 
 static sluice_status add_tensors(sluice_model *m)
 {
-    sluice_status status = add_gradients(m);
+    sluice_status status = m->evaluates_only ? SLUICE_OK : add_gradients(m);
     if (!status) status = add_mask(m);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) {
         const layer_code code = code_of(m, i);
@@ -239,6 +244,31 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
     if (!sees && o->length > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: sequences of %u tokens exceed the model's context of %u", name,
                          o->length, c->context);
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1 && (float)o->label_smoothing < 1))
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: label_smoothing is %g; it must be in [0, 1)", name,
+                         o->label_smoothing);
+    return SLUICE_OK;
+}
+
+static sluice_status check_cache(sluice_runtime *rt, const sluice_model_config *c, const sluice_model_options *o)
+{
+    if (!o->cache_tokens) return SLUICE_OK;
+    if (c->family != SLUICE_GPT2 || c->head != SLUICE_HEAD_TOKENS)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: a cache of keys and values is for models that go on with a text token by token: gpt2",
+                         sluice_model_family_name((uint32_t)c->family));
+    if (o->batch != 1 || o->cache_tokens > c->context || o->length > o->cache_tokens)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "gpt2: a cache of %u tokens, with passes of %u sequences of %u; it is of one sequence, passes "
+                         "are no longer than the cache, and the model's context is %u",
+                         o->cache_tokens, o->batch, o->length, c->context);
+    if (slc_device_runs_ahead(sluice_runtime_stream(rt)->device))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "gpt2: a cache of keys and values is there on \"cpu\" alone, not on %s",
+                         sluice_runtime_device(rt));
+    if (sluice_world_size(sluice_runtime_world(rt)) > 1)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "gpt2: a cache of keys and values is for a world of one rank, not %d",
+                         sluice_world_size(sluice_runtime_world(rt)));
     return SLUICE_OK;
 }
 
@@ -266,6 +296,7 @@ static sluice_status register_model(sluice_model *m, const char *precision)
     if (!status) status = take_types(m);
     if (!status) status = add_tensors(m);
     if (!status) status = reserve_for_products(m);
+    if (!status) status = slc_model_cache_reserve(m);
     return status ? status : slc_micro_batch_reserve(m);
 }
 
@@ -278,6 +309,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     if (!status) status = sluice_model_config_check(config);
     if (!status) status = slc_sized_read("sluice_model_options", NULL, given_options, sizeof *options, options);
     if (!status) status = check_options(config, options);
+    if (!status) status = check_cache(rt, config, options);
     if (status) return status;
     sluice_model *m = calloc(1, sizeof *m);
     if (!m) return slc_error(SLUICE_ERR_MEMORY, "model");
@@ -288,6 +320,9 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->batch = options->batch;
     m->length = options->length;
     m->dropout_seed = options->dropout_seed;
+    m->evaluates_only = options->evaluates_only || options->cache_tokens;
+    m->cache.room = options->cache_tokens;
+    m->label_smoothing = (float)options->label_smoothing;
     m->step = UINT64_MAX; /* no step has begun */
     m->tokens = sluice_model_tokens(config, options->length);
     m->rows = (uint64_t)m->batch * m->tokens;
@@ -300,6 +335,7 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     }
     status = register_model(m, options->precision);
     if (!status) status = slc_micro_batch_create(m);
+    if (!status) status = slc_model_cache_create(m);
     if (status) goto destroy;
     *out = m;
     return SLUICE_OK;
@@ -313,6 +349,7 @@ void sluice_model_destroy(sluice_model *m)
 {
     if (!m) return;
     slc_pinned_destroy(&m->logits_piece);
+    slc_pinned_destroy(&m->cache.memory);
     slc_micro_batch_destroy(m);
     free(m->layers);
     free(m);
@@ -343,6 +380,12 @@ static sluice_status keep_targets(sluice_model *m)
                     slc_model_head_rows(m) * sizeof(int32_t));
 }
 
+/* Does the head of a pass that only fills the cache have nothing to answer? */
+static bool is_unasked(const sluice_model *m)
+{
+    return m->cache.room && !m->host_logits;
+}
+
 static sluice_status layer_forward(sluice_model *m, uint32_t number, bool training)
 {
     const layer_code code = code_of(m, number);
@@ -351,8 +394,8 @@ static sluice_status layer_forward(sluice_model *m, uint32_t number, bool traini
     slot.training = training;
     sluice_status status = go_on(m);
     if (!status) status = sluice_forward_begin(slot.layer->layer);
-    if (!status && head) status = keep_targets(m);
-    if (!status && !(head && training)) status = code.forward(&slot);
+    if (!status && head && !m->cache.room) status = keep_targets(m);
+    if (!status && !(head && (training || is_unasked(m)))) status = code.forward(&slot);
     return status ? status : sluice_forward_end(slot.layer->layer);
 }
 
@@ -390,6 +433,10 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
 {
     sluice_batch batch = SLUICE_INIT(sluice_batch);
     sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
+    if (!status && m->evaluates_only)
+        status =
+            slc_error(SLUICE_ERR_UNSUPPORTED, "model_forward: the model was made with evaluates_only or a cache; it "
+                                              "cannot be trained");
     if (!status && !batch.targets) status = slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
     if (!status) status = slc_micro_batch_check(m, &batch);
     if (status) return status;
@@ -436,6 +483,9 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
 {
     sluice_batch batch = SLUICE_INIT(sluice_batch);
     sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
+    if (!status && m->cache.room)
+        status = slc_error(SLUICE_ERR_UNSUPPORTED, "model_evaluate: the model was made with a cache; call "
+                                                   "sluice_model_extend");
     if (!status) status = slc_micro_batch_check(m, &batch);
     if (status) return status;
     m->host_logits = logits;
@@ -449,5 +499,66 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     if (!status) status = slc_micro_batch_wait(m->memory);
     if (status) return tell_runtime(m, status);
     *loss = batch.targets ? slc_micro_batch_loss(m, m->memory) : NAN;
+    return SLUICE_OK;
+}
+
+/* ---- With a cache ---- */
+
+static sluice_status check_extension(const sluice_model *m, const int32_t *tokens, uint32_t count)
+{
+    const slc_model_cache *cache = &m->cache;
+    if (!cache->room)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "model_extend: the model has no cache; set "
+                                                 "sluice_model_options.cache_tokens");
+    if (!count) return slc_error(SLUICE_ERR_ARGUMENT, "model_extend: at least one token is needed");
+    if (count > cache->room - cache->tokens)
+        return slc_error(SLUICE_ERR_ARGUMENT, "model_extend: %u tokens after %u are more than the cache's %u", count,
+                         cache->tokens, cache->room);
+    for (uint32_t i = 0; i < count; i++)
+        if ((uint32_t)tokens[i] >= m->config.vocabulary)
+            return slc_error(SLUICE_ERR_ARGUMENT, "model_extend: token %d at %u is outside the %u that there are",
+                             tokens[i], i, m->config.vocabulary);
+    return SLUICE_OK;
+}
+
+static sluice_status run_pass(sluice_model *m, const int32_t *tokens, uint32_t count, float *logits)
+{
+    m->rows = m->tokens = count;
+    m->in = (slc_batch_arrays){.places = tokens};
+    m->masked = false;
+    m->host_logits = logits;
+    sluice_status status = sluice_evaluate_begin(m->rt);
+    for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, false);
+    if (!status) status = sluice_evaluate_end(m->rt);
+    m->in = (slc_batch_arrays){0};
+    m->host_logits = NULL;
+    return status;
+}
+
+sluice_status sluice_model_extend(sluice_model *m, const int32_t *tokens, uint32_t count, float *logits)
+{
+    const uint32_t before = m->cache.tokens;
+    sluice_status status = check_extension(m, tokens, count);
+    for (uint32_t done = 0, pass; !status && done < count; done += pass) {
+        pass = slc_model_pass(m, count - done);
+        status = run_pass(m, tokens + done, pass, done + pass == count ? logits : NULL);
+        if (!status) m->cache.tokens += pass;
+    }
+    if (status) m->cache.tokens = before;
+    return status;
+}
+
+uint32_t sluice_model_cached(const sluice_model *m)
+{
+    return m->cache.tokens;
+}
+
+sluice_status sluice_model_rewind(sluice_model *m, uint32_t tokens)
+{
+    if (!m->cache.room) return slc_error(SLUICE_ERR_UNSUPPORTED, "model_rewind: the model has no cache");
+    if (tokens > m->cache.tokens)
+        return slc_error(SLUICE_ERR_ARGUMENT, "model_rewind: the cache holds %u tokens, not %u", m->cache.tokens,
+                         tokens);
+    m->cache.tokens = tokens;
     return SLUICE_OK;
 }

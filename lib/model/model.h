@@ -107,6 +107,13 @@ typedef struct {
 
 enum { SLC_BATCH_MEMORIES = 2 };
 
+/* Keys and values of one sequence, for all blocks (cache.h). */
+typedef struct {
+    slc_pinned memory;
+    uint32_t room, tokens; /* room 0: there is no cache; tokens: that it holds */
+    uint64_t block_bytes;  /* of one block */
+} slc_model_cache;
+
 struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;
@@ -114,6 +121,9 @@ struct sluice_model {
     uint32_t tokens;        /* rows in a sequence */
     uint64_t rows, targets; /* batch * tokens; targets of a micro-batch */
     uint64_t dropout_seed;
+    bool evaluates_only;
+    slc_model_cache cache; /* where it has room, `tokens` and `rows` are those of the current pass */
+    float label_smoothing;
     sluice_stream *stream; /* belongs to the runtime */
     bool apart; /* the device has memory of its own and works after calls have returned: a GPU, and not the host */
 
@@ -144,6 +154,14 @@ struct sluice_model {
 static inline uint64_t slc_model_head_rows(const sluice_model *m)
 {
     return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
+}
+/* Size of the pass that comes next when `left` tokens are left; from 1 on all of them are those that are registered. */
+static inline uint32_t slc_model_pass(const sluice_model *m, uint32_t left)
+{
+    uint32_t pass = 1;
+    if (left >= m->length) return m->length;
+    while (pass <= left / 2) pass *= 2;
+    return pass;
 }
 /* Pixels of a micro-batch. */
 static inline uint64_t slc_model_pixels(const sluice_model *m)

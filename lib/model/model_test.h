@@ -29,6 +29,7 @@ static inline void must(sluice_status status)
 }
 
 static const char *test_device = "cpu"; /* of the models that are made */
+static double test_label_smoothing;     /* the same */
 
 static inline bool test_on_gpu(void)
 {
@@ -54,8 +55,8 @@ static inline test_model test_model_create_typed(const sluice_model_config *mode
     config.precision = config.wire = precision;
     must(sluice_world_create(NULL, &t.world));
     must(sluice_runtime_create(t.world, &config, &t.rt));
-    const sluice_model_options options =
-        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .precision = layers);
+    const sluice_model_options options = SLUICE_INIT(sluice_model_options, .batch = batch, .length = length,
+                                                     .precision = layers, .label_smoothing = test_label_smoothing);
     must(sluice_model_create(t.rt, model, &options, &t.model));
     must(sluice_runtime_commit(t.rt));
     return t;

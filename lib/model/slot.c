@@ -95,7 +95,7 @@ void slc_layer_common_tensors(sluice_model *m, slc_model_layer *layer)
         t[SLC_OUTPUT] = (slc_layer_tensor){.name = "x", .bytes = slc_layer_bytes(layer, elements), .kept = true};
 }
 
-static sluice_status add_kept(slc_model_layer *layer, slc_layer_tensor *tensor)
+static sluice_status add_kept(const sluice_model *m, slc_model_layer *layer, slc_layer_tensor *tensor)
 {
     bool output = tensor == &layer->tensors[SLC_OUTPUT];
     const char *until = output ? layer[1].name : layer->name;
@@ -103,9 +103,10 @@ static sluice_status add_kept(slc_model_layer *layer, slc_layer_tensor *tensor)
                                          .name = tensor->name,
                                          .bytes = tensor->bytes,
                                          .last_layer = until,
-                                         .last = SLUICE_BACKWARD,
+                                         .last = m->evaluates_only ? SLUICE_FORWARD : SLUICE_BACKWARD,
                                          .last_forward_layer = until,
-                                         .recomputable = layer->kind == SLC_LAYER_BLOCK && !output};
+                                         .recomputable =
+                                             layer->kind == SLC_LAYER_BLOCK && !output && !m->evaluates_only};
     return sluice_activation_add(layer->layer, &desc, &tensor->activation);
 }
 
@@ -121,6 +122,13 @@ static sluice_status add_space(slc_model_layer *layer, const char *name, uint64_
     return sluice_workspace_add(layer->layer, &desc, out);
 }
 
+/* Without a backward, a tensor is kept only where it is written or read outside of its layer's operations. */
+static bool is_kept(const sluice_model *m, const slc_model_layer *layer, uint32_t index)
+{
+    const bool targets = layer->kind == SLC_LAYER_HEAD && index == SLC_TARGETS;
+    return layer->tensors[index].kept && (!m->evaluates_only || index < SLC_OWN_TENSORS || targets);
+}
+
 static sluice_status take_lifetimes(sluice_model *m, uint32_t number, sluice_direction direction,
                                     slc_operations *operations)
 {
@@ -128,6 +136,18 @@ static sluice_status take_lifetimes(sluice_model *m, uint32_t number, sluice_dir
     slot.scan = true;
     slot.training = true;
     return operations(&slot);
+}
+
+/* The scratch of a pass is not a function of its size that grows, so every size is asked. */
+static sluice_status take_passes(sluice_model *m, uint32_t number, slc_operations *forward)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t left = m->length; !status && left; left = m->tokens - 1) {
+        m->rows = m->tokens = slc_model_pass(m, left);
+        status = take_lifetimes(m, number, SLUICE_FORWARD, forward);
+    }
+    m->rows = m->tokens = m->length;
+    return status;
 }
 
 static sluice_status add_spaces(slc_model_layer *layer, sluice_direction d)
@@ -152,11 +172,13 @@ sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_o
     for (uint32_t i = 1; !status && i < SLC_TENSORS_MAX; i++) {
         slc_layer_tensor *t = &layer->tensors[i];
         t->first[0] = t->first[1] = UINT32_MAX;
-        if (t->bytes && t->kept && !t->activation) status = add_kept(layer, t);
+        t->kept = is_kept(m, layer, i);
+        if (t->bytes && t->kept && !t->activation) status = add_kept(m, layer, t);
     }
-    if (!status) status = take_lifetimes(m, number, SLUICE_FORWARD, forward);
-    if (!status && recompute) status = take_lifetimes(m, number, SLUICE_FORWARD, recompute);
-    if (!status) status = take_lifetimes(m, number, SLUICE_BACKWARD, backward);
+    if (!status && m->cache.room) status = take_passes(m, number, forward);
+    if (!status && !m->cache.room) status = take_lifetimes(m, number, SLUICE_FORWARD, forward);
+    if (!status && recompute && !m->evaluates_only) status = take_lifetimes(m, number, SLUICE_FORWARD, recompute);
+    if (!status && !m->evaluates_only) status = take_lifetimes(m, number, SLUICE_BACKWARD, backward);
     if (!status) status = add_spaces(layer, SLUICE_FORWARD);
     if (!status) status = add_spaces(layer, SLUICE_BACKWARD);
     return status;

@@ -32,6 +32,7 @@ static bool transforms(const slc_layer_run *slot)
 
 static uint64_t most_rows(const sluice_model *m)
 {
+    if (m->cache.room) return 1;
     return slc_least(m->rows, m->apart ? SLC_HEAD_CHUNK_GPU : SLC_HEAD_CHUNK_HOST);
 }
 
@@ -90,7 +91,7 @@ static sluice_status make_logits(slc_layer_run *slot, chunk k)
     return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), logits, none);
 }
 
-/* scale 0: computes the losses only. */
+/* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
 static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
 {
     slc_layer_run_next(slot);
@@ -99,8 +100,9 @@ static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
     const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
     if (slot->scan) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary;
-    sluice_status status = slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits,
-                                             slot->layer->dtype, targets + k.first, scale, losses + k.first);
+    sluice_status status =
+        slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
+                          targets + k.first, scale != 0 ? m->label_smoothing : 0, scale, losses + k.first);
     if (status) return status;
     return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
 }
@@ -173,6 +175,16 @@ static sluice_status evaluate_chunk(slc_layer_run *slot, chunk k)
     return status;
 }
 
+/* The logits after the pass's last token are the only ones that are wanted. */
+static sluice_status answer_last(slc_layer_run *slot)
+{
+    sluice_status status = make_logits(slot, (chunk){slot->m->rows - 1, 1});
+    slc_layer_run_next(slot);
+    const float *logits = slc_layer_run_tensor(slot, LOGITS);
+    if (status || slot->scan || !slot->m->host_logits) return status;
+    return slc_logits_give(slot->m, logits, 1, slot->m->config.vocabulary, slot->m->host_logits);
+}
+
 static sluice_status train_chunk(slc_layer_run *slot, chunk k)
 {
     float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->memory->target_count);
@@ -184,6 +196,7 @@ static sluice_status train_chunk(slc_layer_run *slot, chunk k)
 sluice_status slc_token_head_forward(slc_layer_run *slot)
 {
     sluice_status status = slc_op_take_input(slot);
+    if (!status && slot->m->cache.room) return answer_last(slot);
     return status ? status : over_chunks(slot, evaluate_chunk);
 }
 

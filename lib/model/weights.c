@@ -57,6 +57,8 @@ static void from_file(const slc_config *c, sluice_model_config *out)
         .first_row_pooling = c->family == SLC_FAMILY_BEIT && !c->mean_pooling,
         .layer_scale = c->layer_scale,
         .gelu_tanh = c->activation == SLC_ACTIVATION_GELU_TANH,
+        .begin_token = c->begin_token <= c->vocabulary ? c->begin_token : 0,
+        .end_token = c->end_token <= c->vocabulary ? c->end_token : 0,
     };
 }
 
@@ -85,6 +87,8 @@ static void to_file(const sluice_model_config *m, slc_config *out)
     out->shared_relative_bias = m->shared_positions;
     out->mean_pooling = !m->first_row_pooling;
     out->layer_scale = m->layer_scale;
+    out->begin_token = m->begin_token;
+    out->end_token = m->end_token;
 }
 
 static sluice_status give_config(const slc_config *config, const char *path, sluice_model_config *out)

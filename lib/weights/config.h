@@ -46,6 +46,8 @@ typedef struct {
     uint32_t vocabulary, positions;
     uint32_t types;   /* type_vocab_size; BERT */
     uint32_t padding; /* pad_token_id; BERT: looking up this row of the table adds nothing to its gradient */
+    /* GPT-2, BERT: bos_token_id and eos_token_id (of several, the first), plus 1; 0: none, or beyond the vocabulary */
+    uint64_t begin_token, end_token;
     /* ViT, BEiT */
     uint32_t image, patch, image_channels; /* the image is square, its side a multiple of patch */
     bool qkv_bias;                         /* ViT; BEiT's queries and values have a bias, its keys have none */

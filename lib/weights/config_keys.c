@@ -115,6 +115,7 @@ void slc_config_defaults(slc_architecture architecture, slc_config *out)
     switch (family) {
     case SLC_FAMILY_GPT2:
         out->vocabulary = 50257;
+        out->begin_token = out->end_token = 50257;
         out->positions = 1024;
         break;
     case SLC_FAMILY_BERT:

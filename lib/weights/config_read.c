@@ -191,6 +191,19 @@ static sluice_status read_labels(const char *path, const json_t *root, slc_confi
     return SLUICE_OK;
 }
 
+/* What is no token of the vocabulary is none: transformers writes 50256 for any GPT-2. */
+static sluice_status read_token(const char *path, const json_t *root, const char *key, uint32_t vocabulary,
+                                uint64_t *token)
+{
+    const json_t *value = json_object_get(root, key), *first = json_is_array(value) ? json_array_get(value, 0) : value;
+    if (value && !json_is_null(value) && !json_is_integer(first))
+        return fault(path, key, value, "the number of a token, or null");
+    if (value)
+        *token = json_is_integer(first) && json_integer_value(first) >= 0 ? (uint64_t)json_integer_value(first) + 1 : 0;
+    if (*token > vocabulary) *token = 0;
+    return SLUICE_OK;
+}
+
 /* ---- Across keys ---- */
 
 static sluice_status check(const char *path, const slc_config *config)
@@ -225,6 +238,8 @@ static sluice_status read_root(const char *path, const json_t *root, slc_config 
     status = refuse_unsupported(path, root, out->family);
     if (!status) status = read_keys(path, root, out);
     if (!status) status = read_labels(path, root, out);
+    if (!status) status = read_token(path, root, "bos_token_id", out->vocabulary, &out->begin_token);
+    if (!status) status = read_token(path, root, "eos_token_id", out->vocabulary, &out->end_token);
     if (status) return status;
     if (!out->inner) out->inner = out->family == SLC_FAMILY_GPT2 ? 4 * out->channels : inner;
     if (out->family != SLC_FAMILY_GPT2) out->embedding_dropout = out->dropout;

@@ -37,6 +37,14 @@ static int set_labels(json_t *root, uint32_t labels)
     return failed;
 }
 
+/* A GPT-2 without these tokens says so, because 50256 is what transformers takes where nothing is said. */
+static int set_token(json_t *root, const slc_config *config, const char *key, uint64_t token)
+{
+    bool exists = token && token <= config->vocabulary;
+    if (!exists && config->family != SLC_FAMILY_GPT2) return 0;
+    return json_object_set_new(root, key, exists ? json_integer((json_int_t)token - 1) : json_null());
+}
+
 sluice_status slc_config_to_json(const slc_config *config, char **text)
 {
     json_t *root = json_pack("{s:s, s:[s], s:s}", "model_type", slc_family_name(config->family), "architectures",
@@ -50,6 +58,8 @@ sluice_status slc_config_to_json(const slc_config *config, char **text)
     if (!failed && config->family != SLC_FAMILY_GPT2) failed = set_labels(root, config->labels);
     if (!failed && (config->family == SLC_FAMILY_GPT2 || config->family == SLC_FAMILY_BERT))
         failed = json_object_set_new(root, "tie_word_embeddings", json_true());
+    if (!failed) failed = set_token(root, config, "bos_token_id", config->begin_token);
+    if (!failed) failed = set_token(root, config, "eos_token_id", config->end_token);
     *text = failed ? NULL : json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     json_decref(root);
     return *text ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "config.json");

@@ -151,6 +151,14 @@ static void write_consumers(const consumer *consumers, char *out, size_t size)
     }
 }
 
+/* One rank that trains nothing keeps the same under every strategy and schedule. */
+static bool strategies_differ(const slc_job *job)
+{
+    bool trains = false;
+    for (uint32_t u = 0; u < job->unit_count; u++) trains |= job->units[u].trainable;
+    return trains || job->world > 1;
+}
+
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                uint64_t budget_bytes, const slc_plan *plan)
 {
@@ -165,12 +173,15 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
     uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.budget_bytes;
-    return slc_error(
-        SLUICE_ERR_BUDGET,
-        "budget: strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
-        " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
-        " with strategy %s and schedule %s (--strategy %s --schedule %s --budget %" PRIu64
-        "); the largest consumers: %s",
-        request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes, (double)budget_bytes / 0x1p20,
-        of_dp, least, best.strategy, best.schedule, best.strategy, best.schedule, least, largest);
+    if (!strategies_differ(job))
+        return slc_error(SLUICE_ERR_BUDGET,
+                         "%" PRIu64 " bytes (%.1f MiB) are too few; the smallest budget that works: "
+                         "config.budget_bytes = %" PRIu64 " (%.1f MiB); the largest consumers: %s",
+                         budget_bytes, (double)budget_bytes / 0x1p20, least, (double)least / 0x1p20, largest);
+    return slc_error(SLUICE_ERR_BUDGET,
+                     "strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
+                     " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
+                     ", config.strategy = %s, config.schedule = %s; the largest consumers: %s",
+                     request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes,
+                     (double)budget_bytes / 0x1p20, of_dp, least, best.strategy, best.schedule, largest);
 }

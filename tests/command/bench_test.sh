@@ -120,7 +120,7 @@ under_a_launcher() {
     check 'repetitions' '1 2' "$(column repeat)"
     check 'rows of repetitions' 4 "$(($(wc -l <"$folder/results.csv") - 1))"
     timeout 100 "$sluice" run -n 2 -- "$sluice" bench --throttle none,1gbit >"$work/out" 2>"$work/err"
-    check 'two throttles in one world' 1 $?
+    check 'two throttles in one world' 2 $?
     check 'are refused' yes "$(grep -q 'a world has one throttle' "$work/err" && echo yes)"
 }
 

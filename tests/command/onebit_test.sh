@@ -110,7 +110,7 @@ mixed() {
 
 refusals() {
     train -n 2 --strategy "$work/mixed" --steps 2
-    check 'a file that says onebit needs consent' 1 $code
+    check 'a file that says onebit needs consent' 2 $code
     check 'and that is said' yes "$(grep -q 'needs a compressed optimizer: onebit_adam, onebit_lamb or zero_one_adam' \
         "$work/err" && echo yes)"
     train --optimizer onebit_adam --steps 4

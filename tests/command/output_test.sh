@@ -218,23 +218,23 @@ strange_files() {
             "sim --profile profile.json --plan $file" "plan --profile $file"; do
             # shellcheck disable=SC2086
             (ulimit -v 4000000; timeout -k 5 60 "$sluice" $option >out 2>err </dev/null)
-            check "$option" 1 $?
+            check "$option" 2 $?
             check "$option: why" 1 "$(grep -c "$words" err)"
         done
         # shellcheck disable=SC2086
         timeout -k 5 60 "$sluice" plan --profile profile.json --strategy $file >out 2>err </dev/null
-        check "--strategy $file" 1 $?
+        check "--strategy $file" 2 $?
         has train || continue
         mkdir -p strange
         rm -f strange/*
         ln -s "$(realpath -s $file)" strange/config.json
         run eval --weights strange --inputs inputs
-        check "config.json is $file" yes "$([ $code = 1 ] && grep -q "$words" err && echo yes)"
+        check "config.json is $file" yes "$([ $code = 2 ] && grep -q "$words" err && echo yes)"
         rm strange/config.json
         cp weights/config.json strange
         ln -s "$(realpath -s $file)" strange/model.safetensors.index.json
         run eval --weights strange --inputs inputs
-        check "the index is $file" yes "$([ $code = 1 ] && grep -q "$words" err && echo yes)"
+        check "the index is $file" yes "$([ $code = 2 ] && grep -q "$words" err && echo yes)"
     done
 }
 
@@ -248,7 +248,7 @@ temporary_folder() {
     check 'a long TMPDIR' 0 $code
     check 'nothing is left there' '' "$(ls "$folder")"
     TMPDIR=$work/nowhere run "${line[@]}"
-    check 'no TMPDIR' 1 $code
+    check 'no TMPDIR' 2 $code
     check 'it is named' yes "$(grep -q 'nowhere: No such file or directory' err && echo yes)"
 }
 

@@ -20,5 +20,5 @@ done
 overhead sdp
 check 'a plan without a schedule is refused' 2 $code
 overhead no_such:serial
-check 'an unknown strategy is an error' 1 $code
+check 'an unknown strategy is an error' 2 $code
 exit $failed

@@ -196,6 +196,16 @@ damaged() {
     refuses 'is unknown' -n 2 --plan greedy_profile.json
 }
 
+# A full disk costs the plan, not the run.
+full_disk() {
+    train -n 2 --steps 4 --plan-out /dev/full --profile-out ok_profile.json --json ok.json
+    check 'a plan that cannot be written is an error' 1 $code
+    says 'which names it' 'cannot write /dev/full' err
+    check 'the rest is written' yes "$([ -s ok_profile.json ] && grep -q '"interrupted": false' ok.json && echo yes)"
+    train --steps 2 --strategy dp --schedule serial --plan-out -
+    check 'a plan alone on standard output' '{' "$(head -c 1 out)"
+}
+
 size_of_table
 if built_with train; then
     same_as_plan
@@ -204,5 +214,6 @@ if built_with train; then
     kept
     others
     damaged
+    full_disk
 fi
 exit $failed

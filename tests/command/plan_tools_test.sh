@@ -45,7 +45,7 @@ schedules() {
     if [ "$(default_schedule)" = ilp ]; then
         check 'plan --schedule ilp' 0 $code
     else
-        check 'no ilp without a solver' 1 $code
+        check 'no ilp without a solver' 2 $code
         check 'and why' yes "$(grep -q 'this build has no GLPK.*choose one of portfolio' "$work/err" && echo yes)"
     fi
 }
@@ -63,7 +63,7 @@ compressed() {
         tool $kind "${lossy[@]}"
         check "$kind of a compressed phase" 0 $code
     done
-    refuses 'compressed phase' 1 check "${lossy[@]}" --lossy none
+    refuses 'compressed phase' 2 check "${lossy[@]}" --lossy none
     tool plan --profile "$work/profile.json" --world 1 --lossy onebit --schedule one_ahead --strategy auto
     check 'one rank has nobody to exchange with' 0 $code
     check 'so nothing is onebit' '' "$(grep ' onebit ' "$work/out")"
@@ -139,7 +139,7 @@ measured() {
         --json "$work/plain.json"
     check 'recording changes no bit' "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/plain.json")" \
         "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/result.json")"
-    refuses 'cannot write' 1 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json
+    refuses 'cannot write' 2 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json
 }
 
 # Everything is exchanged compressed, compared with dp, on a slow link.
@@ -158,12 +158,12 @@ onebit() {
     for event in 'compress h.3' 'exchange h.3' 'update h.3'; do
         check "a timeline has $event" yes "$(grep -qF "\"$event\"" "$work/trace.json" && echo yes)"
     done
-    refuses '$.job.compressed: the plan is of the compressed phase' 1 sim "${step[@]}" --lossy none
+    refuses '$.job.compressed: the plan is of the compressed phase' 2 sim "${step[@]}" --lossy none
     refuses '--lossy all: use none or onebit' 2 check "${step[@]}" --lossy all
     refuses '--lossy all: use none or onebit' 2 plan --profile "$work/profile.json" --lossy all
     refuses 'onebit is lossy' 2 plan --profile "$work/profile.json" --strategy onebit --lossy none
     sed 's/"accumulate": "last"/"accumulate": "each"/' "$work/profile.json" >"$work/each.json"
-    refuses 'added up over micro-batches' 1 plan --profile "$work/each.json" --lossy onebit
+    refuses 'added up over micro-batches' 2 plan --profile "$work/each.json" --lossy onebit
 }
 
 refusals() {
@@ -172,30 +172,30 @@ refusals() {
         # shellcheck disable=SC2086
         refuses '--plan FILE is missing' 2 $command --profile "$work/profile.json"
         # shellcheck disable=SC2086
-        refuses 'cannot read' 1 $command --profile "$work/nowhere.json" --plan "$work/plan.json"
+        refuses 'cannot read' 2 $command --profile "$work/nowhere.json" --plan "$work/plan.json"
     done
     local broken=(check --profile "$work/profile.json" --plan "$work/broken.json")
-    refuses 'cannot read' 1 "${broken[@]}"
+    refuses 'cannot read' 2 "${broken[@]}"
     head -c 1000 "$work/plan.json" >"$work/broken.json"
-    refuses "$work/broken.json" 1 "${broken[@]}"
+    refuses "$work/broken.json" 2 "${broken[@]}"
     sed 's/"version": *1/"version": 99/' "$work/plan.json" >"$work/broken.json"
-    refuses '$.version' 1 "${broken[@]}"
-    refuses '99' 1 "${broken[@]}"
+    refuses '$.version' 2 "${broken[@]}"
+    refuses '99' 2 "${broken[@]}"
     sed 's/"h.3"/"h.99"/' "$work/plan.json" >"$work/broken.json"
-    refuses '$.' 1 "${broken[@]}"
+    refuses '$.' 2 "${broken[@]}"
     sed 's/"version": *1/"version": 99/' "$work/profile.json" >"$work/other.json"
-    refuses '$.version' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
+    refuses '$.version' 2 sim --profile "$work/other.json" --plan "$work/plan.json"
     tool profile --made gpt2-small --cluster 2xcpu-1gbit --world 4 -o "$work/other.json"
-    refuses 'world' 1 check --profile "$work/other.json" --plan "$work/plan.json"
-    refuses 'world' 1 sim "${files[@]}" --world 8
+    refuses 'world' 2 check --profile "$work/other.json" --plan "$work/plan.json"
+    refuses 'world' 2 sim "${files[@]}" --world 8
     tool profile --made gpt2-medium --cluster 2xcpu-1gbit -o "$work/other.json"
-    refuses '$.job' 1 sim --profile "$work/other.json" --plan "$work/plan.json"
+    refuses '$.job' 2 sim --profile "$work/other.json" --plan "$work/plan.json"
     refuses '.svg or .png' 2 trace "${files[@]}" --picture "$work/step.gif"
     refuses 'give -o FILE' 2 trace "${files[@]}"
     refuses 'from 0 to 0.99' 2 sim "${files[@]}" --spread 1
     refuses 'whole number' 2 sim "${files[@]}" --world none
-    refuses 'cannot write' 1 sim "${files[@]}" --json /no/such/folder/x
-    refuses 'cannot write' 1 trace "${files[@]}" -o /no/such/folder/x
+    refuses 'cannot write' 2 sim "${files[@]}" --json /no/such/folder/x
+    refuses 'cannot write' 2 trace "${files[@]}" -o /no/such/folder/x
 }
 
 make

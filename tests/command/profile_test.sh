@@ -46,7 +46,7 @@ measured() {
     profile "${common[@]}" --steps 2 -o "$work/one.json"
     check 'measured alone' 0 $code
     profile "${common[@]}" --steps 2 -o "$work/nowhere/one.json"
-    check 'a file that cannot be' 1 $code
+    check 'a file that cannot be' 2 $code
     check 'it is named' yes "$(grep -q nowhere "$work/err" && echo yes)"
     refuses 'nano, mini, small' --size huge
 }

@@ -109,7 +109,7 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
-    ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, array(s, 12)));
+    ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, 0.1f, array(s, 12)));
     ok(slc_patch_embedding_forward(stream, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 19), array(s, 6), NULL, NULL,
                                    array(s, 13), array(s, 14)));
     ok(slc_patch_embedding_backward(stream, dtype, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 14), NULL, array(s, 16),

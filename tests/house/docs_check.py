@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
-heading where it names one; the page of settings is what the command prints, that of results what the files in
-bench/results say; the README's tables name the subcommands, each once and no other. `--self-test` checks that a tree with planted faults is refused."""
+heading where it names one; the pages of settings and of the command are what the command prints, that of results what
+the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
+page gives to `sluice` or `sluice-lab` is one. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -63,6 +64,55 @@ def check_settings(sluice):
         yield "docs/settings.md: not what `sluice info --settings` prints; `./dev format` writes it anew"
 
 
+def check_command_page(sluice):
+    """The page is that of a build with a solver, whose schedule is the default."""
+    printed = output(sluice, "--help=markdown")
+    if len(re.findall(r"^## sluice \w+", printed, re.M)) < 10:
+        yield "sluice --help=markdown prints no page of commands"
+    elif "solver: none" in output(sluice, "info"):
+        print("SKIP: docs/command.md: this build has no solver, so its default schedule is another one")
+    elif read(os.path.join(ROOT, "docs", "command.md")) != printed:
+        yield "docs/command.md: not what `sluice --help=markdown` prints; `./dev format` writes it anew"
+
+
+def code_lines(text):
+    """What stands in blocks of code, with continued lines joined, and between single backticks."""
+    for block in FENCE.findall(text):
+        yield from re.sub(r"\\\n\s*", " ", block).split("\n")
+    for inline in re.findall(r"`([^`]+)`", FENCE.sub("", text)):
+        yield re.sub(r"\s+", " ", inline)
+
+
+def used_options(text):
+    """(program, command, option) of each use; what follows a pipe, a comment or `--` is no part of it."""
+    for line in code_lines(text):
+        for use in re.split(r"&&|\|\s|;|#| -- ", line):
+            found = re.search(r"(?:^|[\s/(])(sluice(?:-lab)?) ([a-z]\w*)\b(.*)", use)
+            for option in re.findall(r"(?:^|[\s\[(])--([a-z][\w-]*)", found[3]) if found else []:
+                yield found[1], found[2], option
+
+
+def known_options(path):
+    """The options of each command, from the help of all of them."""
+    known = {}
+    for name in re.findall(r"^  (\w+) ", output(path, "--help"), re.M):
+        known[name] = set(re.findall(r"--([\w-]+)", output(path, name, "--usage"))) | {"help", "help-all", "usage"}
+    return known
+
+
+def check_options(sluice, root):
+    lab = os.path.join(os.path.dirname(sluice), "sluice-lab")
+    known = {"sluice": known_options(sluice), "sluice-lab": known_options(lab)}
+    uses = 0
+    for path in sorted(pages(root)):
+        for program, command, option in used_options(read(path)):
+            uses += 1
+            if command in known[program] and option not in known[program][command]:
+                yield f"{os.path.relpath(path, root)}: `{program} {command}` has no option --{option}"
+    if uses < 50:
+        yield f"the documents give {uses} options to sluice: they are not where they should be"
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     check = subprocess.run([sys.executable, maker, "--check"], capture_output=True, text=True, timeout=60)
@@ -105,6 +155,10 @@ def self_test():
         with open(os.path.join(root, "bad.md"), "w", encoding="utf-8") as out:
             out.write(" ".join(f"[x]({link})" for link in sorted(wanted)))
         found = {re.search(r"link to (\S*)", fault)[1] for fault in check_links(root)}
+    used = set(used_options("`sluice plan --a` and `sluice run -n 2 --b -- sluice train --c=1 | x --d`\n```\nsluice "
+                            "sim \\\n  --e # --f\n```\n"))
+    if used != {("sluice", "plan", "a"), ("sluice", "run", "b"), ("sluice", "train", "c"), ("sluice", "sim", "e")}:
+        wrong.append(f"docs_check self-test: options were found as {sorted(used)}")
     for fault in wrong:
         print(fault)
     for link in sorted(wanted ^ found):
@@ -116,8 +170,9 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
-    faults = [*check_links(ROOT), *check_settings(sluice), *check_results(), *check_programs(sluice)]
-    print("\n".join(faults) if faults else "docs: links, settings and commands agree with the tree")
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
+              *check_results(), *check_programs(sluice)]
+    print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own, then builds a program against it with pkg-config and with the CMake package, and
-# runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The transports must be found without help. The NCCL shim
-# must be there too.
+# runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The library and its transports must be found without help.
+# The NCCL shim, manual pages, completion and documents must be there too, and DESTDIR must hold all of it.
 set -eu
 cmake=$1 build=$2 source=$3
 work=$(mktemp -d)
@@ -48,8 +48,12 @@ expect() { # PROGRAM: both ranks of it say the same
 
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs sluice)
 # shellcheck disable=SC2086
-"${CC:-cc}" -Wall -Werror "$work/hello.c" $flags -Wl,-rpath,"$lib" -o "$work/by_pkg_config"
+"${CC:-cc}" -Wall -Werror "$work/hello.c" $flags -o "$work/by_pkg_config"
 expect "$work/by_pkg_config"
+if PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=rpath= --libs sluice | grep -q rpath; then
+    echo 'sluice.pc: --define-variable=rpath= does not leave the run path out'
+    exit 1
+fi
 
 cat >"$work/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
@@ -61,6 +65,27 @@ CMAKE
 "$cmake" -G Ninja -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/place" >/dev/null
 "$cmake" --build "$work/build" >/dev/null
 expect "$work/build/by_cmake"
+
+# Each command has a manual page, the completion is for this command, and what help refers to is there.
+for command in $("$work/place/bin/sluice" --help | sed -n 's/^  \([a-z]*\) .*/-\1/p') ''; do
+    page=$work/place/share/man/man1/sluice$command.1
+    if ! head -1 "$page" | grep -qi "^\.TH \"sluice$command\" 1 "; then
+        echo "$page: no manual page"
+        exit 1
+    fi
+done
+if ! bash -c '. "$1" && complete -p sluice' _ "$work/place/share/bash-completion/completions/sluice" >/dev/null ||
+    [ ! -f "$work/place/share/doc/sluice/docs/launching.md" ]; then
+    echo 'the completion does not complete sluice, or the documents are missing'
+    exit 1
+fi
+
+# A packager's staging folder gets the same files.
+DESTDIR=$work/stage "$cmake" --install "$build" --prefix /nowhere/sluice >/dev/null
+if [ -e /nowhere ] || ! diff <(cd "$work/place" && find . | sort) <(cd "$work/stage/nowhere/sluice" && find . | sort); then
+    echo 'DESTDIR: other files than without it, or outside of it'
+    exit 1
+fi
 
 # Whether it links GLPK, and what follows for its licence, is told wherever one looks, and alike.
 if readelf -d "$lib/libsluice.so" | grep -q 'NEEDED.*libglpk'; then

@@ -181,8 +181,8 @@ enum { CLASSES = SLC_KERNEL_CLASSES, PATCHES = SLC_KERNEL_PATCHES, SIDE = 224, P
 /* Works in place on the result of the previous call; its speed does not depend on the numbers. */
 static sluice_status cross_entropy(slc_kernel_case *c)
 {
-    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 1e-3f,
-                             c->statistic[0]);
+    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 0,
+                             1e-3f, c->statistic[0]);
 }
 
 static uint64_t sequence_length(const slc_kernel_case *c)

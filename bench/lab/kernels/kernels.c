@@ -53,6 +53,7 @@ static const char doc[] =
     "too, times come from the GPU's events, the copy is from its memory to its memory, and further columns are a "
     "thread's registers and local memory, a block's shared memory, and the share of a multiprocessor's threads that "
     "it holds at once; '-' is not known.\n"
+    "Examples:\n"
     "  sluice-lab kernels --op gelu_forward --dtype bf16\n"
     "  sluice-lab kernels --size 128MiB --json kernels.json\n"
     "  sluice-lab kernels --device cuda --json gpu.json";

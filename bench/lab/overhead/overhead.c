@@ -46,6 +46,7 @@ static const char doc[] =
     "operations, kernels and compute by hand, by turns.\v"
     "A PLAN is STRATEGY:SCHEDULE, or STRATEGY:SCHEDULE:blocks for a plan that moves each block by itself. Default: "
     "dp:serial fsdp:one_ahead auto:ilp sdp:priority:blocks fsdp:priority:blocks.\n"
+    "Examples:\n"
     "  sluice-lab overhead --ranks 2\n"
     "  sluice-lab overhead --layers 4 --block 64K fsdp:priority:blocks --json overhead.json";
 

@@ -20,11 +20,11 @@
 extern "C" {
 #endif
 
-#define SLUICE_TRANSPORT_ABI_V1 1u
-#define SLUICE_TRANSPORT_V1_SYMBOL "sluice_transport_v1_table"
+#define SLUICE_TRANSPORT_ABI_V1 1u /* this version */
+#define SLUICE_TRANSPORT_V1_SYMBOL "sluice_transport_v1_table" /* the object that a plugin exports */
 
-typedef struct sluice_transport_v1 sluice_transport_v1;
-typedef struct sluice_transport_host_v1 sluice_transport_host_v1;
+typedef struct sluice_transport_v1 sluice_transport_v1;           /* a plugin's table of functions */
+typedef struct sluice_transport_host_v1 sluice_transport_host_v1; /* the library, as a plugin sees it */
 
 /* What the library offers to a plugin. Valid from open to close. */
 struct sluice_transport_host_v1 {

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static const uint64_t beat_period_ns = 500000000u, silence_ns = 2000000000u, linger_ns = 1000000000u;
+static const uint64_t beat_period_ns = 500000000u, silence_ns = 2000000000u;
 enum { READ_BYTES = 65536, NOTE_BYTES = 4096 };
 static const size_t largest_frame = SLC_COLLECT_BYTES_MAX + NOTE_BYTES;
 
 sluice_status slc_control_init(slc_control *control, slc_rendezvous *rendezvous, slc_failure *failure, double timeout_s)
 {
-    *control = (slc_control){.rank = rendezvous->rank, .size = rendezvous->size, .failure = failure};
+    *control = (slc_control){.rank = rendezvous->rank, .size = rendezvous->size, .failure = failure, .reporter = -1};
     control->link_count = control->size == 1 ? 0 : control->rank == 0 ? control->size - 1 : 1;
     control->links = calloc((size_t)control->link_count + 1, sizeof *control->links);
     control->departures = calloc((size_t)control->size, sizeof *control->departures);
@@ -52,6 +52,7 @@ void slc_control_fini(slc_control *control)
 void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
 {
     const char *words = control->departures[rank].words;
+    if (words && !slc_failed(control->failure)) control->reporter = rank;
     slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
                     words ? "; its last error: " : "", words ? words : "");
 }
@@ -81,13 +82,14 @@ static void on_leave(slc_control *control, slc_socket *link, const slc_frame *fr
     int rank = control->rank == 0 ? link->rank : frame->rank;
     if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
     char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* if there is no memory, its words are lost */
-    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words};
+    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words, frame->root};
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
         relay.rank = rank;
         if (&control->links[i] != link) slc_socket_send(control, &control->links[i], relay, data);
     }
-    if (rank == link->rank) slc_socket_close(link);
+    link->left |= rank == link->rank;
+    if (link->left && rank == 0) slc_socket_close(link);
     check_collect(control);
 }
 
@@ -96,6 +98,7 @@ static void on_fail(slc_control *control, const slc_frame *frame, const char *da
     char line[1024];
     snprintf(line, sizeof line, "%.*s", (int)(frame->bytes < 900 ? frame->bytes : 900), data);
     slc_tell tell = control->rank == 0 ? SLC_TELL_FACT : SLC_TELL_NOBODY; /* rank 0 passes it on */
+    if (!slc_failed(control->failure)) control->reporter = frame->rank < 0 ? frame->root : frame->rank;
     if (frame->rank < 0)
         slc_failure_set(control->failure, (sluice_status)frame->status, tell, "%s", line);
     else
@@ -111,6 +114,7 @@ static void take_doing(slc_socket *link, const slc_frame *frame, const char *dat
 
 static void dispatch(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data)
 {
+    if (control->leaving && frame->kind != SLC_FRAME_LEAVE) return;
     switch (frame->kind) {
     case SLC_FRAME_BEAT:
         link->said_count = frame->value[0];
@@ -178,7 +182,7 @@ static bool read_link(slc_control *control, slc_socket *link, uint64_t now_ns)
 
 static void watch_silence(slc_control *control, slc_socket *link, uint64_t now_ns)
 {
-    if (link->fd < 0 || link->deaf) return;
+    if (link->fd < 0 || link->deaf || link->left) return;
     uint64_t silent = now_ns - link->heard_ns;
     if (silent <= silence_ns) {
         if (link->stalled) slc_log(SLC_LOG_WARN, "rank %d is back", link->rank);
@@ -271,6 +275,7 @@ void slc_control_tell(slc_control *control)
     slc_frame frame = {.kind = SLC_FRAME_FAIL,
                        .status = atomic_load(&control->failure->status),
                        .rank = tell == SLC_TELL_OWN ? control->rank : -1,
+                       .root = control->reporter,
                        .bytes = strlen(control->failure->line)};
     for (int i = 0; i < control->link_count; i++)
         slc_socket_send(control, &control->links[i], frame, control->failure->line);
@@ -286,20 +291,15 @@ static int open_links(const slc_control *control)
 /* Reads what still comes, so that closing does not reset a connection while this rank's last words are on their way. */
 static void drain(slc_control *control, uint64_t deadline_ns)
 {
-    char discard[4096];
-    while (open_links(control) && slc_clock_ns() < deadline_ns) {
+    control->leaving = true;
+    for (uint64_t now; open_links(control) && (now = slc_clock_ns()) < deadline_ns;) {
         struct pollfd polls[64];
         int count = 0;
         for (int i = 0; i < control->link_count; i++) {
             slc_socket *link = &control->links[i];
-            if (link->fd < 0) continue;
-            ssize_t got;
-            while ((got = recv(link->fd, discard, sizeof discard, MSG_DONTWAIT)) > 0) {
-            }
-            if (got == 0 || (errno != EAGAIN && errno != EINTR))
-                slc_socket_close(link);
-            else if (count < 64)
-                polls[count++] = (struct pollfd){.fd = link->fd, .events = POLLIN};
+            read_link(control, link, now);
+            if (link->deaf) slc_socket_close(link);
+            if (link->fd >= 0 && count < 64) polls[count++] = (struct pollfd){.fd = link->fd, .events = POLLIN};
         }
         if (count) poll(polls, (nfds_t)count, 20);
     }
@@ -318,22 +318,24 @@ static void flush_patiently(slc_control *control, slc_socket *link, uint64_t pat
     }
 }
 
-void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words)
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words, int code)
 {
     bool failed = slc_failed(control->failure);
     slc_frame goodbye = {.kind = SLC_FRAME_LEAVE,
                          .rank = control->rank,
+                         .root = code,
                          .value = {operations, control->collects},
                          .bytes = strlen(last_words)};
     for (int i = 0; i < control->link_count; i++) {
-        if (!failed) slc_socket_send(control, &control->links[i], goodbye, last_words);
-        flush_patiently(control, &control->links[i], failed ? linger_ns / 10 : silence_ns);
+        slc_socket_send(control, &control->links[i], goodbye, last_words);
+        flush_patiently(control, &control->links[i], failed ? silence_ns / 20 : silence_ns);
     }
 }
 
-void slc_control_leave(slc_control *control)
+void slc_control_leave(slc_control *control, uint64_t patience_ns)
 {
     for (int i = 0; i < control->link_count; i++)
-        if (control->links[i].fd >= 0) shutdown(control->links[i].fd, SHUT_WR);
-    drain(control, slc_clock_ns() + (slc_failed(control->failure) ? linger_ns / 10 : linger_ns));
+        if (control->links[i].fd >= 0 && (control->rank == 0 || !control->listens))
+            shutdown(control->links[i].fd, SHUT_WR);
+    drain(control, slc_clock_ns() + patience_ns);
 }

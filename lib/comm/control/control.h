@@ -33,6 +33,7 @@ typedef struct {
     size_t out_at; /* bytes of `out` that are written already */
     uint64_t heard_ns;
     bool stalled, deaf;               /* deaf: there is no memory to read into, and the world has failed */
+    bool left;                        /* rank 0: it said goodbye, and may still listen to what others say */
     uint32_t said_count, said_digest; /* the history in its last beat */
     slc_doing doing;                  /* rank 0: what its last beat said */
     bool has_part;                    /* rank 0: its part of the collective in course is here */
@@ -45,6 +46,7 @@ typedef struct {
     bool left;
     uint32_t operations, collectives;
     char *words; /* its last error; NULL: none */
+    int code;    /* the number that it left with (slc_world_leave); 0: none */
 } slc_departure;
 
 enum { SLC_WORDS = 1024 }; /* the most bytes of an error line that is passed on */
@@ -82,6 +84,9 @@ struct slc_control {
     uint32_t collects; /* how many are complete */
     slc_bytes scratch; /* results of collectives */
     bool told;         /* the failure has been sent */
+    bool leaving;      /* only last words are still heard */
+    bool listens;      /* when it leaves, it waits for what rank 0 says */
+    int reporter;      /* the rank whose own trouble the failure is, in its words; -1: none said so */
     slc_watch watch;
     slc_doing doing; /* this rank's, for its next beat */
 };
@@ -103,13 +108,13 @@ bool slc_control_step(slc_control *control, uint64_t now_ns);
 /* Sends the world's failure to the other ranks, once, if they are to be told. */
 void slc_control_tell(slc_control *control);
 
-/* Says goodbye with this rank's last error, before anything else of this rank is closed. After a failure it only writes
- * what is still to be written. */
-void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words);
+/* Says goodbye with this rank's last error and the number `code`, before anything else of this rank is closed. */
+void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words, int code);
 /* Fails the world: "rank R left while WHILE_WHAT", with the rank's last error if it had one. */
 void slc_control_fail_left(slc_control *control, int rank, const char *while_what);
-/* Waits a short time until rank 0 (on rank 0: every rank) has heard the goodbye and closed too. */
-void slc_control_leave(slc_control *control);
+/* Waits until rank 0 (on rank 0: every rank) has heard the goodbye and closed too, but no longer than `patience_ns`,
+ * and notes the last words of others. */
+void slc_control_leave(slc_control *control, uint64_t patience_ns);
 
 /* Begins the caller's collective, which is complete when collect_done is set. */
 void slc_control_collect(slc_control *control, slc_collect *collect);
@@ -126,7 +131,7 @@ void slc_collect_result(slc_control *control, const slc_frame *frame, const char
 void slc_socket_send(slc_control *control, slc_socket *link, slc_frame frame, const void *data);
 void slc_socket_flush(slc_control *control, slc_socket *link);
 void slc_socket_close(slc_socket *link);
-/* Fails the world because the connection ended without a goodbye, with errno's `error` or 0. */
+/* Closes a connection that has ended, with errno's `error` or 0; without a goodbye before, that fails the world. */
 void slc_socket_lose(slc_control *control, slc_socket *link, int error);
 bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count); /* false: no memory */
 bool slc_bytes_reserve(slc_bytes *bytes, size_t capacity);            /* likewise */

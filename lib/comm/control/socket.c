@@ -36,10 +36,10 @@ void slc_socket_close(slc_socket *link)
     if (fd >= 0) close(fd);
 }
 
-/* The connection ended without a goodbye. */
 void slc_socket_lose(slc_control *control, slc_socket *link, int error)
 {
     slc_socket_close(link);
+    if (link->left || control->leaving) return;
     if (error == ETIMEDOUT)
         slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d is gone: its host does not answer",
                         link->rank);

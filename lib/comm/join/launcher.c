@@ -171,7 +171,8 @@ static sluice_status read_settings(sluice_world_config *config)
     bool direct;
     config->transport = slc_setting_text(&slc_comm_settings, "SLUICE_COMM_TRANSPORT");
     config->throttle = slc_setting_text(&slc_comm_settings, "SLUICE_COMM_THROTTLE");
-    sluice_status status = slc_setting_switch(&slc_comm_settings, "SLUICE_COMM_DIRECT", &direct);
+    sluice_status status = slc_settings_check(&slc_comm_settings);
+    if (!status) status = slc_setting_switch(&slc_comm_settings, "SLUICE_COMM_DIRECT", &direct);
     if (status) return status;
     config->direct = direct;
     status = slc_setting_seconds(&slc_comm_settings, "SLUICE_COMM_JOIN_TIMEOUT", &config->join_timeout_s);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLC_WIRE_VERSION = 2, SLC_TOKEN_BYTES = 256 };
+enum { SLC_WIRE_VERSION = 3, SLC_TOKEN_BYTES = 256 };
 /* A newcomer has this long to say who it is. */
 #define SLC_STRANGER_PATIENCE_NS UINT64_C(5000000000)
 
@@ -17,15 +17,16 @@ typedef enum {
     SLC_FRAME_BEAT,     /* value: operations begun, their digest; to rank 0 followed by an slc_doing (watch.h) */
     SLC_FRAME_COLLECT,  /* to rank 0: a rank's part of a small collective */
     SLC_FRAME_RESULT,   /* from rank 0: the collective's result */
-    SLC_FRAME_LEAVE,    /* `rank` left; value: operations and collectives that it completed */
-    SLC_FRAME_FAIL      /* status and line; rank: the rank in trouble, -1 when the line names it */
+    SLC_FRAME_LEAVE,    /* `rank` left; value: operations and collectives that it completed; root: its code */
+    SLC_FRAME_FAIL      /* status and line; rank: the rank in trouble, -1 when the line names it; root: the rank that
+                         * reports it itself, -1: none */
 } slc_frame_kind;
 
 typedef struct {
     uint32_t kind;
     int32_t rank;   /* the rank that it is about */
     int32_t status; /* of FAIL and BLOB; COLLECT: the collective's kind */
-    int32_t root;   /* of COLLECT */
+    int32_t root;   /* of COLLECT, LEAVE and FAIL */
     uint32_t value[2];
     uint64_t bytes; /* how many follow the frame */
 } slc_frame;

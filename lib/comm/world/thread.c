@@ -19,6 +19,7 @@ static const uint64_t look_ns = 1000000u;         /* how often sockets are looke
 static const uint64_t suspicion_ns = 3000000000u; /* the control connection's time to explain a lost peer */
 static const uint64_t aside_period_ns = 20000000u;
 static const uint64_t transport_linger_ns = 1000000000u;
+static const uint64_t leave_ns = 1000000000u, leave_failed_ns = 100000000u, listen_ns = 3000000000u;
 static const uint64_t tell_patience_ns = 200000000u;
 static const uint64_t cancel_patience_ns = 2000000000u;
 static const uint64_t least_rest_ns = 250000u; /* on a faster link a rest would outlast the traffic on its way */
@@ -316,9 +317,10 @@ static void *thread_main(void *argument)
     }
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
     if (world->comm.messages_pending) cancel_messages(world); /* it leaves with operations unfinished */
-    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed), world->last_words);
-    slc_transport_close(&world->transport, slc_failed(&world->failure) ? 0 : transport_linger_ns);
-    slc_control_leave(&world->control);
+    const bool failed = slc_failed(&world->failure);
+    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed), world->last_words, world->code);
+    slc_transport_close(&world->transport, failed ? 0 : transport_linger_ns);
+    slc_control_leave(&world->control, world->control.listens ? listen_ns : failed ? leave_failed_ns : leave_ns);
     return NULL;
 }
 

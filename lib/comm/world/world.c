@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
+#include "lib/comm/leave.h"
 #include "lib/comm/world/worlds.h"
 #include "lib/comm/settings.h"
 
@@ -281,6 +282,13 @@ void slc_world_init(sluice_world *world)
     world->path = "alone";
 }
 
+static _Thread_local bool rank_0_knows; /* of this thread's last sluice_world_create */
+
+bool slc_world_create_known_to_first(void)
+{
+    return rank_0_knows;
+}
+
 sluice_status sluice_world_create(const sluice_world_config *given, sluice_world **out)
 {
     sluice_world_config full = {0}, *config = &full;
@@ -288,6 +296,7 @@ sluice_status sluice_world_create(const sluice_world_config *given, sluice_world
         given ? slc_sized_read("sluice_world_config", "sluice_world_config_init", given, sizeof full, &full)
               : sluice_world_config_init(&full);
     if (!status) status = check_config(config);
+    rank_0_knows = false;
     if (status) return status;
 
     sluice_world *world = calloc(1, sizeof *world);
@@ -297,7 +306,9 @@ sluice_status sluice_world_create(const sluice_world_config *given, sluice_world
 
     status = copy_config(world, config);
     if (!status) status = slc_rendezvous_join(&world->config, &world->rendezvous);
+    const bool joined = !status;
     if (!status) status = assemble(world);
+    rank_0_knows = joined && config->rank > 0 && status != SLUICE_ERR_PEER && status != SLUICE_ERR_TIMEOUT;
     if (status) {
         sluice_world_destroy(world);
         return status;
@@ -322,6 +333,41 @@ void sluice_world_destroy(sluice_world *world)
     free(world->throttle);
     free(world->job_token);
     free(world);
+}
+
+/* Rank 0 passes on what ranks say that leave at about the same time. */
+static void pass_last_words_on(const sluice_world *world)
+{
+    if (world->config.rank == 0 && world->config.size > 2) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+}
+
+/* Did a lower rank leave with the same words as this one? */
+static bool lower_rank_says_so(const sluice_world *world)
+{
+    for (int rank = 0; world->control.departures && rank < world->config.rank; rank++) {
+        const char *words = world->control.departures[rank].words;
+        if (words && !strcmp(words, world->last_words)) return true;
+    }
+    return false;
+}
+
+bool slc_world_leave(sluice_world *world, int code, int *told_code)
+{
+    const slc_failure *failure = &world->failure;
+    const char *line = sluice_last_error();
+    const bool told = slc_failed(failure) && failure->tell != SLC_TELL_OWN && strstr(line, failure->line);
+    const bool for_all = told && (atomic_load(&failure->status) == SLUICE_ERR_PEER ||
+                                  atomic_load(&failure->status) == SLUICE_ERR_TIMEOUT);
+    world->code = code;
+    world->control.listens = world->config.rank > 0 && !for_all;
+    if (told) pass_last_words_on(world);
+    slc_thread_stop(world);
+    const int reporter = world->control.reporter;
+    const bool reported = told && reporter >= 0 && reporter != world->config.rank;
+    *told_code = reported && reporter < world->config.size ? world->control.departures[reporter].code : 0;
+    const bool speaks = !reported && (for_all || !lower_rank_says_so(world));
+    sluice_world_destroy(world);
+    return speaks;
 }
 
 int sluice_world_rank(const sluice_world *world)

@@ -47,6 +47,7 @@ struct sluice_world {
 
     slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
     char last_words[SLC_WORDS]; /* the last error of the thread that leaves; "": none */
+    int code;                   /* the number that it leaves with */
 
     sluice_world *next; /* the next world of this process (worlds.c) */
     bool forked;        /* this process was forked from the rank */

@@ -21,7 +21,7 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
     const char *advice =
         rt->check ? "under SLUICE_ENGINE_CHECK that may be memory that nobody has written: an activation or workspace "
                     "that is believed to be zero, or an address of an earlier slot or step"
-                  : "lower the learning rate, clip, or skip such steps (nan = skip)";
+                  : "lower the learning rate, clip, or skip such steps (config.nan = skip)";
     rt->failure.alike = true;
     return slc_error(SLUICE_ERR_NON_FINITE, "step %llu: %s of layer \"%s\" holds NaN or infinity; %s",
                      (unsigned long long)step->step,
@@ -37,7 +37,7 @@ sluice_status slc_engine_check_exchanges(const sluice_runtime *rt)
     return slc_error(
         SLUICE_ERR_NON_FINITE,
         "step %llu: what was exchanged for \"%s\" holds NaN or infinity; lower the learning rate, clip, or "
-        "skip such steps (nan = skip)",
+        "skip such steps (config.nan = skip)",
         (unsigned long long)rt->step, rt->model.params[rt->compression.bad_exchange]->name);
 }
 

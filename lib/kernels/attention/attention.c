@@ -22,10 +22,11 @@ static uint64_t table_floats(const slc_attention_shape *s)
     return s->relative ? attention_distances(s) + 3 + LANE_COUNT : 0;
 }
 
-slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *s)
+slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *s, bool cached)
 {
     const uint64_t keys = ATTENTION_FORWARD_KEYS, queries = ATTENTION_FORWARD_QUERIES;
     const uint64_t padded = attention_padded(s->head_size, LANE_COUNT);
+    const uint64_t packed = cached ? 0 : attention_padded(s->tokens, keys);
     slc_attention_forward_space at = {0};
     at.scores = take(&at.floats, GROUP_ROWS * keys);
     at.addends = take(&at.floats, GROUP_ROWS * keys + LANE_COUNT);
@@ -35,8 +36,8 @@ slc_attention_forward_space slc_attention_forward_layout(const slc_attention_sha
     at.weights = take(&at.floats, queries * LANE_COUNT);
     at.mask = take(&at.floats, s->key_mask ? s->tokens : 0);
     at.table = take(&at.floats, table_floats(s));
-    at.values = take(&at.floats, attention_padded(s->tokens, keys) * padded);
-    at.keys = take(&at.floats, attention_padded(s->tokens, keys) * s->head_size);
+    at.values = take(&at.floats, packed * padded);
+    at.keys = take(&at.floats, packed * s->head_size);
     return at;
 }
 
@@ -67,7 +68,7 @@ slc_attention_backward_space slc_attention_backward_layout(const slc_attention_s
 
 static uint64_t part_floats(const slc_attention_shape *shape)
 {
-    uint64_t forward = slc_attention_forward_layout(shape).floats;
+    uint64_t forward = slc_attention_forward_layout(shape, false).floats;
     uint64_t backward = slc_attention_backward_layout(shape).floats;
     return forward > backward ? forward : backward;
 }
@@ -122,6 +123,54 @@ sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_s
     slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
     return SLUICE_OK;
 }
+
+/* ---- With a cache ---- */
+
+uint64_t slc_attention_cache_bytes(uint64_t heads, uint64_t head_size, uint64_t room)
+{
+    const uint64_t padded = attention_padded(head_size, LANE_COUNT);
+    return heads * attention_padded(room, ATTENTION_FORWARD_KEYS) * (head_size + padded) * sizeof(float);
+}
+
+uint64_t slc_attention_extend_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape)
+{
+    return slc_host_parts(stream, shape->heads, 1) * slc_attention_forward_layout(shape, true).floats * sizeof(float);
+}
+
+static sluice_status check_extension(const sluice_stream *stream, const slc_attention_shape *shape,
+                                     const slc_attention_cache *cache)
+{
+    if (shape->batch != 1 || !shape->causal || shape->key_mask || shape->bias || shape->relative || shape->dropout)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel attention_extend: the shape is of one causal sequence, without "
+                                              "mask, biases and dropout");
+    if (shape->tokens > cache->room || cache->tokens > cache->room - shape->tokens)
+        return slc_error(
+            SLUICE_ERR_ARGUMENT, "kernel attention_extend: %llu tokens follow %llu, and the cache has room for %llu",
+            (unsigned long long)shape->tokens, (unsigned long long)cache->tokens, (unsigned long long)cache->room);
+    return slc_host_check(stream, "attention_extend");
+}
+
+sluice_status slc_attention_extend(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
+                                   const void *k, const void *v, const slc_attention_cache *cache, void *out,
+                                   void *workspace)
+{
+    slc_attention_forward_args args = {.q = q,
+                                       .k = k,
+                                       .v = v,
+                                       .out = out,
+                                       .workspace = workspace,
+                                       .workspace_floats = slc_attention_forward_layout(shape, true).floats,
+                                       .cache = cache->memory,
+                                       .cache_room = attention_padded(cache->room, ATTENTION_FORWARD_KEYS),
+                                       .past = cache->tokens};
+    sluice_status status = check_extension(stream, shape, cache);
+    if (!status) status = resolve(stream, shape, "attention_extend", &args.shape);
+    if (status) return status;
+    slc_host_run(stream, shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
+    return SLUICE_OK;
+}
+
+/* ---- Backward ---- */
 
 /* Adds up the parts' sums, in their order; the table has a column for each head. */
 static void drelative_join(const sluice_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,

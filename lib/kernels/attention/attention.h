@@ -55,4 +55,21 @@ sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_
                                      const void *dout, void *dq, void *dk, void *dv, sluice_dtype gradient,
                                      void *drelative, int fresh, void *workspace);
 
+/* Keys and values that one sequence has so far, in fp32 and in the order in which the kernel reads them, so that
+ * further tokens cost no more than their own part of the work. The memory is the caller's, slc_attention_cache_bytes of
+ * it, 64-byte aligned; it need not be cleared. Host only. */
+typedef struct {
+    void *memory;
+    uint64_t room, tokens; /* tokens that it has room for; tokens that are there */
+} slc_attention_cache;
+uint64_t slc_attention_cache_bytes(uint64_t heads, uint64_t head_size, uint64_t room);
+uint64_t slc_attention_extend_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape);
+/* Appends the keys and values of shape->tokens further tokens to the cache, at cache->tokens, and answers their
+ * queries, each of which sees the tokens up to its own. `out` has the bits of these rows in slc_attention_forward over
+ * the whole sequence. The shape is causal, of one sequence, without mask, biases and dropout. Errors: ARGUMENT (another
+ * shape; no room), UNSUPPORTED (device). */
+sluice_status slc_attention_extend(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
+                                   const void *k, const void *v, const slc_attention_cache *cache, void *out,
+                                   void *workspace);
+
 #endif

@@ -29,7 +29,8 @@ typedef struct {
     uint64_t floats;
 } slc_attention_backward_space;
 
-slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *shape);
+/* cached: keys and values lie in a cache, and the workspace has no room for them. */
+slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *shape, bool cached);
 slc_attention_backward_space slc_attention_backward_layout(const slc_attention_shape *shape);
 
 typedef struct {
@@ -39,6 +40,8 @@ typedef struct {
     float *logsumexp;
     float *workspace;
     uint64_t workspace_floats; /* size of one part's workspace */
+    float *cache;              /* [heads] of keys and values, each of cache_room tokens; NULL: none */
+    uint64_t cache_room, past; /* cache_room: whole tiles; past: tokens that the cache has before this call */
 } slc_attention_forward_args;
 
 typedef struct {

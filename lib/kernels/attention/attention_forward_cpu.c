@@ -86,7 +86,9 @@ static void group_step(head *h, uint64_t first, uint64_t q0, uint64_t rows, uint
     tile_product(rows, used, h->depth, (tile_left){h->query + first * padded, padded, 1}, h->keys + k0 * h->depth, KEYS,
                  (tile_out){h->scores, KEYS}, false);
     for (uint64_t r = 0; r < rows; r++) {
-        uint64_t valid_end = keys_seen(h, q0 + r + 1), valid = (valid_end < end ? valid_end : end) - k0;
+        /* only after tokens of a cache can a group of queries begin before a tile of keys and end in it */
+        uint64_t valid_end = keys_seen(h, q0 + r + 1), valid_to = valid_end < end ? valid_end : end;
+        uint64_t valid = valid_to > k0 ? valid_to - k0 : 0;
         if (add) row_add(h->scores + r * KEYS, h->addend_rows + r * KEYS, valid);
         row_softmax(h->scores + r * KEYS, valid, used, &h->most[first + r], h->weights + (first + r) * LANES,
                     sums + r * padded, padded);
@@ -107,7 +109,7 @@ static void block_finish(head *h, uint64_t rows, void *out, uint64_t at, float *
             float *sum = h->sums + r * h->padded + d;
             lanes_store(sum, lanes_mul(lanes_load(sum), share));
         }
-        logsumexp[r] = total == 0 ? INFINITY : (float)((double)h->most[r] + log((double)total));
+        if (logsumexp) logsumexp[r] = total == 0 ? INFINITY : (float)((double)h->most[r] + log((double)total));
     }
     tile_unpack(h->shape->dtype, rows, h->depth, h->sums, 1.0f, out, at, h->shape->out_stride);
 }
@@ -125,16 +127,21 @@ static void block_forward(head *h, uint64_t block, uint64_t rows)
         }
 }
 
-/* Copies K, transposed tile by tile, and V into the workspace, in fp32. */
+/* Copies K, transposed tile by tile, and V into the workspace, or into the cache after what it has, in fp32. The
+ * transposition fills whole lanes, so keys that begin inside of them are written one by one. */
 static void pack_keys(head *h, const slc_attention_forward_args *args, uint64_t at)
 {
     const slc_attention_shape *s = h->shape;
-    for (uint64_t k0 = 0; k0 < h->seen; k0 += KEYS) {
-        uint64_t count = h->seen - k0 < KEYS ? h->seen - k0 : KEYS;
-        float *values = h->values + k0 * h->padded;
-        tile_pack(s->dtype, count, h->depth, args->k, at + k0 * s->row_stride, s->row_stride, 1.0f, values);
-        tile_transpose(count, h->depth, values, h->padded, h->keys + k0 * h->depth, KEYS);
-        tile_pack(s->dtype, count, h->depth, args->v, at + k0 * s->row_stride, s->row_stride, 1.0f, values);
+    for (uint64_t key = args->past, count; key < h->seen; key += count, at += count * s->row_stride) {
+        const uint64_t column = key % KEYS, rest = h->seen - key;
+        count = column % LANES ? 1 : rest < KEYS - column ? rest : KEYS - column;
+        float *values = h->values + key * h->padded, *keys = h->keys + (key - column) * h->depth + column;
+        tile_pack(s->dtype, count, h->depth, args->k, at, s->row_stride, 1.0f, values);
+        if (column % LANES)
+            for (uint64_t d = 0; d < h->depth; d++) keys[d * KEYS] = values[d];
+        else
+            tile_transpose(count, h->depth, values, h->padded, keys, KEYS);
+        tile_pack(s->dtype, count, h->depth, args->v, at, s->row_stride, 1.0f, values);
     }
 }
 
@@ -142,7 +149,7 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
 {
     const slc_attention_forward_args *args = context;
     const slc_attention_shape *s = &args->shape;
-    const slc_attention_forward_space space = slc_attention_forward_layout(s);
+    const slc_attention_forward_space space = slc_attention_forward_layout(s, args->cache != NULL);
     const float scale = (float)(1.0 / sqrt((double)s->head_size));
     float *base = args->workspace + part * args->workspace_floats;
     head h = {.shape = s,
@@ -161,14 +168,19 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
         const uint64_t in = batch * s->tokens * s->row_stride + offset;
         const uint64_t out = batch * s->tokens * s->out_stride + offset;
         h.weight = item * s->tokens * s->tokens;
-        h.seen = addends_keys_seen(s, batch);
+        h.seen = args->past + addends_keys_seen(s, batch);
+        if (args->cache) {
+            h.keys = args->cache + item * args->cache_room * (h.depth + h.padded);
+            h.values = h.keys + args->cache_room * h.depth;
+        }
         h.addends = addends_of(s, batch, item % s->heads, base + space.mask, base + space.table);
         pack_keys(&h, args, in);
         for (uint64_t q0 = 0; q0 < s->tokens; q0 += QUERIES) {
             uint64_t rows = s->tokens - q0 < QUERIES ? s->tokens - q0 : QUERIES;
             tile_pack(s->dtype, rows, h.depth, args->q, in + q0 * s->row_stride, s->row_stride, scale, h.query);
-            block_forward(&h, q0, rows);
-            block_finish(&h, rows, args->out, out + q0 * s->out_stride, args->logsumexp + item * s->tokens + q0);
+            block_forward(&h, args->past + q0, rows);
+            block_finish(&h, rows, args->out, out + q0 * s->out_stride,
+                         args->logsumexp ? args->logsumexp + item * s->tokens + q0 : NULL);
         }
     }
 }

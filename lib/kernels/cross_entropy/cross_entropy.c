@@ -7,10 +7,12 @@
 #include "lib/kernels/host.h"
 
 sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride, float *logits,
-                                sluice_dtype gradient, const int32_t *targets, float gradient_scale, float *losses)
+                                sluice_dtype gradient, const int32_t *targets, float smoothing, float gradient_scale,
+                                float *losses)
 {
     if (SLC_ON_CUDA(stream))
-        return slc_cross_entropy_cuda(stream, rows, classes, stride, logits, gradient, targets, gradient_scale, losses);
+        return slc_cross_entropy_cuda(stream, rows, classes, stride, logits, gradient, targets, smoothing,
+                                      gradient_scale, losses);
     sluice_status status = slc_host_check(stream, "cross_entropy");
     if (status) return status;
     slc_cross_entropy_args args = {.classes = classes,
@@ -18,6 +20,7 @@ sluice_status slc_cross_entropy(sluice_stream *stream, uint64_t rows, uint64_t c
                                    .logits = logits,
                                    .gradient = gradient,
                                    .targets = targets,
+                                   .smoothing = smoothing,
                                    .gradient_scale = gradient_scale,
                                    .losses = losses};
     slc_host_run(stream, rows, 1, 1, SLC_ISA_PICK(slc_cross_entropy_range), &args);

@@ -11,7 +11,7 @@ typedef struct {
     float *logits;
     sluice_dtype gradient;
     const int32_t *targets;
-    float gradient_scale;
+    float smoothing, gradient_scale;
     float *losses;
 } slc_cross_entropy_args;
 

@@ -25,8 +25,8 @@ template <bool LARGEST> static __device__ float block_join(row_shared &s, float 
 
 template <class G>
 static __global__ void __launch_bounds__(GPU_THREADS)
-    cross_entropy_rows(uint64_t classes, uint64_t stride, float *logits, const int32_t *targets, float scale,
-                       float *losses)
+    cross_entropy_rows(uint64_t classes, uint64_t stride, float *logits, const int32_t *targets, float smoothing,
+                       float scale, float *losses)
 {
     SLC_SHARED(row_shared, s);
     const uint64_t row = blockIdx.x;
@@ -39,19 +39,25 @@ static __global__ void __launch_bounds__(GPU_THREADS)
         return;
     }
     const float hit = x[target];
-    float largest = -INFINITY, sum = 0;
+    const double even = (double)smoothing / (double)classes;
+    float largest = -INFINITY, sum = 0, all = 0;
     for (uint64_t c = threadIdx.x; c < classes; c += GPU_THREADS) largest = fmaxf(largest, x[c]);
     largest = block_join<true>(s, largest);
+    for (uint64_t c = threadIdx.x; smoothing > 0 && c < classes; c += GPU_THREADS) all += x[c];
+    if (smoothing > 0) all = block_join<false>(s, all);
     for (uint64_t c = threadIdx.x; c < classes; c += GPU_THREADS) sum += gpu_exp(x[c] - largest);
     sum = block_join<false>(s, sum);
-    if (!threadIdx.x) losses[row] = (float)(log((double)sum) + ((double)largest - (double)hit));
+    double loss = log((double)sum) + ((double)largest - (double)hit);
+    if (smoothing > 0) loss += (double)smoothing * ((double)hit - (double)all / (double)classes);
+    if (!threadIdx.x) losses[row] = (float)loss;
     if (scale == 0) return;
 
     const double share = (double)gpu_exp(hit - largest) / (double)sum;
-    const float factor = (float)((double)scale / (double)sum), at_target = (float)((share - 1.0) * (double)scale);
+    const float factor = (float)((double)scale / (double)sum), less = (float)(even * (double)scale);
+    const float at_target = (float)((share - (1.0 - (double)smoothing + even)) * (double)scale);
     for (uint64_t base = 0; base < classes; base += GPU_THREADS) {
         const uint64_t c = base + threadIdx.x;
-        float value = c < classes ? gpu_exp(x[c] - largest) * factor : 0.0f;
+        float value = c < classes ? gpu_exp(x[c] - largest) * factor - less : 0.0f;
         __syncthreads();
         if (c < classes) out[c] = gpu_round<G>(c == (uint64_t)target ? at_target : value);
     }
@@ -59,17 +65,18 @@ static __global__ void __launch_bounds__(GPU_THREADS)
 
 template <class G>
 static sluice_status launch(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride, float *logits,
-                            const int32_t *targets, float scale, float *losses)
+                            const int32_t *targets, float smoothing, float scale, float *losses)
 {
     GPU_START(cross_entropy_rows<G>, dim3((uint32_t)rows), dim3(GPU_THREADS), sizeof(row_shared),
-              slc_cuda_stream(stream), classes, stride, logits, targets, scale, losses);
+              slc_cuda_stream(stream), classes, stride, logits, targets, smoothing, scale, losses);
     return slc_cuda_launched(stream, "cross_entropy");
 }
 
 sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride,
-                                     float *logits, sluice_dtype gradient, const int32_t *targets, float gradient_scale,
-                                     float *losses)
+                                     float *logits, sluice_dtype gradient, const int32_t *targets, float smoothing,
+                                     float gradient_scale, float *losses)
 {
     if (!rows) return SLUICE_OK;
-    return GPU_BY_TYPE(gradient, launch, stream, rows, classes, stride, logits, targets, gradient_scale, losses);
+    return GPU_BY_TYPE(gradient, launch, stream, rows, classes, stride, logits, targets, smoothing, gradient_scale,
+                       losses);
 }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-void slc_cross_entropy_ref(uint64_t rows, uint64_t classes, double *logits, const int32_t *targets,
+void slc_cross_entropy_ref(uint64_t rows, uint64_t classes, double *logits, const int32_t *targets, double smoothing,
                            double gradient_scale, double *losses);
 
 #endif

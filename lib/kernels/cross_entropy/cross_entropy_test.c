@@ -35,21 +35,22 @@ static void *gather_rows(uint64_t rows, uint64_t classes, uint64_t stride, sluic
 }
 
 static void check_rows(sluice_dtype gradient, uint64_t rows, uint64_t classes, uint64_t stride, float range,
-                       float scale)
+                       float smoothing, float scale)
 {
     uint64_t count = rows * classes;
     int32_t *targets = draw_targets(rows, classes);
     float *logits = test_uniform_floats(count, -range, range, 1), *losses = test_floats(rows),
           *first[2][TEST_KINDS] = {{0}};
     double *logits64 = test_widen(count, logits), *losses64 = test_doubles(rows);
-    slc_cross_entropy_ref(rows, classes, logits64, targets, (double)scale, losses64);
+    slc_cross_entropy_ref(rows, classes, logits64, targets, (double)smoothing, (double)scale, losses64);
 
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         float *x = spread_rows(rows, classes, stride, logits);
-        assert_int_equal(slc_cross_entropy(&stream, rows, classes, stride, x, gradient, targets, scale, losses),
-                         SLUICE_OK);
+        assert_int_equal(
+            slc_cross_entropy(&stream, rows, classes, stride, x, gradient, targets, smoothing, scale, losses),
+            SLUICE_OK);
         for (uint64_t row = 0; row < rows; row++)
             assert_true(fabs((double)losses[row] - losses64[row]) <= 1e-6 * fabs(losses64[row]) + 1e-7);
         test_same_bits("losses", rows, losses, TEST_FIRST(first[0]));
@@ -68,11 +69,11 @@ static void check_rows(sluice_dtype gradient, uint64_t rows, uint64_t classes, u
         test_release(losses64);
 }
 
-static void check(sluice_dtype gradient, uint64_t rows, uint64_t classes, float range, float scale)
+static void check(sluice_dtype gradient, uint64_t rows, uint64_t classes, float range, float smoothing, float scale)
 {
     const uint64_t padded = (classes + 63) / 64 * 64;
-    check_rows(gradient, rows, classes, classes, range, scale);
-    if (padded > classes) check_rows(gradient, rows, classes, padded, range, scale);
+    check_rows(gradient, rows, classes, classes, range, smoothing, scale);
+    if (padded > classes) check_rows(gradient, rows, classes, padded, range, smoothing, scale);
 }
 
 static void agrees_with_float64(void **state)
@@ -82,11 +83,14 @@ static void agrees_with_float64(void **state)
     TEST_EACH_DTYPE(gradient)
     {
         for (size_t c = 0; c < TEST_COUNT_OF(classes); c++) {
-            check(gradient, 8, classes[c], 4, 0.125f);
-            check(gradient, 5, classes[c], 60, 1);
-            check(gradient, 3, classes[c], 4, 0);
+            check(gradient, 8, classes[c], 4, 0, 0.125f);
+            check(gradient, 5, classes[c], 60, 0, 1);
+            check(gradient, 3, classes[c], 4, 0, 0);
+            check(gradient, 8, classes[c], 4, 0.1f, 0.125f);
+            check(gradient, 3, classes[c], 60, 0.9f, 1);
+            check(gradient, 3, classes[c], 4, 0.1f, 0);
         }
-        for (size_t r = 0; r < TEST_COUNT_OF(rows); r++) check(gradient, rows[r], 257, 10, 1.0f / (float)rows[r]);
+        for (size_t r = 0; r < TEST_COUNT_OF(rows); r++) check(gradient, rows[r], 257, 10, 0, 1.0f / (float)rows[r]);
     }
 }
 
@@ -100,11 +104,42 @@ static void large_logits_and_nan(void **state)
         float *x = test_copy(4, large), *y = test_copy(4, with_nan), *loss = test_floats(1);
         int32_t *target = test_bytes(sizeof *target);
         *target = 0;
-        assert_int_equal(slc_cross_entropy(&stream, 1, 4, 4, x, SLUICE_FP32, target, 1, loss), SLUICE_OK);
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, 4, x, SLUICE_FP32, target, 0, 1, loss), SLUICE_OK);
         assert_true(*loss == 0.0f && x[0] == 0.0f && x[1] == 0.0f && x[2] == 0.0f && x[3] == 0.0f);
-        assert_int_equal(slc_cross_entropy(&stream, 1, 4, 4, y, SLUICE_FP32, target, 1, loss), SLUICE_OK);
+        assert_int_equal(slc_cross_entropy(&stream, 1, 4, 4, y, SLUICE_FP32, target, 0, 1, loss), SLUICE_OK);
         assert_true(isnan(*loss));
         test_release(x), test_release(y), test_release(loss), test_release(target);
+        slc_stream_destroy(&stream);
+    }
+}
+
+/* The gradient of smoothed targets against differences of the reference's losses, so that it does not rest on the
+ * reference's own derivative. */
+static void smoothed_gradient_is_the_losses_slope(void **state)
+{
+    (void)state;
+    enum { CLASSES = 37 };
+    const float smoothing = 0.2f;
+    const double step = 1e-4;
+    const int32_t wanted = 11;
+    TEST_EACH_WAY(way)
+    {
+        sluice_stream stream = test_stream(1);
+        float *x = test_uniform_floats(CLASSES, -3, 3, 9), *before = test_copy(CLASSES, x), *loss = test_floats(1);
+        int32_t *target = test_bytes(sizeof *target);
+        *target = wanted;
+        assert_int_equal(slc_cross_entropy(&stream, 1, CLASSES, CLASSES, x, SLUICE_FP32, target, smoothing, 1, loss),
+                         SLUICE_OK);
+        for (int c = 0; c < CLASSES; c++) {
+            double at[2][CLASSES], losses[2];
+            for (int side = 0; side < 2; side++) {
+                for (int i = 0; i < CLASSES; i++) at[side][i] = (double)before[i];
+                at[side][c] += side ? step : -step;
+                slc_cross_entropy_ref(1, CLASSES, at[side], &wanted, (double)smoothing, 0, &losses[side]);
+            }
+            assert_true(fabs((losses[1] - losses[0]) / (2 * step) - (double)x[c]) < 1e-6);
+        }
+        test_release(x), test_release(before), test_release(loss), test_release(target);
         slc_stream_destroy(&stream);
     }
 }
@@ -114,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_float64),
         cmocka_unit_test(large_logits_and_nan),
+        cmocka_unit_test(smoothed_gradient_is_the_losses_slope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+/* Errors of a rank, told once in a job: by the lowest rank that has the error, under any launcher. A rank that died, is
+ * gone, stalled or absent is told by every rank that finds it. Replaces slc_fail where there may be ranks. One thread.
+ */
+#ifndef SLC_BENCH_RANK_REPORT_H
+#define SLC_BENCH_RANK_REPORT_H
+
+#include <sluice/world.h>
+#include <stdbool.h>
+
+/* Both tell this thread's last error, after `who` ("sluice train"), if it is this rank that is to tell it, and return
+ * the exit code. */
+
+/* For an error of `world`, or of making it (NULL). Destroys the world, whose runtimes are gone. */
+int slc_rank_fail(const char *who, sluice_world *world);
+
+/* For an error that came before the world (an option, a file), found by each rank for itself. It joins the world only
+ * to compare, if the other ranks do so soon. */
+int slc_rank_refuse(const char *who);
+
+/* As slc_rank_refuse, for text that is complete as it is, of a command line that cannot be read (EXIT_USAGE). */
+void slc_rank_tell_usage(const char *text);
+
+/* Did a launcher start this process as one of several ranks? False where what the launcher says cannot be read. */
+bool slc_is_one_of_several_ranks(void);
+
+#endif

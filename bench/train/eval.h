@@ -1,0 +1,33 @@
+/* The two halves of `sluice eval` share its options and its runtime. Private to bench/train. One thread. */
+#ifndef SLC_BENCH_TRAINING_EVAL_H
+#define SLC_BENCH_TRAINING_EVAL_H
+
+#include "bench/train/options.h"
+
+#include <sluice/world.h>
+
+typedef struct {
+    const char *weights, *inputs, *logits, *gradients, *precision, *device, *json;
+    uint64_t budget_bytes; /* 0: none */
+    uint32_t threads, stride;
+    slc_training_options data; /* weights, data, tokenizer, context, batch, seed */
+} slc_eval_options;
+
+typedef struct {
+    sluice_model_config config;
+    sluice_world *world;
+    sluice_runtime *rt;
+    sluice_model *model;
+} slc_eval_model;
+
+/* Makes a model of out->config on a runtime of one rank and loads the weights. keeps_gradients: instead of updating
+ * anything, steps keep their gradients; else there are none. The caller destroys, after an error too. Errors:
+ * UNSUPPORTED (several ranks); those of creating a model and of loading weights. */
+sluice_status slc_eval_model_create(const slc_eval_options *options, uint32_t batch, uint32_t length,
+                                    bool keeps_gradients, slc_eval_model *out);
+void slc_eval_model_destroy(slc_eval_model *model);
+
+/* Evaluates all of --data and reports it. Errors: those of opening and reading the data, and of the model; IO. */
+sluice_status slc_eval_data(const slc_eval_options *options);
+
+#endif

@@ -1,0 +1,219 @@
+/* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images. */
+#include "bench/cli/result_file.h"
+#include "bench/train/data.h"
+#include "bench/train/eval.h"
+#include "bench/train/tokenising.h"
+#include "lib/base/clock.h"
+#include "lib/base/integer.h"
+#include "lib/base/status.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct {
+    const slc_eval_options *options;
+    slc_eval_model model;
+    uint32_t batch, length; /* length 0: images */
+    slc_training_data *data;
+    slc_training_tokenising tokenising;
+    uint64_t sequences, targets, right, inputs; /* right: answers, of classes; inputs: tokens or images computed */
+    double loss_sum, seconds;
+    float *logits; /* of classes; NULL: tokens are answered */
+} evaluation;
+
+static bool answers_classes(const evaluation *e)
+{
+    return e->model.config.head == SLUICE_HEAD_CLASSES;
+}
+
+static bool guesses_masked(const evaluation *e)
+{
+    return e->model.config.family == SLUICE_BERT && !answers_classes(e);
+}
+
+/* ---- Opening ---- */
+
+/* The whole context, where nothing else is said: the more a model sees, the better it guesses. */
+static sluice_status choose_length(evaluation *e)
+{
+    const slc_eval_options *o = e->options;
+    const sluice_model_config *c = &e->model.config;
+    const uint64_t context = o->data.context;
+    e->length = context ? (uint32_t)context : c->context;
+    if (!c->context && (context || o->stride))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--context, --stride: %s sees images; leave them out",
+                         sluice_model_family_name((uint32_t)c->family));
+    if (context > c->context)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--context %" PRIu64 ": %s has a context of %u", context, o->weights,
+                         c->context);
+    if (o->stride && c->family == SLUICE_BERT)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--stride: bert's windows do not overlap; leave it out");
+    if (o->stride > e->length)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--stride %u: windows are of %u tokens, so some would never be guessed; "
+                         "give at most %u",
+                         o->stride, e->length, e->length);
+    return SLUICE_OK;
+}
+
+static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *context)
+{
+    slc_training_tokenising_show(&((evaluation *)context)->tokenising, done, bytes);
+    return SLUICE_OK;
+}
+
+static sluice_status open_data(evaluation *e)
+{
+    const slc_training_data_watch watch = {show_tokenising, e};
+    sluice_status status = slc_training_data_open_whole(&e->options->data, &e->model.config, e->length,
+                                                        e->options->stride, &watch, &e->data);
+    if (status) return status;
+    if (slc_training_data_note(e->data)) fprintf(stderr, "sluice eval: --data: %s\n", slc_training_data_note(e->data));
+    e->sequences = slc_training_data_sequences(e->data);
+    e->batch = (uint32_t)slc_least(e->options->data.batch, e->sequences);
+    if (!answers_classes(e)) return SLUICE_OK;
+    const uint64_t count = e->options->data.batch * e->model.config.classes;
+    e->logits = malloc(count * sizeof *e->logits);
+    return e->logits ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%" PRIu64 " logits", count);
+}
+
+/* ---- Going through ---- */
+
+static void count_right(evaluation *e, const int32_t *targets, uint64_t count)
+{
+    const uint32_t classes = e->model.config.classes;
+    for (uint64_t i = 0; i < count; i++) {
+        const float *logits = e->logits + i * classes;
+        uint32_t best = 0;
+        for (uint32_t c = 1; c < classes; c++)
+            if (logits[c] > logits[best]) best = c;
+        e->right += targets[i] >= 0 && (uint32_t)targets[i] == best;
+    }
+}
+
+static sluice_status evaluate_batch(evaluation *e, uint64_t first)
+{
+    sluice_batch batch;
+    sluice_status status = slc_training_data_take_in_order(e->data, first, &batch);
+    if (status) return status;
+    const uint64_t count = e->options->data.batch * sluice_model_targets(&e->model.config, e->length);
+    uint64_t targets = 0;
+    double loss = 0;
+    for (uint64_t i = 0; i < count; i++) targets += batch.targets[i] >= 0;
+    if (!targets) return SLUICE_OK;
+    status = sluice_model_evaluate(e->model.model, &batch, &loss, e->logits);
+    if (status) return status;
+    if (e->logits) count_right(e, batch.targets, count);
+    e->targets += targets;
+    e->loss_sum += loss * (double)targets;
+    return SLUICE_OK;
+}
+
+static void show_progress(const evaluation *e, uint64_t done, uint64_t *shown_ns)
+{
+    const uint64_t now = slc_clock_ns(), every = 500000000;
+    if (now - *shown_ns < every || !isatty(STDERR_FILENO)) return;
+    *shown_ns = now;
+    fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " %s, loss %.4f\x1b[K\r", done, e->sequences,
+            e->length ? "windows" : "images", e->loss_sum / (double)e->targets);
+}
+
+static sluice_status go_through(evaluation *e)
+{
+    const uint64_t start = slc_clock_ns(), batch = e->options->data.batch;
+    uint64_t shown = start;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t first = 0; !status && first < e->sequences; first += batch) {
+        status = evaluate_batch(e, first);
+        if (!status) show_progress(e, first + batch, &shown);
+    }
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\x1b[K");
+    e->seconds = slc_seconds(slc_clock_ns() - start);
+    return status;
+}
+
+/* ---- The report ---- */
+
+static double mean_loss(const evaluation *e)
+{
+    return e->loss_sum / (double)e->targets;
+}
+
+static double per_s(const evaluation *e)
+{
+    return (double)e->sequences * (e->length ? e->length : 1) / e->seconds;
+}
+
+static void print_report(const evaluation *e, const sluice_memory_report *memory)
+{
+    FILE *text = slc_is_standard_output(e->options->json) ? stderr : stdout;
+    const char *family = sluice_model_family_name((uint32_t)e->model.config.family);
+    if (e->length)
+        fprintf(text, "%s, %" PRIu64 " windows of %u tokens", family, e->sequences, e->length);
+    else
+        fprintf(text, "%s, %" PRIu64 " images", family, e->sequences);
+    if (guesses_masked(e))
+        fprintf(text, ", %" PRIu64 " tokens masked: masked loss %.6f", e->targets, mean_loss(e));
+    else if (answers_classes(e))
+        fprintf(text, ": loss %.6f, accuracy %.2f %%", mean_loss(e), 100 * (double)e->right / (double)e->targets);
+    else
+        fprintf(text, ", %" PRIu64 " tokens guessed: loss %.6f, perplexity %.4f", e->targets, mean_loss(e),
+                exp(mean_loss(e)));
+    fprintf(text, "\n%.0f %s a second, memory %.1f MiB\n", per_s(e), e->length ? "tokens" : "images",
+            (double)memory->peak_bytes / 0x1p20);
+}
+
+static json_t *report_json(const evaluation *e, const sluice_memory_report *memory)
+{
+    const slc_eval_options *o = e->options;
+    const double loss = mean_loss(e);
+    json_t *content =
+        json_pack("{s:f, s:I, s:I, s:f, s:o, s:I, s:I, s:{s:s, s:I, s:I, s:I, s:s, s:I, s:s}}", "loss", loss,
+                  e->length ? "windows" : "images", (json_int_t)e->sequences,
+                  e->length && !answers_classes(e) ? "tokens" : "answers", (json_int_t)e->targets,
+                  e->length ? "tokens_per_s" : "images_per_s", per_s(e), "budget_bytes",
+                  memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
+                  (json_int_t)memory->planned_bytes, "peak_bytes", (json_int_t)memory->peak_bytes, "settings",
+                  "weights", o->weights, "batch", (json_int_t)o->data.batch, "context", (json_int_t)e->length, "stride",
+                  (json_int_t)(o->stride ? o->stride : e->length), "precision", o->precision, "threads",
+                  (json_int_t)o->threads, "device", sluice_runtime_device(e->model.rt));
+    if (content && answers_classes(e))
+        json_object_set_new(content, "accuracy", json_real((double)e->right / (double)e->targets));
+    if (content && !answers_classes(e) && !guesses_masked(e))
+        json_object_set_new(content, "perplexity", json_real(exp(loss)));
+    return content;
+}
+
+static sluice_status report(const evaluation *e)
+{
+    sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
+    sluice_status status = sluice_runtime_memory(e->model.rt, &memory);
+    if (status) return status;
+    if (!isfinite(e->loss_sum))
+        return slc_error(SLUICE_ERR_NON_FINITE,
+                         "the loss is %f: the weights are damaged, or too large for --precision %s", mean_loss(e),
+                         e->options->precision);
+    print_report(e, &memory);
+    json_t *content = report_json(e, &memory);
+    if (!content) return slc_error(SLUICE_ERR_MEMORY, "the report as JSON");
+    status = slc_result_file_write_json(e->options->json, content);
+    json_decref(content);
+    return status;
+}
+
+sluice_status slc_eval_data(const slc_eval_options *o)
+{
+    evaluation e = {.options = o, .model = {.config = SLUICE_INIT(sluice_model_config)}};
+    sluice_status status = sluice_model_config_read(o->weights, &e.model.config);
+    if (!status) status = choose_length(&e);
+    if (!status) status = open_data(&e);
+    if (!status) status = slc_eval_model_create(o, (uint32_t)o->data.batch, e.length, false, &e.model);
+    if (!status) status = go_through(&e);
+    if (!status) status = report(&e);
+    slc_eval_model_destroy(&e.model);
+    slc_training_data_close(e.data);
+    free(e.logits);
+    return status;
+}

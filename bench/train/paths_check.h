@@ -1,0 +1,12 @@
+/* Looks at files and settings before any rank is started: no rank is needed to find that one is missing. */
+#ifndef SLC_BENCH_TRAINING_PATHS_CHECK_H
+#define SLC_BENCH_TRAINING_PATHS_CHECK_H
+
+#include "bench/train/options.h"
+
+/* For options that have passed slc_training_options_check, on the machine whose ranks will use these paths: data can be
+ * read, the checkpoint to resume exists, outputs can be opened, and the settings of the world have values that it
+ * understands. Each is looked at again where it is used. Errors: IO, those of sluice_world_config_init. */
+sluice_status slc_training_paths_check(const slc_training_options *options);
+
+#endif

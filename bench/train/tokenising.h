@@ -1,0 +1,16 @@
+/* The progress of making a long text into tokens, in a line on standard error. Private to bench/train. Rank 0 only. */
+#ifndef SLC_BENCH_TRAINING_TOKENISING_H
+#define SLC_BENCH_TRAINING_TOKENISING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t start_ns, shown_ns;
+} slc_training_tokenising;
+
+/* Begun as {0}. `done` of `bytes` are tokens now. Nothing is shown of a text that takes less than two seconds; the line
+ * is rewritten in place on a terminal, else printed every few seconds, and ends with the text. */
+void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes);
+
+#endif

@@ -1,0 +1,22 @@
+# Writes the pages about the command, which the command prints from its own tables: a manual page for it and for each of
+# its subcommands, and the completion for bash. cmake -DSLUICE=COMMAND -DFOLDER=WHERE -P SluicePages.cmake
+function(print_page file)
+    execute_process(COMMAND "${SLUICE}" ${ARGN} OUTPUT_FILE "${FOLDER}/${file}" RESULT_VARIABLE code)
+    if(NOT code EQUAL 0)
+        message(FATAL_ERROR "${SLUICE} ${ARGN}: exit code ${code}")
+    endif()
+endfunction()
+
+execute_process(COMMAND "${SLUICE}" --help OUTPUT_VARIABLE help RESULT_VARIABLE code)
+string(REGEX MATCHALL "\n  [a-z]+ " names "${help}")
+if(NOT code EQUAL 0 OR NOT names)
+    message(FATAL_ERROR "${SLUICE} --help lists no commands")
+endif()
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}/man1" "${FOLDER}/completions")
+print_page(man1/sluice.1 --help=man)
+print_page(completions/sluice --help=bash)
+foreach(name IN LISTS names)
+    string(STRIP "${name}" name)
+    print_page("man1/sluice-${name}.1" ${name} --help=man)
+endforeach()

@@ -1,0 +1,20 @@
+/* Leaving a world with an error, so that a job reports each error once. One thread of each rank. */
+#ifndef SLC_COMM_LEAVE_H
+#define SLC_COMM_LEAVE_H
+
+#include <sluice/world.h>
+#include <stdbool.h>
+
+/* Does rank 0 know, and return too, the error with which this thread's last sluice_world_create failed on this rank? So
+ * it is for a rank that had reached rank 0, if no other rank is missing. */
+bool slc_world_create_known_to_first(void);
+
+/* Leaves with the calling thread's last error and destroys the world, which no runtime may use any more. Returns
+ * whether this rank is to report that error, so that a job reports each error once: it is not where another rank
+ * reports the same trouble as its own ("rank 2 failed: ..."), nor where a lower rank leaves with the same line. That a
+ * rank died, is gone, stalled or absent is reported by every rank that finds it. `code`, 1 to 255, is told to the
+ * others; *told_code becomes that of the rank that reports the error as its own, 0 where it is not known. Waits up to 3
+ * s for rank 0. */
+bool slc_world_leave(sluice_world *world, int code, int *told_code);
+
+#endif

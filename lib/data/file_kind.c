@@ -1,0 +1,85 @@
+/* Most formats begin with a fixed sequence; safetensors and files of settings are recognised by what must follow. None
+ * of the sequences begins a text in UTF-8. */
+#include "lib/data/file_kind.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { HEAD = 4096 };
+
+#define BEGINS(text, kind)                                                                                             \
+    {                                                                                                                  \
+        text, sizeof text - 1, 0, kind                                                                                 \
+    }
+static const struct {
+    const char *bytes;
+    size_t count, at;
+    const char *kind;
+} beginnings[] = {
+    BEGINS("\x89PNG\r\n\x1a\n", "a PNG image"),
+    BEGINS("\xff\xd8\xff", "a JPEG image"),
+    BEGINS("GIF87a", "a GIF image"),
+    BEGINS("GIF89a", "a GIF image"),
+    BEGINS("II*\0", "a TIFF image"),
+    BEGINS("MM\0*", "a TIFF image"),
+    BEGINS("\x1f\x8b\x08", "compressed by gzip; decompress it with gunzip"),
+    BEGINS("BZh", "compressed by bzip2; decompress it with bunzip2"),
+    BEGINS("\xfd\x37zXZ\0", "compressed by xz; decompress it with unxz"),
+    BEGINS("\x28\xb5\x2f\xfd", "compressed by zstd; decompress it with unzstd"),
+    BEGINS("PK\x03\x04", "a zip archive (or PyTorch's .pt, a .docx, an .epub)"),
+    BEGINS("7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    {"ustar", 5, 257, "a tar archive"},
+    BEGINS("\x7f"
+           "ELF",
+           "a program or library (ELF)"),
+    BEGINS("%PDF-", "a PDF document; convert it with pdftotext"),
+    BEGINS("PAR1", "a Parquet table"),
+    BEGINS("ARROW1\0", "an Arrow table"),
+    BEGINS("\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    BEGINS("\x93NUMPY", "an array of NumPy"),
+    BEGINS("\x80\x02", "a Python pickle"),
+    BEGINS("\x80\x04\x95", "a Python pickle"),
+    BEGINS("SQLite format 3\0", "a SQLite database"),
+    BEGINS("RIFF", "a RIFF file (WAV, WebP, AVI)"),
+    BEGINS("OggS", "an Ogg file"),
+    BEGINS("GGUF", "a GGUF file"),
+    BEGINS("\xff\xfe", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
+    BEGINS("\xfe\xff", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
+};
+
+/* Safetensors begin with the length of a JSON object, 8 bytes little endian, and the object. */
+static bool is_safetensors(const unsigned char *head, size_t count, uint64_t bytes)
+{
+    uint64_t length = 0;
+    if (count < 10) return false;
+    memcpy(&length, head, sizeof length);
+    return length >= 2 && length <= bytes - 8 && head[8] == '{' && (head[9] == '"' || head[9] == '}');
+}
+
+/* Hugging Face's files of settings: config.json, tokenizer.json, an index of weights and the like. */
+static bool is_settings(const unsigned char *head, size_t count)
+{
+    static const char *const keys[] = {"\"model_type\"",          "\"architectures\"",   "\"added_tokens\"",
+                                       "\"weight_map\"",          "\"tokenizer_class\"", "\"transformers_version\"",
+                                       "\"image_processor_type\""};
+    if (!count || head[0] != '{') return false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (memmem(head, count, keys[i], strlen(keys[i]))) return true;
+    return false;
+}
+
+sluice_status slc_file_kind(const slc_file *file, const char **kind)
+{
+    unsigned char head[HEAD];
+    size_t count = file->bytes < HEAD ? (size_t)file->bytes : HEAD;
+    sluice_status status = slc_file_read(file, 0, count, head);
+    *kind = NULL;
+    if (status) return status;
+    if (is_safetensors(head, count, file->bytes)) *kind = "a safetensors file: weights";
+    if (is_settings(head, count)) *kind = "a file of settings of a model or a tokenizer";
+    for (size_t i = 0; !*kind && i < sizeof beginnings / sizeof *beginnings; i++)
+        if (beginnings[i].at + beginnings[i].count <= count &&
+            !memcmp(head + beginnings[i].at, beginnings[i].bytes, beginnings[i].count))
+            *kind = beginnings[i].kind;
+    return SLUICE_OK;
+}

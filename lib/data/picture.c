@@ -1,0 +1,69 @@
+/* Tells the kinds of image files apart and hands over to the decoder. */
+#include "lib/data/picture.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAGIC_BYTES = 8, SIDE_MAX = 65535, PIXELS_MAX = 1 << 28 };
+
+slc_picture_kind slc_picture_kind_of(const uint8_t *bytes, size_t count)
+{
+    if (count >= 8 && !memcmp(bytes, "\x89PNG\r\n\x1a\n", 8)) return SLC_PICTURE_PNG;
+    if (count >= 3 && !memcmp(bytes, "\xff\xd8\xff", 3)) return SLC_PICTURE_JPEG;
+    if (count >= 2 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6')) return SLC_PICTURE_PNM;
+    return SLC_PICTURE_NONE;
+}
+
+sluice_status slc_picture_room(const char *path, const slc_raster *raster, uint8_t **samples)
+{
+    uint64_t pixels = (uint64_t)raster->width * raster->height;
+    if (!pixels || raster->width > SIDE_MAX || raster->height > SIDE_MAX || pixels > PIXELS_MAX)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: is %u x %u pixels; images have 1 to %d a side, and at most %d in all",
+                         path, raster->width, raster->height, SIDE_MAX, PIXELS_MAX);
+    *samples = malloc(pixels * raster->channels);
+    if (*samples) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MEMORY, "%s: %u x %u pixels", path, raster->width, raster->height);
+}
+
+sluice_status slc_picture_look(const char *path, slc_picture_kind *kind, uint64_t *bytes)
+{
+    uint8_t magic[MAGIC_BYTES];
+    slc_file file;
+    sluice_status status = slc_file_open(path, &file);
+    if (status) return status;
+    size_t count = file.bytes < sizeof magic ? (size_t)file.bytes : sizeof magic;
+    status = slc_file_read(&file, 0, count, magic);
+    if (bytes) *bytes = file.bytes;
+    slc_file_close(&file);
+    if (status) return status;
+    *kind = slc_picture_kind_of(magic, count);
+    slc_raster raster;
+    return *kind == SLC_PICTURE_PNM ? slc_pnm_read(path, &raster, NULL) : SLUICE_OK;
+}
+
+static sluice_status decode(const char *path, const uint8_t *bytes, size_t count, slc_raster *out, uint8_t **samples)
+{
+    switch (slc_picture_kind_of(bytes, count)) {
+    case SLC_PICTURE_PNG: return slc_png_decode(path, bytes, count, out, samples);
+    case SLC_PICTURE_JPEG: return slc_jpeg_decode(path, bytes, count, out, samples);
+    case SLC_PICTURE_PNM: return slc_pnm_read(path, out, samples);
+    case SLC_PICTURE_NONE: break;
+    }
+    return slc_error(SLUICE_ERR_FORMAT, "%s: is no PNG, JPEG, binary PGM or PPM", path);
+}
+
+sluice_status slc_picture_read(const char *path, slc_raster *out, uint8_t **samples)
+{
+    slc_file file;
+    sluice_status status = slc_file_open(path, &file);
+    if (status) return status;
+    uint8_t *bytes = malloc(file.bytes + !file.bytes);
+    status = bytes ? slc_file_read(&file, 0, (size_t)file.bytes, bytes)
+                   : slc_error(SLUICE_ERR_MEMORY, "%s: %llu bytes", path, (unsigned long long)file.bytes);
+    if (!status) status = decode(path, bytes, (size_t)file.bytes, out, samples);
+    free(bytes);
+    slc_file_close(&file);
+    return status;
+}

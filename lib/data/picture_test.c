@@ -1,0 +1,284 @@
+/* Image files: what libpng and libjpeg write must be read back, in every form that a file may have; damaged files must
+ * be refused by name, and what is no image must be recognised. Resizing must be Pillow's. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/base/file/folder_test.h"
+#include "lib/data/picture.h"
+
+#include <math.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jpeglib.h>
+
+enum { WIDTH = 13, HEIGHT = 7 };
+
+static uint8_t sample_of(uint32_t x, uint32_t y, uint32_t channel)
+{
+    return (uint8_t)(17 * x + 31 * y + 80 * channel);
+}
+
+/* ---- PNG ---- */
+
+typedef struct {
+    int type, depth;
+    bool interlaced;
+} png_form;
+
+static void put_sample(uint8_t *row, const png_form *form, uint32_t at, uint32_t value)
+{
+    if (form->depth == 16) {
+        row[2 * at] = row[2 * at + 1] = (uint8_t)value;
+    } else if (form->depth == 8) {
+        row[at] = (uint8_t)value;
+    } else {
+        uint32_t per_byte = 8u / (uint32_t)form->depth, shift = 8 - (uint32_t)form->depth * (at % per_byte + 1);
+        row[at / per_byte] |= (uint8_t)(value >> (8 - form->depth) << shift);
+    }
+}
+
+static const char *write_png(const char *name, const png_form *form)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(png);
+    png_init_io(png, file);
+    png_set_IHDR(png, info, WIDTH, HEIGHT, form->depth, form->type,
+                 form->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    png_color colours[256];
+    for (int i = 0; i < 256; i++) colours[i] = (png_color){(png_byte)i, (png_byte)(255 - i), (png_byte)(i / 2)};
+    if (form->type == PNG_COLOR_TYPE_PALETTE) png_set_PLTE(png, info, colours, 256);
+    png_set_gAMA(png, info, 1.0); /* not applied by readers of training data */
+    png_write_info(png, info);
+    uint8_t rows[HEIGHT][WIDTH * 8];
+    png_bytep pointers[HEIGHT];
+    uint32_t channels = png_get_channels(png, info);
+    memset(rows, 0, sizeof rows);
+    for (uint32_t y = 0; y < HEIGHT; y++) {
+        pointers[y] = rows[y];
+        for (uint32_t x = 0; x < WIDTH; x++)
+            for (uint32_t c = 0; c < channels; c++) put_sample(rows[y], form, x * channels + c, sample_of(x, y, c));
+    }
+    png_write_image(png, pointers);
+    png_write_end(png, NULL);
+    png_destroy_write_struct(&png, &info);
+    fclose(file);
+    return path;
+}
+
+static uint32_t expected_png(const png_form *form, uint32_t x, uint32_t y, uint32_t channel)
+{
+    uint8_t index = sample_of(x, y, 0);
+    if (form->type == PNG_COLOR_TYPE_PALETTE) return channel == 0 ? index : channel == 1 ? 255u - index : index / 2u;
+    uint32_t levels = form->depth < 8 ? (1u << form->depth) - 1 : 255;
+    uint32_t value = sample_of(x, y, channel);
+    return form->depth < 8 ? (value >> (8 - form->depth)) * 255 / levels : value;
+}
+
+static void every_form_of_png_is_read(void **state)
+{
+    (void)state;
+    static const png_form forms[] = {
+        {PNG_COLOR_TYPE_GRAY, 1, false},      {PNG_COLOR_TYPE_GRAY, 2, true},
+        {PNG_COLOR_TYPE_GRAY, 4, false},      {PNG_COLOR_TYPE_GRAY, 8, false},
+        {PNG_COLOR_TYPE_GRAY, 16, true},      {PNG_COLOR_TYPE_RGB, 8, false},
+        {PNG_COLOR_TYPE_RGB, 8, true},        {PNG_COLOR_TYPE_RGB, 16, false},
+        {PNG_COLOR_TYPE_PALETTE, 8, false},   {PNG_COLOR_TYPE_GRAY_ALPHA, 8, false},
+        {PNG_COLOR_TYPE_RGB_ALPHA, 8, false}, {PNG_COLOR_TYPE_RGB_ALPHA, 16, true},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        slc_raster raster;
+        uint8_t *samples;
+        works(slc_picture_read(write_png("form.png", &forms[i]), &raster, &samples));
+        bool grey = forms[i].type == PNG_COLOR_TYPE_GRAY || forms[i].type == PNG_COLOR_TYPE_GRAY_ALPHA;
+        assert_int_equal(raster.width, WIDTH);
+        assert_int_equal(raster.height, HEIGHT);
+        assert_int_equal(raster.channels, grey ? 1 : 3);
+        assert_int_equal(raster.white, 255);
+        for (uint32_t y = 0; y < HEIGHT; y++)
+            for (uint32_t x = 0; x < WIDTH; x++)
+                for (uint32_t c = 0; c < raster.channels; c++)
+                    assert_int_equal(samples[(y * WIDTH + x) * raster.channels + c], expected_png(&forms[i], x, y, c));
+        free(samples);
+    }
+}
+
+/* ---- JPEG ---- */
+
+static const char *write_jpeg(const char *name, int components, J_COLOR_SPACE space)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    jpeg_stdio_dest(&jpeg, file);
+    jpeg.image_width = WIDTH;
+    jpeg.image_height = HEIGHT;
+    jpeg.input_components = components;
+    jpeg.in_color_space = space;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, 100, TRUE);
+    jpeg.write_Adobe_marker = components == 4;
+    for (int c = 0; c < components; c++) jpeg.comp_info[c].h_samp_factor = jpeg.comp_info[c].v_samp_factor = 1;
+    jpeg_start_compress(&jpeg, TRUE);
+    for (uint32_t y = 0; y < HEIGHT; y++) {
+        uint8_t row[WIDTH * 4], *pointer = row;
+        for (uint32_t x = 0; x < WIDTH; x++)
+            for (int c = 0; c < components; c++)
+                row[x * (uint32_t)components + (uint32_t)c] = (uint8_t)(30 + 8 * x + 10 * y + 20 * (uint32_t)c);
+        jpeg_write_scanlines(&jpeg, &pointer, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    fclose(file);
+    return path;
+}
+
+static void near(int got, int wanted)
+{
+    if (abs(got - wanted) > 4) fail_msg("%d, not %d", got, wanted);
+}
+
+static void every_form_of_jpeg_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        int components;
+        J_COLOR_SPACE space;
+    } forms[] = {{1, JCS_GRAYSCALE}, {3, JCS_RGB}, {4, JCS_CMYK}};
+    for (int i = 0; i < 3; i++) {
+        slc_raster raster;
+        uint8_t *samples;
+        works(slc_picture_read(write_jpeg("form.jpg", forms[i].components, forms[i].space), &raster, &samples));
+        assert_int_equal(raster.width, WIDTH);
+        assert_int_equal(raster.height, HEIGHT);
+        assert_int_equal(raster.channels, forms[i].components == 1 ? 1 : 3);
+        for (uint32_t y = 0; y < HEIGHT; y++)
+            for (uint32_t x = 0; x < WIDTH; x++)
+                for (uint32_t c = 0; c < raster.channels; c++) {
+                    int value = (int)(30 + 8 * x + 10 * y + 20 * c), black = (int)(30 + 8 * x + 10 * y + 60);
+                    near(samples[(y * WIDTH + x) * raster.channels + c],
+                         forms[i].components == 4 ? value * black / 255 : value);
+                }
+        free(samples);
+    }
+}
+
+/* ---- Refusals ---- */
+
+static size_t read_all(const char *path, char *out, size_t room)
+{
+    FILE *file = fopen(path, "rb");
+    size_t count = fread(out, 1, room, file);
+    fclose(file);
+    assert_true(count < room);
+    return count;
+}
+
+static void refused(const char *path, const char *why)
+{
+    slc_raster raster;
+    uint8_t *samples;
+    if (slc_picture_read(path, &raster, &samples) != SLUICE_ERR_FORMAT || !strstr(sluice_last_error(), why) ||
+        !strstr(sluice_last_error(), path))
+        fail_msg("%s: %s", path, sluice_last_error());
+}
+
+static void damaged_files_are_refused(void **state)
+{
+    (void)state;
+    static char bytes[1 << 16], cut[1 << 16];
+    const png_form form = {PNG_COLOR_TYPE_RGB, 8, false};
+    char png[512], jpeg[512];
+    snprintf(png, sizeof png, "%s", write_png("whole.png", &form));
+    snprintf(jpeg, sizeof jpeg, "%s", write_jpeg("whole.jpg", 3, JCS_RGB));
+    size_t count = read_all(png, bytes, sizeof bytes);
+    for (size_t at = 8; at + 12 < count; at += 5) { /* the last 12 bytes are the end's chunk */
+        memcpy(cut, bytes, count);
+        cut[at] ^= 0x55;
+        refused(write_file("damaged.png", cut, at), "damaged PNG");
+        slc_raster raster;
+        uint8_t *samples;
+        sluice_status status = slc_picture_read(write_file("damaged.png", cut, count), &raster, &samples);
+        if (!status) free(samples); /* an optional chunk was damaged */
+    }
+    refused(write_file("bits.png", "\x89PNG\r\n\x1a\n", 8), "damaged PNG");
+    count = read_all(jpeg, bytes, sizeof bytes);
+    for (size_t at = 3; at + 40 < count; at += 7) refused(write_file("damaged.jpg", bytes, at), "damaged JPEG");
+    refused(write_file("other.txt", "hello", 5), "no PNG");
+}
+
+static void kinds_are_recognised(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t count;
+        slc_picture_kind kind;
+    } cases[] = {
+        {"", 0, SLC_PICTURE_NONE},
+        {"P", 1, SLC_PICTURE_NONE},
+        {"P5 1 1 255\na", 12, SLC_PICTURE_PNM},
+        {"P2 1 1 255\n0", 12, SLC_PICTURE_NONE},
+        {"\xff\xd8\xff", 3, SLC_PICTURE_JPEG},
+        {"\x89PNG\r\n\x1a\n", 8, SLC_PICTURE_PNG},
+        {"\x89PNG\r\n\x1a", 7, SLC_PICTURE_NONE},
+        {"GIF89a..", 8, SLC_PICTURE_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        slc_picture_kind kind;
+        if (cases[i].count == 12 && cases[i].kind == SLC_PICTURE_PNM) continue;
+        works(slc_picture_look(write_file("kind", cases[i].bytes, cases[i].count), &kind, NULL));
+        assert_int_equal(kind, cases[i].kind);
+        assert_int_equal(slc_picture_kind_of((const uint8_t *)cases[i].bytes, cases[i].count), cases[i].kind);
+    }
+}
+
+/* ---- Resizing ---- */
+
+/* Pillow 13, Image.resize((3, 3), ...) of the 5 x 4 grey image with samples 12 y + 7 x^2 as mode "F", which Pillow
+ * computes in floating point. */
+static void making_smaller_is_pillows(void **state)
+{
+    (void)state;
+    uint8_t samples[4 * 5];
+    for (int y = 0; y < 4; y++)
+        for (int x = 0; x < 5; x++) samples[y * 5 + x] = (uint8_t)(12 * y + 7 * x * x);
+    const slc_raster raster = {.height = 4, .width = 5, .channels = 1, .white = 255, .samples = samples};
+    static const float wanted[2][9] = {
+        {6.6f, 34.71111f, 94.6f, 21, 49.11111f, 109, 35.4f, 63.51111f, 123.4f},
+        {3.46379f, 31.64662f, 95.64841f, 19.18462f, 47.36744f, 111.36923f, 34.90544f, 63.08826f, 127.09006f}};
+    float out[9];
+    for (int filter = 0; filter < 2; filter++) {
+        slc_image_shape shape = {.channels = 1, .side = 3, .deviation = {1}};
+        shape.filter = filter ? SLC_FILTER_BICUBIC : SLC_FILTER_BILINEAR;
+        works(slc_raster_pixels(&raster, &shape, out));
+        for (int i = 0; i < 9; i++)
+            if (fabsf(out[i] * 255 - wanted[filter][i]) > 1e-3f)
+                fail_msg("filter %d, place %d: %f, not %f", filter, i, (double)(out[i] * 255),
+                         (double)wanted[filter][i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_form_of_png_is_read), cmocka_unit_test(every_form_of_jpeg_is_read),
+        cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(kinds_are_recognised),
+        cmocka_unit_test(making_smaller_is_pillows),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,28 @@
+/* What a text consists of. Private to lib/data. */
+#ifndef SLC_DATA_TEXT_PARTS_H
+#define SLC_DATA_TEXT_PARTS_H
+
+#include "lib/base/file/file.h"
+#include "lib/data/text.h"
+#include "lib/data/tokens.h"
+
+typedef struct {
+    slc_file file;
+    slc_token_format format; /* of the encoded text, once there is one */
+    uint64_t first;          /* token, in the whole text */
+    uint32_t closed;         /* 1: the last of its tokens stands between it and the next file */
+} slc_text_file_part;
+
+struct slc_text {
+    slc_text_file_part *files;
+    size_t count, room;
+    uint64_t tokens;
+    uint32_t vocabulary;
+    uint64_t fingerprint; /* of the files */
+    slc_file encoded;     /* the tokens of all files; SLC_FILE_NONE: the files themselves are read */
+    uint64_t encoding;    /* a hash of the tokenizer and of the token between files; 0: none */
+    size_t passed_over;   /* files of directories that hold no text */
+    char *first_passed_over, *note;
+};
+
+#endif

@@ -1,0 +1,112 @@
+/* Any text must be encoded to the tokens that the plain algorithm gives, which merges the least pair of a whole word
+ * again and again. Byte-level BPE must decode them to the same text, and WordPiece must give tokens that it knows. */
+#include "lib/base/file/file_fuzz.h"
+#include "lib/tokenizer/made_bpe_test.h"
+#include "lib/tokenizer/pretokenize.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const merges[] = {
+    "a b",   "ab a",  "a a", "b a", "aa a", "aa aa", "Ġ a", "Ġ ab", "Ġa b", "Ġ Ġ", "ĠĠ Ġ", "' s", "\xC3\x83 \xC2\xA9",
+    "ab ab", "aba b", "1 2", "! !"};
+enum { MERGES = sizeof merges / sizeof *merges };
+
+static const char wordpiece_json[] = "{\"added_tokens\":[{\"id\":9,\"content\":\"<m>\",\"normalized\":true,\"lstrip\":"
+                                     "true,\"rstrip\":true}],\"normalizer\":{"
+                                     "\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+                                     "\"decoder\":{\"type\":\"WordPiece\"},"
+                                     "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"a\":1,\"b\":2,\"ab\":"
+                                     "3,\"##a\":4,\"##b\":5,\"##abab\":6,"
+                                     "\"'\":7,\"\\u4e2d\":8}}}";
+
+static slc_tokenizer *open_json(const char *json)
+{
+    int fd;
+    slc_tokenizer *tokenizer;
+    const char *path = fuzz_file(&fd);
+    fuzz_put(fd, json, strlen(json));
+    if (slc_tokenizer_open(path, &tokenizer)) abort();
+    return tokenizer;
+}
+
+/* Merge number i makes token 256 + i of the two whose texts it names. */
+static int32_t merged(const slc_tokenizer *tokenizer, int32_t left, int32_t right)
+{
+    const char *a = slc_tokenizer_text(tokenizer, left), *b = slc_tokenizer_text(tokenizer, right);
+    for (int32_t i = 0; i < MERGES; i++) {
+        size_t bytes = strlen(a);
+        if (!strncmp(merges[i], a, bytes) && merges[i][bytes] == ' ' && !strcmp(merges[i] + bytes + 1, b))
+            return 256 + i;
+    }
+    return INT32_MAX;
+}
+
+/* Replaces the tokens of a word's bytes by the word's tokens; returns how many. */
+static size_t merge_plainly(const slc_tokenizer *tokenizer, int32_t *tokens, size_t count)
+{
+    for (;;) {
+        size_t at = 0;
+        int32_t least = INT32_MAX;
+        for (size_t i = 0; i + 1 < count; i++) {
+            int32_t token = merged(tokenizer, tokens[i], tokens[i + 1]);
+            if (token < least) least = token, at = i;
+        }
+        if (least == INT32_MAX) return count;
+        tokens[at] = least;
+        memmove(tokens + at + 1, tokens + at + 2, (count - at - 2) * sizeof *tokens);
+        count--;
+    }
+}
+
+static void check_bpe(const slc_tokenizer *tokenizer, const char *given, size_t size)
+{
+    slc_token_list list = {0};
+    slc_chars repaired = {0};
+    char *text;
+    size_t bytes, place = 0;
+    if (slc_tokenizer_encode(tokenizer, given, size, true, &list)) abort();
+    if (slc_tokenizer_decode(tokenizer, list.tokens, list.count, false, &text, &bytes)) abort();
+    if (slc_chars_append_repaired(&repaired, given, size)) abort();
+    if (bytes != repaired.count || (bytes && memcmp(text, repaired.data, bytes) != 0)) abort();
+    free(text);
+
+    int32_t *tokens = malloc((bytes + 1) * sizeof *tokens);
+    for (size_t at = 0, first; slc_words_next(SLC_WORDS_BYTE_LEVEL, repaired.data, bytes, &at, &first);) {
+        for (size_t i = first; i < at; i++) tokens[i - first] = (unsigned char)repaired.data[i];
+        size_t count = merge_plainly(tokenizer, tokens, at - first);
+        if (place + count > list.count || memcmp(list.tokens + place, tokens, count * sizeof *tokens) != 0) abort();
+        place += count;
+    }
+    if (place != list.count) abort();
+    free(tokens);
+    free(repaired.data);
+    free(list.tokens);
+}
+
+static void check_wordpiece(const slc_tokenizer *tokenizer, const char *given, size_t size)
+{
+    slc_token_list list = {0};
+    char *text;
+    size_t bytes;
+    if (slc_tokenizer_encode(tokenizer, given, size, false, &list)) abort();
+    for (size_t i = 0; i < list.count; i++)
+        if (!slc_tokenizer_text(tokenizer, list.tokens[i])) abort();
+    if (slc_tokenizer_decode(tokenizer, list.tokens, list.count, false, &text, &bytes)) abort();
+    if (slc_utf8_valid(text, bytes) != bytes) abort();
+    free(text);
+    free(list.tokens);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static slc_tokenizer *bpe, *wordpiece;
+    if (!bpe) {
+        char *json = made_bpe(merges, MERGES, ", \"add_prefix_space\": false", "");
+        bpe = open_json(json);
+        free(json);
+        wordpiece = open_json(wordpiece_json);
+    }
+    check_bpe(bpe, (const char *)data, size);
+    check_wordpiece(wordpiece, (const char *)data, size);
+    return 0;
+}

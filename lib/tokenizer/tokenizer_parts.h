@@ -1,0 +1,46 @@
+/* What a tokenizer is made of. Private to lib/tokenizer. */
+#ifndef SLC_TOKENIZER_PARTS_H
+#define SLC_TOKENIZER_PARTS_H
+
+#include "lib/tokenizer/added.h"
+#include "lib/tokenizer/bpe.h"
+#include "lib/tokenizer/normalize.h"
+#include "lib/tokenizer/pretokenize.h"
+#include "lib/tokenizer/tokenizer.h"
+#include "lib/tokenizer/vocabulary.h"
+#include "lib/tokenizer/wordpiece.h"
+
+typedef enum { SLC_MODEL_BPE, SLC_MODEL_WORDPIECE } slc_token_model;
+
+typedef enum { SLC_DECODE_SPACES, SLC_DECODE_BYTE_LEVEL, SLC_DECODE_WORDPIECE } slc_decoding;
+
+struct slc_tokenizer {
+    uint64_t fingerprint;
+    slc_token_model model;
+    slc_vocabulary vocabulary; /* the model's */
+    slc_bpe bpe;
+    slc_wordpiece wordpiece;
+
+    slc_added_token *added;
+    size_t added_count;
+    slc_added_finder in_text, in_normalized; /* normalized tokens are in the second one */
+    slc_chars *normalized;                   /* of added tokens, their normalised texts; NULL: there is no normaliser */
+
+    slc_normalizer normalizer;
+    slc_words words;
+    bool add_prefix_space;
+
+    slc_token_list before, after; /* the special tokens of a text */
+
+    slc_decoding decoding;
+    char *decode_prefix; /* WordPiece: leads a token that continues a word */
+    bool decode_cleanup;
+
+    /* These are by number, of all tokens. */
+    const char **texts; /* as the file has them; NULL: no token */
+    const char **told;  /* as they are decoded: an added token that is normalized is its normalised text */
+    bool *special;
+    uint32_t size; /* one more than the largest number */
+};
+
+#endif
