@@ -20,7 +20,7 @@ const slc_memory_colour slc_memory_colours[SLC_MEMORY_COLOURS] = {
 
 /* ---- Files ---- */
 
-bool slc_picture_kind(const char *path)
+bool slc_is_picture_path(const char *path)
 {
     size_t length = strlen(path);
     return length > 4 && *path != '|' && (!strcmp(path + length - 4, ".svg") || !strcmp(path + length - 4, ".png"));

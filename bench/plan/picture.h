@@ -11,7 +11,7 @@
 enum { SLC_PICTURE_WIDTH = 1400 }; /* pixels */
 
 /* Does the name end in .svg or .png? */
-bool slc_picture_kind(const char *path);
+bool slc_is_picture_path(const char *path);
 
 /* Lets `put` write a gnuplot script after the head that sets terminal and output, runs it, and checks the picture.
  * Errors: UNSUPPORTED (no gnuplot), IO, SYSTEM. */

@@ -81,7 +81,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_LOSSY: o->lossy = arg; return 0;
     case 'o': o->output = arg; return 0;
     case KEY_PICTURE:
-        if (!slc_picture_kind(arg)) argp_error(state, "--picture %s: the name must end in .svg or .png", arg);
+        if (!slc_is_picture_path(arg)) argp_error(state, "--picture %s: the name must end in .svg or .png", arg);
         o->picture = arg;
         return 0;
     case KEY_WORLD: {

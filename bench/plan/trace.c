@@ -38,7 +38,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
     case 'o': o->output = text; return 0;
     case KEY_PICTURE:
-        if (!slc_picture_kind(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
+        if (!slc_is_picture_path(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
         o->picture = text;
         return 0;
     case KEY_BUDGET: o->budget = text; return 0;

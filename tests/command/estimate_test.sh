@@ -29,7 +29,7 @@ compare_all() { # SIZE RANKS
     smallest=$(get estimate.json "j['smallest_budget_bytes']")
     "$sluice" train --size "$1" -n "$2" --budget 1 --steps 1 >/dev/null 2>"$work/err"
     check "the refusal of one byte on $2 ranks, $1, names the same smallest budget" 1 \
-        "$(grep -c -- "--budget $smallest)" "$work/err")"
+        "$(grep -c -- "--budget $smallest," "$work/err")"
     "$sluice" train --size "$1" -n "$2" --budget "$smallest" --steps 1 --eval-batches 0 >/dev/null 2>"$work/err"
     check "the smallest budget of $1 on $2 ranks is enough" 0 $?
 }
@@ -62,7 +62,7 @@ check "sluice plan reads the profile" 0 $?
 "$sluice" check --profile "$work/profile.json" --plan "$work/plan.json" >"$work/out" 2>"$work/err"
 check "sluice check accepts the plan" 0 $?
 "$sluice" estimate -n 2 --budget 2MiB "${pace[@]}" --json "$work/small.json" >"$work/out" 2>"$work/err"
-check "a budget that is too small fails" 1 $?
+check "a budget that is too small fails" 2 $?
 check "... after the other answers" 1 "$(grep -c '^smallest budget' "$work/out")"
 check "... with what would work" 1 "$(grep -c 'the smallest that works' "$work/err")"
 check "... and JSON that says so" None "$(get small.json "j['plan']")"
@@ -99,9 +99,9 @@ refused() { # EXIT PATTERN OPTION...
     check "estimate ${*:3} ends with" "$1" $?
     check "estimate ${*:3} says why" 1 "$(grep -c -- "$2" "$work/err")"
 }
-refused 1 '--pace fast: give what' --pace fast
-refused 1 '--machines: no cluster "mine"; choose one of' --machines mine
-refused 1 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
+refused 2 '--pace fast: give what' --pace fast
+refused 2 '--machines: no cluster "mine"; choose one of' --machines mine
+refused 2 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
 refused 2 'knows no compressed phases' --strategy onebit
 refused 2 'only sluice train keeps' --save "$work/run"
 refused 2 '"word": options only' word
