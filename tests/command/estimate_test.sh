@@ -11,12 +11,12 @@ get() { # FILE EXPRESSION: of the JSON `j`
     python3 -c "import json, sys; j = json.load(open('$work/$1')); print($2)" 2>"$work/err"
 }
 
-compare_with_train() { # SIZE RANKS STRATEGY RECOMPUTE, against $work/estimate.json
+compare_with_train() { # SIZE RANKS STRATEGY RECOMPUTE OPTION..., against $work/estimate.json
     rm -f "$work/train.json"
     "$sluice" train --size "$1" -n "$2" --strategy "$3" --recompute "$4" --schedule serial --steps 1 --eval-batches 0 \
-        --json "$work/train.json" >/dev/null 2>"$work/err"
-    check "train --size $1 -n $2 --strategy $3 --recompute $4 works" 0 $?
-    check "bytes of $1 on $2 ranks under $3, recompute $4" "$(get train.json "j['runs'][0]['planned_bytes']")" \
+        "${@:5}" --json "$work/train.json" >/dev/null 2>"$work/err"
+    check "train --size $1 -n $2 --strategy $3 --recompute $4 ${*:5} works" 0 $?
+    check "bytes of $1 on $2 ranks under $3, recompute $4 ${*:5}" "$(get train.json "j['runs'][0]['planned_bytes']")" \
         "$(get estimate.json "[s['bytes'] for s in j['strategies'] if (s['strategy'], s['recompute']) == ('$3', '$4' == 'all')][0]")"
 }
 
@@ -36,6 +36,16 @@ compare_all() { # SIZE RANKS
 compare_all nano 1
 compare_all nano 2
 compare_all mini 2
+
+# What else decides bytes.
+compare_options() { # OPTION...
+    "$sluice" estimate -n 2 "${pace[@]}" "$@" --json "$work/estimate.json" >/dev/null 2>"$work/err"
+    check "estimate -n 2 $* works" 0 $?
+    compare_with_train nano 2 fsdp none "$@"
+}
+compare_options --model bert --precision bf16 --micro-batches 2
+compare_options --tied split --accumulate each --micro-batches 2
+compare_options --nan skip --block 64KiB --layer-precision h.0=bf16 --optimizer lamb
 
 # One that sends messages needs scratch memory.
 "$sluice" estimate -n 2 --ranks-a-host 1 --throttle 1gbit,50us "${pace[@]}" --json "$work/estimate.json" >/dev/null \
