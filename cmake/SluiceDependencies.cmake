@@ -1,10 +1,9 @@
-# What the project stands on. Required: UCX, jansson, uthash, threads; for the command alone PCRE2, utf8proc (tokenizers),
+# What the project stands on. Required: UCX, jansson, uthash, threads; for the command alone utf8proc (tokenizers),
 # libpng, libjpeg-turbo (images). Optional: GLPK, oneDNN, zlib, OpenMP, cmocka.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)

@@ -39,7 +39,7 @@ static const struct argp_option rows[] = {
     {"machines", KEY_MACHINES, "NAME", SLC_OPTION_SHORT,
      "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)", 0},
     {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
-     "What a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
+     "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
     {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", SLC_OPTION_SHORT, "Seconds to make each plan (default: 1)", 0},
     {0},

@@ -2,6 +2,8 @@
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
 #include "bench/cli/parse.h"
+#include "bench/plan/memory_picture.h"
+#include "bench/plan/picture.h"
 #include "bench/plan/table.h"
 #include "lib/base/clock.h"
 #include "lib/base/text/parse_quantity.h"
@@ -17,10 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_PROFILE = 256, KEY_WORLD, KEY_BUDGET, KEY_STRATEGY, KEY_SCHEDULE, KEY_RECOMPUTE, KEY_LOSSY, KEY_TIME_LIMIT };
+enum {
+    KEY_PROFILE = 256,
+    KEY_WORLD,
+    KEY_BUDGET,
+    KEY_STRATEGY,
+    KEY_SCHEDULE,
+    KEY_RECOMPUTE,
+    KEY_LOSSY,
+    KEY_TIME_LIMIT,
+    KEY_PICTURE
+};
 
 typedef struct {
-    const char *profile, *budget, *strategy, *schedule, *recompute, *lossy, *output;
+    const char *profile, *budget, *strategy, *schedule, *recompute, *lossy, *output, *picture;
     uint32_t world; /* 0: the profile's */
     double time_limit_s;
 } plan_options;
@@ -40,6 +52,8 @@ static const struct argp_option option_rows[] = {
     {"recompute", KEY_RECOMPUTE, "HOW=auto,none,all", 0, "auto, none or all of the layers that can (default auto)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0,
      "Seconds to plan (default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)", 0},
+    {"picture", KEY_PICTURE, "FILE", 0,
+     "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)", 0},
     {"output", 'o', "FILE", 0, "Write the plan as JSON; '-': standard output", 0},
     {0},
 };
@@ -50,6 +64,7 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --time-limit 5\n"
                           "  sluice plan --profile profile.json --budget 60% --strategy fsdp --schedule one_ahead\n"
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
+                          "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
                           "Then: sluice sim, sluice check, sluice trace.\n"
                           "More: docs/planning.md";
 
@@ -65,6 +80,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_RECOMPUTE: o->recompute = arg; return 0;
     case KEY_LOSSY: o->lossy = arg; return 0;
     case 'o': o->output = arg; return 0;
+    case KEY_PICTURE:
+        if (!slc_is_picture_path(arg)) argp_error(state, "--picture %s: the name must end in .svg or .png", arg);
+        o->picture = arg;
+        return 0;
     case KEY_WORLD: {
         errno = 0;
         unsigned long n = strtoul(arg, &end, 10);
@@ -145,6 +164,8 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
         print_head(out, profile);
         status = slc_plan_table(out, &shown);
         fprintf(out, "planned    in %.2f s\n", took);
+        if (!status && o->picture)
+            status = slc_memory_picture_draw(out, profile, answer.plan, answer.budget_bytes, o->picture);
         if (!status && o->output) status = write_plan(profile, &answer, o->output);
     }
     slc_plan_destroy(answer.plan);

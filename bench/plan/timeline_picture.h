@@ -10,15 +10,14 @@ typedef struct {
     const char *title;
     const slc_job *job;
     const slc_plan *plan;
+    const slc_times *times;      /* that the plan was simulated with */
     const slc_item_times *items; /* of a steady step */
     const slc_exposure *exposures;
     uint32_t exposure_count;
     const slc_memory_series *memory; /* during [0, step_s) */
     double step_s;
+    uint64_t budget_bytes; /* 0: none */
 } slc_trace_picture;
-
-/* Does the name end in .svg or .png? */
-bool slc_trace_picture_kind(const char *path);
 
 /* Draws the picture into the file `path`. Errors: UNSUPPORTED (no gnuplot), IO, MEMORY. */
 sluice_status slc_trace_picture_draw(const slc_trace_picture *picture, const char *path);

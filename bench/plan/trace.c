@@ -4,23 +4,29 @@
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/files.h"
+#include "bench/plan/picture.h"
+#include "bench/plan/table.h"
 #include "bench/plan/timeline_picture.h"
 #include "lib/base/status.h"
+#include "lib/base/text/parse_quantity.h"
+#include "sched/planner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_PICTURE = 256, KEY_STEPS };
+enum { KEY_PICTURE = 256, KEY_STEPS, KEY_BUDGET };
 
 typedef struct {
     slc_plan_files files;
-    const char *output, *picture;
+    const char *output, *picture, *budget;
     uint32_t steps;
 } trace_options;
 
 static const struct argp_option option_rows[] = {
     {"output", 'o', "FILE", 0, "Write the timeline as JSON for Perfetto or chrome://tracing; '-': standard output", 1},
     {"picture", KEY_PICTURE, "FILE", 0, "Draw one step: FILE.svg or FILE.png (needs gnuplot)", 1},
+    {"budget", KEY_BUDGET, "SIZE", 0, "With --picture: show this budget as a line, as 900MiB, or 60% of what dp needs",
+     1},
     {"steps", KEY_STEPS, "N", 0, "Steps in the timeline (default 2)", 1},
     {0},
 };
@@ -32,15 +38,33 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
     case 'o': o->output = text; return 0;
     case KEY_PICTURE:
-        if (!slc_trace_picture_kind(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
+        if (!slc_is_picture_path(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
         o->picture = text;
         return 0;
+    case KEY_BUDGET: o->budget = text; return 0;
     case KEY_STEPS: o->steps = (uint32_t)slc_whole_number(text, 1, 1000, state, "--steps"); return 0;
     case ARGP_KEY_END:
         if (!o->output && !o->picture) argp_error(state, "give -o FILE or --picture FILE");
+        if (o->budget && !o->picture) argp_error(state, "--budget goes with --picture");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
+}
+
+/* A share is one of what dp with the serial schedule needs, as for sluice plan. */
+static sluice_status find_budget(const slc_job *job, const char *text, uint64_t *bytes)
+{
+    double share = 0;
+    slc_plan_answer answer = {0};
+    const slc_plan_request request = {.strategy = "dp", .schedule = "serial"};
+    *bytes = 0;
+    if (!text) return SLUICE_OK;
+    sluice_status status = slc_parse_budget(text, bytes, &share);
+    if (status || *bytes) return slc_error_context(status, "--budget");
+    status = slc_plan_for_budget(job, &request, &answer);
+    *bytes = (uint64_t)(share * (double)answer.dp_bytes);
+    slc_plan_destroy(answer.plan);
+    return status;
 }
 
 static sluice_status draw(const trace_options *o, const slc_forecast *f, const slc_item_times *items)
@@ -48,21 +72,26 @@ static sluice_status draw(const trace_options *o, const slc_forecast *f, const s
     const slc_plan *plan = o->files.plan;
     const slc_profile *profile = o->files.profile;
     slc_memory_series memory;
-    char title[512];
-    snprintf(title, sizeof title, "%.100s, %u ranks, %s: step %.3f ms, exposed %.3f ms (%.1f %%)", profile->model,
-             profile->job.world, plan->schedule, f->step_s * 1e3, f->exposed_s * 1e3, 100 * f->exposed_s / f->step_s);
+    char title[512], step[24], exposed[24];
+    snprintf(title, sizeof title, "%.100s, %u ranks, %s: step %s, of which compute waits %s (%.1f %%)", profile->model,
+             profile->job.world, plan->schedule, slc_plan_seconds(f->step_s, step),
+             slc_plan_seconds(f->exposed_s, exposed), 100 * f->exposed_s / f->step_s);
     slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
-    sluice_status status = slc_simulate_memory(plan, items, f->step_s, &memory);
+    uint64_t budget_bytes;
+    sluice_status status = find_budget(&profile->job, o->budget, &budget_bytes);
+    if (!status) status = slc_simulate_memory(plan, items, f->step_s, &memory);
     if (!status) {
         const slc_trace_picture picture = {.title = title,
                                            .job = &profile->job,
                                            .plan = plan,
+                                           .times = &profile->times,
                                            .items = items,
                                            .exposures = exposures,
                                            .exposure_count = slc_exposures(plan, items, f->step_s, exposures),
                                            .memory = &memory,
-                                           .step_s = f->step_s};
+                                           .step_s = f->step_s,
+                                           .budget_bytes = budget_bytes};
         status = slc_trace_picture_draw(&picture, o->picture);
         slc_memory_series_fini(&memory);
     }

@@ -282,10 +282,10 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     size_t bytes = 0;
     *out = (slc_training_position){0};
     /* Comes before the weights: that a parameter has another size says less than the name of another model. */
-    sluice_status status = sluice_checkpoint_extra(run->options->resume, &extra, &bytes);
+    sluice_status status = slc_error_context(sluice_checkpoint_extra(run->options->resume, &extra, &bytes), "--resume");
     if (!status) status = read_position(run, extra, bytes, out);
     free(extra);
-    if (!status) status = sluice_checkpoint_load(rt, run->options->resume, NULL, NULL);
+    if (!status) status = slc_error_context(sluice_checkpoint_load(rt, run->options->resume, NULL, NULL), "--resume");
     return slc_training_name_earlier(status, run->options->resume);
 }
 

@@ -133,12 +133,13 @@ static sluice_status limit_tokens(text_data *d, const sluice_model_config *model
     return SLUICE_OK;
 }
 
-static void describe_text(text_data *d, bool bytes, const char *own_path)
+static void describe_text(text_data *d, const char *tokenizer, const char *own_path)
 {
     slc_text_range file;
     slc_training_data_about *about = &d->base.about;
     *about = (slc_training_data_about){.own_path = own_path,
-                                       .what = bytes ? "bytes" : "tokens",
+                                       .what = slc_text_is_bytes(d->text) ? "bytes" : "tokens",
+                                       .tokenizer = tokenizer,
                                        .train = d->train.tokens,
                                        .held_out = d->held_out.tokens};
     while (slc_text_file(d->text, about->files, &file)) about->files++;
@@ -258,7 +259,7 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     if (!status && !d->base.whole) status = slc_text_split(d->text, d->inside, &d->train, &d->held_out);
     if (!status && !d->base.whole && classes) status = find_files(d, model);
     if (status) return status;
-    if (!d->base.whole) describe_text(d, slc_text_vocabulary(d->text) == 256 && !d->base.tokenizer, *licences);
+    if (!d->base.whole) describe_text(d, d->base.tokenizer ? slc_training_tokenizer(o) : NULL, *licences);
     d->base.fingerprint = slc_text_fingerprint(d->text);
     d->base.note = slc_text_passed_over(d->text);
     return SLUICE_OK;

@@ -37,6 +37,7 @@ void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 typedef struct {
     const char *own_path;     /* where it was read from if no --data was given */
     const char *what;         /* what is counted: "bytes", "tokens", "images" */
+    const char *tokenizer;    /* path of what made the tokens; NULL: none did */
     uint64_t files;           /* of text; 0: not counted */
     uint64_t train, held_out; /* of what is counted */
 } slc_training_data_about;

@@ -307,7 +307,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case BUDGET: parse_budget(o, text, state); return 0;
     case DEVICE:
         o->device = text;
-        if (strcmp(text, "cpu") && strcmp(text, "cuda")) argp_error(state, "--device %s: use cpu", text);
+        if (strcmp(text, "cpu"))
+            argp_error(state, "--device %s: text is generated on the cpu alone; leave --device out", text);
         return 0;
     case 'P':
         o->precision = text;

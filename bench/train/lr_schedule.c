@@ -203,7 +203,7 @@ void slc_lr_schedule_words(const slc_lr_schedule *s, char *text, size_t bytes)
     char *rest = text + used;
     bytes -= used;
     if (s->kind == SLC_LR_CONSTANT)
-        snprintf(rest, bytes, ", then constant");
+        snprintf(rest, bytes, "%s", s->warmup > 0 ? ", then constant" : "");
     else if (s->kind == SLC_LR_INVERSE_SQRT)
         snprintf(rest, bytes, ", then falling as 1/sqrt(1 + %s / %.10g)", unit, s->timescale);
     else if (s->kind == SLC_LR_WSD)

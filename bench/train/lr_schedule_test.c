@@ -156,6 +156,10 @@ static void a_schedule_has_words(void **state)
     assert_string_equal(text, "0.001 after a warm-up over 10 steps, then cosine to 0.0001 at step 100");
     slc_lr_schedule_words(&s, text, 12); /* is cut, and ends */
     assert_string_equal(text, "0.001 after");
+    o = OPTIONS({"lr", "0.5"});
+    s = made(&o, 0);
+    slc_lr_schedule_words(&s, text, sizeof text);
+    assert_string_equal(text, "0.5");
 }
 
 int main(void)

@@ -121,7 +121,7 @@ static const option_row rows[] = {
      "without",
      0, MOST_TOKENS},
     {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED,
-     "Unit in which --warmup and the four --lr-... above count: steps, or tokens of all ranks",
+     "Unit of --warmup, --lr-horizon, --lr-decay and --lr-timescale: steps, or tokens of all ranks",
      .choices = "steps,tokens"},
     {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED,
      "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sluice/checkpoint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,21 +19,11 @@ static sluice_status check_data(const char *path)
     return SLUICE_OK;
 }
 
-static sluice_status check_resume(const char *folder)
-{
-    bool found = false;
-    uint64_t step;
-    sluice_status status = sluice_checkpoint_latest(folder, &found, &step);
-    if (!status && !found) status = slc_error(SLUICE_ERR_IO, "there is no checkpoint in %s", folder);
-    return slc_error_context(status, "--resume");
-}
-
 sluice_status slc_training_paths_check(const slc_training_options *o)
 {
     sluice_world_config config;
     sluice_status status = sluice_world_config_init(&config);
     for (uint64_t i = 0; !status && i < o->data_count; i++) status = check_data(o->data[i]);
-    if (!status && o->resume) status = check_resume(o->resume);
     if (!status) status = slc_error_context(slc_result_file_probe(o->json), "--json");
     if (!status) status = slc_error_context(slc_result_file_probe(o->csv), "--csv");
     if (!status) status = slc_error_context(slc_result_file_probe(o->trace), "--trace");

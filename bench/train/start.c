@@ -1,6 +1,8 @@
 /* The lines before the first step: what is trained, on what, where, and within what. */
 #include "bench/train/start.h"
 
+#include "bench/train/lr_schedule.h"
+
 #include <inttypes.h>
 #include <sluice/plan.h>
 #include <stdio.h>
@@ -43,6 +45,7 @@ static void print_data(FILE *out, const slc_training_options *o, const slc_train
     if (about->files) fprintf(out, "%s file%s, ", group(about->files).text, about->files == 1 ? "" : "s");
     fprintf(out, "%s %s to train on, ", group(about->train).text, about->what);
     fprintf(out, "%s held out\n", group(about->held_out).text);
+    if (about->tokenizer) fprintf(out, "tokenizer  %s\n", about->tokenizer);
 }
 
 static void print_ranks(FILE *out, const slc_training_options *o, const sluice_runtime *rt)
@@ -61,7 +64,11 @@ static void print_ranks(FILE *out, const slc_training_options *o, const sluice_r
 
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
-    fprintf(out, "training   %s, learning rate %g; ", o->optimizer, o->learning_rate);
+    slc_lr_schedule rates;
+    char words[200] = "";
+    /* The run has made the same schedule before, so there is no error here. */
+    if (!slc_lr_schedule_make(o, r->tokens_per_step, &rates)) slc_lr_schedule_words(&rates, words, sizeof words);
+    fprintf(out, "training   %s, learning rate %s; ", o->optimizer, words);
     if (r->steps_before) fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");
@@ -100,6 +107,7 @@ json_t *slc_training_data_json(const slc_training_options *o, const slc_training
     json_t *paths = json_array();
     for (uint64_t i = 0; i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
     if (!o->data_count) json_array_append_new(paths, json_string(about->own_path));
-    return json_pack("{s:o, s:I, s:s, s:I, s:I}", "paths", paths, "files", (json_int_t)about->files, "of", about->what,
-                     "train", (json_int_t)about->train, "held_out", (json_int_t)about->held_out);
+    return json_pack("{s:o, s:I, s:s, s:I, s:I, s:s?}", "paths", paths, "files", (json_int_t)about->files, "of",
+                     about->what, "train", (json_int_t)about->train, "held_out", (json_int_t)about->held_out,
+                     "tokenizer", about->tokenizer);
 }

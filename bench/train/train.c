@@ -9,7 +9,6 @@
 #include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint.h"
-#include "bench/train/lr_schedule.h"
 #include "bench/train/onebit_options.h"
 #include "bench/train/options.h"
 #include "bench/train/paths_check.h"
@@ -172,16 +171,6 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
-/* A rate that never changes is known from --lr. */
-static void print_rates(FILE *file, const slc_training_options *o, const slc_training_result *r)
-{
-    slc_lr_schedule rates;
-    char words[200];
-    if (slc_lr_schedule_make(o, r->tokens_per_step, &rates)) return; /* the run has made the same before */
-    slc_lr_schedule_words(&rates, words, sizeof words);
-    if (rates.kind != SLC_LR_CONSTANT || rates.warmup > 0) fprintf(file, "learning rate: %s\n", words);
-}
-
 /* After Ctrl-C. A save that failed has its own line at the end. */
 static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
@@ -207,7 +196,6 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
             r->tokens_per_s);
-    print_rates(file, o, r);
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,

@@ -115,9 +115,8 @@ typedef struct {
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
  * `config` and `options` are copied. Errors: ARGUMENT (the configuration; batch, length, precision or label_smoothing;
  * what registration refuses, as a layer name that is there already; a cache that the model cannot have), ORDER (after
- * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world of
- * several ranks).
- * After an error the runtime may hold some of the layers and can only be destroyed. */
+ * commit), UNSUPPORTED ("cpu" in a build without oneDNN; "cuda" without cublasLt, or with a cache; a cache in a world
+ * of several ranks). After an error the runtime may hold some of the layers and can only be destroyed. */
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */

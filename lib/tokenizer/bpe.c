@@ -193,36 +193,43 @@ static int32_t whole_token(const slc_vocabulary *vocabulary, slc_bpe_work *work,
 
 /* ---- Words that came before ---- */
 
-enum { CACHE_WORDS = 1 << 14, WORD_BYTES = 31, WORD_TOKENS = 8 };
+enum { KNOWN_BYTES = 31, KNOWN_TOKENS = 8, KNOWN_WORDS = 1 << 14 };
 
 /* Each word has one place, and a later one takes it. */
-struct slc_bpe_cache {
-    struct {
-        unsigned char bytes; /* 0: nothing is here */
-        char word[WORD_BYTES];
-        int32_t tokens[WORD_TOKENS], count;
-    } words[CACHE_WORDS];
-};
+typedef struct slc_bpe_known {
+    unsigned char bytes; /* 0: nothing is here */
+    char word[KNOWN_BYTES];
+    int32_t tokens[KNOWN_TOKENS], count;
+} known_word;
+
+void slc_bpe_work_expect(slc_bpe_work *work, size_t bytes)
+{
+    size_t words = 64;
+    if (work->known || bytes < 1024) return;
+    while (words < KNOWN_WORDS && words < bytes / 16) words *= 2;
+    work->known = calloc(words, sizeof *work->known);
+    work->known_mask = words - 1;
+}
 
 sluice_status slc_bpe_encode(const slc_bpe *bpe, const slc_vocabulary *vocabulary, slc_bpe_work *work, const char *word,
                              size_t bytes, slc_token_list *list)
 {
     sluice_status status = SLUICE_OK;
-    size_t before = list->count, place = slc_fnv(SLC_FNV_START, word, bytes <= WORD_BYTES ? bytes : 0) % CACHE_WORDS;
-    if (!work->cache && !(work->cache = calloc(1, sizeof *work->cache)))
-        return slc_error(SLUICE_ERR_MEMORY, "the words of a tokenizer");
-    if (bytes <= WORD_BYTES && work->cache->words[place].bytes == bytes &&
-        !memcmp(work->cache->words[place].word, word, bytes))
-        return slc_token_list_append(list, work->cache->words[place].tokens, (size_t)work->cache->words[place].count);
+    size_t before = list->count;
+    known_word *known = NULL;
+    if (work->known && bytes <= KNOWN_BYTES)
+        known = &work->known[slc_fnv(SLC_FNV_START, word, bytes) & work->known_mask];
+    if (known && known->bytes == bytes && !memcmp(known->word, word, bytes))
+        return slc_token_list_append(list, known->tokens, (size_t)known->count);
 
     int32_t whole = bpe->ignore_merges ? whole_token(vocabulary, work, word, bytes, &status) : -1;
     if (!status) status = whole < 0 ? merge_word(bpe, work, word, bytes, list) : slc_token_list_append(list, &whole, 1);
     size_t count = list->count - before;
-    if (status || bytes > WORD_BYTES || count > WORD_TOKENS) return status;
-    work->cache->words[place].bytes = (unsigned char)bytes;
-    memcpy(work->cache->words[place].word, word, bytes);
-    if (count) memcpy(work->cache->words[place].tokens, list->tokens + before, count * sizeof *list->tokens);
-    work->cache->words[place].count = (int32_t)count;
+    if (status || !known || count > KNOWN_TOKENS) return status;
+    known->bytes = (unsigned char)bytes;
+    memcpy(known->word, word, bytes);
+    if (count) memcpy(known->tokens, list->tokens + before, count * sizeof *list->tokens);
+    known->count = (int32_t)count;
     return SLUICE_OK;
 }
 
@@ -230,7 +237,7 @@ void slc_bpe_work_fini(slc_bpe_work *work)
 {
     free(work->symbols);
     free(work->heap);
-    free(work->cache);
+    free(work->known);
     free(work->word.data);
     *work = (slc_bpe_work){0};
 }

@@ -35,15 +35,18 @@ int slc_bpe_byte_of(uint32_t rune);
 sluice_status slc_bpe_init(slc_bpe *bpe, const slc_vocabulary *vocabulary, const slc_bpe_merge *pairs, size_t count);
 void slc_bpe_fini(slc_bpe *bpe);
 
-/* What encoding needs besides; begins as {0}, belongs to one thread. It remembers words. */
-typedef struct slc_bpe_cache slc_bpe_cache;
+/* What encoding needs besides; begins as {0}, belongs to one thread. */
 typedef struct {
     struct slc_bpe_symbol *symbols;
     struct slc_bpe_candidate *heap;
     size_t symbol_room, heap_count, heap_room;
-    slc_bpe_cache *cache;
+    struct slc_bpe_known *known; /* words that came before; NULL: none are kept */
+    size_t known_mask;
     slc_chars word;
 } slc_bpe_work;
+/* Makes room for words to remember, as much as pays for a text of this length. Without it encoding is only slower, so
+ * there is no error. */
+void slc_bpe_work_expect(slc_bpe_work *work, size_t bytes);
 void slc_bpe_work_fini(slc_bpe_work *work);
 
 /* Appends the tokens of a word, in time linear in it but for a logarithm. Error: MEMORY. */

@@ -30,7 +30,8 @@ static void replace_all(slc_chars *text, size_t first, const char *from, const c
 {
     size_t from_bytes = strlen(from), to_bytes = strlen(to), end = first;
     for (size_t at = first; at < text->count;) {
-        if (text->count - at < from_bytes || memcmp(text->data + at, from, from_bytes) != 0) {
+        if (text->data[at] != *from || text->count - at < from_bytes ||
+            memcmp(text->data + at, from, from_bytes) != 0) {
             text->data[end++] = text->data[at++];
             continue;
         }

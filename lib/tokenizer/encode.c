@@ -75,6 +75,7 @@ sluice_status slc_tokenizer_encode(const slc_tokenizer *tokenizer, const char *t
     encoding e = {.tokenizer = tokenizer, .list = list};
     size_t before = list->count;
     sluice_status status = SLUICE_OK;
+    if (tokenizer->model == SLC_MODEL_BPE) slc_bpe_work_expect(&e.bpe, bytes);
     if (special) status = slc_token_list_append(list, tokenizer->before.tokens, tokenizer->before.count);
     if (!status) status = encode_text(&e, text, bytes);
     if (!status && special) status = slc_token_list_append(list, tokenizer->after.tokens, tokenizer->after.count);

@@ -29,30 +29,36 @@ static slc_tokenizer *open_json(const char *json)
     return tokenizer;
 }
 
-/* Merge number i makes token 256 + i of the two whose texts it names. */
-static int32_t merged(const slc_tokenizer *tokenizer, int32_t left, int32_t right)
+/* By the two tokens: one more than the rank of their merge, 0 where there is none; and by the rank, the token. */
+static size_t ranks[256 + MERGES][256 + MERGES];
+static int32_t merged[MERGES];
+
+static void fill_ranks(const slc_tokenizer *tokenizer)
 {
-    const char *a = slc_tokenizer_text(tokenizer, left), *b = slc_tokenizer_text(tokenizer, right);
-    for (int32_t i = 0; i < MERGES; i++) {
-        size_t bytes = strlen(a);
-        if (!strncmp(merges[i], a, bytes) && merges[i][bytes] == ' ' && !strcmp(merges[i] + bytes + 1, b))
-            return 256 + i;
+    for (size_t i = 0; i < MERGES; i++) {
+        const char *space = strchr(merges[i], ' ');
+        char left[16] = "", both[16];
+        memcpy(left, merges[i], (size_t)(space - merges[i]));
+        snprintf(both, sizeof both, "%s%s", left, space + 1);
+        int32_t first = slc_tokenizer_find(tokenizer, left), second = slc_tokenizer_find(tokenizer, space + 1);
+        merged[i] = slc_tokenizer_find(tokenizer, both);
+        if (first < 0 || second < 0 || merged[i] < 0) abort();
+        ranks[first][second] = i + 1;
     }
-    return INT32_MAX;
 }
 
 /* Replaces the tokens of a word's bytes by the word's tokens; returns how many. */
-static size_t merge_plainly(const slc_tokenizer *tokenizer, int32_t *tokens, size_t count)
+static size_t merge_plainly(int32_t *tokens, size_t count)
 {
     for (;;) {
         size_t at = 0;
-        int32_t least = INT32_MAX;
+        size_t least = SIZE_MAX;
         for (size_t i = 0; i + 1 < count; i++) {
-            int32_t token = merged(tokenizer, tokens[i], tokens[i + 1]);
-            if (token < least) least = token, at = i;
+            size_t rank = ranks[tokens[i]][tokens[i + 1]];
+            if (rank && rank < least) least = rank, at = i;
         }
-        if (least == INT32_MAX) return count;
-        tokens[at] = least;
+        if (least == SIZE_MAX) return count;
+        tokens[at] = merged[least - 1];
         memmove(tokens + at + 1, tokens + at + 2, (count - at - 2) * sizeof *tokens);
         count--;
     }
@@ -73,7 +79,7 @@ static void check_bpe(const slc_tokenizer *tokenizer, const char *given, size_t 
     int32_t *tokens = malloc((bytes + 1) * sizeof *tokens);
     for (size_t at = 0, first; slc_words_next(SLC_WORDS_BYTE_LEVEL, repaired.data, bytes, &at, &first);) {
         for (size_t i = first; i < at; i++) tokens[i - first] = (unsigned char)repaired.data[i];
-        size_t count = merge_plainly(tokenizer, tokens, at - first);
+        size_t count = merge_plainly(tokens, at - first);
         if (place + count > list.count || memcmp(list.tokens + place, tokens, count * sizeof *tokens) != 0) abort();
         place += count;
     }
@@ -104,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         char *json = made_bpe(merges, MERGES, ", \"add_prefix_space\": false", "");
         bpe = open_json(json);
         free(json);
+        fill_ranks(bpe);
         wordpiece = open_json(wordpiece_json);
     }
     check_bpe(bpe, (const char *)data, size);

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 static sluice_status clean(uint32_t rune, slc_chars *out)
 {
@@ -39,11 +38,22 @@ static sluice_status lowercase(uint32_t rune, slc_chars *out)
     return slc_chars_append(out, "i\u0307", 3);
 }
 
+/* Does every step that maps code points leave this byte of ASCII as it is? */
+static bool is_plain(char byte, bool lowercases)
+{
+    return byte >= ' ' && byte < 0x7F && !(lowercases && byte >= 'A' && byte <= 'Z');
+}
+
 static sluice_status map_runes(const char *text, size_t bytes, sluice_status (*map)(uint32_t, slc_chars *),
                                slc_chars *out)
 {
     sluice_status status = SLUICE_OK;
-    for (size_t at = 0; at < bytes && !status;) status = map(slc_rune_next(text, &at), out);
+    for (size_t at = 0; at < bytes && !status;) {
+        size_t first = at;
+        while (at < bytes && is_plain(text[at], map == lowercase)) at++;
+        status = slc_chars_append(out, text + first, at - first);
+        if (!status && at < bytes) status = map(slc_rune_next(text, &at), out);
+    }
     return status;
 }
 
@@ -79,9 +89,8 @@ static sluice_status append_marks(mark_run *run, slc_chars *out)
 {
     size_t from[257] = {0};
     sluice_status status = SLUICE_OK;
-    if (!run->count) return SLUICE_OK;
     for (size_t i = 0; i < run->count; i++) from[run->classes[i] + 1]++;
-    for (size_t class = 0; class < 256; class ++) from[class + 1] += from[class];
+    for (size_t i = 0; i < 256; i++) from[i + 1] += from[i];
     for (size_t i = 0; i < run->count; i++) run->sorted[from[run->classes[i]]++] = run->runes[i];
     for (size_t i = 0; i < run->count && !status; i++) status = slc_chars_append_rune(out, run->sorted[i]);
     run->count = 0;
@@ -101,7 +110,7 @@ static sluice_status decompose(const char *text, size_t bytes, bool compatibilit
                 status = add_mark(&run, parts[i], class);
                 continue;
             }
-            status = append_marks(&run, out);
+            if (run.count) status = append_marks(&run, out);
             if (!status) status = slc_chars_append_rune(out, parts[i]);
         }
     }
@@ -112,16 +121,29 @@ static sluice_status decompose(const char *text, size_t bytes, bool compatibilit
     return status;
 }
 
-/* Appends the canonical composition of decomposed text. */
+/* Appends the canonical composition of decomposed text. A mark is composed with the starter before it unless another
+ * mark of its class or a higher one stands between them. */
 static sluice_status compose(const char *text, size_t bytes, slc_chars *out)
 {
-    utf8proc_int32_t *runes = malloc((bytes + 1) * sizeof *runes);
+    uint32_t *runes = malloc((bytes + 1) * sizeof *runes);
+    size_t count = 0, starter = 0;
+    bool started = false;
+    int last = -1; /* class of the mark before; -1: the starter is before */
     sluice_status status = SLUICE_OK;
-    utf8proc_ssize_t count = 0;
     if (!runes) return slc_error(SLUICE_ERR_MEMORY, "%zu code points to compose", bytes);
-    for (size_t at = 0; at < bytes;) runes[count++] = (utf8proc_int32_t)slc_rune_next(text, &at);
-    count = utf8proc_normalize_utf32(runes, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    for (utf8proc_ssize_t i = 0; i < count && !status; i++) status = slc_chars_append_rune(out, (uint32_t)runes[i]);
+    for (size_t at = 0; at < bytes;) {
+        uint32_t rune = slc_rune_next(text, &at);
+        int class = slc_rune_combining_class(rune);
+        uint32_t composed = started && last < class ? slc_rune_compose(runes[starter], rune) : 0;
+        if (composed) {
+            runes[starter] = composed;
+            continue;
+        }
+        if (!class) started = true, starter = count;
+        last = class ? class : -1;
+        runes[count++] = rune;
+    }
+    for (size_t i = 0; i < count && !status; i++) status = slc_chars_append_rune(out, runes[i]);
     free(runes);
     return status;
 }

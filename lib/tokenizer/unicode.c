@@ -128,3 +128,11 @@ size_t slc_rune_decompose(uint32_t rune, bool compatibility, uint32_t out[18])
     for (utf8proc_ssize_t i = 0; i < count; i++) out[i] = (uint32_t)parts[i];
     return (size_t)count;
 }
+
+uint32_t slc_rune_compose(uint32_t first, uint32_t second)
+{
+    utf8proc_int32_t pair[2] = {(utf8proc_int32_t)first, (utf8proc_int32_t)second};
+    if (second < 0x300) return 0;
+    if (utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) != 1) return 0;
+    return corrected(true, (uint32_t)pair[0], &slc_decomposed_difference) ? (uint32_t)pair[0] : 0;
+}

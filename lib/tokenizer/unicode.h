@@ -22,5 +22,7 @@ uint8_t slc_rune_combining_class(uint32_t rune);
 uint32_t slc_rune_lowercase(uint32_t rune); /* U+0130, whose lower case has two, gives itself */
 /* Writes the full decomposition of `rune`, canonical or of compatibility, at most 18 code points; returns how many. */
 size_t slc_rune_decompose(uint32_t rune, bool compatibility, uint32_t out[18]);
+/* The code point that the two of a canonical decomposition compose to; 0: they compose to none. */
+uint32_t slc_rune_compose(uint32_t first, uint32_t second);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where the classes of Hugging Face's tokenizers 0.23.3 differ from those of utf8proc 2.8.0
+/* Where the classes of Hugging Face's tokenizers 0.23.3 differ from utf8proc 2.8.0
  * (Unicode 15.0.0). Written by tests/golden/make_unicode.py. */
 #include "lib/tokenizer/unicode_differences.h"
 

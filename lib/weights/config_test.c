@@ -68,6 +68,36 @@ static void keys_are_read(void **state)
     assert_true(beit.shared_relative_bias && !beit.mean_pooling && beit.mask_token && beit.layer_scale == 0);
 }
 
+static void says(const slc_config *config, const char *line)
+{
+    char *text;
+    works(slc_config_to_json(config, &text));
+    if (!strstr(text, line)) fail_msg("no %s in %s", line, text);
+    free(text);
+}
+
+/* transformers takes 50256 where a GPT-2 says nothing. */
+static void tokens_around_a_text_exist(void **state)
+{
+    (void)state;
+    slc_config gpt2 = read_text("{\"model_type\":\"gpt2\"}");
+    assert_true(gpt2.begin_token == 50257 && gpt2.end_token == 50257);
+    says(&gpt2, "\"eos_token_id\": 50256");
+    gpt2 = read_text("{\"model_type\":\"gpt2\",\"vocab_size\":256}");
+    assert_true(gpt2.begin_token == 0 && gpt2.end_token == 0);
+    says(&gpt2, "\"eos_token_id\": null");
+    gpt2 = read_text("{\"model_type\":\"gpt2\",\"vocab_size\":600,\"bos_token_id\":0,\"eos_token_id\":[599,3]}");
+    assert_true(gpt2.begin_token == 1 && gpt2.end_token == 600);
+    says(&gpt2, "\"bos_token_id\": 0");
+    says(&gpt2, "\"eos_token_id\": 599");
+    gpt2 = read_text("{\"model_type\":\"gpt2\",\"vocab_size\":600,\"bos_token_id\":null,\"eos_token_id\":600}");
+    assert_true(gpt2.begin_token == 0 && gpt2.end_token == 0);
+    slc_config bert = read_text("{\"model_type\":\"bert\",\"vocab_size\":600,\"eos_token_id\":7}");
+    assert_true(bert.begin_token == 0 && bert.end_token == 8);
+    refused("{\"model_type\":\"gpt2\",\"eos_token_id\":\"x\"}", SLUICE_ERR_FORMAT, "the number of a token, or null");
+    refused("{\"model_type\":\"gpt2\",\"eos_token_id\":[]}", SLUICE_ERR_FORMAT, "the number of a token, or null");
+}
+
 static void bad_files_are_refused(void **state)
 {
     (void)state;
@@ -145,11 +175,9 @@ static void what_is_written_is_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_those_of_transformers),
-        cmocka_unit_test(keys_are_read),
-        cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(what_sluice_cannot_do_is_named),
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(defaults_are_those_of_transformers), cmocka_unit_test(keys_are_read),
+        cmocka_unit_test(tokens_around_a_text_exist),         cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(what_sluice_cannot_do_is_named),     cmocka_unit_test(what_is_written_is_read_back),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -20,15 +20,19 @@ static uint32_t next_in_chain(const slc_job *job, uint32_t unit)
     return next;
 }
 
-/* Joins the units first, ..., last where `name` is that of their fused unit. */
+/* Joins the units first, ..., last where `name` is that of their fused unit, which is no longer than a base block. */
 static void join_if_named(const slc_job *job, const char *name, uint32_t first, uint32_t *group)
 {
     const char *begin = job->units[first].name;
     size_t length = strlen(begin);
     if (strncmp(name, begin, length) || strncmp(name + length, "..", 2)) return;
     uint32_t last = first;
-    while (last < job->unit_count && strcmp(job->units[last].name, name + length + 2)) last = next_in_chain(job, last);
-    if (last == job->unit_count || last == first) return;
+    uint64_t elements = job->units[first].elements;
+    while (last < job->unit_count && strcmp(job->units[last].name, name + length + 2)) {
+        last = next_in_chain(job, last);
+        if (last < job->unit_count) elements += job->units[last].elements;
+    }
+    if (last == job->unit_count || last == first || elements > job->units[first].block_elements) return;
     for (uint32_t u = first; u != last;) group[u = next_in_chain(job, u)] = first;
 }
 

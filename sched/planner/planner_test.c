@@ -81,9 +81,9 @@ static void figures_of_an_error_work(void **state)
         /* The joint plan's portfolio may hold a plan that is packed better. */
         if (strcmp(schedule, SLC_SCHEDULE_DEFAULT)) assert_false(works(&t.job, strategy, schedule, need - 1));
 
-        uint64_t least = number_behind(line, "--budget ");
-        word_behind(line, "--strategy ", other);
-        word_behind(line, "--schedule ", other_schedule);
+        uint64_t least = number_behind(line, "config.budget_bytes = ");
+        word_behind(line, "config.strategy = ", other);
+        word_behind(line, "config.schedule = ", other_schedule);
         assert_true(works(&t.job, other, other_schedule, least));
         for (int n = 0; n < 5; n++)
             for (int s = 0; s < 2; s++)

@@ -162,12 +162,17 @@ static size_t fold(const slc_claim *claim, double from_s, double to_s, double st
     return count;
 }
 
+static double released_s(const slc_program *program, const slc_item_times *items, const slc_claim *claim, double step_s)
+{
+    return items[claim->to].over_s + (slc_claim_wraps(program, claim) ? step_s : 0);
+}
+
 static size_t fold_all(const slc_program *program, const slc_item_times *items, double step_s, slc_claim_span *spans)
 {
     size_t count = 0;
     for (uint32_t c = 0; c < program->claim_count; c++) {
         const slc_claim *claim = &program->claims[c];
-        double to_s = items[claim->to].over_s + (slc_claim_wraps(program, claim) ? step_s : 0);
+        double to_s = released_s(program, items, claim, step_s);
         count += fold(claim, items[claim->from].open_s, to_s, step_s, spans ? spans + count : NULL);
     }
     return count;
@@ -185,4 +190,17 @@ sluice_status slc_simulate_memory(const slc_plan *plan, const slc_item_times *it
     while (out->count > 1 && out->points[out->count - 1].at_s >= step_s * (1 - 1e-9)) out->count--;
     free(spans);
     return status;
+}
+
+void slc_simulate_held(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s, uint32_t *copies)
+{
+    const slc_program *program = &plan->train;
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        const slc_claim *claim = &program->claims[c];
+        double from_s = items[claim->from].open_s, to_s = released_s(program, items, claim, step_s);
+        copies[c] = 0;
+        /* Pass k holds it in [from_s + k step_s, to_s + k step_s). */
+        for (double k = ceil((at_s - to_s) / step_s); from_s + k * step_s <= at_s; k++)
+            copies[c] += to_s + k * step_s > at_s;
+    }
 }

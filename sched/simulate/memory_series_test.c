@@ -68,6 +68,20 @@ static held held_at(const slc_plan *plan, const slc_item_times *items, double st
     return now;
 }
 
+/* The same by slc_simulate_held. */
+static uint64_t bytes_held(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s)
+{
+    uint32_t *copies = calloc((size_t)plan->train.claim_count + 1, sizeof *copies);
+    uint64_t bytes = 0;
+    assert_non_null(copies);
+    slc_simulate_held(plan, items, step_s, at_s, copies);
+    for (uint32_t s = 0; s < plan->static_count; s++) bytes += plan->statics[s].end_byte - plan->statics[s].first_byte;
+    for (uint32_t c = 0; c < plan->train.claim_count; c++)
+        bytes += copies[c] * (plan->train.claims[c].end_byte - plan->train.claims[c].first_byte);
+    free(copies);
+    return bytes;
+}
+
 static void look_at_memory(drawn_plan *d)
 {
     slc_forecast f;
@@ -85,6 +99,7 @@ static void look_at_memory(drawn_plan *d)
         uint64_t live = 0;
         for (int c = 0; c < SLC_MEMORY_CATEGORIES; c++) live += series.points[p].live[c];
         assert_int_equal(live, wanted.bytes);
+        assert_int_equal(bytes_held(d->plan, items, f.step_s, (series.points[p].at_s + end_s) / 2), wanted.bytes);
         assert_int_equal(series.points[p].highest, wanted.highest);
         assert_true(live <= series.points[p].highest); /* no claims overlap */
         if (wanted.highest > highest) highest = wanted.highest;

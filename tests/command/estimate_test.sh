@@ -11,12 +11,12 @@ get() { # FILE EXPRESSION: of the JSON `j`
     python3 -c "import json, sys; j = json.load(open('$work/$1')); print($2)" 2>"$work/err"
 }
 
-compare_with_train() { # SIZE RANKS STRATEGY RECOMPUTE, against $work/estimate.json
+compare_with_train() { # SIZE RANKS STRATEGY RECOMPUTE OPTION..., against $work/estimate.json
     rm -f "$work/train.json"
     "$sluice" train --size "$1" -n "$2" --strategy "$3" --recompute "$4" --schedule serial --steps 1 --eval-batches 0 \
-        --json "$work/train.json" >/dev/null 2>"$work/err"
-    check "train --size $1 -n $2 --strategy $3 --recompute $4 works" 0 $?
-    check "bytes of $1 on $2 ranks under $3, recompute $4" "$(get train.json "j['runs'][0]['planned_bytes']")" \
+        "${@:5}" --json "$work/train.json" >/dev/null 2>"$work/err"
+    check "train --size $1 -n $2 --strategy $3 --recompute $4 ${*:5} works" 0 $?
+    check "bytes of $1 on $2 ranks under $3, recompute $4 ${*:5}" "$(get train.json "j['runs'][0]['planned_bytes']")" \
         "$(get estimate.json "[s['bytes'] for s in j['strategies'] if (s['strategy'], s['recompute']) == ('$3', '$4' == 'all')][0]")"
 }
 
@@ -29,13 +29,23 @@ compare_all() { # SIZE RANKS
     smallest=$(get estimate.json "j['smallest_budget_bytes']")
     "$sluice" train --size "$1" -n "$2" --budget 1 --steps 1 >/dev/null 2>"$work/err"
     check "the refusal of one byte on $2 ranks, $1, names the same smallest budget" 1 \
-        "$(grep -c -- "--budget $smallest)" "$work/err")"
+        "$(grep -c -- "--budget $smallest," "$work/err")"
     "$sluice" train --size "$1" -n "$2" --budget "$smallest" --steps 1 --eval-batches 0 >/dev/null 2>"$work/err"
     check "the smallest budget of $1 on $2 ranks is enough" 0 $?
 }
 compare_all nano 1
 compare_all nano 2
 compare_all mini 2
+
+# What else decides bytes.
+compare_options() { # OPTION...
+    "$sluice" estimate -n 2 "${pace[@]}" "$@" --json "$work/estimate.json" >/dev/null 2>"$work/err"
+    check "estimate -n 2 $* works" 0 $?
+    compare_with_train nano 2 fsdp none "$@"
+}
+compare_options --model bert --precision bf16 --micro-batches 2
+compare_options --tied split --accumulate each --micro-batches 2
+compare_options --nan skip --block 64KiB --layer-precision h.0=bf16 --optimizer lamb
 
 # One that sends messages needs scratch memory.
 "$sluice" estimate -n 2 --ranks-a-host 1 --throttle 1gbit,50us "${pace[@]}" --json "$work/estimate.json" >/dev/null \
@@ -62,7 +72,7 @@ check "sluice plan reads the profile" 0 $?
 "$sluice" check --profile "$work/profile.json" --plan "$work/plan.json" >"$work/out" 2>"$work/err"
 check "sluice check accepts the plan" 0 $?
 "$sluice" estimate -n 2 --budget 2MiB "${pace[@]}" --json "$work/small.json" >"$work/out" 2>"$work/err"
-check "a budget that is too small fails" 1 $?
+check "a budget that is too small fails" 2 $?
 check "... after the other answers" 1 "$(grep -c '^smallest budget' "$work/out")"
 check "... with what would work" 1 "$(grep -c 'the smallest that works' "$work/err")"
 check "... and JSON that says so" None "$(get small.json "j['plan']")"
@@ -99,9 +109,9 @@ refused() { # EXIT PATTERN OPTION...
     check "estimate ${*:3} ends with" "$1" $?
     check "estimate ${*:3} says why" 1 "$(grep -c -- "$2" "$work/err")"
 }
-refused 1 '--pace fast: give what' --pace fast
-refused 1 '--machines: no cluster "mine"; choose one of' --machines mine
-refused 1 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
+refused 2 '--pace fast: give what' --pace fast
+refused 2 '--machines: no cluster "mine"; choose one of' --machines mine
+refused 2 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
 refused 2 'knows no compressed phases' --strategy onebit
 refused 2 'only sluice train keeps' --save "$work/run"
 refused 2 '"word": options only' word

@@ -125,9 +125,9 @@ print("yes" if r["accuracy"] < .1 else r)')"
 
 budgets_and_mistakes() {
     evaluate --weights gpt2 --data short --budget 100KiB
-    check 'a budget that is too small' yes "$([ $code != 0 ] && grep -q 'too few; the smallest that works' err && echo yes)"
+    check 'a budget that is too small' yes "$([ $code != 0 ] && grep -q 'too few; the smallest budget that works: --budget' err && echo yes)"
     local least
-    least=$(sed -n 's/.*smallest that works: [^0-9]*\([0-9]*\).*/\1/p' err)
+    least=$(sed -n 's/.*smallest budget that works: [^0-9]*\([0-9]*\).*/\1/p' err)
     evaluate --weights gpt2 --data short --budget "$least" --json b.json
     check 'the smallest budget that it names works' 0 $code
     check 'and holds' yes "$([ "$(field b.json peak_bytes)" -le "$least" ] && echo yes)"

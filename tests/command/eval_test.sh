@@ -57,6 +57,10 @@ models() {
                 --logits "$work/logits" --gradients "$work/gradients" --json "$work/loss.json" --threads $threads
             check "$model, $precision" 0 $code
             check "$model, $precision: values" "as transformers'" "$(judge $model $bar 2>&1 | tail -n 1)"
+            evaluate --weights "$golden/$model" --inputs "$golden/$model/inputs.safetensors" --precision $precision \
+                --logits "$work/alone" --threads $threads
+            check "$model, $precision: the same bits where no gradients are kept" yes \
+                "$(cmp -s "$work/logits" "$work/alone" && echo yes)"
             threads=$((3 - threads))
         done
     done

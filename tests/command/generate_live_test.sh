@@ -15,7 +15,7 @@ if ! "$python" -c 'import torch, transformers, tokenizers' 2>"$work/err"; then
     exit 77
 fi
 docs=$(realpath "$(dirname "$0")/../../docs")
-timeout 400 "$python" - "$(realpath "$sluice")" "$work" "$docs" 2>"$work/err" <<'PY'
+timeout 900 "$python" - "$(realpath "$sluice")" "$work" "$docs" 2>"$work/err" <<'PY'
 import glob, json, math, struct, subprocess, sys
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -101,9 +101,9 @@ ends() {
 
 budgets() {
     generate --weights nano --prompt '99 bottles ' --budget 100KiB
-    check 'a budget that is too small' yes "$([ $code != 0 ] && grep -q 'too few; the smallest that works' err && echo yes)"
+    check 'a budget that is too small' yes "$([ $code != 0 ] && grep -q 'too few; the smallest budget that works: --budget' err && echo yes)"
     local least
-    least=$(sed -n 's/.*smallest that works: [^0-9]*\([0-9]*\).*/\1/p' err)
+    least=$(sed -n 's/.*smallest budget that works: [^0-9]*\([0-9]*\).*/\1/p' err)
     generate --weights nano --prompt '99 bottles ' --budget "$least" --json b.json
     check 'the smallest budget that it names works' 0 $code
     check 'and holds' yes "$([ "$(field b.json peak_bytes)" -le "$least" ] && echo yes)"
@@ -139,6 +139,7 @@ mistakes() {
     refuses '--tokens: "0"' --weights nano --prompt a --tokens 0
     refuses '--budget: "60%"' --weights nano --prompt a --budget 60%
     refuses '--precision fp8' --weights nano --prompt a --precision fp8
+    refuses '--device cuda: text is generated on the cpu alone' --weights nano --prompt a --device cuda
     refuses '-n 2: one rank generates' --weights nano --prompt a -n 2
     refuses 'bert sees the tokens on both sides' --weights "$golden/bert_masked" --prompt a
     refuses 'vit looks at images' --weights "$golden/vit" --prompt a

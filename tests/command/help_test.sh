@@ -150,8 +150,8 @@ check_differences() {
     check 'schedule of bench' usual "$(default_of bench schedule)"
     check 'eval-batches of train' 4 "$(default_of train eval-batches)"
     check 'eval-batches of bench' 0 "$(default_of bench eval-batches)"
-    refused bench --save --save-every --on-save-error --resume --save-weights --trace
-    refused profile --save --resume --save-weights --trace --json --csv --schedule --eval-every --eval-batches
+    refused bench --save --save-every --on-save-error --resume --save-weights --trace --first-batch --plan --plan-out
+    refused profile --plan-out --first-batch --save --resume --save-weights --trace --json --csv --schedule --eval-every --eval-batches
 }
 
 commands=$("$sluice" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')

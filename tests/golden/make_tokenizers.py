@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tokenizer_bpe/ and tokenizer_wordpiece/ next to this file: small tokenizers, and what tokenizers makes of texts.
+"""Makes tokenizer_bpe/ and tokenizer_wordpiece/ next to this file: small tokenizers, and what texts become.
 
 Run once, with tokenizers installed:   python3 make_tokenizers.py [FOLDER]
 (the committed files came from tokenizers 0.23.3)
@@ -15,17 +15,20 @@ import sys
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 HERE = pathlib.Path(__file__).resolve().parent
-TEXTS = ['', ' ', 'Hello world', ' Hello  world \n\n', "I'll say it's DON'T, they've 'tis", 'The planner decides, layer by layer.',
-         'tabs\tand\r\nlines\n \n  x', 'naïve café ÀÉÎ Ünïcode ß ẞ', 'e\u0301\u0327 a\u0300\u0316 \u0345\u0301\u0334', 'ﬁ ½ Ⅷ ٣٤ x² H₂O',
-         'İstanbul ΣΊΣΥΦΟΣ ǅ', '漢字かな交じり文 한국어 각', 'привет, мир! שָׁלוֹם مرحبا हिन्दी ไทย', '👩‍👩‍👧 🇩🇪 😀!', 'a\u00a0b\u3000c\u2028d\u200be\ufefff\u0085g',
-         'nul\0bell\a\u007f del\ufffd', '<|endoftext|>a<|endoftext|> <left> <right> b', '[CLS] [MASK] x [SEP]MASK [UNK]',
-         'Word word Words (Word) wordWord', 'x' * 101, 'ab' * 300, ' ' * 50 + 'x' + '!' * 20, '1,234.5 = $6%', 'http://a.b/c?d=e&f_g',
+TEXTS = ['', ' ', 'Hello world', ' Hello  world \n\n', "I'll say it's DON'T, they've 'tis",
+         'The planner decides, layer by layer.', 'tabs\tand\r\nlines\n \n  x', 'naïve café ÀÉÎ Ünïcode ß ẞ',
+         'e\u0301\u0327 a\u0300\u0316 \u0345\u0301\u0334', 'ﬁ ½ Ⅷ ٣٤ x² H₂O', 'İstanbul ΣΊΣΥΦΟΣ ǅ', '漢字かな交じり文 한국어 각',
+         'привет, мир! שָׁלוֹם مرحبا हिन्दी ไทย', '👩‍👩‍👧 🇩🇪 😀!', 'a\u00a0b\u3000c\u2028d\u200be\ufefff\u0085g',
+         'nul\0bell\a\u007f del\ufffd', '<|endoftext|>a<|endoftext|> <left> <right> b',
+         '[CLS] [MASK] x [SEP]MASK [UNK]', 'Word word Words (Word) wordWord', 'x' * 101, 'ab' * 300,
+         ' ' * 50 + 'x' + '!' * 20, '1,234.5 = $6%', 'http://a.b/c?d=e&f_g',
          'don \' t , is this . a do not sentence ?', '\U0001e5d0\u1c8a\u0898\U00010d50 ꟑ']
 
 
 def documents():
     root = HERE.parents[1]
-    return [(root / name).read_text() for name in ('LICENSE', 'docs/planning.md', 'docs/guide.md', 'docs/models.md')] + TEXTS * 3
+    pages = 'LICENSE', 'docs/planning.md', 'docs/guide.md', 'docs/models.md'
+    return [(root / page).read_text() for page in pages] + TEXTS * 3
 
 
 def added():

@@ -99,7 +99,7 @@ def combining():
 
 
 def undecomposed():
-    """Code points that utf8proc takes apart and tokenizers does not, in either form; other differences would stop this."""
+    """Code points that utf8proc takes apart and tokenizers does not; other differences would stop this."""
     out = set()
     for form, options in (normalizers.NFD(), DECOMPOSE), (normalizers.NFKD(), DECOMPOSE | COMPAT):
         for c in POINTS:
@@ -131,7 +131,7 @@ def lowercase():
 def main():
     letters = 'Lu Ll Lt Lm Lo'
     marks = 'Mn Mc Me'
-    text = f'''/* Where the classes of Hugging Face's tokenizers {tokenizers.__version__} differ from those of utf8proc \
+    text = f'''/* Where the classes of Hugging Face's tokenizers {tokenizers.__version__} differ from utf8proc \
 {library.utf8proc_version().decode()}
  * (Unicode {library.utf8proc_unicode_version().decode()}). Written by tests/golden/make_unicode.py. */
 #include "lib/tokenizer/unicode_differences.h"
@@ -139,7 +139,8 @@ def main():
 '''
     text += difference('letter', matching(r'\p{L}'), in_categories(letters))
     text += difference('number', matching(r'\p{N}'), in_categories('Nd Nl No'))
-    text += difference('word', between_letters(pre_tokenizers.Whitespace(), 1), in_categories(f'{letters} {marks} Nd Nl Pc'))
+    text += difference('word', between_letters(pre_tokenizers.Whitespace(), 1),
+                       in_categories(f'{letters} {marks} Nd Nl Pc'))
     control = removed_by(bert(clean_text=True)) - {0xFFFD}
     text += difference('control', control, in_categories('Cc Cf Co') - {9, 10, 13})
     text += difference('punctuation', between_letters(pre_tokenizers.BertPreTokenizer(), 3) - set(range(0x80)),

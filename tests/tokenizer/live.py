@@ -1,26 +1,33 @@
 #!/usr/bin/env python3
-"""Compares `sluice-lab tokenize` with tokenizers: live.py LAB FOLDER [SEED]
+"""Compares `sluice-lab tokenize` with tokenizers: live.py LAB FOLDER [SEED [COUNT]]
 
-FOLDER gets the tokenizers that are made, one for each way to set one up; SEED chooses the random texts. Every text that
-differs is printed, shortened to a few characters around the difference, and the exit code is 1 then."""
+FOLDER gets the tokenizers that are made, one for each way to set one up; SEED chooses the random texts, COUNT (default
+4000) says how many short ones each of them gets. Texts that differ are printed, shortened to a few characters around the
+difference, and the exit code is 1 then."""
 import pathlib
 import random
 import subprocess
 import sys
+import unicodedata
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = [(0x20, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x4FF), (0x590, 0x5FF), (0x600, 0x6FF),
-           (0x900, 0x97F), (0xE00, 0xE7F), (0x1100, 0x11FF), (0x1E00, 0x1FFF), (0x2000, 0x206F), (0x20D0, 0x20FF),
-           (0x2190, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x4FFF), (0xAC00, 0xAD00), (0xF900, 0xFA20), (0xFB00, 0xFDFF),
-           (0xFE00, 0xFE2F), (0xFF00, 0xFFEF), (0x1D400, 0x1D4FF), (0x1F1E6, 0x1F1FF), (0x1F300, 0x1F64F), (0x20000, 0x20100),
-           (0xE0100, 0xE01EF), (0x0, 0x1F), (0x7F, 0x9F)]
-PIECES = ["'s", "'ll", "'RE", "don't", 'isn’t', '  ', '\n\n', '\t', '\r\n', ' \u00a0', '\u3000', '\u200b', '\u200d', '\ufeff',
-          '\u0085', '\u2028', '\u180e', '\0', '\ufffd', 'e\u0301\u0327', '\u0345\u0301\u0334', '\u1100\u1161\u11a8', '각',
-          'İstanbul', 'ΣΊΣΥΦΟΣ', 'ẞ', 'ǅ', '👩‍👩‍👧', '🇩🇪', '½', '٣', 'Ⅷ', '1,234.5', '漢字', '々', 'ｶﾞ', 'ﬁ', '…', '—',
-          '<|endoftext|>', '[MASK]', '[CLS]', ' [MASK] ', '<left>', '<right>', 'Word', 'word', 'WORD', 'Ünïcode', '##ing',
-          'http://a.b/c?d=e&f', 'foo_bar', 'x' * 101, 'ab' * 60, '!' * 30, ' ' * 40, '\n' * 20, 'a' * 300]
+SCRIPTS = [(0x20, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x4FF), (0x590, 0x5FF),
+           (0x600, 0x6FF), (0x900, 0x97F), (0xE00, 0xE7F), (0x1100, 0x11FF), (0x1E00, 0x1FFF), (0x2000, 0x206F),
+           (0x20D0, 0x20FF), (0x2190, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x4FFF), (0xAC00, 0xAD00), (0xF900, 0xFA20),
+           (0xFB00, 0xFDFF), (0xFE00, 0xFE2F), (0xFF00, 0xFFEF), (0x1D400, 0x1D4FF), (0x1F1E6, 0x1F1FF),
+           (0x1F300, 0x1F64F), (0x20000, 0x20100), (0xE0100, 0xE01EF), (0x0, 0x1F), (0x7F, 0x9F)]
+PIECES = ["'s", "'ll", "'RE", "don't", 'isn’t', '  ', '\n\n', '\t', '\r\n', ' \u00a0', '\u3000', '\u200b', '\u200d',
+          '\ufeff', '\u0085', '\u2028', '\u180e', '\0', '\ufffd', 'e\u0301\u0327', '\u0345\u0301\u0334',
+          '\u1100\u1161\u11a8', '각', 'İstanbul', 'ΣΊΣΥΦΟΣ', 'ẞ', 'ǅ', '👩‍👩‍👧', '🇩🇪', '½', '٣', 'Ⅷ', '1,234.5', '漢字',
+          '々', 'ｶﾞ', 'ﬁ', '…', '—', '<|endoftext|>', '[MASK]', '[CLS]', ' [MASK] ', '<left>', '<right>', 'Word',
+          'word', 'WORD', 'Ünïcode', '##ing', 'http://a.b/c?d=e&f', 'foo_bar', 'x' * 101, 'ab' * 60, '!' * 30,
+          ' ' * 40, '\n' * 20, 'a' * 300]
+
+MARKS = [c for c in range(0x110000) if unicodedata.combining(chr(c))] + list(range(0x1160, 0x11C3)) + [0x11930]
+LETTERS = [ord(c) for c in 'aeiouAEIOUscnrlkg'] + [0x11935] + list(range(0x1100, 0x1113)) + [
+    c for c in range(0x110000) if unicodedata.decomposition(chr(c))[:1].isalnum()]
 
 
 def documents():
@@ -76,14 +83,16 @@ def tokenizers_made():
         single='<|endoftext|> <unk> $A <|endoftext|>', special_tokens=[('<|endoftext|>', 0), ('<unk>', 1)])])
     yield 'bpe_normalized', form, False
     yield 'bert', bert(texts), True
-    yield 'bert_cased', bert(texts, lowercase=False), True
+    yield 'bert_cased', bert(texts, lowercase=False), False
     yield 'bert_accents', bert(texts, strip_accents=False), False
     no_zero = [text.replace('\0', '') for text in texts]  # no key of an object may have one
-    yield 'bert_raw', bert(no_zero, clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False), True
+    yield 'bert_raw', bert(no_zero, clean_text=False, handle_chinese_chars=False, strip_accents=True,
+                           lowercase=False), True
     more = bert(no_zero, words=pre_tokenizers.Whitespace(), normalizer=normalizers.Sequence(
         [normalizers.NFKD(), normalizers.Lowercase(), normalizers.StripAccents()]))
     more.add_tokens(added())
-    more.post_processor = processors.TemplateProcessing(single='[CLS] $0 [SEP]', special_tokens=[('[CLS]', 2), ('[SEP]', 3)])
+    more.post_processor = processors.TemplateProcessing(single='[CLS] $0 [SEP]',
+                                                        special_tokens=[('[CLS]', 2), ('[SEP]', 3)])
     yield 'wordpiece_whitespace', more, True
     yield 'wordpiece_split', bert(no_zero, words=pre_tokenizers.WhitespaceSplit(), normalizer=normalizers.NFD()), False
     form = bert(no_zero, words=pre_tokenizers.WhitespaceSplit(), normalizer=normalizers.NFKC())
@@ -109,6 +118,11 @@ def drawn_text(draw, length):
     return ''.join(out).encode()
 
 
+def marked_text(draw, length):
+    """Letters and combining marks of all kinds, whose order and composition differ between the forms of Unicode."""
+    return ''.join(chr(draw.choice(LETTERS if draw.random() < 0.4 else MARKS)) for _ in range(length)).encode()
+
+
 def damaged(draw, data):
     """The same with bytes that are exchanged, left out and put in."""
     data = bytearray(data)
@@ -118,18 +132,20 @@ def damaged(draw, data):
     return bytes(data)
 
 
-def texts_drawn(seed):
-    draw = random.Random(seed)
+def long_texts(draw):
     yield b''
     yield from (piece.encode() for piece in PIECES)
     yield from (text.encode() for text in documents())
     yield drawn_text(draw, 400000)  # over a megabyte in one piece
     yield damaged(draw, drawn_text(draw, 50000))
-    yield b' ' * 1000000
+    yield b' ' * 200000
     yield b'a' * 100000 + b'ab' * 50000
     yield ('\u0301\u0334\u0345' * 30000).encode()
-    for _ in range(4000):
-        text = drawn_text(draw, draw.randrange(40))
+
+
+def short_texts(draw, count):
+    for _ in range(count // 2):
+        text = (drawn_text if draw.random() < 0.9 else marked_text)(draw, draw.randrange(40))
         yield text if draw.random() < 0.7 else damaged(draw, text)
         yield draw.randbytes(draw.randrange(30))
 
@@ -166,37 +182,42 @@ def show_difference(name, text, made, numbers, expected):
           f'  text       {text[:60]!r}')
 
 
-def compare(lab, folder, name, made, texts):
+def compare(lab, folder, name, made, texts, specials=(False, True)):
     path = pathlib.Path(folder) / f'{name}.json'
     made.save(str(path))
     wrong = 0
-    for special in False, True:
+    for special in specials:
         answers, speed = asked(lab, path, texts, special)
         read = [text.decode('utf-8', 'replace') for text in texts]
         theirs = made.encode_batch(read, add_special_tokens=special)
         assert len(answers) == len(texts), (len(answers), len(texts))
         for text, (numbers, back), want in zip(read, answers, theirs):
+            if wrong > 5:
+                return wrong
             if numbers != want.ids:
                 show_difference(name, text, made, numbers, want.ids)
                 wrong += 1
-            elif back != made.decode(numbers, skip_special_tokens=not special):
-                print(f'{name}: decoded to {back[:200]!r}, not {made.decode(numbers, skip_special_tokens=not special)[:200]!r}')
+                continue
+            want_back = made.decode(numbers, skip_special_tokens=not special)
+            if back != want_back:
+                print(f'{name}: decoded to {back[:200]!r}, not {want_back[:200]!r}')
                 wrong += 1
-            if wrong > 5:
-                return wrong
     print(f'{name}: {len(texts)} texts, {speed}', flush=True)
     return wrong
 
 
 def main():
     lab, folder = sys.argv[1:3]
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    texts, points = list(texts_drawn(seed)), list(texts_of_all_code_points())
+    seed, count = (int(x) for x in (sys.argv[3:] + ['1', '4000'][len(sys.argv) - 3:]))
+    draw = random.Random(seed)
+    long, points = list(long_texts(draw)), list(texts_of_all_code_points())
     wrong = 0
     for name, made, all_points in tokenizers_made():
-        wrong += compare(lab, folder, name, made, texts)
+        wrong += compare(lab, folder, name, made, long)
+        for first in range(0, count, 20000):
+            wrong += compare(lab, folder, name, made, list(short_texts(draw, min(20000, count - first))))
         if all_points:
-            wrong += compare(lab, folder, name, made, points)
+            wrong += compare(lab, folder, name, made, points, (False,))
     sys.exit(wrong > 0)
 
 

@@ -10,7 +10,7 @@ if ! "$python" -c 'import tokenizers' 2>"$work/err"; then
     echo "SKIP: SLUICE_TEST_PYTHON=$python cannot import tokenizers: $(tail -n 1 "$work/err")"
     exit 77
 fi
-timeout -k 10 1800 "$python" "$(dirname "$0")/live.py" "$lab" "$work" >"$work/out" 2>"$work/err" </dev/null
+timeout -k 10 850 "$python" "$(dirname "$0")/live.py" "$lab" "$work" >"$work/out" 2>"$work/err" </dev/null
 check 'tokens and texts are those of tokenizers' 0 $?
 grep -v '^$' "$work/out"
 [ $failed = 0 ] && echo "tokenizers: all as promised"

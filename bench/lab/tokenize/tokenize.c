@@ -1,7 +1,6 @@
 /* `sluice-lab tokenize`: encodes and decodes texts, for comparison with other tokenizers. */
 #include "bench/cli/command.h"
 #include "bench/cli/parse.h"
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/tokenizer/tokenizer.h"
 
@@ -10,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 typedef struct {
     const char *path;
@@ -18,15 +18,18 @@ typedef struct {
 
 static const struct argp_option option_rows[] = {
     {"special", 's', NULL, 0, "Add the special tokens of a text, and keep special tokens where text is decoded", 0},
-    {"time", 't', NULL, 0, "Print how fast encoding was to standard error", 0},
+    {"time", 't', NULL, 0, "Print what encoding took of the processor to standard error", 0},
     {0},
 };
 
 static const char doc[] =
     "Reads texts from standard input, each as its number of bytes, a line feed and the bytes. Writes two lines for "
-    "each to "
-    "standard output: its tokens' numbers, and the number of bytes of what these decode to; that text and a line feed "
-    "follow.\vTOKENIZER is a tokenizer.json of Hugging Face, or a folder that holds one.";
+    "each to standard output: its tokens' numbers, and the number of bytes of what these decode to; that text and a "
+    "line feed follow.\v"
+    "TOKENIZER is a tokenizer.json of Hugging Face, or a folder that holds one.\n"
+    "Examples:\n"
+    "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --special bert/\n"
+    "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --time gpt2/ >/dev/null";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -88,9 +91,9 @@ static sluice_status tokenize(const tokenize_options *o, const slc_tokenizer *to
         status = read_record(&text, &bytes);
         if (status || !text) break;
         list.count = 0;
-        uint64_t begin = slc_clock_ns();
+        clock_t begin = clock();
         status = slc_tokenizer_encode(tokenizer, text, bytes, o->special, &list);
-        seconds += slc_seconds(slc_clock_ns() - begin);
+        seconds += (double)(clock() - begin) / CLOCKS_PER_SEC;
         free(text);
         all += bytes;
         tokens += list.count;
