@@ -150,6 +150,7 @@ MISTAKES = [
     ("S eval --weights weights --data nowhere", 2, ["nowhere", "No such file"]),
     ("S eval --weights weights --data empty", 2, ["empty"]),
     ("S train --plan nowhere.json " + SHORT, 2, ["--plan nowhere.json", "No such file", "--plan-out"]),
+    ("S train --plan . " + SHORT, 2, ["--plan", "not a regular file"]),
     ("S train --plan text " + SHORT, 2, ["plan text"]),
     ("S train -n 2 --plan plan.json " + SHORT, 2, ["plan plan.json", "made for"]),
     # Outputs
