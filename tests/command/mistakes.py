@@ -202,6 +202,7 @@ MISTAKES = [
     ("S train -n 2 " + SHORT, 2, ["SLUICE_COMM_DEPTH=deep", "whole number"], {"env": {"SLUICE_COMM_DEPTH": "deep"}}),
     ("S train -n 2 " + SHORT, 2, ["SLUICE_COMM_DEPTH=99", "from 2 to 16"], {"env": {"SLUICE_COMM_DEPTH": "99"}}),
     ("S perf --ranks 2", 2, ["SLUICE_COMM_SPIN_US=x", "whole number"], {"env": {"SLUICE_COMM_SPIN_US": "x"}}),
+    ("S run -n 3 -- S info", 2, ["SLUICE_COMM_SPIN_US=x", "whole number"], {"env": {"SLUICE_COMM_SPIN_US": "x"}}),
     ("S train -n 2 " + SHORT, 2, ["transport pigeon", "SLUICE_TRANSPORT_PATH"],
      {"env": {"SLUICE_COMM_TRANSPORT": "pigeon", "SLUICE_COMM_DIRECT": "off"}}),
     ("S train -n 2 " + SHORT, 2, ["SLUICE_ENGINE_CHECK=maybe", "on or off"], {"env": {"SLUICE_ENGINE_CHECK": "maybe"}}),
