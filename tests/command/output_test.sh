@@ -144,8 +144,14 @@ others_are_written() {
         check 'a picture that cannot be written is an error' 1 $code
         check 'it is named' 1 "$(grep -c 'full.png' err)"
         check 'trace: the JSON is there' yes "$([ -s other2.json ] && echo yes)"
+        run plan --profile profile.json --strategy fsdp --schedule one_ahead --picture full.png -o other.plan
+        check 'plan --picture fails' 1 $code
+        check 'plan: the plan is there' yes "$(cmp -s plan.json other.plan && echo yes)"
     fi
     has train || return
+    run estimate -n 2 --pace 100gflops,20GB --time-limit 0.1 --profile-out /dev/full --plan-out other2.plan --json ok.json
+    fails 'estimate --profile-out'
+    check 'estimate: the others are there' yes "$([ -s other2.plan ] && [ -s ok.json ] && echo yes)"
     run train "${data[@]}" --steps 3 -n 2 --trace /dev/full --csv ok.csv --json ok.json --save-weights other
     fails 'train --trace'
     check 'train: the error names the trace' 1 "$(grep -c 'cannot write /dev/full' err)"
