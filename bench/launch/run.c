@@ -74,7 +74,7 @@ static int find_program(const char *name)
     const char *path = getenv("PATH"), *at = path ? path : "/bin:/usr/bin";
     char file[PATH_MAX];
     int why = ENOENT;
-    if (strchr(name, '/')) return try_program(name);
+    if (!*name || strchr(name, '/')) return try_program(name);
     for (size_t length;; at += length + 1) {
         length = strcspn(at, ":");
         if (snprintf(file, sizeof file, "%.*s%s%s", (int)length, at, length ? "/" : "", name) < (int)sizeof file) {

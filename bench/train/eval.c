@@ -225,6 +225,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (slc_parse_bytes(text, &o->budget_bytes) || !o->budget_bytes)
             argp_error(state, "--budget: \"%s\" is no size; give bytes, as 900MiB", text);
         return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" follows no option; data are --data PATH", text); return 0;
     case ARGP_KEY_END: check_given(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
