@@ -16,7 +16,7 @@ import sys
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "quickstart.md")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PLAN_ROW = re.compile(r"^  \S.* (dp|oss|sdp|fsdp) +(-|yes|some) +[\d.]+ [KMG]?i?B  (whole|sharded)")
-PIECE = re.compile(r"(\.\.\.|\d[\d.,:]*|\b(?:[KMG]iB|B|us|ms|s)\b| +|\(ilp, searched\))")
+PIECE = re.compile(r"(\.\.\.|\b\d[\d.,:]*|\b(?:[KMG]iB|B|us|ms|s)\b| +|\(ilp, searched\))")
 
 
 def piece_pattern(piece):
