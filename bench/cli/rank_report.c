@@ -7,6 +7,7 @@
 #include "lib/comm/leave.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const double JOIN_S = 5;
 
@@ -31,13 +32,20 @@ static sluice_world *join_to_compare(void)
     return sluice_world_create(&config, &world) ? NULL : world;
 }
 
+/* Does the line only say that another rank has failed at its part? That rank tells why. */
+static bool is_of_another_rank(const char *line)
+{
+    return strstr(line, "another rank could not ") || strstr(line, "rank 0 could not ");
+}
+
 int slc_rank_fail(const char *who, sluice_world *world)
 {
     char line[2048];
     const sluice_status status = slc_last_status();
     snprintf(line, sizeof line, "%s", sluice_last_error());
     int code = slc_exit_code(status, line);
-    if (world ? is_to_tell(world, status, line, &code) : !slc_world_create_known_to_first()) slc_print_error(who, line);
+    bool tells = world ? is_to_tell(world, status, line, &code) : !slc_world_create_known_to_first();
+    if (tells && !is_of_another_rank(line)) slc_print_error(who, line);
     return code;
 }
 

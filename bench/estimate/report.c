@@ -1,6 +1,6 @@
 #include "bench/estimate/report.h"
 
-#include "bench/plan/table.h"
+#include "bench/plan/quantities.h"
 
 #include <inttypes.h>
 #include <math.h>

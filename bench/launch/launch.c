@@ -328,7 +328,8 @@ static void say_ends(job *j, const char *then)
     bool asked = j->told_to_stop;
     for (int i = 0; i < j->options->ranks; i++)
         asked &= !j->ends[i].place || (!j->ends[i].killed && j->ends[i].number == 128 + SIGINT);
-    if (slc_rank_ends_line(j->ends, j->options->ranks, j->said, line, sizeof line) && !asked) say(j, "%s%s", line, then);
+    if (slc_rank_ends_line(j->ends, j->options->ranks, j->said, line, sizeof line) && !asked)
+        say(j, "%s%s", line, then);
     j->said = j->failed;
 }
 

@@ -1,7 +1,7 @@
 /* Says in words, and as JSON, what was decided and why. */
 #include "bench/plan/decisions.h"
 
-#include "bench/plan/table.h"
+#include "bench/plan/quantities.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdarg.h>

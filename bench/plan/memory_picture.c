@@ -2,7 +2,7 @@
 
 #include "bench/plan/memory_peak.h"
 #include "bench/plan/picture.h"
-#include "bench/plan/table.h"
+#include "bench/plan/quantities.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>

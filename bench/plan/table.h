@@ -11,8 +11,4 @@
  * MEMORY. */
 sluice_status slc_plan_table(FILE *out, const slc_shown_plan *shown);
 
-/* Write "157.6 MB" or "1.20 ms": three digits and a unit. `text` has room for 24; it is returned. */
-char *slc_plan_bytes(double bytes, char *text);
-char *slc_plan_seconds(double s, char *text);
-
 #endif

@@ -5,7 +5,7 @@
 #include "bench/cli/parse.h"
 #include "bench/plan/files.h"
 #include "bench/plan/picture.h"
-#include "bench/plan/table.h"
+#include "bench/plan/quantities.h"
 #include "bench/plan/timeline_picture.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"

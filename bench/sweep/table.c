@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
-/* What does not fit is told once for these. */
+/* A misfit is told once for these. */
 static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
 /* auto is compared with runs that are equal under these. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC_BYTES = 8, SIDE_MAX = 65535, PIXELS_MAX = 1 << 28 };
+enum { MAGIC_BYTES = 8 };
 
 slc_picture_kind slc_picture_kind_of(const uint8_t *bytes, size_t count)
 {
@@ -14,17 +14,6 @@ slc_picture_kind slc_picture_kind_of(const uint8_t *bytes, size_t count)
     if (count >= 3 && !memcmp(bytes, "\xff\xd8\xff", 3)) return SLC_PICTURE_JPEG;
     if (count >= 2 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6')) return SLC_PICTURE_PNM;
     return SLC_PICTURE_NONE;
-}
-
-sluice_status slc_picture_room(const char *path, const slc_raster *raster, uint8_t **samples)
-{
-    uint64_t pixels = (uint64_t)raster->width * raster->height;
-    if (!pixels || raster->width > SIDE_MAX || raster->height > SIDE_MAX || pixels > PIXELS_MAX)
-        return slc_error(SLUICE_ERR_FORMAT, "%s: is %u x %u pixels; images have 1 to %d a side, and at most %d in all",
-                         path, raster->width, raster->height, SIDE_MAX, PIXELS_MAX);
-    *samples = malloc(pixels * raster->channels);
-    if (*samples) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_MEMORY, "%s: %u x %u pixels", path, raster->width, raster->height);
 }
 
 sluice_status slc_picture_look(const char *path, slc_picture_kind *kind, uint64_t *bytes)

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../support/command_check.sh"
 need_command estimate
 
-pace=(--time-limit 0.1 --pace 100gflops,20GB)
+pace=(--time-limit 0.1 --pace "100gflops,20GB")
 
 get() { # FILE EXPRESSION: of the JSON `j`
     python3 -c "import json, sys; j = json.load(open('$work/$1')); print($2)" 2>"$work/err"

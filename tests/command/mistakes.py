@@ -75,7 +75,7 @@ MISTAKES = [
     ("S bench --repeat 0", 2, ["--repeat 0", "from 1"]),
     ("S nccl --stall never", 2, ["--stall"]),
     ("S nccl --watch --timeline x.json", 2, ["--timeline", "--watch"]),
-    # How rates fall, and other settings of training
+    # Schedules of the learning rate, and other settings of training
     ("S train --lr-schedule sine", 2, ["--lr-schedule sine", "cosine"]),
     ("S train --lr-schedule cosine --lr-min -1", 2, ["--lr-min -1", "from 0"]),
     ("S train --lr-schedule cosine --lr 0.1 --lr-min 0.5", 2, ["--lr-min 0.5", "--lr 0.1"]),
@@ -192,7 +192,7 @@ MISTAKES = [
     ("S bench -n 2 --data nowhere.txt --output sweep", 2, ["--data", "nowhere.txt"]),
     ("S bench -n 2 --json nowhere/a.json --output sweep", 2, ["--json", "nowhere/a.json"]),
     ("S bench -n 2 --output text", 2, ["--output", "text", "Not a directory"]),
-    # What the environment says
+    # The environment
     ("S train " + SHORT, 2, ["SLUICE_COMM_DIRECT=perhaps", "on or off"], {"env": {"SLUICE_COMM_DIRECT": "perhaps"}}),
     ("S train -n 2 " + SHORT, 2, ["SLUICE_COMM_DEPTH=deep", "whole number"], {"env": {"SLUICE_COMM_DEPTH": "deep"}}),
     ("S train -n 2 " + SHORT, 2, ["SLUICE_COMM_DEPTH=99", "from 2 to 16"], {"env": {"SLUICE_COMM_DEPTH": "99"}}),
@@ -240,7 +240,7 @@ MISTAKES = [
 ]
 
 
-# ---- What mistakes are made with ----
+# ---- The files that mistakes are made with ----
 
 
 def run(line, env=None, limit=120):

@@ -149,7 +149,7 @@ resumed() {
 }
 
 compared() {
-    timeout 100 "$sluice" bench -n 2 --context 32 --batch 2 --optimizer adamw,onebit_adam --steps 25 --throttle 1gbit \
+    timeout 100 "$sluice" bench -n 2 --context 32 --batch 2 --repeat 1 --optimizer adamw,onebit_adam --steps 25 --throttle 1gbit \
         --output "$work/bench" >"$work/out" 2>"$work/err"
     check 'a comparison' 0 $?
     check 'frozen after a fifth of the steps' 5 \

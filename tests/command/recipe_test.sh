@@ -138,7 +138,7 @@ compressed_resumes() {
     local optimizer whole
     for optimizer in onebit_adam onebit_lamb zero_one_adam; do
         local one=(-n 2 --schedule one_ahead --strategy onebit --optimizer "$optimizer" --freeze-step 4 --warmup 3
-            --lr-schedule linear --lr-min 0.0001 --lr-horizon 12 --onebit local_step_scaler=2,var_update_scaler=2)
+            --lr-schedule linear --lr-min 0.0001 --lr-horizon 12 --onebit "local_step_scaler=2,var_update_scaler=2")
         rm -rf "$work/run" "$work/whole"
         # Saving ends local steps with an exchange, so the whole run saves where the others end.
         whole=$(weights "${one[@]}" --steps 12 --save "$work/whole" --save-every 9)

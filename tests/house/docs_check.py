@@ -152,27 +152,27 @@ def check_results():
         yield check.stderr.strip()
 
 
-def check_commands(path, program, with_models, has_models):
+def check_commands(path, program, page, with_models, has_models):
     known = set(re.findall(r"^  (\w+) ", output(path, "--help"), re.M))
     if not known:
         yield f"{program} --help names no subcommand"
     if not has_models:
-        known |= with_models  # the README is about a build with oneDNN
-    rows = re.findall(rf"^\| `{program} (\w+)", read(os.path.join(ROOT, "README.md")), re.M)
+        known |= with_models  # the page is about a build with oneDNN
+    rows = re.findall(rf"^\| `{program} (\w+)", read(os.path.join(ROOT, page)), re.M)
     for name in sorted(known - set(rows)):
-        yield f"README.md: its table lacks `{program} {name}`"
+        yield f"{page}: its table lacks `{program} {name}`"
     for name in sorted(set(rows) - known):
-        yield f"README.md: its table has `{program} {name}`, which the command does not know"
+        yield f"{page}: its table has `{program} {name}`, which the command does not know"
     for name in sorted({row for row in rows if rows.count(row) > 1}):
-        yield f"README.md: its table has `{program} {name}` more than once"
+        yield f"{page}: its table has `{program} {name}` more than once"
 
 
 def check_programs(sluice):
     """The command, and the laboratory next to it."""
     lab = os.path.join(os.path.dirname(sluice), "sluice-lab")
     has_models = output(sluice, "info", "--json").find('"models": false') < 0
-    yield from check_commands(sluice, "sluice", {"train", "eval", "bench"}, has_models)
-    yield from check_commands(lab, "sluice-lab", {"gemm"}, has_models)
+    yield from check_commands(sluice, "sluice", "README.md", {"train", "eval", "bench"}, has_models)
+    yield from check_commands(lab, "sluice-lab", "CONTRIBUTING.md", {"gemm"}, has_models)
 
 
 def self_test_messages():

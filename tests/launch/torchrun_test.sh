@@ -39,6 +39,14 @@ torchrun 2 "$sluice" perf --ranks 3 -b 64K -e 64K -n 1
 check 'another number of ranks is refused' yes "$([ $code != 0 ] && grep -q 'the launcher started 2' err && echo yes)"
 
 if "$sluice" --help | grep -q '^  train '; then
+    # One mistake is one message here too, whether the parser finds it, a rank before the world, or a rank in it.
+    for mistake in '--lr fast' '--head words' '--data nowhere' '--data empty' '--budget 64KiB'; do
+        : >empty
+        # shellcheck disable=SC2086
+        torchrun 3 "$sluice" train $mistake
+        check "$mistake fails" yes "$([ $code != 0 ] && echo yes)"
+        check "$mistake is told once" 1 "$(grep -c '^sluice train: ' err)"
+    done
     torchrun 2 "$sluice" train "${data[@]}" -n 2 --steps 3 --json torchrun.json
     check 'train' 0 $code
     check 'one job, not two' 1 "$(grep -c 'weights sha256' out)"

@@ -1,6 +1,6 @@
 /* The summary for people: one table after another, each with its heading, none without a row. */
 #include "bench/nccl/summary/summary.h"
-#include "bench/plan/table.h"
+#include "bench/plan/quantities.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define SLUICE_TRANSPORT_ABI_V1 1u /* this version */
+#define SLUICE_TRANSPORT_ABI_V1 1u                             /* this version */
 #define SLUICE_TRANSPORT_V1_SYMBOL "sluice_transport_v1_table" /* the object that a plugin exports */
 
 typedef struct sluice_transport_v1 sluice_transport_v1;           /* a plugin's table of functions */

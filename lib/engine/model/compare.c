@@ -119,11 +119,11 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
                              "SLUICE_ENGINE_CHECK is %s on rank 0 and %s on rank %d: set it on every rank, or on none",
                              heads[0].checks ? "on" : "off", heads[r].checks ? "on" : "off", r);
         if (heads[r].settings != heads[0].settings)
-            return slc_error(
-                SLUICE_ERR_MISMATCH,
-                "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, "
-                "precision, wire, clip, nan, accumulate, tied, micro-batches, block, fuse or plan_file): give every rank the same",
-                r);
+            return slc_error(SLUICE_ERR_MISMATCH,
+                             "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, "
+                             "precision, wire, clip, nan, accumulate, tied, micro-batches, block, fuse or plan_file): "
+                             "give every rank the same",
+                             r);
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
                              (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
