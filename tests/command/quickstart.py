@@ -3,7 +3,7 @@
 A `sh` block is run by bash as it stands; where a line ends with "press Ctrl-C" the block gets that signal after its first
 steps. A `python` block is run by the Python that SLUICE_TEST_PYTHON names. Each line of the `text` blocks that follow
 must come in what both streams show, in that order: `...` stands for anything, and numbers, units and times may be
-others. A row of the plan stands for any row, because times decide what the planner does with a layer. A `text` block that
+others. Rows of the plan stand for any rows, because times decide what the planner does with a layer. A `text` block that
 follows another is about the same command. Other blocks are not run: they build, or need a network."""
 
 import os
@@ -15,15 +15,16 @@ import sys
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "quickstart.md")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
-PLAN_ROW = re.compile(r"^  \S.* (dp|oss|sdp|fsdp) +(-|yes|some) +[\d.]+ [KMG]?i?B  (whole|sharded)")
-PIECE = re.compile(r"(\.\.\.|\b\d[\d.,:]*|\b(?:[KMG]iB|B|us|ms|s)\b| +|\(ilp, searched\))")
+DECIDED = [  # what times decide: a line or several of one kind on the page stand for one or more of that kind
+    re.compile(r"  \S.* (dp|oss|sdp|fsdp) +(-|yes|some) +[\d.]+ [KMG]?i?B  (whole|sharded)"),
+    re.compile(r"  \((dp|oss|sdp|fsdp): [a-z ]+"),
+    re.compile(r"schedule +ilp( \([a-z_, ]+\))?: \d+ reductions, \d+ gathers, \d+ updates")]
+PIECE = re.compile(r"(\.\.\.|\b\d[\d.,:]*|\b(?:[KMG]iB|B|us|ms|s)\b| +)")
 
 
 def piece_pattern(piece):
     if piece == "...":
         return ".*"
-    if piece == "(ilp, searched)":
-        return r"(?:\(ilp, searched\))?"
     if re.fullmatch(r"\d[\d.,:]*", piece):
         return r"\d[\d.,:]*"
     if re.fullmatch("[KMG]iB|B", piece):
@@ -35,8 +36,9 @@ def piece_pattern(piece):
 
 def pattern(line):
     """A regular expression for the lines that a line of the page stands for."""
-    if PLAN_ROW.match(line):
-        return PLAN_ROW
+    for kind in DECIDED:
+        if kind.match(line):
+            return kind
     return re.compile("".join(map(piece_pattern, PIECE.split(line))) + "$")
 
 
@@ -66,9 +68,12 @@ def run(command, folder, interrupt=False):
 
 def missing(wanted, shown):
     """The first line of the page that does not come in its turn, or None."""
-    rest = iter(shown)
+    rest, before = iter(shown), None
     for line in wanted:
-        if line.strip() != "..." and not any(pattern(line).match(got) for got in rest):
+        if line.strip() == "..." or before in DECIDED and before.match(line):
+            continue
+        before = pattern(line)
+        if not any(before.match(got) for got in rest):
             return line
     return None
 
