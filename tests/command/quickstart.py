@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "quickstart.md")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -51,6 +52,8 @@ def run(command, folder, interrupt=False):
                            start_new_session=True)
     os.close(place_end)
     shown = []
+    limit = threading.Timer(400, os.killpg, (job.pid, signal.SIGKILL))
+    limit.start()
     try:
         for line in job.stdout:
             shown.append(line.rstrip("\n"))
@@ -59,6 +62,7 @@ def run(command, folder, interrupt=False):
                 interrupt = False
         code = job.wait(timeout=60)
     finally:
+        limit.cancel()
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)
         with os.fdopen(place) as end:
