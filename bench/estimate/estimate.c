@@ -76,6 +76,14 @@ static sluice_status check_options(slc_training_options *o)
     return status;
 }
 
+static sluice_status check_outputs(const slc_training_options *o)
+{
+    sluice_status status = slc_error_context(slc_result_file_probe(o->json), "--json");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->plan_out), "--plan-out");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->profile_out), "--profile-out");
+    return status;
+}
+
 static sluice_status find_pace(const estimate_options *o, slc_survey *s)
 {
     const bool narrow = !strcmp(o->training.precision, "bf16");
@@ -153,7 +161,8 @@ static sluice_status estimate(const estimate_options *o)
     slc_answers answers;
     slc_budget_plan row = {0};
     survey.ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : survey.ranks;
-    sluice_status status = find_pace(o, &survey);
+    sluice_status status = check_outputs(t);
+    if (!status) status = find_pace(o, &survey);
     if (!status) status = slc_survey_begin(&survey);
     if (!status) status = slc_answers_find(&survey, o->time_limit_s, &answers);
     if (status) return status;

@@ -86,6 +86,14 @@ static int find_program(const char *name)
     }
 }
 
+/* A setting without a meaning is told once, and not by each rank. Under another launcher its variables may mean nothing
+ * here, and the ranks tell. */
+static sluice_status check_settings(void)
+{
+    sluice_world_config config;
+    return sluice_launcher_name() ? SLUICE_OK : sluice_world_config_init(&config);
+}
+
 static int run_ranks(int argc, char **argv)
 {
     const struct argp parser = {
@@ -111,6 +119,7 @@ static int run_ranks(int argc, char **argv)
         fprintf(stderr, "sluice run: cannot run %s: %s\n", options.command[0], strerror(why));
         return why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
     }
+    if (check_settings()) return slc_fail("sluice run");
     return slc_launch(&options, &exit_code) ? slc_fail("sluice run") : exit_code;
 }
 

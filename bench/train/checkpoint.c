@@ -41,9 +41,10 @@ static json_t *settings_of(const slc_training_identity *run)
     bool compressed = slc_training_is_compressed(o.optimizer);
     o.ranks = (uint64_t)sluice_world_size(run->world);
     o.freeze_step = slc_training_freeze_step(&o);
-    json_t *settings = json_pack("{s:I, s:I, s:o, s:o, s:o}", "data", (json_int_t)run->data, "content",
-                                 (json_int_t)run->content, "paths", paths_of(&o), "tokenizer",
-                                 hash_json(run->tokenizer), "shape", slc_training_shape_json(run->model));
+    json_t *settings =
+        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "data", (json_int_t)run->data, "content", (json_int_t)run->content,
+                  "paths", paths_of(&o), "tokenizer", hash_json(run->tokenizer), "reading", hash_json(run->reading),
+                  "shape", slc_training_shape_json(run->model));
     if (!slc_training_options_json(&o, SLC_SAVED | (compressed ? SLC_SAVED_COMPRESSED : 0), settings)) return settings;
     json_decref(settings);
     return NULL;
@@ -80,7 +81,7 @@ static bool says_nothing_of_content(const char *name, const json_t *saved, const
 static bool is_compared_apart(const char *name, const json_t *saved)
 {
     if (!strcmp(name, "size")) return json_object_get(saved, "shape") != NULL;
-    return !strcmp(name, "shape") || !strcmp(name, "tokenizer") || !strcmp(name, "paths");
+    return !strcmp(name, "shape") || !strcmp(name, "tokenizer") || !strcmp(name, "reading") || !strcmp(name, "paths");
 }
 
 static void format_value(const json_t *value, char out[64])
@@ -142,6 +143,21 @@ static sluice_status compare_tokenizer(const slc_training_identity *run, const j
                      before ? "give --tokenizer PATH, the same one" : "leave --tokenizer out");
 }
 
+/* Where a run began with weights, their files said how images become pixels, and which number a class has. */
+static sluice_status compare_reading(const slc_training_identity *run, const json_t *saved)
+{
+    const json_t *before = json_object_get(saved, "reading");
+    json_t *now = hash_json(run->reading);
+    const bool same = !before || json_equal(before, now);
+    json_decref(now);
+    if (same) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "--resume %s: it was trained on images with other classes, or that became other pixels; give "
+                     "folders of the same names, and where it began with --weights DIR the same, whose "
+                     "preprocessor_config.json and config.json (id2label) say both",
+                     run->options->resume);
+}
+
 /* Refuses what must be equal, or warns about the rest. */
 static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine, bool refuse)
 {
@@ -197,6 +213,7 @@ static sluice_status read_position(const slc_training_identity *run, const void 
     if (!status) status = compare(run, saved, mine, true);
     if (!status) status = compare_shape(run, saved);
     if (!status) status = compare_tokenizer(run, saved);
+    if (!status) status = compare_reading(run, saved);
     if (!status) status = compare(run, saved, mine, false);
     out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
     out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));

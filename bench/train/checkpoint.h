@@ -17,12 +17,14 @@ typedef struct {
     const slc_training_options *options;
     uint64_t data, content; /* fingerprint of the data, and the hash of all of it */
     uint64_t tokenizer;     /* its hash; 0: none */
+    uint64_t reading;       /* a hash of how images become pixels and classes; 0: text */
     const sluice_model_config *model;
 } slc_training_identity;
 
-/* Loads --resume DIR into the runtime. A model of another shape, another tokenizer, and a setting that differs from the
- * saved run and must not (SLC_EQUAL) are refused; rank 0 warns about other settings by name. Where the latest
- * checkpoint is damaged, the error names the latest one that is whole. Errors: as sluice_checkpoint_load; MISMATCH. */
+/* Loads --resume DIR into the runtime. A model of another shape, another tokenizer, images that become other pixels or
+ * classes, and a setting that differs from the saved run and must not (SLC_EQUAL) are refused; rank 0 warns about other
+ * settings by name. Where the latest checkpoint is damaged, the error names the latest one that is whole. Errors: as
+ * sluice_checkpoint_load; MISMATCH. */
 sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out);
 
 /* Local, before the options are checked: without --model, --size and --weights a run that goes on has the model, head

@@ -338,6 +338,11 @@ uint64_t slc_training_data_tokenizer(const slc_training_data *data)
     return data->tokenizer;
 }
 
+uint64_t slc_training_data_reading(const slc_training_data *data)
+{
+    return data->reading;
+}
+
 const char *slc_training_data_note(const slc_training_data *data)
 {
     return data->note;

@@ -48,6 +48,8 @@ uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks 
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
 /* A hash of the tokenizer that the text is read with; 0: none. */
 uint64_t slc_training_data_tokenizer(const slc_training_data *data);
+/* A hash of how images become pixels and classes; 0: text. */
+uint64_t slc_training_data_reading(const slc_training_data *data);
 /* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data);
 /* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to

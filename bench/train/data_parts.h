@@ -13,7 +13,7 @@ struct slc_training_data {
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
     sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
-    uint64_t seed, fingerprint, tokenizer, bytes;
+    uint64_t seed, fingerprint, tokenizer, reading, bytes; /* tokenizer, reading: hashes; 0: none */
     uint32_t batch, length;
     slc_training_data_about about;
     const char *note; /* the source's; NULL: none */

@@ -253,7 +253,8 @@ static int run_eval(int argc, char **argv)
         return slc_rank_refuse("sluice eval");
     }
     evaluation e = {.options = &options, .loss = NAN};
-    sluice_status status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
+    sluice_status status = slc_error_context(slc_result_file_probe(options.json), "--json");
+    if (!status) status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
     const int code = status ? slc_fail("sluice eval") : 0;
     slc_eval_model_destroy(&e.on);
     slc_model_inputs_free(&e.inputs);

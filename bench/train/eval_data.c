@@ -2,6 +2,7 @@
 #include "bench/cli/result_file.h"
 #include "bench/train/data.h"
 #include "bench/train/eval.h"
+#include "bench/train/right_answers.h"
 #include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
 #include "lib/base/integer.h"
@@ -15,7 +16,7 @@
 typedef struct {
     const slc_eval_options *options;
     slc_eval_model model;
-    uint32_t batch, length; /* length 0: images */
+    uint32_t length; /* 0: images */
     slc_training_data *data;
     slc_training_tokenising tokenising;
     uint64_t sequences, targets, right, inputs; /* right: answers, of classes; inputs: tokens or images computed */
@@ -72,7 +73,6 @@ static sluice_status open_data(evaluation *e)
     if (status) return status;
     if (slc_training_data_note(e->data)) fprintf(stderr, "sluice eval: --data: %s\n", slc_training_data_note(e->data));
     e->sequences = slc_training_data_sequences(e->data);
-    e->batch = (uint32_t)slc_least(e->options->data.batch, e->sequences);
     if (!answers_classes(e)) return SLUICE_OK;
     const uint64_t count = e->options->data.batch * e->model.config.classes;
     e->logits = malloc(count * sizeof *e->logits);
@@ -80,18 +80,6 @@ static sluice_status open_data(evaluation *e)
 }
 
 /* ---- Going through ---- */
-
-static void count_right(evaluation *e, const int32_t *targets, uint64_t count)
-{
-    const uint32_t classes = e->model.config.classes;
-    for (uint64_t i = 0; i < count; i++) {
-        const float *logits = e->logits + i * classes;
-        uint32_t best = 0;
-        for (uint32_t c = 1; c < classes; c++)
-            if (logits[c] > logits[best]) best = c;
-        e->right += targets[i] >= 0 && (uint32_t)targets[i] == best;
-    }
-}
 
 static sluice_status evaluate_batch(evaluation *e, uint64_t first)
 {
@@ -105,7 +93,7 @@ static sluice_status evaluate_batch(evaluation *e, uint64_t first)
     if (!targets) return SLUICE_OK;
     status = sluice_model_evaluate(e->model.model, &batch, &loss, e->logits);
     if (status) return status;
-    if (e->logits) count_right(e, batch.targets, count);
+    if (e->logits) e->right += slc_right_answers(e->logits, batch.targets, count, e->model.config.classes);
     e->targets += targets;
     e->loss_sum += loss * (double)targets;
     return SLUICE_OK;

@@ -3,6 +3,7 @@
 #include "bench/train/image_files.h"
 
 #include "lib/base/file/json_file.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 
 #include <jansson.h>
@@ -142,35 +143,83 @@ sluice_status slc_image_shape_read(const char *weights, const sluice_model_confi
 
 /* ---- Classes ---- */
 
-/* Calls slc_images_number_classes with the names of id2label, where it has one for each number. */
-static sluice_status number_by(const json_t *ids, slc_images *images, bool *done)
+/* Takes the names of id2label, where it has one for each number; "LABEL_0" and so on are transformers' for none.
+ * *out is NULL without names; the caller frees it, and the names are those of `ids`. */
+static sluice_status take_names(const json_t *ids, const char ***out)
 {
-    size_t count = json_object_size(ids);
+    const size_t count = json_object_size(ids);
     const char **names = calloc(count + 1, sizeof *names);
-    bool whole = count > 0 && count <= UINT32_MAX;
-    sluice_status status = names ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "names of classes");
-    for (size_t i = 0; !status && whole && i < count; i++) {
-        char key[24];
+    bool own = false, whole = count > 0 && count <= UINT32_MAX;
+    *out = NULL;
+    if (!names) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    for (size_t i = 0; whole && i < count; i++) {
+        char key[24], none[32];
         snprintf(key, sizeof key, "%zu", i);
+        snprintf(none, sizeof none, "LABEL_%zu", i);
         names[i] = json_string_value(json_object_get(ids, key));
         whole = names[i];
+        own |= whole && strcmp(names[i], none) != 0;
     }
-    if (!status && whole) status = slc_images_number_classes(images, names, (uint32_t)count, done);
-    free(names);
-    return status;
+    if (whole && own)
+        *out = names;
+    else
+        free(names);
+    return SLUICE_OK;
 }
 
-sluice_status slc_image_classes_read(const char *weights, slc_images *images, bool *done)
+/* Nobody can say which answer is right for a folder that the weights do not name. */
+static sluice_status refuse_folders(const char *weights, const slc_images *images, uint32_t classes,
+                                    const char *const *names, uint32_t count)
+{
+    char name[SLC_CLASS_NAME_ROOM];
+    const uint32_t folders = slc_images_classes(images);
+    if (!slc_images_are_named(images) || (!names && folders == classes)) return SLUICE_OK;
+    for (uint32_t i = 0, k; names && i < folders; i++) {
+        slc_images_class_name(images, i, name);
+        for (k = 0; k < count && strcmp(names[k], name); k++) continue;
+        if (k == count)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "--data: the folder \"%s\" is none of the classes that %s answers with (\"%s\"%s); name "
+                             "folders as id2label in its config.json does",
+                             name, weights, names[0], count > 1 ? " and others" : "");
+    }
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--data: folders of %u classes, and %s answers with %u that its config.json (id2label) does not "
+                     "name; give a folder for each, in the order of training",
+                     folders, weights, classes);
+}
+
+sluice_status slc_image_classes_read(const char *weights, slc_images *images, uint32_t classes, bool needed)
 {
     char path[PATH_MAX];
     json_t *root;
-    *done = false;
+    const char **names = NULL;
+    bool done = false;
     sluice_status status = path_in(weights, "config.json", path);
     if (!status) status = read_object(path, &root);
     if (status) return status;
-    status = number_by(json_object_get(root, "id2label"), images, done);
+    const json_t *ids = json_object_get(root, "id2label");
+    const uint32_t count = (uint32_t)json_object_size(ids);
+    status = take_names(ids, &names);
+    if (!status && names) status = slc_images_number_classes(images, names, count, &done);
+    if (!status && needed && !done) status = refuse_folders(weights, images, classes, names, count);
+    free(names);
     json_decref(root);
     return status;
+}
+
+uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *images)
+{
+    const uint32_t numbers[] = {shape->channels, shape->side, (uint32_t)shape->filter};
+    uint64_t hash = slc_fnv(SLC_FNV_START, numbers, sizeof numbers);
+    hash = slc_fnv(hash, shape->mean, shape->channels * sizeof *shape->mean);
+    hash = slc_fnv(hash, shape->deviation, shape->channels * sizeof *shape->deviation);
+    for (uint32_t i = 0; images && i < slc_images_classes(images); i++) {
+        char name[SLC_CLASS_NAME_ROOM];
+        slc_images_class_name(images, i, name);
+        hash = slc_fnv(hash, name, strlen(name) + 1);
+    }
+    return hash | 1; /* never 0 */
 }
 
 sluice_status slc_image_classes_check(const slc_images *images)

@@ -14,9 +14,13 @@
  * MEMORY. */
 sluice_status slc_image_shape_read(const char *weights, const sluice_model_config *model, slc_image_shape *out);
 
-/* Numbers the classes of the set as config.json in the folder `weights` does, if it names them all; *done says whether.
- * Errors: FORMAT (a damaged file), IO, MEMORY. */
-sluice_status slc_image_classes_read(const char *weights, slc_images *images, bool *done);
+/* Numbers the classes of the set as config.json in the folder `weights` does, if it names them all; else they keep
+ * their order. `needed`: folders whose names are none of the weights' classes are refused, as are fewer folders than
+ * classes where the file has no names. Errors: FORMAT (a damaged file), ARGUMENT (what is refused), IO, MEMORY. */
+sluice_status slc_image_classes_read(const char *weights, slc_images *images, uint32_t classes, bool needed);
+
+/* A hash of what decides the pixels of an image and the number of its class. */
+uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *images);
 
 /* Can the names of all classes be written as JSON? Errors: ARGUMENT (a name that is no UTF-8), MEMORY. */
 sluice_status slc_image_classes_check(const slc_images *images);

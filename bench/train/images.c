@@ -131,13 +131,14 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
     return status;
 }
 
-/* A model that was trained before has an order of its classes, which the data takes over where they are the same. */
-static sluice_status number_classes(const slc_training_options *o, image_data *d)
+/* A model that was trained before has an order of its classes, which the data takes over where they are the same. In
+ * training others become the classes of a new head; an evaluation has no use for them. */
+static sluice_status number_classes(const slc_training_options *o, const sluice_model_config *model, image_data *d)
 {
-    bool done;
     d->labelled = true;
     sluice_status status = slc_image_classes_check(d->images);
-    return status || !o->weights ? status : slc_image_classes_read(o->weights, d->images, &done);
+    return status || !o->weights ? status
+                                 : slc_image_classes_read(o->weights, d->images, model->classes, d->base.whole);
 }
 
 static sluice_status make_room(image_data *d)
@@ -168,7 +169,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     if (!classes) d->across = model->image_size / model->patch_size;
     sluice_status status = slc_image_shape_read(o->weights, model, &d->shape);
     if (!status) status = open_file(o, d);
-    if (!status && classes) status = number_classes(o, d);
+    if (!status && classes) status = number_classes(o, model, d);
     if (!status) status = make_room(d);
     if (!status && base->whole) status = open_in_order(d, model);
     if (!status && !classes)
@@ -177,6 +178,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     if (classes && !base->whole) model->classes = slc_images_classes(d->images);
     base->bytes += slc_codebook_bytes(&d->codebook);
     base->fingerprint = slc_images_fingerprint(d->images);
+    base->reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
     base->note = slc_images_passed_over(d->images);
     return SLUICE_OK;
 }

@@ -100,9 +100,11 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         freeze_json(r), "warm_up", phase_json(&r->warm_up), "compressed", phase_json(&r->compressed), "elapsed_s",
         elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss), "learning_rates",
         rates_json(r));
-    if (run) json_object_set_new(run, "device", json_string(r->device));
-    if (run && memory->pinned_bytes)
-        json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
+    if (!run) return NULL;
+    json_object_set_new(run, "images_per_s", number(r->images_per_s));
+    json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
+    json_object_set_new(run, "device", json_string(r->device));
+    if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }
 
@@ -149,12 +151,13 @@ sluice_status slc_training_write_json(slc_result_file *file, const sluice_world 
 
 static const uint64_t TERMINAL_NS = 100000000, PLAIN_NS = 2000000000;
 
-void slc_training_progress_init(slc_training_progress *progress, uint64_t steps, uint64_t tokens_per_step)
+void slc_training_progress_init(slc_training_progress *progress, uint64_t steps, uint64_t per_step, bool images)
 {
     *progress = (slc_training_progress){.out = stderr,
                                         .terminal = isatty(STDERR_FILENO),
                                         .steps = steps,
-                                        .tokens_per_step = tokens_per_step,
+                                        .per_step = per_step,
+                                        .images = images,
                                         .start_ns = slc_clock_ns()};
 }
 
@@ -174,16 +177,18 @@ void slc_training_progress_show(slc_training_progress *progress, const slc_train
     bool edge = !progress->shown_ns || step->step == progress->steps || !isnan(step->evaluation_loss);
     if (!edge && now - progress->shown_ns < every) return;
     progress->shown_ns = now;
-    char left[32], evaluation[48] = "";
+    char left[32], evaluation[48] = "", accuracy[32] = "";
     double mean_s = slc_seconds(now - progress->start_ns) / (double)(step->step - progress->before);
     format_left(mean_s * (double)(progress->steps - step->step), left, sizeof left);
     if (!isnan(step->evaluation_loss))
         snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
+    if (!isnan(step->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.2f %%", 100 * step->accuracy);
     fprintf(progress->out,
-            "%sstep %" PRIu64 "/%" PRIu64 "  loss %.4f%s  %.0f tokens/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
-            progress->terminal ? "\r" : "", step->step, progress->steps, step->loss, evaluation,
-            (double)progress->tokens_per_step / step->step_s, step->exposed_s * 1e3, (double)step->peak_bytes / 0x1p20,
-            left, step->skipped ? "  skipped" : "", progress->terminal ? "\x1b[K" : "\n");
+            "%sstep %" PRIu64 "/%" PRIu64 "  loss %.4f%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
+            progress->terminal ? "\r" : "", step->step, progress->steps, step->loss, evaluation, accuracy,
+            (double)progress->per_step / step->step_s, progress->images ? "images" : "tokens", step->exposed_s * 1e3,
+            (double)step->peak_bytes / 0x1p20, left, step->skipped ? "  skipped" : "",
+            progress->terminal ? "\x1b[K" : "\n");
     fflush(progress->out);
     progress->line_open = progress->terminal;
 }

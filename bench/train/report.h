@@ -22,13 +22,14 @@ sluice_status slc_training_write_json(slc_result_file *file, const sluice_world 
 typedef struct {
     FILE *out;
     bool terminal;
-    uint64_t steps, tokens_per_step; /* of the whole run; tokens of all ranks */
+    uint64_t steps, per_step; /* of the whole run; tokens or images of all ranks */
+    bool images;              /* they are images */
     uint64_t start_ns, shown_ns;
     uint64_t before; /* steps before the first that is shown */
     bool line_open;
 } slc_training_progress;
 
-void slc_training_progress_init(slc_training_progress *progress, uint64_t steps, uint64_t tokens_per_step);
+void slc_training_progress_init(slc_training_progress *progress, uint64_t steps, uint64_t per_step, bool images);
 void slc_training_progress_show(slc_training_progress *progress, const slc_training_step *step);
 void slc_training_progress_end(slc_training_progress *progress); /* ends the line */
 

@@ -8,6 +8,7 @@
 #include "bench/train/data.h"
 #include "bench/train/first_batch.h"
 #include "bench/train/lr_schedule.h"
+#include "bench/train/right_answers.h"
 #include "bench/train/summary.h"
 #include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
@@ -47,6 +48,7 @@ typedef struct {
     uint64_t repeats;    /* repeats of the last step; each takes further data */
     slc_outcome unsaved; /* the last save, if it failed */
     uint32_t plan;       /* number of the plan that was shown; 0: none */
+    float *logits;       /* of an evaluation's micro-batch; NULL: the model does not answer with classes */
 } training;
 
 /* ---- Before the first step ---- */
@@ -58,7 +60,8 @@ static sluice_status look_at_data(training *t)
     t->identity = (slc_training_identity){.world = t->world,
                                           .options = o,
                                           .data = slc_training_data_fingerprint(t->data),
-                                          .tokenizer = slc_training_data_tokenizer(t->data)};
+                                          .tokenizer = slc_training_data_tokenizer(t->data),
+                                          .reading = slc_training_data_reading(t->data)};
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
@@ -203,6 +206,13 @@ static sluice_status begin_rates(training *t, const sluice_model_config *model)
     return slc_lr_schedule_check_last(&t->rates, clock_before(t, o->steps - 1));
 }
 
+static sluice_status make_room_for_answers(training *t, const sluice_model_config *model)
+{
+    if (model->head != SLUICE_HEAD_CLASSES || !t->options->eval_batches) return SLUICE_OK;
+    t->logits = malloc((size_t)t->batch * model->classes * sizeof *t->logits);
+    return t->logits ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u answers of %u classes", t->batch, model->classes);
+}
+
 static sluice_status begin_run(training *t)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
@@ -216,10 +226,12 @@ static sluice_status begin_run(training *t)
     if (!status) status = create_runtime(t, &model);
     if (!status) status = resume_run(t);
     if (!status && t->options->first_batch) status = write_first_batch(t);
+    if (!status) status = make_room_for_answers(t, &model);
     if (status) return status;
     result->ranks = t->ranks;
     result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
+    result->images_per_step = t->length ? 0 : t->ranks * t->options->micro_batches * t->batch;
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
     status = begin_rates(t, &model);
     if (status) return status;
@@ -233,6 +245,7 @@ static void end_run(training *t)
     sluice_model_destroy(t->model);
     sluice_runtime_destroy(t->rt);
     slc_training_data_close(t->data);
+    free(t->logits);
 }
 
 /* Shows the plan that runs, once; `last`: also one that only served to measure, if no other has been shown. */
@@ -274,7 +287,8 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
                     .exchange = exchange);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
-    *out = (slc_training_step){.step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN};
+    *out = (slc_training_step){
+        .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
     sluice_status status = sluice_step_begin(t->rt, &options);
     for (uint64_t m = 0; !status && m < o->micro_batches; m++)
         status = micro_batch(t, (step - t->begun.steps + t->repeats) * o->micro_batches + m);
@@ -304,20 +318,25 @@ static sluice_status agree_on_step(training *t, slc_training_step *step, bool *s
     return status;
 }
 
-/* Computes the mean over held-out windows, of which rank r takes every N-th micro-batch. */
-static sluice_status evaluate(training *t, double *mean)
+/* Computes the mean loss over held-out windows or images, of which rank r takes every N-th micro-batch, and the share
+ * of right answers. */
+static sluice_status evaluate(training *t, double *mean, double *accuracy)
 {
-    double sum = 0;
+    const uint32_t classes = t->identity.model->classes;
+    double sums[2] = {0}; /* of losses; of right answers */
     sluice_status status = SLUICE_OK;
     for (uint64_t i = 0; !status && i < t->options->eval_batches; i++) {
         double loss = 0;
         sluice_batch batch;
         status = slc_training_data_take(t->data, true, first_sequence(t, i), &batch);
-        if (!status) status = sluice_model_evaluate(t->model, &batch, &loss, NULL);
-        sum += loss;
+        if (!status) status = sluice_model_evaluate(t->model, &batch, &loss, t->logits);
+        sums[0] += loss;
+        if (!status && t->logits) sums[1] += (double)slc_right_answers(t->logits, batch.targets, t->batch, classes);
     }
-    if (!status) status = sluice_world_all_reduce(t->world, &sum, 1);
-    *mean = sum / (double)(t->ranks * t->options->eval_batches);
+    if (!status) status = sluice_world_all_reduce(t->world, sums, 2);
+    const double micro_batches = (double)(t->ranks * t->options->eval_batches);
+    *mean = sums[0] / micro_batches;
+    *accuracy = t->logits ? sums[1] / (micro_batches * t->batch) : NAN;
     return status;
 }
 
@@ -405,7 +424,7 @@ static sluice_status run_steps(training *t)
         if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
         step->step_s = slc_seconds(slc_clock_ns() - start);
         if (!status && evaluates && readable && !last && !stop) {
-            status = evaluate(t, &step->evaluation_loss);
+            status = evaluate(t, &step->evaluation_loss, &step->accuracy);
             evaluates = false;
         }
         if (status) break;
@@ -460,7 +479,8 @@ static sluice_status finish_run(training *t)
     slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
     if (!status && o->save_weights) status = without_it(&result->outputs, save_weights(t));
-    if (!status && o->eval_batches && !result->interrupted) status = evaluate(t, &result->evaluation_loss);
+    if (!status && o->eval_batches && !result->interrupted)
+        status = evaluate(t, &result->evaluation_loss, &result->accuracy);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
     result->device = sluice_runtime_device(t->rt);
     result->memory = SLUICE_INIT(sluice_memory_report);
@@ -473,7 +493,7 @@ static sluice_status finish_run(training *t)
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out)
 {
-    *out = (slc_training_result){.evaluation_loss = NAN};
+    *out = (slc_training_result){.evaluation_loss = NAN, .accuracy = NAN};
     training t = {.world = world,
                   .options = options,
                   .watch = watch,

@@ -25,6 +25,7 @@ typedef struct {
     uint32_t plan;           /* the plan that ran it, from 1; a re-plan at its end shows in the next step */
     double predicted_step_s; /* predicted by that plan from measured times; NaN: not predicted */
     double evaluation_loss;  /* NaN: not evaluated after this step */
+    double accuracy;         /* of that evaluation; NaN: none, or the model does not answer with classes */
 } slc_training_step;
 
 /* One phase of a run: the steps that exchange averaged gradients only, or those of a compressed optimizer's compressed
@@ -42,12 +43,15 @@ typedef struct {
     uint64_t steps_before;                       /* steps of the run that --resume continues */
     bool saved;                                  /* the last state is in --save DIR */
     uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
+    uint64_t images_per_step;                    /* of all ranks; 0: text */
     /* Medians over the steps of the last plan without its first two (over all of them if there are no more). */
     double step_s, step_min_s, exposed_s, tokens_per_s;
+    double images_per_s;                    /* NaN: text */
     double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
     double train_s;                         /* all steps */
     double final_loss;                      /* mean of the last tenth of the steps */
     double evaluation_loss;                 /* at the end; NaN: none */
+    double accuracy;                        /* of that evaluation; NaN: none, or no classes */
     slc_training_phase warm_up, compressed; /* steps 0: no such phase. Other optimizers only have a warm-up */
     const char *device;                     /* as sluice_runtime_device says */
     sluice_memory_report memory;

@@ -68,6 +68,7 @@ sluice_status slc_training_summarise(slc_training_result *result)
     for (uint64_t i = 0; i < steps; i++) result->train_s += result->steps[i].step_s;
     result->final_loss = final_loss(result);
     result->tokens_per_s = (double)result->tokens_per_step / result->step_s;
+    result->images_per_s = result->images_per_step ? (double)result->images_per_step / result->step_s : NAN;
     free(values);
     return SLUICE_OK;
 }

@@ -49,7 +49,7 @@ static sluice_status open_output(output *out, const slc_training_options *option
     if (!status) status = slc_result_file_open(options->csv, &out->csv);
     if (!status && out->csv.file)
         fputs("step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss,"
-              "compressed\n",
+              "compressed,evaluation_accuracy\n",
               out->csv.file);
     return status;
 }
@@ -71,7 +71,9 @@ static void write_step(slc_result_file *csv, const slc_training_step *step)
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
     put_optional(file, step->evaluation_loss);
-    fprintf(file, ",%d\n", step->compressed);
+    fprintf(file, ",%d,", step->compressed);
+    put_optional(file, step->accuracy);
+    fputc('\n', file);
     if (!slc_result_file_check(csv))
         fprintf(stderr, "sluice train: cannot write %s: %s; the run goes on\n", csv->path, strerror(csv->why));
 }
@@ -194,8 +196,10 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
             r->steps[0].loss, r->steps[r->step_count - 1].loss);
     if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
-    fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f tokens/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
-            r->tokens_per_s);
+    if (!isnan(r->accuracy)) fprintf(file, ", accuracy %.2f %%", 100 * r->accuracy);
+    const bool images = r->images_per_step > 0;
+    fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
+            images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -236,7 +240,8 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
-/* *files gets the errors of the files that rank 0 writes; none of them ends the run. */
+/* *files gets the errors of the files that rank 0 writes; none of them ends the run. Paths that are wrong are found
+ * before the first step, so these are not. */
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted,
                               slc_outcome *files)
 {
@@ -249,8 +254,9 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     sluice_status status = open_output(&out, options);
     if (!status) status = slc_training_model(options, &model, &length);
     uint64_t sequences = (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch;
+    const bool images = !length;
     slc_training_progress_init(&out.progress, options->steps,
-                               status ? 0 : sequences * sluice_model_tokens(&model, length));
+                               sequences * (status || images ? 1 : sluice_model_tokens(&model, length)), images);
     slc_stop_signals_count(&stops);
     if (!status) status = slc_training_run(world, options, &watch, &result);
     slc_training_progress_end(&out.progress);
@@ -284,7 +290,7 @@ static int train_here(slc_training_options *options)
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
     if (files.status) {
         slc_print_error(command, files.why);
-        code = slc_exit_code(files.status, files.why);
+        code = EXIT_FAILED;
     }
     if (status)
         code = slc_rank_fail(command, world);

@@ -1,5 +1,5 @@
-/* Most formats begin with a fixed sequence; safetensors and files of settings are recognised by what must follow. None
- * of the sequences begins a text in UTF-8. */
+/* Most formats begin with a fixed sequence; safetensors and files of settings are recognised by what must follow. Where
+ * the sequence is letters, so many are compared that no text begins with them. */
 #include "lib/data/file_kind.h"
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ static const struct {
     BEGINS("II*\0", "a TIFF image"),
     BEGINS("MM\0*", "a TIFF image"),
     BEGINS("\x1f\x8b\x08", "compressed by gzip; decompress it with gunzip"),
-    BEGINS("BZh", "compressed by bzip2; decompress it with bunzip2"),
+    {"1AY&SY", 6, 4, "compressed by bzip2; decompress it with bunzip2"}, /* after "BZh9" */
     BEGINS("\xfd\x37zXZ\0", "compressed by xz; decompress it with unxz"),
     BEGINS("\x28\xb5\x2f\xfd", "compressed by zstd; decompress it with unzstd"),
     BEGINS("PK\x03\x04", "a zip archive (or PyTorch's .pt, a .docx, an .epub)"),
@@ -33,16 +33,19 @@ static const struct {
            "ELF",
            "a program or library (ELF)"),
     BEGINS("%PDF-", "a PDF document; convert it with pdftotext"),
-    BEGINS("PAR1", "a Parquet table"),
+    BEGINS("PAR1\x15", "a Parquet table"),
     BEGINS("ARROW1\0", "an Arrow table"),
     BEGINS("\x89HDF\r\n\x1a\n", "an HDF5 file"),
     BEGINS("\x93NUMPY", "an array of NumPy"),
     BEGINS("\x80\x02", "a Python pickle"),
     BEGINS("\x80\x04\x95", "a Python pickle"),
     BEGINS("SQLite format 3\0", "a SQLite database"),
-    BEGINS("RIFF", "a RIFF file (WAV, WebP, AVI)"),
-    BEGINS("OggS", "an Ogg file"),
-    BEGINS("GGUF", "a GGUF file"),
+    {"WEBPVP8", 7, 8, "a WebP image"}, /* after "RIFF" and a size */
+    {"WAVEfmt ", 8, 8, "a sound file (WAV)"},
+    {"AVI LIST", 8, 8, "a film (AVI)"},
+    BEGINS("OggS\0", "an Ogg file"),
+    BEGINS("GGUF\x02\0", "a GGUF file"),
+    BEGINS("GGUF\x03\0", "a GGUF file"),
     BEGINS("\xff\xfe", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
     BEGINS("\xfe\xff", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
 };

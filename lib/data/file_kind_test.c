@@ -26,6 +26,10 @@ static const struct {
             "ELF\x02\x01",
             "a program or library"),
     FILE_OF("%PDF-1.7", "a PDF document"),
+    FILE_OF("BZh91AY&SY....", "bunzip2"),
+    FILE_OF("RIFF\x10\0\0\0WEBPVP8 ....", "a WebP image"),
+    FILE_OF("PAR1\x15\x04\x15", "a Parquet table"),
+    FILE_OF("GGUF\x03\0\0\0", "a GGUF file"),
     FILE_OF("\xff\xfeH\0i\0", "iconv -f UTF-16"),
     FILE_OF("\x80\x04\x95\x10", "a Python pickle"),
 };
@@ -44,6 +48,9 @@ static const struct {
     TEXT_OF("\x89PNG"),
     TEXT_OF("\x50\0\0\0\0\0\0\0{\"a\":1}"), /* a header that is longer than the file */
     TEXT_OF("#!/bin/sh\n"),
+    TEXT_OF("RIFFRAFF is what they called us.\n"),
+    TEXT_OF("BZhang wrote:\n"),
+    TEXT_OF("PAR1S, GGUF and OggS are words here\n"),
     TEXT_OF("The word \"model_type\" is no setting here."),
 };
 enum { FILES = sizeof files / sizeof *files, TEXTS = sizeof texts / sizeof *texts };

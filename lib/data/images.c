@@ -114,6 +114,11 @@ const char *slc_images_passed_over(const slc_images *images)
 
 /* ---- Classes ---- */
 
+bool slc_images_are_named(const slc_images *images)
+{
+    return images->names;
+}
+
 void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM])
 {
     if (images->names)

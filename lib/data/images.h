@@ -31,6 +31,7 @@ uint64_t slc_images_fingerprint(const slc_images *images);
 /* One line on the files that were passed over because they are no images; NULL: there are none. Valid as long as the
  * set. */
 const char *slc_images_passed_over(const slc_images *images);
+bool slc_images_are_named(const slc_images *images); /* its classes have names, those of folders */
 /* The name of a class below slc_images_classes: its folder's, or its number. */
 enum { SLC_CLASS_NAME_ROOM = 256 };
 void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM]);
