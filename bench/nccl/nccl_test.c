@@ -269,7 +269,7 @@ static void no_records(void **state)
     says("nowhere has no records");
     assert_int_equal(run_nccl("--json - --timeline - ."), 2);
     write_file("bad.nccl", "not a record", 12);
-    assert_int_equal(run_nccl("."), 1);
+    assert_int_equal(run_nccl("."), 2);
     says("bad.nccl: it has 12 bytes");
 }
 
