@@ -30,6 +30,7 @@ static const struct {
     {"clip", "--clip"},
     {"nan", "--nan"},
     {"optimizer_name", "--optimizer"},
+    {"plan_file", "--plan"},
 };
 
 static bool is_name(char c)

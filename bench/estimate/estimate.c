@@ -1,6 +1,7 @@
 /* `sluice estimate`: what a training would need and take, without the machines that it is for. */
 #include "bench/cli/command.h"
 #include "bench/cli/number.h"
+#include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/result_file.h"
 #include "bench/estimate/report.h"
@@ -76,6 +77,14 @@ static sluice_status check_options(slc_training_options *o)
     return status;
 }
 
+static sluice_status check_outputs(const slc_training_options *o)
+{
+    sluice_status status = slc_error_context(slc_result_file_probe(o->json), "--json");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->plan_out), "--plan-out");
+    if (!status) status = slc_error_context(slc_result_file_probe(o->profile_out), "--profile-out");
+    return status;
+}
+
 static sluice_status find_pace(const estimate_options *o, slc_survey *s)
 {
     const bool narrow = !strcmp(o->training.precision, "bf16");
@@ -95,22 +104,22 @@ static sluice_status write_text(const char *path, sluice_status status, char *te
     return status;
 }
 
-static sluice_status write_files(const slc_training_options *o, const slc_profile *profile,
-                                 const slc_plan_answer *answer)
+static void write_files(const slc_training_options *o, const slc_profile *profile, const slc_plan_answer *answer,
+                        slc_outcome *files)
 {
     char *text = NULL;
     slc_plan_forecast forecast = answer->forecast;
     forecast.why = *answer->member ? answer->member : NULL;
     sluice_status status = o->profile_out ? slc_profile_to_json(profile, &text) : SLUICE_OK;
-    status = write_text(o->profile_out, status, text);
-    if (status || !o->plan_out) return status;
+    slc_outcome_add(files, write_text(o->profile_out, status, text));
     text = NULL;
-    status = slc_plan_to_json(&profile->job, answer->plan, &forecast, &text);
-    return write_text(o->plan_out, status, text);
+    status = o->plan_out ? slc_plan_to_json(&profile->job, answer->plan, &forecast, &text) : SLUICE_OK;
+    slc_outcome_add(files, write_text(o->plan_out, status, text));
 }
 
 /* With a budget the answer is a plan too. */
-static sluice_status plan_for_user(const estimate_options *o, const slc_survey *s, FILE *out, slc_budget_plan *row)
+static sluice_status plan_for_user(const estimate_options *o, const slc_survey *s, FILE *out, slc_budget_plan *row,
+                                   slc_outcome *files)
 {
     slc_profile *profile = NULL;
     slc_plan_answer answer = {0};
@@ -123,7 +132,7 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
         if (*o->training.budget) status = slc_parse_budget(o->training.budget, &bytes, &row->of_dp);
         if (*o->training.budget) fprintf(out, "\n--budget %s fits:\n\n", o->training.budget);
         if (!status && *o->training.budget) status = slc_plan_table(out, &shown);
-        if (!status) status = write_files(&o->training, profile, &answer);
+        if (!status) write_files(&o->training, profile, &answer, files);
     }
     slc_plan_destroy(answer.plan);
     slc_profile_destroy(profile);
@@ -141,7 +150,7 @@ static sluice_status write_json(const estimate_options *o, const slc_survey *s, 
     return status;
 }
 
-/* A budget that is too small is an error that comes after all other answers. */
+/* A budget that is too small is an error that comes after all other answers, as a file that cannot be written is. */
 static sluice_status estimate(const estimate_options *o)
 {
     const slc_training_options *t = &o->training;
@@ -152,18 +161,19 @@ static sluice_status estimate(const estimate_options *o)
     slc_survey survey = {.training = t, .ranks = t->ranks ? (int)t->ranks : 1};
     slc_answers answers;
     slc_budget_plan row = {0};
+    slc_outcome failures = {0};
     survey.ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : survey.ranks;
-    sluice_status status = find_pace(o, &survey);
+    sluice_status status = check_outputs(t);
+    if (!status) status = find_pace(o, &survey);
     if (!status) status = slc_survey_begin(&survey);
     if (!status) status = slc_answers_find(&survey, o->time_limit_s, &answers);
     if (status) return status;
     slc_estimate_print(out, &survey, &answers);
-    sluice_status fits = planned ? plan_for_user(o, &survey, out, &row) : SLUICE_OK;
-    if (fits && fits != SLUICE_ERR_BUDGET) return fits;
-    char why[2048];
-    snprintf(why, sizeof why, "%s", sluice_last_error());
-    status = write_json(o, &survey, &answers, row.fits ? &row : NULL);
-    return status || !fits ? status : slc_error(fits, "%s", why);
+    if (planned) status = plan_for_user(o, &survey, out, &row, &failures);
+    if (status && status != SLUICE_ERR_BUDGET) return status;
+    slc_outcome_add(&failures, status);
+    slc_outcome_add(&failures, write_json(o, &survey, &answers, row.fits ? &row : NULL));
+    return slc_outcome_status(&failures);
 }
 
 static int run_estimate(int argc, char **argv)

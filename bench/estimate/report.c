@@ -1,6 +1,7 @@
 #include "bench/estimate/report.h"
 
 #include "bench/plan/quantities.h"
+#include "lib/base/text/size_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,13 +41,13 @@ static void print_pace(FILE *out, const slc_survey *s)
 
 static void print_needs(FILE *out, const slc_answers *a)
 {
-    char bytes[24], again[24], step[24], step_again[24];
+    char step[24], step_again[24];
     fprintf(out, "\n%-10s %14s %10s   %14s %10s\n", "every layer", "memory a rank", "step", "recomputing", "step");
     for (uint32_t i = 0; i + 1 < a->need_count; i += 2) {
         const slc_strategy_need *kept = &a->needs[i], *recomputed = &a->needs[i + 1];
-        fprintf(out, "  %-9s %14s %10s   %14s %10s\n", slc_strategy_name(kept->strategy),
-                slc_plan_bytes((double)kept->bytes, bytes), slc_plan_seconds(kept->step_s, step),
-                slc_plan_bytes((double)recomputed->bytes, again), slc_plan_seconds(recomputed->step_s, step_again));
+        fprintf(out, "  %-9s %14s %10s   %14s %10s\n", slc_strategy_name(kept->strategy), slc_size_of(kept->bytes).text,
+                slc_plan_seconds(kept->step_s, step), slc_size_of(recomputed->bytes).text,
+                slc_plan_seconds(recomputed->step_s, step_again));
     }
     fprintf(out,
             "  without overlap, as --strategy NAME --schedule serial plans it; --recompute all drops activations\n");
@@ -65,17 +66,17 @@ static void print_choice(FILE *out, const slc_budget_plan *p)
 
 static void print_plans(FILE *out, const slc_survey *s, const slc_answers *a)
 {
-    char budget[24], peak[24], step[24], exposed[24];
+    char step[24], exposed[24];
     fprintf(out, "\n%-22s %12s %10s %10s   %s\n", "--budget", "planned", "step", "waiting", "units");
     for (uint32_t i = 0; i < a->plan_count; i++) {
         const slc_budget_plan *p = &a->plans[i];
-        fprintf(out, "  %3.0f%%  %14s ", 100 * p->of_dp, slc_plan_bytes((double)p->budget_bytes, budget));
+        fprintf(out, "  %3.0f%%  %14s ", 100 * p->of_dp, slc_size_of(p->budget_bytes).text);
         if (!p->fits) {
             fprintf(out, "%12s\n", "too small");
             continue;
         }
-        fprintf(out, "%12s %10s %10s   ", slc_plan_bytes((double)p->peak_bytes, peak),
-                slc_plan_seconds(p->forecast.step_s, step), slc_plan_seconds(p->forecast.exposed_s, exposed));
+        fprintf(out, "%12s %10s %10s   ", slc_size_of(p->peak_bytes).text, slc_plan_seconds(p->forecast.step_s, step),
+                slc_plan_seconds(p->forecast.exposed_s, exposed));
         print_choice(out, p);
         fputc('\n', out);
     }
@@ -85,11 +86,10 @@ static void print_plans(FILE *out, const slc_survey *s, const slc_answers *a)
 
 void slc_estimate_print(FILE *out, const slc_survey *s, const slc_answers *a)
 {
-    char bytes[24];
     print_head(out, s, a);
     print_pace(out, s);
     fprintf(out, "\nsmallest budget: %" PRIu64 " bytes (%s) a rank\n", a->smallest_bytes,
-            slc_plan_bytes((double)a->smallest_bytes, bytes));
+            slc_size_of(a->smallest_bytes).text);
     print_needs(out, a);
     print_plans(out, s, a);
 }

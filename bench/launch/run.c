@@ -74,7 +74,7 @@ static int find_program(const char *name)
     const char *path = getenv("PATH"), *at = path ? path : "/bin:/usr/bin";
     char file[PATH_MAX];
     int why = ENOENT;
-    if (strchr(name, '/')) return try_program(name);
+    if (!*name || strchr(name, '/')) return try_program(name);
     for (size_t length;; at += length + 1) {
         length = strcspn(at, ":");
         if (snprintf(file, sizeof file, "%.*s%s%s", (int)length, at, length ? "/" : "", name) < (int)sizeof file) {
@@ -84,6 +84,14 @@ static int find_program(const char *name)
         }
         if (!at[length]) return why;
     }
+}
+
+/* A setting without a meaning is told once, and not by each rank. Under another launcher its variables may mean nothing
+ * here, and the ranks tell. */
+static sluice_status check_settings(void)
+{
+    sluice_world_config config;
+    return sluice_launcher_name() ? SLUICE_OK : sluice_world_config_init(&config);
 }
 
 static int run_ranks(int argc, char **argv)
@@ -111,6 +119,7 @@ static int run_ranks(int argc, char **argv)
         fprintf(stderr, "sluice run: cannot run %s: %s\n", options.command[0], strerror(why));
         return why == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
     }
+    if (check_settings()) return slc_fail("sluice run");
     return slc_launch(&options, &exit_code) ? slc_fail("sluice run") : exit_code;
 }
 

@@ -2,6 +2,7 @@
 #include "bench/plan/decisions.h"
 
 #include "bench/plan/quantities.h"
+#include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 static const double NOTHING_S = 0.5e-6; /* is shown as 0 us */
 
 typedef struct {
-    char text[24];
+    char text[32];
 } quantity;
 
 /* "96.0 KiB" is shown as "96 KiB". */
@@ -23,10 +24,11 @@ static quantity without_zero(quantity q)
     return q;
 }
 
-static quantity bytes_of(double bytes)
+static quantity bytes_of(int64_t bytes)
 {
     quantity q;
-    slc_plan_bytes(bytes, q.text);
+    const uint64_t amount = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+    snprintf(q.text, sizeof q.text, "%s%s", bytes < 0 ? "-" : "", slc_size_of(amount).text);
     return without_zero(q);
 }
 
@@ -50,7 +52,7 @@ __attribute__((format(printf, 3, 4))) static void append(char *out, size_t size,
 
 static void explain_onebit(const slc_shown_plan *shown, const slc_decision *d, char *out, size_t size)
 {
-    append(out, size, "one bit an element: keeps %s more than sdp", bytes_of((double)d->more_bytes).text);
+    append(out, size, "one bit an element: keeps %s more than sdp", bytes_of(d->more_bytes).text);
     if (shown->timed)
         append(out, size, ", exchanged in %s and compressed in %s instead of averaged in %s",
                seconds_of(d->exchange_s).text, seconds_of(d->passes_s).text, seconds_of(d->averaged_s).text);
@@ -70,9 +72,9 @@ static void explain_sharding(const slc_shown_plan *shown, const slc_decision *d,
 {
     const bool nothing = d->gathers_s < NOTHING_S;
     if (d->strategy == SLC_FSDP)
-        append(out, size, "sharded: saves %s a rank", bytes_of((double)d->more_bytes).text);
+        append(out, size, "sharded: saves %s a rank", bytes_of(d->more_bytes).text);
     else
-        append(out, size, "whole: keeps %s more", bytes_of((double)d->more_bytes).text);
+        append(out, size, "whole: keeps %s more", bytes_of(d->more_bytes).text);
     if (!shown->timed) return;
     if (d->strategy == SLC_FSDP && nothing)
         append(out, size, ", free");
@@ -111,7 +113,7 @@ void slc_decision_words(const slc_shown_plan *shown, const slc_decision *d, char
     *out = 0;
     if (d->unit != SLC_NONE) explain_strategy(shown, d, out, size);
     if (!d->recomputed) return;
-    append(out, size, "%srecomputed: saves %s", *out ? "; " : "", bytes_of((double)d->recompute_bytes).text);
+    append(out, size, "%srecomputed: saves %s", *out ? "; " : "", bytes_of((int64_t)d->recompute_bytes).text);
     if (shown->timed) append(out, size, ", costs %s a step", seconds_of(d->recompute_s).text);
 }
 

@@ -4,6 +4,7 @@
 #include "bench/plan/picture.h"
 #include "bench/plan/quantities.h"
 #include "lib/base/status.h"
+#include "lib/base/text/size_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,11 +27,11 @@ typedef struct {
 
 static void plot_time(FILE *file, const drawing *d)
 {
-    char peak[160], where[96], bytes[24], at[24];
+    char peak[160], where[96], at[24];
     const double at_s = d->peak.at_s / d->units.seconds, top = (double)d->peak.live_bytes / d->units.bytes;
     const bool late = d->peak.at_s > 0.6 * d->step_s;
     slc_memory_peak_name(&d->profile->job, &d->peak, where, sizeof where);
-    snprintf(peak, sizeof peak, "peak: %s at %s, %s", slc_plan_bytes((double)d->peak.live_bytes, bytes),
+    snprintf(peak, sizeof peak, "peak: %s at %s, %s", slc_size_of(d->peak.live_bytes).text,
              slc_plan_seconds(d->peak.at_s, at), where);
     fputs("set title ", file);
     slc_picture_put_quoted(file, d->title);
@@ -144,14 +145,14 @@ static void put_script(FILE *file, void *what)
 
 static sluice_status draw_peak(FILE *out, drawing *d, const char *path)
 {
-    char bytes[24], at[24], unused[24], where[96];
+    char at[24], where[96];
     const slc_memory_column *last = &d->peak.columns[d->peak.count - 1];
     sluice_status status = slc_picture_draw(path, HEIGHT, put_script, d);
     if (status) return status;
     slc_memory_peak_name(&d->profile->job, &d->peak, where, sizeof where);
     fprintf(out, "picture    %s: at most %s in use (%" PRIu64 " bytes), %s into the step, %s; %s more planned\n", path,
-            slc_plan_bytes((double)d->peak.live_bytes, bytes), d->peak.live_bytes, slc_plan_seconds(d->peak.at_s, at),
-            where, slc_plan_bytes((double)last->unused, unused));
+            slc_size_of(d->peak.live_bytes).text, d->peak.live_bytes, slc_plan_seconds(d->peak.at_s, at), where,
+            slc_size_of(last->unused).text);
     return SLUICE_OK;
 }
 
@@ -172,7 +173,6 @@ static sluice_status draw_series(FILE *out, drawing *d, const slc_item_times *it
 sluice_status slc_memory_picture_draw(FILE *out, const slc_profile *profile, const slc_plan *plan,
                                       uint64_t budget_bytes, const char *path)
 {
-    char bytes[24];
     slc_forecast forecast;
     slc_memory_series series = {0};
     drawing d = {.profile = profile, .plan = plan};
@@ -184,7 +184,7 @@ sluice_status slc_memory_picture_draw(FILE *out, const slc_profile *profile, con
     d.step_s = forecast.step_s;
     snprintf(d.title, sizeof d.title, "memory of %.100s, %u rank%s, %s: %s planned", profile->model, profile->job.world,
              profile->job.world == 1 ? "" : "s", plan->schedule,
-             slc_plan_bytes((double)(plan->arena_bytes + profile->job.reserved_bytes), bytes));
+             slc_size_of(plan->arena_bytes + profile->job.reserved_bytes).text);
     if (!status) status = slc_simulate_memory(plan, items, d.step_s, &series);
     if (!status) status = draw_series(out, &d, items, &series, budget_bytes, path);
     slc_memory_series_fini(&series);

@@ -1,6 +1,7 @@
 /* `sluice plan`: makes a plan from a profile, as a table for people and as a file. */
 #include "bench/cli/command.h"
 #include "bench/cli/result_file.h"
+#include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/memory_picture.h"
 #include "bench/plan/picture.h"
@@ -164,9 +165,12 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
         print_head(out, profile);
         status = slc_plan_table(out, &shown);
         fprintf(out, "planned    in %.2f s\n", took);
+        slc_outcome files = {0};
         if (!status && o->picture)
-            status = slc_memory_picture_draw(out, profile, answer.plan, answer.budget_bytes, o->picture);
-        if (!status && o->output) status = write_plan(profile, &answer, o->output);
+            slc_outcome_add(&files,
+                            slc_memory_picture_draw(out, profile, answer.plan, answer.budget_bytes, o->picture));
+        if (!status && o->output) slc_outcome_add(&files, write_plan(profile, &answer, o->output));
+        if (!status) status = slc_outcome_status(&files);
     }
     slc_plan_destroy(answer.plan);
     free(recompute);

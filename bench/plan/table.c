@@ -3,6 +3,7 @@
 
 #include "bench/plan/quantities.h"
 #include "lib/base/status.h"
+#include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
 
 #include <math.h>
@@ -57,7 +58,8 @@ static void name_row(const slc_shown_plan *shown, const slc_decision *all, uint3
 
 /* The cells of a row. */
 typedef struct {
-    char layers[NAMES_BYTES], kept[24], why[512];
+    char layers[NAMES_BYTES], why[512];
+    slc_size_text kept;
     const char *strategy, *recomputed;
 } row_text;
 
@@ -74,7 +76,7 @@ static void write_row(const slc_shown_plan *shown, const slc_decision *all, uint
         first = false;
     }
     name_row(shown, all, count, row, out->layers);
-    slc_plan_bytes((double)sum.resident_bytes, out->kept);
+    out->kept = slc_size_of(sum.resident_bytes);
     slc_decision_words(shown, &sum, out->why, sizeof out->why);
     out->strategy = sum.unit == SLC_NONE ? "-" : slc_strategy_name(sum.strategy);
     out->recomputed = !sum.recomputed ? "-" : sum.recomputed < sum.layers ? "some" : "yes";
@@ -96,7 +98,7 @@ static sluice_status print_rows(FILE *out, const slc_shown_plan *shown)
         fprintf(out, "  %-*s  %-8s  %-10s  %10s  %s\n", width, "layers", "strategy", "recomputed", "kept", "why");
     for (uint32_t r = 0; texts && r < rows; r++)
         fprintf(out, "  %-*s  %-8s  %-10s  %10s  %s\n", width, texts[r].layers, texts[r].strategy, texts[r].recomputed,
-                texts[r].kept, texts[r].why);
+                texts[r].kept.text, texts[r].why);
     free(all);
     free(texts);
     return texts ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "table of %u rows", rows);
@@ -107,10 +109,8 @@ static sluice_status print_rows(FILE *out, const slc_shown_plan *shown)
 static void print_memory(FILE *out, const slc_shown_plan *shown)
 {
     const uint64_t total = shown->plan->arena_bytes + shown->profile->job.reserved_bytes;
-    char a[24], b[24];
-    fprintf(out, "memory     %s a rank at the peak (%llu bytes)", slc_plan_bytes((double)total, a),
-            (unsigned long long)total);
-    if (shown->budget_bytes) fprintf(out, ", of a budget of %s", slc_plan_bytes((double)shown->budget_bytes, b));
+    fprintf(out, "memory     %s a rank at the peak (%llu bytes)", slc_size_of(total).text, (unsigned long long)total);
+    if (shown->budget_bytes) fprintf(out, ", of a budget of %s", slc_size_of(shown->budget_bytes).text);
     fputc('\n', out);
 }
 

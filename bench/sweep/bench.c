@@ -95,7 +95,10 @@ static int conclude(const slc_bench_results *results, const slc_bench_options *o
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
     if (options->demo && !outcome.status) slc_bench_table_demo(out, results, options);
-    if (slc_outcome_status(&outcome)) return slc_fail(command);
+    if (slc_outcome_status(&outcome)) {
+        slc_fail(command);
+        return EXIT_FAILED;
+    }
     return sound ? 0 : EXIT_FAILED;
 }
 
@@ -111,8 +114,10 @@ static int conclude_or_hand_over(const slc_bench_results *results, const slc_ben
     snprintf(line, sizeof line, "%s", sluice_last_error());
     if (!options->part)
         code = conclude(results, options);
-    else if (save_results(results, options))
-        code = slc_fail(command);
+    else if (save_results(results, options)) {
+        slc_fail(command);
+        code = EXIT_FAILED;
+    }
     if (status) slc_error(status, "%s", line);
     return code;
 }
@@ -135,6 +140,7 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
     slc_bench_sweep sweep = {
         .world = world, .options = options, .stops = &stops, .results = results, .keep = save_results};
     sluice_status status = slc_training_model(&options->training, &model, &length);
+    if (!status && speaks && !options->part) status = slc_training_paths_check(&options->training);
     if (!status && speaks && !options->part) status = slc_bench_make_folder(options->output);
     if (!status && speaks && !options->part) status = check_writable(options);
     if (!status) status = find_budgets(world, options, results);

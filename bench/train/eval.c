@@ -225,6 +225,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (slc_parse_bytes(text, &o->budget_bytes) || !o->budget_bytes)
             argp_error(state, "--budget: \"%s\" is no size; give bytes, as 900MiB", text);
         return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" follows no option; data are --data PATH", text); return 0;
     case ARGP_KEY_END: check_given(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -253,7 +254,8 @@ static int run_eval(int argc, char **argv)
         return slc_rank_refuse("sluice eval");
     }
     evaluation e = {.options = &options, .loss = NAN};
-    sluice_status status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
+    sluice_status status = slc_error_context(slc_result_file_probe(options.json), "--json");
+    if (!status) status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
     const int code = status ? slc_fail("sluice eval") : 0;
     slc_eval_model_destroy(&e.on);
     slc_model_inputs_free(&e.inputs);

@@ -242,7 +242,8 @@ static sluice_status report(generation *g)
 
 static sluice_status generate(generation *g)
 {
-    sluice_status status = read_config(g);
+    sluice_status status = slc_error_context(slc_result_file_probe(g->options->json), "--json");
+    if (!status) status = read_config(g);
     if (!status) status = slc_token_text_open(g->options->weights, g->options->tokenizer, &g->config, &g->text);
     if (!status) status = read_prompt(g);
     if (!status) status = create(g);
@@ -318,6 +319,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (slc_whole_number(text, 1, MOST, state, "-n") > 1)
             argp_error(state, "-n %s: one rank generates; leave -n out", text);
         return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" follows no option; the prompt is --prompt TEXT", text); return 0;
     case ARGP_KEY_END: check_given(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -191,8 +191,10 @@ sluice_status slc_lr_schedule_make(const slc_training_options *o, uint64_t token
 
 static size_t add_warmup(const slc_lr_schedule *s, const char *unit, char *text, size_t bytes)
 {
-    int length = s->warmup > 0 ? snprintf(text, bytes, "%.6g after a warm-up over %.10g %s", s->peak, s->warmup, unit)
-                               : snprintf(text, bytes, "%.6g", s->peak);
+    const int letters = (int)strlen(unit) - (s->warmup == 1); /* "steps", but "1 step" */
+    int length = s->warmup > 0
+                     ? snprintf(text, bytes, "%.6g after a warm-up over %.10g %.*s", s->peak, s->warmup, letters, unit)
+                     : snprintf(text, bytes, "%.6g", s->peak);
     return length < 0 || (size_t)length >= bytes ? bytes : (size_t)length;
 }
 

@@ -240,7 +240,8 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
-/* *files gets the errors of the files that rank 0 writes; none of them ends the run. */
+/* *files gets the errors of the files that rank 0 writes; none of them ends the run. Paths that are wrong are found
+ * before the first step, so these are not. */
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted,
                               slc_outcome *files)
 {
@@ -289,7 +290,7 @@ static int train_here(slc_training_options *options)
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
     if (files.status) {
         slc_print_error(command, files.why);
-        code = slc_exit_code(files.status, files.why);
+        code = EXIT_FAILED;
     }
     if (status)
         code = slc_rank_fail(command, world);

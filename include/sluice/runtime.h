@@ -137,9 +137,9 @@ typedef struct {
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu"; in a build that has it "cuda", for a world of one rank */
     const char *plan_file;  /* the file of a plan (sluice/plan.h, docs/formats.md) that is run instead of making one;
-                               rank  0 reads it and sends it to the others, which give any text. `strategy`, `schedule`
-                               and  `fuse` then say nothing, and no re-plan follows. NULL: a plan is made. Not with a
-                               compressed  optimizer */
+                               rank 0 reads it and sends it to the others, which give any text. `strategy`, `schedule`
+                               and `fuse` then say nothing, and no re-plan follows. NULL: a plan is made. Not with a
+                               compressed optimizer */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */

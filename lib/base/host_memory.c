@@ -112,7 +112,8 @@ static void look_at_groups(const char *root, const hierarchy *h, slc_host_memory
     char folder[2 * PATH_MAX];
     const size_t top = strlen(h->top), mount = strlen(h->mount);
     if (!h->mounted || !h->joined) return;
-    const char *group = !strncmp(h->group, h->top, top) ? h->group + top : "";
+    const bool below = !strncmp(h->group, h->top, top) && (!h->group[top] || h->group[top] == '/');
+    const char *group = below ? h->group + top : "";
     snprintf(folder, sizeof folder, "%s%s", h->mount, group);
     for (;;) {
         look_at_group(root, folder, h->second, out);

@@ -141,6 +141,8 @@ static void test_container(void **state)
     assert_int_equal(look().available_bytes, 3 * gib);
     put("/proc/self/mountinfo", "35 31 0:32 /elsewhere /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
     assert_int_equal(look().available_bytes, 3 * gib);
+    put("/proc/self/mountinfo", "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+    assert_int_equal(look().available_bytes, 3 * gib);
 }
 
 static void test_addresses(void **state)

@@ -95,8 +95,8 @@ static sluice_status check_budget(const slc_job *job, const slc_plan *plan, uint
     if (!budget_bytes || needed <= budget_bytes) return SLUICE_OK;
     return slc_error(
         SLUICE_ERR_BUDGET,
-        "the plan needs %llu bytes (%.1f MiB), and the budget is %llu (%.1f MiB); give a budget that holds "
-        "it, or let a plan be made for this one",
+        "the plan needs %llu bytes (%.1f MiB), and config.budget_bytes is %llu (%.1f MiB): raise it, or leave "
+        "config.plan_file out",
         (unsigned long long)needed, (double)needed / 0x1p20, (unsigned long long)budget_bytes,
         (double)budget_bytes / 0x1p20);
 }
@@ -105,7 +105,7 @@ sluice_status slc_kept_plan(const slc_job *job, const slc_plan_request *request,
 {
     slc_plan *plan;
     sluice_status status = slc_plan_read(job, request->kept, &plan);
-    if (status) return status == SLUICE_ERR_FORMAT ? status : slc_error_context(status, "plan_file");
+    if (status) return status == SLUICE_ERR_FORMAT ? status : slc_error_context(status, "config.plan_file");
     status = check_strategies(job, request, plan);
     if (!status) status = check_recomputation(job, request, plan);
     if (!status) status = check_updates(request, plan);

@@ -60,7 +60,7 @@ mount -o remount,ro "$work/small"
 train --steps 4 --resume "$work/small/run"
 check 'a disk that is read only can be gone on from' 0 $code
 train --steps 4 --resume "$work/small/run" --save "$work/small/run"
-check 'and not be saved to' 1 $code
+check 'and not be saved to' 2 $code
 check 'which is said' yes "$(grep -q 'cannot write to .*Read-only file system' "$work/err" && echo yes)"
 check 'before the first step' 0 "$(grep -c 'step 3/' "$work/err")"
 exit $failed

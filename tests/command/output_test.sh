@@ -3,6 +3,7 @@
 # cannot be written takes neither the work nor the other files with it, and a reader that leaves is no reason to lose a
 # run.
 . "$(dirname "$0")/../support/command_check.sh"
+golden=$(realpath "$(dirname "$0")/../golden")
 sluice=$(realpath "$sluice")
 lab=$(realpath "$lab")
 help=$("$sluice" --help && "$lab" --help) || exit 1
@@ -14,7 +15,7 @@ data=(--data text --context 32 --batch 2 --eval-batches 1)
 
 program_of() { # COMMAND
     case $1 in
-    study | overhead | kernels | gemm) echo "$lab" ;;
+    study | overhead | kernels | gemm | tokenize) echo "$lab" ;;
     *) echo "$sluice" ;;
     esac
 }
@@ -53,11 +54,14 @@ file.write(head.ljust(rows, b"\0") + row.ljust(size - rows, b"\0"))'
 }
 
 # A short run of each command.
-short() { # command: sets $line, and $json where its option is not --json FILE
+short() { # command: sets $line, and where they are others $json, its option of a file, and $input
     json=(--json /dev/full)
+    input=/dev/null
     case $1 in
     train) line=(train "${data[@]}" --steps 2) ;;
     eval) line=(eval --weights weights --inputs inputs) ;;
+    generate) line=(generate --weights weights --prompt a --tokens 4) ;;
+    estimate) line=(estimate -n 2 --data text --context 32 --pace 100gflops,20GB --time-limit 0.1) ;;
     bench)
         line=(bench --data text --context 32 --batch 2 --steps 1 --strategy dp --schedule serial --budget none
             --throttle none --output bench.out)
@@ -75,6 +79,7 @@ short() { # command: sets $line, and $json where its option is not --json FILE
     overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1 dp:serial) ;;
     kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --rounds 1) ;;
     gemm) line=(gemm --rows 1 --rounds 1) ;;
+    tokenize) line=(tokenize "$golden/tokenizer_bpe") json=() input=texts ;;
     *)
         line=()
         check "$1 has its case here" yes no
@@ -87,7 +92,7 @@ full_disks() {
     for command in $commands; do
         short "$command"
         program=$(program_of "$command")
-        timeout -k 10 200 "$program" "${line[@]}" >/dev/full 2>err </dev/null
+        timeout -k 10 200 "$program" "${line[@]}" >/dev/full 2>err <"$input"
         code=$?
         fails "$command >/dev/full"
         if [ ${#json[@]} -gt 0 ]; then
@@ -139,8 +144,14 @@ others_are_written() {
         check 'a picture that cannot be written is an error' 1 $code
         check 'it is named' 1 "$(grep -c 'full.png' err)"
         check 'trace: the JSON is there' yes "$([ -s other2.json ] && echo yes)"
+        run plan --profile profile.json --strategy fsdp --schedule one_ahead --picture full.png -o other.plan
+        check 'plan --picture fails' 1 $code
+        check 'plan: the plan is there' yes "$(cmp -s plan.json other.plan && echo yes)"
     fi
     has train || return
+    run estimate -n 2 --pace 100gflops,20GB --time-limit 0.1 --profile-out /dev/full --plan-out other2.plan --json ok.json
+    fails 'estimate --profile-out'
+    check 'estimate: the others are there' yes "$([ -s other2.plan ] && [ -s ok.json ] && echo yes)"
     run train "${data[@]}" --steps 3 -n 2 --trace /dev/full --csv ok.csv --json ok.json --save-weights other
     fails 'train --trace'
     check 'train: the error names the trace' 1 "$(grep -c 'cannot write /dev/full' err)"
@@ -252,6 +263,7 @@ temporary_folder() {
     check 'it is named' yes "$(grep -q 'nowhere: No such file or directory' err && echo yes)"
 }
 
+printf '5\na text' >texts
 run profile --made gpt2-small --cluster 2xcpu-1gbit -o profile.json
 run plan --profile profile.json --strategy fsdp --schedule one_ahead -o plan.json
 check 'a plan' 0 $code

@@ -148,7 +148,7 @@ first_lines() {
     says 'and the table' 'one rank: there is nothing to shard' err
     says 'a schedule without times says so' 'its schedule needs no times' err
     train --steps 2 --warmup 1 --lr-schedule cosine
-    says 'the course of the rate' 'learning rate 0.001 after 1 step of warm-up, then cosine; 2 steps of 64 tokens' out
+    says 'the course of the rate' 'learning rate 0.001 after a warm-up over 1 step, then cosine to 0 at step 2; 2 steps of 64 tokens' out
     says 'a short run has its first plan' 'plan from sizes: times are known after three steps' out
 }
 

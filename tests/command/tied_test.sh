@@ -18,7 +18,7 @@ train() { # OPTION...: output in $work/out and $work/err, results in $work/run.j
 }
 
 value_of() { # NAME: of the last run
-    sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$work/run.json"
+    sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$work/run.json" | head -n 1
 }
 
 near() { # A B: less than a thousandth apart

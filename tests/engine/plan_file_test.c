@@ -269,14 +269,14 @@ static void what_does_not_fit_is_refused(void **state)
     }
     assert_true(refused >= 1);
 
-    r = refusal_of(&f, SLUICE_ERR_BUDGET, "the budget is 20000 ");
+    r = refusal_of(&f, SLUICE_ERR_BUDGET, "config.budget_bytes is 20000 ");
     r.wish.config.budget_bytes = 20000;
     assert_int_equal(run_ranks(2, is_refused, &r, 60), 0);
 
     r = refusal_of(&f, SLUICE_ERR_FORMAT, "$.job.world: the plan was made for 2, this job has 3 (number of ranks)");
     assert_int_equal(run_ranks(3, is_refused, &r, 60), 0);
 
-    r = refusal_of(&f, SLUICE_ERR_IO, "plan_file: ");
+    r = refusal_of(&f, SLUICE_ERR_IO, "config.plan_file: ");
     r.wish.config.plan_file = "/nowhere/plan";
     assert_int_equal(run_ranks(2, is_refused, &r, 60), 0);
 

@@ -1,6 +1,7 @@
 /* The summary for people: one table after another, each with its heading, none without a row. */
 #include "bench/nccl/summary/summary.h"
 #include "bench/plan/quantities.h"
+#include "lib/base/text/size_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -97,12 +98,11 @@ static void print_communicators(const slc_nccl_summary *s, FILE *out)
 
 static void print_traffic_row(const slc_nccl_traffic *t, FILE *out)
 {
-    char bytes[24], mean[24], time[24];
+    char time[24];
     size_t ranks = t->communicator->rank_count;
     fprintf(out, "%04x         %-15s %-11s %12.6g %11s %11s", (unsigned)(t->communicator->key >> 48),
             slc_nccl_operation_name(t->operation), slc_nccl_dtype_name(t->dtype), (double)t->calls / (double)ranks,
-            slc_plan_bytes((double)t->bytes / (double)ranks, bytes),
-            slc_plan_bytes((double)t->bytes / (double)t->calls, mean));
+            slc_size_of(t->bytes / ranks).text, slc_size_of(t->bytes / t->calls).text);
     if (t->timed_calls) {
         double rate = (double)t->timed_bytes / t->timed_s;
         fprintf(out, " %11s %8.2f %8.2f", slc_plan_seconds(t->timed_s / (double)t->timed_calls, time), rate * 1e-9,
@@ -151,7 +151,6 @@ static void print_busy(const slc_nccl_summary *s, FILE *out)
 
 static void print_sizes(const slc_nccl_summary *s, FILE *out)
 {
-    char bytes[24], limit[24];
     uint64_t calls = 0, sum = 0;
     for (unsigned i = 0; i < SLC_NCCL_SIZE_CLASSES; i++) {
         calls += s->sizes[i].calls;
@@ -162,20 +161,19 @@ static void print_sizes(const slc_nccl_summary *s, FILE *out)
     for (unsigned i = 0; i < SLC_NCCL_SIZE_CLASSES; i++) {
         const slc_nccl_size_class *c = &s->sizes[i];
         if (!c->calls) continue;
-        fprintf(out, "%-12s %12" PRIu64 " %5.1f %% %11s %5.1f %%\n",
-                slc_plan_bytes((double)(UINT64_C(1) << 2 * i), limit), c->calls, 100 * (double)c->calls / (double)calls,
-                slc_plan_bytes((double)c->bytes, bytes), sum ? 100 * (double)c->bytes / (double)sum : 0);
+        fprintf(out, "%-12s %12" PRIu64 " %5.1f %% %11s %5.1f %%\n", slc_size_of(UINT64_C(1) << 2 * i).text, c->calls,
+                100 * (double)c->calls / (double)calls, slc_size_of(c->bytes).text,
+                sum ? 100 * (double)c->bytes / (double)sum : 0);
     }
     fputc('\n', out);
 }
 
 static void print_step_call(const slc_nccl_process *p, const slc_nccl_entry *e, FILE *out)
 {
-    char bytes[24];
     fprintf(out, "%04x %s %s", (unsigned)(p->communicators[e->communicator].key >> 48),
             slc_nccl_operation_name(e->operation), slc_nccl_dtype_name(e->dtype));
     if (e->redop != SLC_RECORD_NO_REDOP) fprintf(out, " %s", slc_nccl_redop_name(e->redop));
-    fprintf(out, ", %s", slc_plan_bytes((double)slc_nccl_entry_bytes(p, e), bytes));
+    fprintf(out, ", %s", slc_size_of(slc_nccl_entry_bytes(p, e)).text);
     if (e->operation == SLC_RECORD_SEND || e->operation == SLC_RECORD_RECEIVE)
         fprintf(out, " %s rank %d", e->operation == SLC_RECORD_SEND ? "to" : "from", e->peer);
     fputc('\n', out);
@@ -229,9 +227,9 @@ static void print_steps(const slc_nccl_summary *s, FILE *out)
         if (calls) fprintf(out, "steps: no sequence of calls repeats at least three times\n\n");
         return;
     }
-    char bytes[24], period[24];
+    char period[24];
     fprintf(out, "steps: %zu call%s and %s each, %zu times every %s (rank %d; %zu of %zu ranks alike)\n",
-            first->steps.length, first->steps.length == 1 ? "" : "s", slc_plan_bytes((double)first->steps.bytes, bytes),
+            first->steps.length, first->steps.length == 1 ? "" : "s", slc_size_of(first->steps.bytes).text,
             first->steps.count, slc_plan_seconds(first->steps.period_s, period), first->rank, alike, s->steps_count);
     print_step_calls(first->process, &first->steps, out);
     fputc('\n', out);
@@ -253,7 +251,7 @@ static void print_grouping(const slc_nccl_summary *s, FILE *out)
                  (unsigned)(q->process->communicators[q->first->communicator].key >> 48),
                  slc_nccl_operation_name(q->first->operation), slc_nccl_dtype_name(q->first->dtype));
         fprintf(out, "%6" PRIu64 " %6" PRIu64 "  %-36s %11s %9s %9s  %-9s  %s\n", q->count, q->calls, what,
-                slc_plan_bytes((double)q->bytes, a), slc_plan_seconds(q->saved_s, b), slc_plan_seconds(q->spent_s, c),
+                slc_size_of(q->bytes).text, slc_plan_seconds(q->saved_s, b), slc_plan_seconds(q->spent_s, c),
                 q->grouped ? "a group" : "no group", slc_nccl_caller(q->process, q->first, caller));
     }
     if (g->count > MOST_SEQUENCES) fprintf(out, "and %zu more kinds; --json has them\n", g->count - MOST_SEQUENCES);
@@ -273,7 +271,6 @@ static void print_transforms(const slc_nccl_summary *s, FILE *out)
 {
     for (size_t i = 0; i < s->communicator_count; i++) {
         const slc_nccl_transformed *t = &s->communicators[i].transformed;
-        char from[24], to[24];
         const char *separator = ": ";
         uint64_t passed = 0;
         for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) passed += t->passed[r];
@@ -281,8 +278,7 @@ static void print_transforms(const slc_nccl_summary *s, FILE *out)
         fprintf(out, "transforms on %04x: %" PRIu64 " calls fused into %" PRIu64 "; %" PRIu64 " compressed",
                 (unsigned)(s->communicators[i].key >> 48), t->fused_calls, t->fused_groups, t->compressed_calls);
         if (t->compressed_calls)
-            fprintf(out, ", %s as %s", slc_plan_bytes((double)t->bytes_compressed, from),
-                    slc_plan_bytes((double)t->bytes_sent, to));
+            fprintf(out, ", %s as %s", slc_size_of(t->bytes_compressed).text, slc_size_of(t->bytes_sent).text);
         fprintf(out, "; %" PRIu64 " passed", passed);
         for (unsigned r = 0; r < SLC_RECORD_PASS_REASONS; r++) {
             if (!t->passed[r] || !slc_nccl_pass_reason_name(r)) continue;

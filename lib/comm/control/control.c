@@ -52,7 +52,7 @@ void slc_control_fini(slc_control *control)
 void slc_control_fail_left(slc_control *control, int rank, const char *while_what)
 {
     const char *words = control->departures[rank].words;
-    if (words && !slc_failed(control->failure)) control->reporter = rank;
+    if (words && control->departures[rank].code && !slc_failed(control->failure)) control->reporter = rank;
     slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d left while %s%s%s", rank, while_what,
                     words ? "; its last error: " : "", words ? words : "");
 }
@@ -327,7 +327,7 @@ void slc_control_goodbye(slc_control *control, uint32_t operations, const char *
                          .value = {operations, control->collects},
                          .bytes = strlen(last_words)};
     for (int i = 0; i < control->link_count; i++) {
-        slc_socket_send(control, &control->links[i], goodbye, last_words);
+        if (!failed || code) slc_socket_send(control, &control->links[i], goodbye, last_words);
         flush_patiently(control, &control->links[i], failed ? silence_ns / 20 : silence_ns);
     }
 }

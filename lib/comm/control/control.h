@@ -108,7 +108,8 @@ bool slc_control_step(slc_control *control, uint64_t now_ns);
 /* Sends the world's failure to the other ranks, once, if they are to be told. */
 void slc_control_tell(slc_control *control);
 
-/* Says goodbye with this rank's last error and the number `code`, before anything else of this rank is closed. */
+/* Says goodbye with this rank's last error and the number `code`, before anything else of this rank is closed. After a
+ * failure a rank without a code only writes what is still to be written. */
 void slc_control_goodbye(slc_control *control, uint32_t operations, const char *last_words, int code);
 /* Fails the world: "rank R left while WHILE_WHAT", with the rank's last error if it had one. */
 void slc_control_fail_left(slc_control *control, int rank, const char *while_what);

@@ -254,7 +254,8 @@ static sluice_status choose_idling(sluice_world *world)
     return status;
 }
 
-/* Takes all steps after joining. Even after an error sluice_world_destroy closes what was opened. */
+/* Takes all steps in which ranks wait for each other: an error of one is every rank's. Even after an error
+ * sluice_world_destroy closes what was opened. */
 static sluice_status assemble(sluice_world *world)
 {
     sluice_status status = meet_neighbours(world);
@@ -263,10 +264,14 @@ static sluice_status assemble(sluice_world *world)
                                &world->neighbours, &world->transport, &world->control.history);
     if (!status) status = choose_idling(world);
     world->comm.any_messages = world->any_messages;
-    status = open_transport(world, status);
-    if (status) return status;
+    return open_transport(world, status);
+}
+
+static sluice_status begin_work(sluice_world *world)
+{
     world->path = slc_world_path_name(world->config.size, world->any_messages, world->neighbours.count > 0);
-    status = slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
+    sluice_status status =
+        slc_control_init(&world->control, &world->rendezvous, &world->failure, world->config.timeout_s);
     if (status) return status;
     status = slc_worlds_add(world);
     return status ? status : slc_thread_start(world);
@@ -309,6 +314,10 @@ sluice_status sluice_world_create(const sluice_world_config *given, sluice_world
     const bool joined = !status;
     if (!status) status = assemble(world);
     rank_0_knows = joined && config->rank > 0 && status != SLUICE_ERR_PEER && status != SLUICE_ERR_TIMEOUT;
+    if (!status) {
+        rank_0_knows = false;
+        status = begin_work(world);
+    }
     if (status) {
         sluice_world_destroy(world);
         return status;

@@ -115,10 +115,11 @@ static sluice_status set_optimizer(sluice_runtime *rt)
     if (!status) status = rt->config.optimizer ? check_optimizer(&rt->optimizer) : create_optimizer(rt);
     if (!status) status = slc_engine_check_optimizer_device(rt);
     if (!status && rt->planning.kept && rt->compression.on)
-        status = slc_error(SLUICE_ERR_UNSUPPORTED,
-                           "plan_file \"%s\": optimizer %s has a plan for each of its phases, and a file holds one; "
-                           "leave plan_file out",
-                           rt->planning.kept, rt->optimizer.name);
+        status =
+            slc_error(SLUICE_ERR_UNSUPPORTED,
+                      "config.plan_file \"%s\": optimizer %s has a plan for each of its phases, and a file holds one; "
+                      "leave it out",
+                      rt->planning.kept, rt->optimizer.name);
     if (!status && !strcmp(rt->planning.strategy, "onebit")) status = slc_engine_allow_onebit(rt, "strategy");
     if (!status && rt->optimizer.norm_count && rt->config.clip > 0)
         status =
