@@ -140,7 +140,7 @@ static sluice_status evaluate_inputs(evaluation *e)
     if (!status) status = slc_model_inputs_read(o->inputs, &e->on.config, &e->inputs);
     if (!status && o->gradients && !e->inputs.targets)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--gradients: %s has no \"labels\"", o->inputs);
-    if (!status) status = slc_eval_model_create(o, e->inputs.batch, e->inputs.length, o->gradients != NULL, &e->on);
+    if (!status) status = slc_eval_model_create(o, e->inputs.batch, e->inputs.length, 0, o->gradients != NULL, &e->on);
     if (!status) status = evaluate(e);
     if (!status && o->gradients) status = make_gradients(e);
     if (status) return status;

@@ -191,13 +191,20 @@ static sluice_status report(const evaluation *e)
     return status;
 }
 
+/* What the data keep in memory, and the answers. */
+static uint64_t data_bytes(const evaluation *e)
+{
+    const uint64_t answers = e->logits ? e->options->data.batch * e->model.config.classes : 0;
+    return slc_training_data_bytes(e->data) + answers * sizeof *e->logits;
+}
+
 sluice_status slc_eval_data(const slc_eval_options *o)
 {
     evaluation e = {.options = o, .model = {.config = SLUICE_INIT(sluice_model_config)}};
     sluice_status status = sluice_model_config_read(o->weights, &e.model.config);
     if (!status) status = choose_length(&e);
     if (!status) status = open_data(&e);
-    if (!status) status = slc_eval_model_create(o, (uint32_t)o->data.batch, e.length, false, &e.model);
+    if (!status) status = slc_eval_model_create(o, (uint32_t)o->data.batch, e.length, data_bytes(&e), false, &e.model);
     if (!status) status = go_through(&e);
     if (!status) status = report(&e);
     slc_eval_model_destroy(&e.model);

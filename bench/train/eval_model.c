@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-sluice_status slc_eval_model_create(const slc_eval_options *o, uint32_t batch, uint32_t length, bool keeps_gradients,
-                                    slc_eval_model *on)
+sluice_status slc_eval_model_create(const slc_eval_options *o, uint32_t batch, uint32_t length, uint64_t data_bytes,
+                                    bool keeps_gradients, slc_eval_model *on)
 {
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .evaluates_only = !keeps_gradients);
@@ -26,6 +26,7 @@ sluice_status slc_eval_model_create(const slc_eval_options *o, uint32_t batch, u
         return slc_error(SLUICE_ERR_UNSUPPORTED, "one rank evaluates; start it without a launcher");
     status = sluice_runtime_create(on->world, &config, &on->rt);
     if (!status) status = sluice_model_create(on->rt, &on->config, &options, &on->model);
+    if (!status && !strcmp(o->device, "cpu")) status = sluice_runtime_reserve(on->rt, "evaluated data", data_bytes);
     if (!status) status = sluice_runtime_commit(on->rt);
     return status ? status : sluice_model_load(on->model, o->weights, false);
 }

@@ -135,6 +135,7 @@ sluice_status slc_training_text_in_order(slc_training_text *d, const sluice_mode
         d->attention_mask = malloc(count);
         if (!d->attention_mask) return slc_error(SLUICE_ERR_MEMORY, "a batch of %zu tokens", count);
         base->stride = d->inside;
+        base->bytes += count;
     }
     if (classes) return take_files(d, model);
     base->sequences = windows_of(slc_text_tokens(d->text), d->inside, base->stride, masks);

@@ -245,11 +245,20 @@ static slc_text_piece tell(slc_token_text *t, size_t end)
     return piece;
 }
 
+/* Vocabularies are made larger than the tokenizer's, so that their size suits processors. As in transformers, tokens
+ * that only fill up have no text. */
+static bool has_text(const slc_token_text *t, int32_t token)
+{
+    return t->way != BY_TOKENIZER || slc_tokenizer_text(t->tokenizer, token);
+}
+
 /* A replacement character at the end may be the beginning of a character that the next token ends. */
 sluice_status slc_token_text_add(slc_token_text *t, int32_t token, slc_text_piece *piece)
 {
     if (token < 0 || (uint32_t)token >= t->vocabulary)
         return slc_error(SLUICE_ERR_ARGUMENT, "token %d is outside the %u that there are", token, t->vocabulary);
+    *piece = (slc_text_piece){"", 0};
+    if (!has_text(t, token)) return SLUICE_OK;
     sluice_status status = add_token(&t->tokens, token);
     if (!status) status = make_text(t);
     if (status) return status;

@@ -200,8 +200,8 @@ sluice_status slc_images_from_csv(const char *path, const uint8_t *bytes, size_t
     uint64_t room = 0;
     if (!pixels || side * side != pixels)
         return slc_error(SLUICE_ERR_FORMAT,
-                         "%s: %u samples and a class in its first line: no square image, no CSV of "
-                         "images, no IDX file",
+                         "%s: is no IDX file, and no CSV of square grey images: its first line has %u samples and a "
+                         "class; name one of them, or a folder with a folder of images for each class",
                          path, pixels);
     images->samples = malloc(count); /* a sample takes at least two characters */
     if (!images->samples) return slc_error(SLUICE_ERR_MEMORY, "%s: its images", path);

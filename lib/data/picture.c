@@ -3,6 +3,7 @@
 
 #include "lib/base/status.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ slc_picture_kind slc_picture_kind_of(const uint8_t *bytes, size_t count)
 {
     if (count >= 8 && !memcmp(bytes, "\x89PNG\r\n\x1a\n", 8)) return SLC_PICTURE_PNG;
     if (count >= 3 && !memcmp(bytes, "\xff\xd8\xff", 3)) return SLC_PICTURE_JPEG;
-    if (count >= 2 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6')) return SLC_PICTURE_PNM;
+    if (count >= 3 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6') && (isspace(bytes[2]) || bytes[2] == '#'))
+        return SLC_PICTURE_PNM;
     return SLC_PICTURE_NONE;
 }
 

@@ -233,6 +233,7 @@ static void kinds_are_recognised(void **state)
         {"P", 1, SLC_PICTURE_NONE},
         {"P5 1 1 255\na", 12, SLC_PICTURE_PNM},
         {"P2 1 1 255\n0", 12, SLC_PICTURE_NONE},
+        {"P50 is a road", 13, SLC_PICTURE_NONE},
         {"\xff\xd8\xff", 3, SLC_PICTURE_JPEG},
         {"\x89PNG\r\n\x1a\n", 8, SLC_PICTURE_PNG},
         {"\x89PNG\r\n\x1a", 7, SLC_PICTURE_NONE},
@@ -240,7 +241,6 @@ static void kinds_are_recognised(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         slc_picture_kind kind;
-        if (cases[i].count == 12 && cases[i].kind == SLC_PICTURE_PNM) continue;
         works(slc_picture_look(write_file("kind", cases[i].bytes, cases[i].count), &kind, NULL));
         assert_int_equal(kind, cases[i].kind);
         assert_int_equal(slc_picture_kind_of((const uint8_t *)cases[i].bytes, cases[i].count), cases[i].kind);

@@ -59,6 +59,27 @@ the_same_text() {
         "$(python3 -c 'import json; r = json.load(open("out")); t = bytes(r["new_tokens"]).decode("utf-8", "replace"); print("yes" if t == r["text"] else t)')"
 }
 
+# A vocabulary that is larger than the tokenizer's: the others have no text, and do not end the run.
+tokens_that_fill_up() {
+    cp -r nano filled
+    python3 - <<'PY'
+import json
+letters = "abcdefghijklmnopqrstuvwxyz0123456789,"
+json.dump({"model": {"type": "BPE", "vocab": {c: ord(c) for c in letters}, "merges": []},
+           "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"}},
+          open("filled/tokenizer.json", "w"))
+PY
+    generate --weights filled --prompt 99bottles --temperature 50 --seed 6 --tokens 100 --json filled.json
+    check 'tokens that the tokenizer has not' 0 $code
+    check 'have no text' yes "$(python3 - <<'PY'
+import json
+r = json.load(open("filled.json"))
+wanted = "".join(c for c in map(chr, r["new_tokens"]) if c in "abcdefghijklmnopqrstuvwxyz0123456789,")
+print("yes" if len(wanted) < len(r["new_tokens"]) and r["text"] == wanted else (r["text"], wanted))
+PY
+)"
+}
+
 # The text with what was generated goes through `sluice eval` at once, which gives the logits at every position.
 the_likeliest_tokens() {
     generate --weights nano --prompt '12 bottles of' --tokens 115 --json long.json
@@ -158,6 +179,7 @@ mistakes() {
 }
 
 the_same_text
+tokens_that_fill_up
 the_likeliest_tokens
 ends
 budgets

@@ -123,6 +123,21 @@ PY
     check 'and names the file' yes "$(grep -q 'damaged/birch/0.png' err && echo yes)"
 }
 
+tables_are_counted() {
+    python3 - <<'PY'
+import struct
+for name, count in (("small", 30), ("large", 3000)):
+    open(f"{name}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, count, 28, 28) + bytes(count * 784))
+    open(f"{name}-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, count) + bytes(i % 3 for i in range(count)))
+PY
+    run eval --weights export --data small-images-idx3-ubyte --json small.json
+    check 'a table of images' '0 30' "$code $(field small.json answers)"
+    run eval --weights export --data large-images-idx3-ubyte --json large.json
+    check 'a larger one' '0 3000' "$code $(field large.json answers)"
+    check 'the budget counts what it keeps in memory' yes \
+        "$([ $(($(field large.json planned_bytes) - $(field small.json planned_bytes))) -ge $((2970 * 784)) ] && echo yes)"
+}
+
 # All images are alike, so the logits are too, and the loss of the held-out ones says how many have which class.
 accuracy_by_loss() {
     local common=(train --model vit --size nano --data alike --steps 6 --lr 0.003 --eval-batches 1)
@@ -199,6 +214,7 @@ cp -r trees damaged
 head -c 60 trees/birch/0.png >damaged/birch/0.png
 whole_way
 folders_and_classes
+tables_are_counted
 accuracy_by_loss
 goes_on
 text_has_neither

@@ -71,7 +71,7 @@ results() {
     train --steps 4 --json "$work/a.json" --csv "$work/a.csv" --eval-every 2
     check 'exit code' 0 $code
     check 'a line a step, and a heading' 5 "$(wc -l <"$work/a.csv")"
-    check 'fields of a step' 11 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
+    check 'fields of a step' 12 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
     check 'evaluated after step 2' yes "$(awk -F, 'NR == 3 && $10 > 0 {print "yes"}' "$work/a.csv")"
     for key in model world strategy schedule precision budget_bytes peak_bytes rss_bytes predicted_step_s step_s \
         step_min_s exposed_s tokens_per_s losses weights_sha256 environment optimizer freeze_step warm_up compressed \
