@@ -4,6 +4,7 @@
 # the loss of a text by windows that overlap within 1e-5. Needs SLUICE_TEST_PYTHON with both.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command generate
+[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
 python=${SLUICE_TEST_PYTHON:-}
 if [ -z "$python" ]; then
     echo 'SKIP: SLUICE_TEST_PYTHON names no Python with transformers and tokenizers'

@@ -5,6 +5,7 @@
 # transformers and Pillow.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
+[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
 python=${SLUICE_TEST_PYTHON:-}
 if [ -z "$python" ]; then
     echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch, transformers and Pillow'

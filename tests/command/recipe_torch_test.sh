@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 here=$(cd "$(dirname "$0")" && pwd)
+[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
 python=${SLUICE_TEST_PYTHON:-}
 if [ -z "$python" ]; then
     echo 'SKIP: SLUICE_TEST_PYTHON names no Python with torch and transformers'

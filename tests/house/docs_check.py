@@ -2,7 +2,7 @@
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
-page gives to `sluice` or `sluice-lab` is one. `--self-test` checks that a tree with planted faults is refused."""
+page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -113,6 +113,38 @@ def check_options(sluice, root):
         yield f"the documents give {uses} options to sluice: they are not where they should be"
 
 
+STRINGS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*(?:PRI\w+|"(?:[^"\\\n]|\\.)*"))*')
+CONVERSION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|j|t)?[diuxXcsfgep]|PRI\w+")
+
+
+def source_strings(root):
+    """Every string of the sources, joined as the compiler joins them; what printf puts there is a line feed."""
+    for part in ("bench", "lib", "plugins", "sched"):
+        for folder, _, names in os.walk(os.path.join(root, part)):
+            for name in names:
+                if not name.endswith((".c", ".h", ".cc")) or "_test." in name:
+                    continue
+                for string in STRINGS.findall(read(os.path.join(folder, name))):
+                    joined = re.sub(r'"\s*"', "", re.sub(r'"?\s*PRI\w+\s*"?', "d", string)).strip('"')
+                    yield CONVERSION.sub("\n", joined).replace("%%", "%").replace('\\"', '"')
+
+
+def check_messages(root):
+    """A message of the page is the first column of a table; its fixed words are between `...`."""
+    page = os.path.join(root, "docs", "troubleshooting.md")
+    messages = re.findall(r"^\| `([^`]+)` \|", read(page), re.M)
+    known = "\n".join(source_strings(root))
+    for message in messages:
+        fixed = [part.strip(" .,:;()\"'") for part in message.split("...")]
+        for part in fixed:
+            if part not in known:
+                yield f'docs/troubleshooting.md: no source says "{part}", of the message `{message}`'
+        if sum(map(len, fixed)) < 12:
+            yield f"docs/troubleshooting.md: the message `{message}` has too few fixed words"
+    if len(messages) < 40:
+        yield f"docs/troubleshooting.md has {len(messages)} messages: its tables are not where they should be"
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     check = subprocess.run([sys.executable, maker, "--check"], capture_output=True, text=True, timeout=60)
@@ -143,6 +175,20 @@ def check_programs(sluice):
     yield from check_commands(lab, "sluice-lab", "CONTRIBUTING.md", {"gemm"}, has_models)
 
 
+def self_test_messages():
+    source = 'f("the rank %d \\"%s\\" has gone "\n  "away after %" PRIu64 " steps, 5 %% of them");'
+    good = 'rank ... "..." has gone away after ... steps, 5 % of them'
+    bad = "rank ... has gone astray after ... steps"
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {"docs/troubleshooting.md": f"| `{good}` | x |\n| `{bad}` | x |\n", "lib/a.c": source}.items():
+            os.makedirs(os.path.dirname(os.path.join(root, name)))
+            with open(os.path.join(root, name), "w", encoding="utf-8") as out:
+                out.write(text)
+        found = [fault for fault in check_messages(root) if "no source says" in fault]
+    if len(found) != 1 or "astray" not in found[0]:
+        yield f"docs_check self-test: faults of messages are {found}"
+
+
 def self_test():
     page = "# One\n\n## Two words: `x`, y\n\n[a](b.md) [b](b.md#b-1) [c](#two-words-x-y) [d](https://x.y/z#a)\n"
     other = "# B\n\n## B\n\n```\n# no heading\n[no](link.md)\n```\n"
@@ -159,6 +205,7 @@ def self_test():
                             "sim \\\n  --e # --f\n```\n"))
     if used != {("sluice", "plan", "a"), ("sluice", "run", "b"), ("sluice", "train", "c"), ("sluice", "sim", "e")}:
         wrong.append(f"docs_check self-test: options were found as {sorted(used)}")
+    wrong += self_test_messages()
     for fault in wrong:
         print(fault)
     for link in sorted(wanted ^ found):
@@ -171,7 +218,7 @@ def main():
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_results(), *check_programs(sluice)]
+              *check_messages(ROOT), *check_results(), *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
 

@@ -26,10 +26,10 @@ def expect(holds, fault):
 
 
 def call(command, environment=None, fails=False):
-    """What a command said on both outputs; it must end well, or with status 1."""
+    """What a command said on both outputs; it must end well, or with status 2."""
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=240, check=False)
-    expect(done.returncode == (1 if fails else 0),
+    expect(done.returncode == (2 if fails else 0),
            f"{' '.join(command)}: it ended with status {done.returncode}\n{done.stdout}")
     return done.stdout
 

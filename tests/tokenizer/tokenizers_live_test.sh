@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Hugging Face's tokenizers, of the Python that SLUICE_TEST_PYTHON names, and ours make the same of the same texts.
 . "$(dirname "$0")/../support/command_check.sh"
+[ -n "$("$sluice" info 2>/dev/null)" ] || { echo 'FAILED: sluice info says nothing'; exit 1; }
 python=${SLUICE_TEST_PYTHON:-}
 if [ -z "$python" ]; then
     echo 'SKIP: SLUICE_TEST_PYTHON names no Python with tokenizers'

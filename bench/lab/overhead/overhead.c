@@ -209,11 +209,11 @@ static int measure_here(const overhead_options *o)
     slc_outcome file = {0};
     sluice_status status = sluice_world_create(NULL, &world);
     if (!status) status = measure_in(world, o, &file);
-    if (status) slc_fail("sluice-lab overhead");
-    if (!status) status = sluice_world_barrier(world);
+    int code = status ? slc_fail("sluice-lab overhead") : 0;
+    if (!status && (sluice_world_barrier(world) || file.status)) code = EXIT_FAILED;
     if (file.status) fprintf(stderr, "sluice-lab overhead: %s\n", file.why);
     sluice_world_destroy(world);
-    return status || file.status ? EXIT_FAILED : 0;
+    return code;
 }
 
 static void default_plans(overhead_options *o)
