@@ -141,11 +141,11 @@ others_are_written() {
         check 'trace: the picture is there' yes "$(tail -c 20 other.svg | grep -q '</svg>' && echo yes)"
         ln -s /dev/full full.png
         run trace --profile profile.json --plan plan.json --picture full.png -o other2.json
-        check 'a picture that cannot be written is an error' 1 $code
+        check 'a picture whose path is no file is an error' 2 $code
         check 'it is named' 1 "$(grep -c 'full.png' err)"
         check 'trace: the JSON is there' yes "$([ -s other2.json ] && echo yes)"
         run plan --profile profile.json --strategy fsdp --schedule one_ahead --picture full.png -o other.plan
-        check 'plan --picture fails' 1 $code
+        check 'plan --picture fails' 2 $code
         check 'plan: the plan is there' yes "$(cmp -s plan.json other.plan && echo yes)"
     fi
     has train || return

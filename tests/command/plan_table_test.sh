@@ -188,7 +188,7 @@ others() {
     refuses 'block' -n 2 --plan plan.json --block 64KiB
     refuses 'the optimizer' -n 2 --plan plan.json --clip 1
     refuses 'bytes (' -n 2 --plan plan.json --budget 50%
-    refuses 'and the budget is 1048576 (1.0 MiB)' -n 2 --plan plan.json --budget 1MiB
+    refuses 'and --budget is 1048576 (1.0 MiB)' -n 2 --plan plan.json --budget 1MiB
     refuses 'leave --strategy out' -n 2 --plan plan.json --strategy fsdp
     refuses 'leave --recompute out' -n 2 --plan plan.json --recompute none
     refuses 'a plan for each of its phases' -n 2 --plan plan.json --optimizer onebit_adam
