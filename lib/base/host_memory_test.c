@@ -161,7 +161,8 @@ static void test_addresses(void **state)
     slc_host_memory memory = look();
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_int_equal(memory.address_bytes, large - gib);
-    assert_non_null(strstr(slc_host_memory_describe(&memory, text, sizeof text), "(ulimit -v) leaves a rank 1048575.0 GiB"));
+    assert_non_null(
+        strstr(slc_host_memory_describe(&memory, text, sizeof text), "(ulimit -v) leaves a rank 1048575.0 GiB"));
 }
 
 /* The system that runs this has memory, and not more than its RAM. */
