@@ -162,7 +162,7 @@ static void test_addresses(void **state)
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_int_equal(memory.address_bytes, large - gib);
     assert_non_null(
-        strstr(slc_host_memory_describe(&memory, text, sizeof text), "(ulimit -v) leaves a rank 1048575.0 GiB"));
+        strstr(slc_host_memory_describe(&memory, text, sizeof text), "(ulimit -v) leaves a rank 1024.0 TiB"));
 }
 
 /* The system that runs this has memory, and not more than its RAM. */

@@ -167,7 +167,9 @@ static int every_crash_is_survived(int rank, int size, void *context)
            (unsigned long long)e->states, (unsigned long long)e->saved_again);
     RANK_CHECK(!e->losses && e->returned == SAVES && e->states > 100 / e->stride && e->saved_again);
     remove_all(e->place);
-    return destroy(&e->m, 0);
+    const int code = destroy(&e->m, 0);
+    free(e);
+    return code;
 }
 
 static void power_loss_loses_no_checkpoint(void **state)
