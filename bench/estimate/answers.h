@@ -1,4 +1,4 @@
-/* What an estimate answers: the smallest budget, the needs of each strategy, and plans for budgets. */
+/* The answers of an estimate: the smallest budget, the needs of each strategy, and plans for budgets. */
 #ifndef SLC_BENCH_ESTIMATE_ANSWERS_H
 #define SLC_BENCH_ESTIMATE_ANSWERS_H
 

@@ -1,4 +1,4 @@
-/* How fast an imagined rank computes and how fast its link is: what an estimate's times come from. Bytes depend on none
+/* The pace of an imagined rank's compute and link, from which an estimate's times come. Bytes depend on none
  * of it. */
 #ifndef SLC_BENCH_ESTIMATE_PACE_H
 #define SLC_BENCH_ESTIMATE_PACE_H

@@ -1,4 +1,4 @@
-/* What a plan decided for each layer, what that saves and costs, and why, in words for people. `sluice plan` and
+/* The decisions of a plan for each layer, their savings and costs, and the reasons in words. `sluice plan` and
  * `sluice train` show the same. */
 #ifndef SLC_BENCH_PLAN_DECISIONS_H
 #define SLC_BENCH_PLAN_DECISIONS_H
@@ -17,7 +17,7 @@ typedef struct {
     bool timed; /* the profile's times are known, so costs are told; else they were estimated from sizes */
 } slc_shown_plan;
 
-/* What was decided for one unit, or for all units of a row: bytes and seconds are sums. A layer's recomputation is told
+/* The decision for one unit, or for all units of a row: bytes and seconds are sums. A layer's recomputation is told
  * with its first unit; a layer that has none and recomputes is an element without a unit. */
 typedef struct {
     uint32_t unit; /* the first; SLC_NONE: none */
@@ -47,7 +47,8 @@ void slc_decision_words(const slc_shown_plan *shown, const slc_decision *decisio
 void slc_decision_name(const slc_shown_plan *shown, const slc_decision *first, const slc_decision *last, char *out,
                        size_t size);
 
-/* The same as an object (docs/formats.md, "plan" of a run), with an element for each unit. NULL: no memory. */
+/* Returns the decisions as a JSON object (docs/formats.md, "plan" of a run), with an element for each unit. NULL: no
+ * memory. */
 json_t *slc_decisions_json(const slc_shown_plan *shown);
 
 #endif

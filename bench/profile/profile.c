@@ -33,7 +33,7 @@ static const struct argp_option rows[] = {
     {0},
 };
 
-/* What is otherwise than in `sluice train`. */
+/* The options that differ from those of `sluice train`. */
 static const slc_training_difference differences[] = {
     {"steps", .fallback = "8", .doc = "Steps that are measured: their medians count"},
     {"schedule", .refused = "a profile is measured with the serial schedule, where nothing runs beside compute"},

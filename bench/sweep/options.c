@@ -35,7 +35,8 @@ static const struct argp_option option_rows[] = {
 
 static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
 
-/* What is otherwise than in `sluice train`: six options take lists, a run is short, and nothing of it is kept. */
+/* The options that differ from those of `sluice train`: six options take lists, a run is short, and nothing of it is
+ * kept. */
 static const slc_training_difference differences[] = {
     {"strategy", .fallback = usual_strategies, .argument = "LIST=auto,dp,oss,sdp,fsdp,mixed,onebit,usual",
      .doc = "Strategies, with commas between; usual: onebit for compressed optimizers, dp for others"},

@@ -4,7 +4,7 @@
 #ifndef SLC_BENCH_TRAINING_CODEBOOK_H
 #define SLC_BENCH_TRAINING_CODEBOOK_H
 
-#include "lib/data/images.h"
+#include "lib/data/images/images.h"
 
 enum { SLC_CODES_MAX = 256 }; /* more codes take long to find and are rare in the samples */
 

@@ -33,7 +33,7 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
                                      const slc_training_data_watch *watch, slc_training_data **out);
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
-/* What the data are, for people. */
+/* A description of the data for the start lines and the report. */
 typedef struct {
     const char *own_path;     /* where it was read from if no --data was given */
     const char *what;         /* what is counted: "bytes", "tokens", "images" */

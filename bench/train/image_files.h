@@ -4,7 +4,7 @@
 #ifndef SLC_BENCH_TRAINING_IMAGE_FILES_H
 #define SLC_BENCH_TRAINING_IMAGE_FILES_H
 
-#include "lib/data/images.h"
+#include "lib/data/images/images.h"
 
 #include <sluice/model.h>
 

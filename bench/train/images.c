@@ -4,7 +4,7 @@
 #include "bench/train/data_parts.h"
 #include "bench/train/image_files.h"
 #include "lib/base/status.h"
-#include "lib/data/images.h"
+#include "lib/data/images/images.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -211,7 +211,7 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
 static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
 
-/* What a newcomer needs: the short help has these, and those that a command describes in its own words. */
+/* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
     "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
     "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",

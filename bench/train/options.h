@@ -54,8 +54,8 @@ typedef struct {
     bool given[SLC_TRAINING_OPTIONS_MAX];      /* the options that the command line or slc_training_option_set set */
 } slc_training_options;
 
-/* How an option, or several with commas between, differs in a command from what the table says; what is NULL is as
- * there. An option with a `doc` of its own is in the command's short help. */
+/* The difference between an option (or several, with commas) in one command and in the table; a field that is NULL is
+ * as there. An option with a `doc` of its own is in the command's short help. */
 typedef struct {
     const char *name;
     const char *fallback; /* its default, as it would be typed */

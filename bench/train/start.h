@@ -1,4 +1,4 @@
-/* What `sluice train` says before its first step, and the name that it gives a run. */
+/* The lines that `sluice train` prints before its first step, and the name that it gives a run. */
 #ifndef SLC_BENCH_TRAINING_START_H
 #define SLC_BENCH_TRAINING_START_H
 

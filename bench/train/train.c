@@ -87,7 +87,7 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     return SLUICE_OK;
 }
 
-/* What people read goes to standard error where standard output is a file of results. */
+/* Text for people goes to standard error where standard output is a file of results. */
 static FILE *for_people(const slc_training_options *o)
 {
     const char *const files[] = {o->trace, o->json, o->csv, o->plan_out, o->profile_out};

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* What a runtime knows of the plan that it runs. */
+/* The plan that a runtime runs, as the runtime knows it. */
 typedef struct {
     size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
     uint32_t number;      /* 1 is commit's, each re-plan counts one up, as in sluice_step_report */

@@ -372,7 +372,7 @@ typedef struct {
                               local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;
 
-/* What a step took. */
+/* The times, memory and traffic of a step. */
 typedef struct {
     size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
     uint64_t step;        /* from 1 */
@@ -508,7 +508,7 @@ typedef struct {
     uint64_t peak_bytes; /* most bytes of this category claimed at one time */
 } sluice_memory_category;
 
-/* What the job takes on this rank. */
+/* The memory of the job on this rank. */
 typedef struct {
     size_t struct_size;        /* of this struct; SLUICE_INIT sets it */
     uint64_t budget_bytes;     /* 0: none given */

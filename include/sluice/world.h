@@ -21,7 +21,7 @@ typedef struct sluice_world sluice_world; /* the ranks of a job, seen from one o
 
 enum { SLUICE_RANKS_MOST = 4095, SLUICE_PORT_LAST = 65535 }; /* of a world; of its rendezvous */
 
-/* How ranks find each other; sluice_world_config_init fills it in from the launcher's environment. */
+/* The settings by which ranks find each other; sluice_world_config_init fills it in from the launcher's environment. */
 typedef struct {
     size_t struct_size;         /* of this struct; sluice_world_config_init sets it */
     int rank, size;             /* of the world: ranks from 0, at most 4095 */

@@ -1,4 +1,5 @@
-/* What is no text is refused by its content, and passed over in a folder; what only looks a little like it is text. */
+/* A file without text is refused by its content, and passed over in a folder; a text that begins as another kind of
+ * file may begin is read. */
 #include "lib/base/file/folder_test.h"
 
 #include "lib/data/text.h"

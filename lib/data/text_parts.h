@@ -1,4 +1,4 @@
-/* What a text consists of. Private to lib/data. */
+/* The parts of a text. Private to lib/data. */
 #ifndef SLC_DATA_TEXT_PARTS_H
 #define SLC_DATA_TEXT_PARTS_H
 

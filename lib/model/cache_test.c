@@ -119,7 +119,8 @@ static void the_logits_are_those_of_the_whole(void **state)
     }
 }
 
-/* The same operations run: the logits of a model that is not trained have the bits of one that could be. */
+/* A model that is not trained runs the operations of one that is: the logits of a model that is not trained have the
+ * bits of one that could be. */
 static void a_model_that_only_evaluates_has_the_same_bits(void **state)
 {
     (void)state;

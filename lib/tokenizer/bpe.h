@@ -35,7 +35,7 @@ int slc_bpe_byte_of(uint32_t rune);
 sluice_status slc_bpe_init(slc_bpe *bpe, const slc_vocabulary *vocabulary, const slc_bpe_merge *pairs, size_t count);
 void slc_bpe_fini(slc_bpe *bpe);
 
-/* What encoding needs besides; begins as {0}, belongs to one thread. */
+/* The scratch memory of one encoding; begins as {0}, belongs to one thread. */
 typedef struct {
     struct slc_bpe_symbol *symbols;
     struct slc_bpe_candidate *heap;

@@ -47,8 +47,8 @@ sluice_status slc_chars_append_rune(slc_chars *chars, uint32_t rune)
     return slc_chars_append(chars, out, bytes);
 }
 
-/* How many bytes at `text` are a character, or the longest beginning of one (*whole is false then; at least 1). The
- * limits of the second byte are those of the Unicode standard's table 3-7. */
+/* Returns the number of bytes at `text` that are a character, or the longest beginning of one (*whole is false then; at
+ * least 1). The limits of the second byte are those of the Unicode standard's table 3-7. */
 static size_t character(const unsigned char *text, size_t bytes, bool *whole)
 {
     unsigned char first = text[0], least = 0x80, most = 0xBF;

@@ -1,4 +1,4 @@
-/* What a tokenizer is made of. Private to lib/tokenizer. */
+/* The parts of a tokenizer. Private to lib/tokenizer. */
 #ifndef SLC_TOKENIZER_PARTS_H
 #define SLC_TOKENIZER_PARTS_H
 

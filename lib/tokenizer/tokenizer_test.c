@@ -1,4 +1,4 @@
-/* What a tokenizer.json may ask for, what is refused and how, and texts that are hard: long ones, and no UTF-8. */
+/* The kinds of tokenizer.json that are read and that are refused, and texts that are hard: long ones, and no UTF-8. */
 #include "lib/base/file/folder_test.h"
 
 #include "lib/tokenizer/made_bpe_test.h"

@@ -191,7 +191,7 @@ static sluice_status read_labels(const char *path, const json_t *root, slc_confi
     return SLUICE_OK;
 }
 
-/* What is no token of the vocabulary is none: transformers writes 50256 for any GPT-2. */
+/* A number beyond the vocabulary names no token: transformers writes 50256 for any GPT-2. */
 static sluice_status read_token(const char *path, const json_t *root, const char *key, uint32_t vocabulary,
                                 uint64_t *token)
 {

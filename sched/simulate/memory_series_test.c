@@ -68,7 +68,7 @@ static held held_at(const slc_plan *plan, const slc_item_times *items, double st
     return now;
 }
 
-/* The same by slc_simulate_held. */
+/* As slc_simulate, by slc_simulate_held. */
 static uint64_t bytes_held(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s)
 {
     uint32_t *copies = calloc((size_t)plan->train.claim_count + 1, sizeof *copies);

@@ -259,7 +259,7 @@ static void what_does_not_fit_is_refused(void **state)
     r.wish.config.recompute = SLUICE_RECOMPUTE_NONE;
     assert_int_equal(run_ranks(2, is_refused, &r, 60), 0);
 
-    /* Of two strategies at most one is that of the plan. */
+    /* At most one of two strategies is that of the plan. */
     const char *const wanted[] = {"fsdp", "dp"};
     int refused = 0;
     for (int s = 0; s < 2; s++) {

@@ -39,6 +39,7 @@ ROOMS = {
         "perf": ["cli", "launch"],
         "plan": ["cli"],
         "train": ["cli", "launch", "plan"],
+        "eval": ["cli", "train"],
         "profile": ["cli", "plan", "train"],
         "estimate": ["cli", "plan", "train"],
         "sweep": ["cli", "launch", "plan", "train"],
@@ -66,6 +67,7 @@ ROOMS = {
         "study": ["order", "layout", "simulate", "planner"],
     },
     "lib/base": {"hash": [], "file": ["hash"], "text": []},
+    "lib/data": {"images": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],
@@ -98,10 +100,10 @@ PUBLIC_ONLY = {
 # lib/tokenizer, and the planner's face (what a schedule is called, what a plan needs). Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
-    "bench/train": {
+    "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},
+    "bench/eval": {
         "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
         "lib/model/inputs.h": "eval reads a model's inputs from safetensors",
-        "lib/model/shape.h": "an estimate needs no weights",
         "lib/model/params.h": "eval writes gradients under Hugging Face's names",
         "lib/weights/safetensors.h": "eval writes logits and gradients as safetensors",
     },

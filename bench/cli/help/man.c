@@ -4,7 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* What was typed stays what it is, so that commands can be copied from the page; a line never begins as a request. */
+/* The page's text is escaped for troff: quotes and hyphens stay as typed, so that commands can be copied from the page,
+ * and no line is read as a request. */
 static void put(FILE *out, const char *text, size_t length)
 {
     if (length && *text == '.') fputs("\\&", out);

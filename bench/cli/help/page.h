@@ -1,4 +1,4 @@
-/* What a command's help says, apart from the form in which it is printed. */
+/* The content of a command's help, apart from the form in which it is printed. */
 #ifndef SLC_BENCH_HELP_PAGE_H
 #define SLC_BENCH_HELP_PAGE_H
 
@@ -31,7 +31,7 @@ void slc_help_page_fini(slc_help_page *page);
 char slc_help_letter(const struct argp_option *option);
 /* Writes the word for the option's value, as FILE, into word[32]. Returns false for an option without a value. */
 bool slc_help_value(const struct argp_option *option, char word[32]);
-/* What can be given, with commas: "auto,none,all"; NULL: not listed. */
+/* The values that the option takes, with commas: "auto,none,all"; NULL: not listed. */
 const char *slc_help_choices(const struct argp_option *option);
 
 #endif

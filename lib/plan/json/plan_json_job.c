@@ -129,7 +129,7 @@ json_t *slc_plan_job_to_json(const slc_job *job)
 
 /* ---- Comparing ---- */
 
-/* What a user would look at, by the member of the job that differs. */
+/* The words for a difference that a user can act on, by the member of the job that differs. */
 static const struct {
     const char *member, *means;
 } meanings[] = {

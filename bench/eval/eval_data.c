@@ -1,7 +1,7 @@
 /* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images. */
 #include "bench/cli/result_file.h"
 #include "bench/train/data.h"
-#include "bench/train/eval.h"
+#include "bench/eval/eval.h"
 #include "bench/train/right_answers.h"
 #include "bench/train/tokenising.h"
 #include "lib/base/clock.h"
@@ -191,7 +191,7 @@ static sluice_status report(const evaluation *e)
     return status;
 }
 
-/* What the data keep in memory, and the answers. */
+/* Bytes that the data keep in memory, and those of the answers. */
 static uint64_t data_bytes(const evaluation *e)
 {
     const uint64_t answers = e->logits ? e->options->data.batch * e->model.config.classes : 0;

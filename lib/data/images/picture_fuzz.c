@@ -1,5 +1,5 @@
 /* Any bytes must be decoded as PNG or as JPEG, or be refused with a line. The first byte chooses. */
-#include "lib/data/picture.h"
+#include "lib/data/images/picture.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The memory of a decoded image. */
-#include "lib/data/picture.h"
+#include "lib/data/images/picture.h"
 
 #include "lib/base/status.h"
 

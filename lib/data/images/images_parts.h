@@ -1,9 +1,9 @@
-/* How the readers of formats fill a set of images. Private to lib/data. */
+/* The functions by which readers of formats fill a set of images. Private to lib/data/images. */
 #ifndef SLC_DATA_IMAGES_PARTS_H
 #define SLC_DATA_IMAGES_PARTS_H
 
-#include "lib/data/images.h"
-#include "lib/data/raster.h"
+#include "lib/data/images/images.h"
+#include "lib/data/images/raster.h"
 
 struct slc_images {
     uint64_t count;

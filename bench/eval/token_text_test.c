@@ -1,6 +1,6 @@
 /* The text of tokens comes in whole characters, whatever pieces they are made in, and bytes that are no UTF-8 become
  * U+FFFD as in Python; without a tokenizer and a vocabulary of bytes, text is refused and numbers are shown. */
-#include "bench/train/token_text.h"
+#include "bench/eval/token_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The whole text is made again with each token: what a token adds may depend on those before it (a character that ends,
  * a space that a decoder leaves out), and texts are as short as a model's context. */
-#include "bench/train/token_text.h"
+#include "bench/eval/token_text.h"
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"

@@ -1,10 +1,10 @@
 /* One image file as rows of samples, recognised by its content: PNG (by libpng), JPEG (by libjpeg-turbo), binary PGM or
  * PPM. Samples are those that the file states: gamma, colour profiles and the orientation that a camera notes are not
- * applied, transparency is dropped, 16 bits become 8. Private to lib/data. Any thread. */
+ * applied, transparency is dropped, 16 bits become 8. Private to lib/data/images. Any thread. */
 #ifndef SLC_DATA_PICTURE_H
 #define SLC_DATA_PICTURE_H
 
-#include "lib/data/raster.h"
+#include "lib/data/images/raster.h"
 
 typedef enum { SLC_PICTURE_NONE, SLC_PICTURE_PNM, SLC_PICTURE_PNG, SLC_PICTURE_JPEG } slc_picture_kind;
 

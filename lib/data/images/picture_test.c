@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/file/folder_test.h"
-#include "lib/data/picture.h"
+#include "lib/data/images/picture.h"
 
 #include <math.h>
 #include <png.h>

@@ -1,5 +1,5 @@
 /* Softmax in double over the logits in the order of their tokens; one uniform number decides. */
-#include "bench/train/sampling.h"
+#include "bench/eval/sampling.h"
 
 #include "lib/base/random.h"
 #include "lib/base/status.h"

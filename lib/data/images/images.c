@@ -1,12 +1,12 @@
 /* A set of images: what its path is, the order of its samples, one image as pixels. */
-#include "lib/data/images.h"
+#include "lib/data/images/images.h"
 
 #include "lib/base/file/file.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
-#include "lib/data/images_parts.h"
-#include "lib/data/picture.h"
+#include "lib/data/images/images_parts.h"
+#include "lib/data/images/picture.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* Tells the kinds of image files apart and hands over to the decoder. */
-#include "lib/data/picture.h"
+#include "lib/data/images/picture.h"
 
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* The runtime of `sluice eval`: one rank, which trains nothing. */
-#include "bench/train/eval.h"
+#include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/model/gradient_keeper.h"
 

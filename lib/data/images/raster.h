@@ -1,9 +1,9 @@
-/* One image as rows of samples, and its conversion to a model's channels. Private to lib/data. Any thread. */
+/* One image as rows of samples, and its conversion to a model's channels. Private to lib/data/images. Any thread. */
 #ifndef SLC_DATA_RASTER_H
 #define SLC_DATA_RASTER_H
 
 #include "lib/base/file/file.h"
-#include "lib/data/images.h"
+#include "lib/data/images/images.h"
 
 typedef struct {
     uint32_t height, width, channels; /* channels: 1 or 3, interleaved; height and width are at most 65535 */

@@ -7,7 +7,7 @@
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/cli/result_file.h"
-#include "bench/train/eval.h"
+#include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/model/inputs.h"

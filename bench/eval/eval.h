@@ -1,4 +1,4 @@
-/* The two halves of `sluice eval` share its options and its runtime. Private to bench/train. One thread. */
+/* The two halves of `sluice eval` share its options and its runtime. Private to bench/eval. One thread. */
 #ifndef SLC_BENCH_TRAINING_EVAL_H
 #define SLC_BENCH_TRAINING_EVAL_H
 

@@ -1,5 +1,5 @@
 /* Whole data sets in one file: IDX and CSV, compressed or not. */
-#include "lib/data/images_parts.h"
+#include "lib/data/images/images_parts.h"
 
 #include "lib/base/status.h"
 

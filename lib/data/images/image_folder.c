@@ -1,8 +1,8 @@
 /* Folders of classes with one image in each file. The beginning of every file is read at once, so that what is no image
  * is passed over before training. */
 #include "lib/data/folder_entries.h"
-#include "lib/data/images_parts.h"
-#include "lib/data/picture.h"
+#include "lib/data/images/images_parts.h"
+#include "lib/data/images/picture.h"
 
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Reads Netpbm's binary formats. */
-#include "lib/data/raster.h"
+#include "lib/data/images/raster.h"
 
 #include "lib/base/status.h"
 

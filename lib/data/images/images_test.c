@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/file/folder_test.h"
-#include "lib/data/images_parts.h"
+#include "lib/data/images/images_parts.h"
 
 #include <limits.h>
 #include <math.h>

@@ -23,7 +23,7 @@ sluice_status slc_token_text_open(const char *weights, const char *tokenizer, co
                                   slc_token_text **out);
 void slc_token_text_close(slc_token_text *text); /* NULL is allowed */
 
-/* What makes tokens of text: "tokenizer.json", "bytes", "none". A constant. */
+/* Names the source of tokens: "tokenizer.json", "bytes", "none". A constant. */
 const char *slc_token_text_kind(const slc_token_text *text);
 /* Does this token end a text? Those of generation_config.json's eos_token_id do, else config.json's, else the end token
  * of the tokenizer. */

@@ -1,5 +1,5 @@
 /* PNG, decoded by libpng to 8 bits of grey or red, green and blue. */
-#include "lib/data/picture.h"
+#include "lib/data/images/picture.h"
 
 #include "lib/base/status.h"
 
