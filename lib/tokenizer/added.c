@@ -1,8 +1,8 @@
 /* See added.h. */
 #include "lib/tokenizer/added.h"
 
-#include "lib/tokenizer/chars.h"
-#include "lib/tokenizer/unicode.h"
+#include "lib/tokenizer/unicode/chars.h"
+#include "lib/tokenizer/unicode/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>

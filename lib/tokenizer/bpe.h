@@ -3,7 +3,7 @@
 #ifndef SLC_TOKENIZER_BPE_H
 #define SLC_TOKENIZER_BPE_H
 
-#include "lib/tokenizer/chars.h"
+#include "lib/tokenizer/unicode/chars.h"
 #include "lib/tokenizer/tokenizer.h"
 #include "lib/tokenizer/vocabulary.h"
 

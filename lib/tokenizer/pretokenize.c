@@ -3,8 +3,8 @@
  * which needs no engine: each alternative is a run of one class of code points, and the classes exclude each other. */
 #include "lib/tokenizer/pretokenize.h"
 
-#include "lib/tokenizer/chars.h"
-#include "lib/tokenizer/unicode.h"
+#include "lib/tokenizer/unicode/chars.h"
+#include "lib/tokenizer/unicode/unicode.h"
 
 #include <string.h>
 

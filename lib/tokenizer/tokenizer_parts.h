@@ -4,7 +4,7 @@
 
 #include "lib/tokenizer/added.h"
 #include "lib/tokenizer/bpe.h"
-#include "lib/tokenizer/normalize.h"
+#include "lib/tokenizer/unicode/normalize.h"
 #include "lib/tokenizer/pretokenize.h"
 #include "lib/tokenizer/tokenizer.h"
 #include "lib/tokenizer/vocabulary.h"

@@ -1,7 +1,7 @@
 /* See wordpiece.h. */
 #include "lib/tokenizer/wordpiece.h"
 
-#include "lib/tokenizer/chars.h"
+#include "lib/tokenizer/unicode/chars.h"
 #include "lib/tokenizer/token_list.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes lib/tokenizer/unicode_differences.c: where the classes of Hugging Face's tokenizers differ from utf8proc's.
+"""Writes lib/tokenizer/unicode/unicode_differences.c: where the classes of Hugging Face's tokenizers differ from those of
+utf8proc.
 
 Run once, with tokenizers installed and the utf8proc that Sluice is built with:   python3 make_unicode.py
 (the committed file came from tokenizers 0.23.3 and utf8proc 2.8.0, which has Unicode 15.0)
@@ -134,7 +135,7 @@ def main():
     text = f'''/* Where the classes of Hugging Face's tokenizers {tokenizers.__version__} differ from utf8proc \
 {library.utf8proc_version().decode()}
  * (Unicode {library.utf8proc_unicode_version().decode()}). Written by tests/golden/make_unicode.py. */
-#include "lib/tokenizer/unicode_differences.h"
+#include "lib/tokenizer/unicode/unicode_differences.h"
 
 '''
     text += difference('letter', matching(r'\p{L}'), in_categories(letters))
@@ -150,7 +151,7 @@ def main():
     text += difference('combining', *combining())
     text += difference('decomposed', set(), undecomposed())
     text += lowercase()
-    (pathlib.Path(__file__).resolve().parents[2] / 'lib/tokenizer/unicode_differences.c').write_text(text)
+    (pathlib.Path(__file__).resolve().parents[2] / 'lib/tokenizer/unicode/unicode_differences.c').write_text(text)
 
 
 if __name__ == '__main__':

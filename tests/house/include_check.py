@@ -68,6 +68,7 @@ ROOMS = {
     },
     "lib/base": {"hash": [], "file": ["hash"], "text": []},
     "lib/data": {"images": []},
+    "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],

@@ -1,5 +1,5 @@
 /* The section "model": vocabulary, and merges or prefix. */
-#include "lib/tokenizer/read.h"
+#include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"
 

@@ -1,8 +1,8 @@
 /* See normalize.h. Each step reads the text once; ASCII passes the Unicode forms unchanged. */
-#include "lib/tokenizer/normalize.h"
+#include "lib/tokenizer/unicode/normalize.h"
 
 #include "lib/base/status.h"
-#include "lib/tokenizer/unicode.h"
+#include "lib/tokenizer/unicode/unicode.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* See chars.h. */
-#include "lib/tokenizer/chars.h"
+#include "lib/tokenizer/unicode/chars.h"
 
 #include "lib/base/status.h"
 

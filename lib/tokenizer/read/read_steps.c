@@ -1,5 +1,5 @@
 /* The sections for what comes before and after the model: normaliser, pre-tokenizer, post-processor, decoder. */
-#include "lib/tokenizer/read.h"
+#include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"
 #include "lib/tokenizer/token_list.h"

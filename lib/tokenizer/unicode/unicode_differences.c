@@ -1,6 +1,6 @@
 /* Where the classes of Hugging Face's tokenizers 0.23.3 differ from utf8proc 2.8.0
  * (Unicode 15.0.0). Written by tests/golden/make_unicode.py. */
-#include "lib/tokenizer/unicode_differences.h"
+#include "lib/tokenizer/unicode/unicode_differences.h"
 
 static const slc_rune_range letter_also[] = {
     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},

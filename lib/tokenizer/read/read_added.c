@@ -1,5 +1,5 @@
 /* The section "added_tokens". */
-#include "lib/tokenizer/read.h"
+#include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"
 

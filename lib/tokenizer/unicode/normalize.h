@@ -2,7 +2,7 @@
 #ifndef SLC_TOKENIZER_NORMALIZE_H
 #define SLC_TOKENIZER_NORMALIZE_H
 
-#include "lib/tokenizer/chars.h"
+#include "lib/tokenizer/unicode/chars.h"
 
 typedef enum {
     SLC_NORMALIZE_CLEAN,         /* BERT's: control characters go, white space becomes U+0020 */

@@ -1,5 +1,5 @@
 /* See read.h: what the readers of sections share. */
-#include "lib/tokenizer/read.h"
+#include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"
 

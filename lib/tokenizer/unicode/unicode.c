@@ -1,7 +1,7 @@
 /* See unicode.h. */
-#include "lib/tokenizer/unicode.h"
+#include "lib/tokenizer/unicode/unicode.h"
 
-#include "lib/tokenizer/unicode_differences.h"
+#include "lib/tokenizer/unicode/unicode_differences.h"
 
 #include <utf8proc.h>
 
