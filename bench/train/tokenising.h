@@ -1,4 +1,5 @@
-/* The progress of making a long text into tokens, in a line on standard error. Private to bench/train and bench/eval. Rank 0 only. */
+/* The progress of making a long text into tokens, in a line on standard error. Private to bench/train and bench/eval.
+ * Rank 0 only. */
 #ifndef SLC_BENCH_TRAINING_TOKENISING_H
 #define SLC_BENCH_TRAINING_TOKENISING_H
 

@@ -19,8 +19,9 @@ static const char *const seeds[] = {
     "{\"name\":\"w\",\"elements\":5,\"trainable\":true,\"numbers\":[1,0.25]},"
     "{\"name\":\"f\",\"elements\":5,\"trainable\":false}],\"files\":[{\"bytes\":64,\"crc32c\":1}],"
     "\"extra\":{\"bytes\":0,\"crc32c\":0}}",
-    "{\"version\":1,\"step\":0,\"optimizer\":\"x\",\"states\":[],\"parameters\":[],\"files\":[{\"bytes\":0,"
-    "\"crc32c\":0}],\"extra\":{\"bytes\":0,\"crc32c\":0}}",
+    "{\"version\":1,\"step\":0,\"optimizer\":\"x\",\"states\":[],\"parameters\":[],"
+    "\"files\":[{\"bytes\":0,\"crc32c\":0}],"
+    "\"extra\":{\"bytes\":0,\"crc32c\":0}}",
 };
 
 static void check(const char *text, size_t length)
