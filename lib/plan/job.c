@@ -51,6 +51,26 @@ bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backwar
     return window == index;
 }
 
+uint32_t slc_unit_window_count(const slc_job *job, const slc_unit *unit, bool with_backward)
+{
+    uint32_t count = 0;
+    slc_window window;
+    while (slc_unit_window(job, unit, with_backward, count, &window)) count++;
+    return count;
+}
+
+uint32_t slc_gathered_number(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t window)
+{
+    uint32_t last = job->micro_batches - 1, place = micro_batch && micro_batch == last ? 2 : micro_batch > 0;
+    if (place == 2 && last == 1) place = 1; /* none are between */
+    return place * slc_unit_window_count(job, unit, true) + window;
+}
+
+uint32_t slc_gathered_buffers(const slc_job *job, const slc_unit *unit)
+{
+    return (job->micro_batches < 3 ? job->micro_batches : 3) * slc_unit_window_count(job, unit, true);
+}
+
 void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t *first, uint32_t *last)
 {
     *first = slc_backward_slot(job, unit->uses[unit->use_count - 1].layer);

@@ -186,6 +186,14 @@ typedef struct {
 /* Finds window number `index` of a unit within one micro-batch, in order; false if there are not that many. In
  * evaluation (with_backward false) only windows of forward slots count. */
 bool slc_unit_window(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t index, slc_window *out);
+uint32_t slc_unit_window_count(const slc_job *job, const slc_unit *unit, bool with_backward);
+
+/* Gathered values have a place for each window in the first micro-batch, in the last one, and in those between, because
+ * what is in memory next to them differs there: a buffer that must keep one place in all of them fits worse. Window
+ * `window` of `micro_batch` is in the unit's GATHERED buffer of this number; an evaluation's is that of micro-batch 0.
+ * slc_gathered_buffers: how many numbers a unit has. */
+uint32_t slc_gathered_number(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t window);
+uint32_t slc_gathered_buffers(const slc_job *job, const slc_unit *unit);
 
 /* The first and the last slot of a micro-batch that add to a unit's gradient. */
 void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t *first, uint32_t *last);

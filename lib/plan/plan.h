@@ -18,7 +18,7 @@ typedef enum {
     SLC_BUFFER_VALUE,        /* whole values of a unit (all but fsdp) */
     SLC_BUFFER_VALUE_SHARD,  /* fsdp: the owned part of the values */
     SLC_BUFFER_MASTER,       /* fp32 master of bf16 values: whole (dp, onebit), else the owned part */
-    SLC_BUFFER_GATHERED,     /* fsdp: whole values during one window */
+    SLC_BUFFER_GATHERED,     /* fsdp: whole values during one window (slc_gathered_number) */
     SLC_BUFFER_GRADIENT,     /* whole gradient */
     SLC_BUFFER_REDUCED,      /* reduced gradient, if it cannot stay where the gradient is: owned part, or whole */
     SLC_BUFFER_STATE,        /* optimizer state number `index`: whole (dp, onebit) or owned part */

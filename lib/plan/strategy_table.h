@@ -70,7 +70,7 @@ static inline bool slc_has_master(const slc_unit *unit)
 }
 
 /* Writes the buffers of a unit under a strategy to `rows` and returns their number. GATHERED is listed once (index 0),
- * however many windows there are. */
+ * however many there are (slc_gathered_buffers). */
 uint32_t slc_buffer_rules(const slc_job *job, const slc_unit *unit, slc_strategy strategy,
                           slc_buffer_rule rows[SLC_BUFFER_RULES_MAX]);
 

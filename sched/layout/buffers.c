@@ -17,7 +17,6 @@ static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
 {
     const slc_unit *unit = &job->units[u];
     slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
-    slc_window window;
     uint32_t count = slc_buffer_rules(job, unit, plan->strategies[u], rows);
     for (uint32_t r = 0; r < count; r++) {
         uint64_t bytes = slc_buffer_bytes(job, unit, &rows[r]);
@@ -25,8 +24,8 @@ static void add_unit(slc_plan *plan, const slc_job *job, uint32_t u)
             add_buffer(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
             continue;
         }
-        for (uint32_t w = 0; slc_unit_window(job, unit, true, w, &window); w++)
-            add_buffer(plan, rows[r].kind, u, w, bytes, false);
+        for (uint32_t g = slc_gathered_buffers(job, unit), n = 0; n < g; n++)
+            add_buffer(plan, rows[r].kind, u, n, bytes, false);
     }
 }
 
@@ -34,7 +33,7 @@ static uint32_t most_buffers(const slc_job *job)
 {
     uint32_t count = job->activation_count + job->workspace_count + 3;
     for (uint32_t u = 0; u < job->unit_count; u++)
-        count += 8 + job->states + job->local_arrays + 2 * job->units[u].use_count;
+        count += 8 + job->states + job->local_arrays + slc_gathered_buffers(job, &job->units[u]);
     return count;
 }
 

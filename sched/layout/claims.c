@@ -50,12 +50,16 @@ static uint32_t number_of(const claims *c, const slc_item *item)
     return (uint32_t)(item - c->program->items);
 }
 
+/* Claims the buffer for the micro-batch if the window's values are in it there. */
 static void claim_gathered(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)
 {
     const slc_buffer *b = &c->plan->buffers[buffer];
+    const slc_unit *unit = &c->job->units[b->unit];
     slc_window window;
-    if (!slc_unit_window(c->job, &c->job->units[b->unit], !evaluate, b->index, &window)) return;
-    slc_runs runs = slc_find_runs(&c->places, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, b->index);
+    uint32_t number = b->index % slc_unit_window_count(c->job, unit, true);
+    if (slc_gathered_number(c->job, unit, micro_batch, number) != b->index) return;
+    if (!slc_unit_window(c->job, unit, !evaluate, number, &window)) return;
+    slc_runs runs = slc_find_runs(&c->places, SLC_ITEM_GATHER_WINDOW, micro_batch, b->unit, number);
     uint32_t end = slc_find_slot(&c->places, micro_batch, window.last_slot);
     for (size_t r = 0; r < runs.count; r++) {
         const slc_item *item = runs.items[r];

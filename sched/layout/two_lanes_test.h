@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { TEST_BUFFERS = 512, TEST_CLAIMS = 4096, TEST_ITEMS = 2048, TEST_PASSES = 4, TEST_INDICES = 8 };
+enum { TEST_BUFFERS = 512, TEST_CLAIMS = 4096, TEST_ITEMS = 2048, TEST_PASSES = 4, TEST_INDICES = 16 };
 enum { GARBAGE = -1, STEP_TAGS = 1000, REDUCED_TAG = 500 };
 enum { COMPUTE, COMMUNICATION, LANES };
 
@@ -75,6 +75,12 @@ TEST_INLINE void lanes_find_buffers(two_lanes *t)
 TEST_INLINE uint32_t lanes_buffer(const two_lanes *t, slc_buffer_kind kind, uint32_t unit, uint32_t index)
 {
     return unit == SLC_NONE ? t->of_job[kind][index] : t->of_unit[kind][unit][index];
+}
+
+TEST_INLINE uint32_t lanes_gathered(const two_lanes *t, const slc_item *op)
+{
+    return lanes_buffer(t, SLC_BUFFER_GATHERED, op->unit,
+                        slc_gathered_number(t->job, &t->job->units[op->unit], op->micro_batch, op->index));
 }
 
 typedef struct {
@@ -232,7 +238,8 @@ TEST_INLINE void touch_values(touch *x, uint32_t u, const slc_item *slot)
     for (uint32_t w = 0;
          x->t->plan->strategies[u] == SLC_FSDP && slc_unit_window(x->t->job, unit, !x->t->evaluate, w, &window); w++)
         if (window.first_slot <= slot->slot && slot->slot <= window.last_slot)
-            buffer = lanes_buffer(x->t, SLC_BUFFER_GATHERED, u, w);
+            buffer =
+                lanes_buffer(x->t, SLC_BUFFER_GATHERED, u, slc_gathered_number(x->t->job, unit, slot->micro_batch, w));
     for (uint64_t b = 0; b < slc_unit_blocks(unit); b++)
         lanes_read(x, buffer, b, lanes_version(x, unit), "reads values that are not those of this step");
 }
@@ -351,8 +358,7 @@ TEST_INLINE void touch_rows_gather(touch *x, const slc_item *op)
     }
     if (!x->end) *lanes_tag(x, lists, 0) = lanes_list_tag(x, op->micro_batch);
     lanes_read(x, lists, 0, lanes_list_tag(x, op->micro_batch), "gathers by another micro-batch's lists");
-    lanes_write(x, lanes_buffer(t, SLC_BUFFER_GATHERED, op->unit, op->index), 0, GARBAGE, version,
-                "gathers into what is being written");
+    lanes_write(x, lanes_gathered(t, op), 0, GARBAGE, version, "gathers into what is being written");
 }
 
 TEST_INLINE void touch_whole_reduction(touch *x, const slc_item *op, uint64_t b)
@@ -484,8 +490,7 @@ TEST_INLINE void touch_gather(touch *x, const slc_item *op, uint64_t b)
                     "gathers values before they are updated");
     } else {
         lanes_read(x, lanes_buffer(t, SLC_BUFFER_VALUE_SHARD, op->unit, 0), b, version, "gathers old values");
-        lanes_write(x, lanes_buffer(t, SLC_BUFFER_GATHERED, op->unit, op->index), b, GARBAGE, version,
-                    "gathers into what is being written");
+        lanes_write(x, lanes_gathered(t, op), b, GARBAGE, version, "gathers into what is being written");
     }
 }
 

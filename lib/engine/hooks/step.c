@@ -128,17 +128,17 @@ static sluice_status check_order(sluice_layer *layer, slot_call call)
                      recompute ? "; ask sluice_layer_recomputes which layers run their forward again" : "");
 }
 
-static void make_valid(sluice_runtime *rt, const sluice_layer *layer, uint32_t slot, bool gradients)
+static void make_valid(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot, bool gradients)
 {
     for (uint32_t i = 0; i < layer->unit_count; i++) {
         uint32_t u = layer->units[i];
         slc_unit_state *unit = &rt->units[u];
+        const slc_unit *of = &rt->job.units[u];
         slc_window window;
         unit->now = unit->value;
-        for (uint32_t w = 0; !unit->value && w < unit->window_count; w++)
-            if (slc_unit_window(&rt->job, &rt->job.units[u], true, w, &window) && window.first_slot <= slot &&
-                slot <= window.last_slot)
-                unit->now = unit->gathered[w];
+        for (uint32_t w = 0; !unit->value && slc_unit_window(&rt->job, of, true, w, &window); w++)
+            if (window.first_slot <= slot->slot && slot->slot <= window.last_slot)
+                unit->now = unit->gathered[slc_gathered_number(&rt->job, of, slot->micro_batch, w)];
         unit->gradient_now = gradients ? unit->gradient : NULL;
     }
 }
@@ -180,7 +180,7 @@ static sluice_status slot_begin(sluice_layer *layer, slot_call call)
     if (status) return slc_runtime_fail(rt, status);
     const slc_item *item = next_slot(rt);
     if (opens && !evaluating) slc_measure_slot_begin(rt->measure);
-    make_valid(rt, layer, item->slot, call == BACKWARD_BEGIN);
+    make_valid(rt, layer, item, call == BACKWARD_BEGIN);
     rt->at.state = call == RECOMPUTE_BEGIN ? SLC_RECOMPUTING : SLC_IN_SLOT;
     rt->at.layer = layer;
     rt->at.direction = call == BACKWARD_BEGIN ? SLUICE_BACKWARD : SLUICE_FORWARD;

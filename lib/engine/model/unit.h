@@ -22,8 +22,7 @@ typedef struct {
     void *value, *shard, *gradient, *reduced;
     float *master; /* whole (dp) or shard */
     float *state[SLUICE_OPTIMIZER_STATES_MAX];
-    void **gathered; /* of each window */
-    uint32_t window_count;
+    void **gathered;             /* by slc_gathered_number */
     sluice_param *looked_up;     /* a ROWS unit: the parameter whose rows it holds; it has no params */
     struct slc_look_up *look_up; /* a ROWS unit (rows/look_up.h) */
     struct slc_onebit *onebit;   /* a trainable unit of a compressed optimizer (onebit/onebit.h) */

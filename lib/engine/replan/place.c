@@ -17,7 +17,6 @@
 static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
 {
     slc_unit_state *unit = &rt->units[u];
-    slc_window window;
     unit->strategy = rt->current.plan->strategies[u];
     unit->dtype = rt->job.units[u].dtype;
     unit->gradient_dtype = slc_gradient_dtype(&rt->job, &rt->job.units[u]);
@@ -30,12 +29,10 @@ static sluice_status locate_unit(sluice_runtime *rt, uint32_t u)
     unit->master = slc_engine_buffer(rt, SLC_BUFFER_MASTER, u, 0);
     for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
         unit->state[s] = slc_engine_buffer(rt, SLC_BUFFER_STATE, u, s);
-    unit->window_count = 0;
-    while (slc_unit_window(&rt->job, &rt->job.units[u], true, unit->window_count, &window)) unit->window_count++;
-    if (!unit->gathered) unit->gathered = calloc(unit->window_count + 1, sizeof *unit->gathered);
+    const uint32_t buffers = slc_gathered_buffers(&rt->job, &rt->job.units[u]);
+    if (!unit->gathered) unit->gathered = calloc(buffers + (size_t)1, sizeof *unit->gathered);
     if (!unit->gathered) return slc_error(SLUICE_ERR_MEMORY, "unit \"%s\"", rt->job.units[u].name);
-    for (uint32_t w = 0; w < unit->window_count; w++)
-        unit->gathered[w] = slc_engine_buffer(rt, SLC_BUFFER_GATHERED, u, w);
+    for (uint32_t n = 0; n < buffers; n++) unit->gathered[n] = slc_engine_buffer(rt, SLC_BUFFER_GATHERED, u, n);
     if (unit->look_up) slc_look_up_locate(rt, u);
     if (slc_exchanges(unit->strategy) && unit->onebit) slc_onebit_locate(rt, u); /* a frozen unit is as dp's */
     return SLUICE_OK;
@@ -98,16 +95,14 @@ static uint64_t room_for(uint64_t bytes)
 
 static uint64_t room_for_unit(const slc_job *job, const slc_unit *unit)
 {
+    const uint32_t gathered = slc_gathered_buffers(job, unit);
     uint64_t most = 0;
-    uint32_t windows = 0;
-    slc_window window;
-    while (slc_unit_window(job, unit, true, windows, &window)) windows++;
     for (int s = 0; s < slc_job_strategies(job); s++) {
         slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
         uint64_t bytes = 0;
         for (uint32_t i = slc_buffer_rules(job, unit, (slc_strategy)s, rows); i-- > 0;)
             bytes +=
-                room_for(slc_buffer_bytes(job, unit, &rows[i])) * (rows[i].kind == SLC_BUFFER_GATHERED ? windows : 1);
+                room_for(slc_buffer_bytes(job, unit, &rows[i])) * (rows[i].kind == SLC_BUFFER_GATHERED ? gathered : 1);
         if (bytes > most) most = bytes;
     }
     return most;

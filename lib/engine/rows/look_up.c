@@ -132,9 +132,10 @@ slc_op slc_look_up_gather(const sluice_runtime *rt, const slc_item *item)
     uint32_t partner = rt->job.units[item->unit].partner;
     const slc_unit *split = &rt->job.units[partner];
     const slc_unit_state *values = &rt->units[partner];
-    return slc_gather_rows_op(&unit->look_up->table, values->dtype, split->elements, split->block_elements,
-                              values->shard ? values->shard : values->value, values->shard ? SLC_SHARD : SLC_WHOLE,
-                              unit->gathered[item->index]);
+    return slc_gather_rows_op(
+        &unit->look_up->table, values->dtype, split->elements, split->block_elements,
+        values->shard ? values->shard : values->value, values->shard ? SLC_SHARD : SLC_WHOLE,
+        unit->gathered[slc_gathered_number(&rt->job, &rt->job.units[item->unit], item->micro_batch, item->index)]);
 }
 
 slc_op slc_look_up_reduce(const sluice_runtime *rt, const slc_item *item, const slc_step_state *step)

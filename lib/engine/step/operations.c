@@ -237,7 +237,9 @@ static void fill_gather(const sluice_runtime *rt, const slc_item *item, slc_op *
     }
     op->src_layout = SLC_SHARD;
     op->src = sum ? unit->reduced : unit->shard;
-    op->dst = sum ? unit->gradient : unit->gathered[item->index];
+    op->dst =
+        sum ? unit->gradient
+            : unit->gathered[slc_gathered_number(&rt->job, &rt->job.units[item->unit], item->micro_batch, item->index)];
 }
 
 sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item_index, slc_operation *context,

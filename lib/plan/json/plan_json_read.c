@@ -211,7 +211,7 @@ static sluice_status read_choices(reader *r)
 static uint32_t indices_of(const slc_job *job, slc_buffer_kind kind)
 {
     switch (kind) {
-    case SLC_BUFFER_GATHERED: return slc_job_slots(job);
+    case SLC_BUFFER_GATHERED: return 3 * slc_job_slots(job);
     case SLC_BUFFER_STATE: return job->states;
     case SLC_BUFFER_LOCAL: return job->local_arrays;
     case SLC_BUFFER_ACTIVATION: return job->activation_count;

@@ -93,7 +93,8 @@ static sluice_status expect(inventory *i, slc_buffer_kind kind, uint32_t unit, u
     return SLUICE_OK;
 }
 
-/* The rows of the strategy table, with one gathered buffer for each window. */
+/* The rows of the strategy table, with a gathered buffer for each window of the first micro-batch, of the last one and
+ * of those between. */
 static sluice_status expect_unit(inventory *i, uint32_t u)
 {
     const slc_unit *unit = &i->job->units[u];
@@ -103,10 +104,9 @@ static sluice_status expect_unit(inventory *i, uint32_t u)
     for (uint32_t r = 0; !status && r < count; r++) {
         uint64_t bytes = slc_buffer_bytes(i->job, unit, &rows[r]);
         bool resident = rows[r].life == SLC_LIFE_RESIDENT;
-        slc_window window;
         if (rows[r].life == SLC_LIFE_WINDOW)
-            for (uint32_t w = 0; !status && slc_unit_window(i->job, unit, true, w, &window); w++)
-                status = expect(i, rows[r].kind, u, w, bytes, resident);
+            for (uint32_t n = 0; !status && n < slc_gathered_buffers(i->job, unit); n++)
+                status = expect(i, rows[r].kind, u, n, bytes, resident);
         else
             status = expect(i, rows[r].kind, u, rows[r].index, bytes, resident);
     }

@@ -145,10 +145,9 @@ MADE_INLINE void made_buffer(slc_plan *plan, slc_buffer_kind kind, uint32_t unit
 
 MADE_INLINE void made_buffers(made *m)
 {
-    enum { MOST = 64 };
+    enum { MOST = 128 };
     slc_plan *plan = m->plan;
     slc_buffer_rule rows[SLC_BUFFER_RULES_MAX];
-    slc_window window;
     plan->buffers = calloc(MOST, sizeof *plan->buffers);
     plan->statics = calloc(MOST, sizeof *plan->statics);
     for (uint32_t u = 0; u < UNITS; u++)
@@ -156,9 +155,9 @@ MADE_INLINE void made_buffers(made *m)
             uint64_t bytes = slc_buffer_bytes(&m->job, &m->units[u], &rows[r]);
             if (rows[r].life != SLC_LIFE_WINDOW)
                 made_buffer(plan, rows[r].kind, u, rows[r].index, bytes, rows[r].life == SLC_LIFE_RESIDENT);
-            for (uint32_t w = 0;
-                 rows[r].life == SLC_LIFE_WINDOW && slc_unit_window(&m->job, &m->units[u], true, w, &window); w++)
-                made_buffer(plan, rows[r].kind, u, w, bytes, false);
+            for (uint32_t n = 0; rows[r].life == SLC_LIFE_WINDOW && n < slc_gathered_buffers(&m->job, &m->units[u]);
+                 n++)
+                made_buffer(plan, rows[r].kind, u, n, bytes, false);
         }
     made_buffer(plan, SLC_BUFFER_AGREEMENT, SLC_NONE, 0, 8 * slc_agreement_words(&m->job), true);
     made_buffer(plan, SLC_BUFFER_STAGING, SLC_NONE, 0, slc_reading_bytes(&m->job), false);
@@ -168,7 +167,7 @@ MADE_INLINE void made_claim(const made *m, slc_program *program, slc_buffer_kind
                             uint32_t from, uint32_t to)
 {
     const slc_unit *unit = &m->units[run->unit];
-    uint32_t index = kind == SLC_BUFFER_GATHERED ? run->index : 0;
+    uint32_t index = kind == SLC_BUFFER_GATHERED ? slc_gathered_number(&m->job, unit, run->micro_batch, run->index) : 0;
     bool shard = kind == SLC_BUFFER_REDUCED && !slc_operations_of(&m->job, unit, m->strategies[run->unit]).whole_sum;
     uint64_t end = run->first_block + run->block_count;
     slc_claim claim = {.buffer = slc_plan_buffer(m->plan, kind, run->unit, index),

@@ -172,7 +172,9 @@ static bool gathered_lives(const memory *m, uint32_t i)
     const slc_unit *unit = &j->job->units[item->unit];
     slc_window window;
     return slc_unit_window(j->job, unit, !j->evaluate, item->index, &window) &&
-           lives(m, find(m, SLC_BUFFER_GATHERED, item->unit, item->index),
+           lives(m,
+                 find(m, SLC_BUFFER_GATHERED, item->unit,
+                      slc_gathered_number(j->job, unit, item->micro_batch, item->index)),
                  slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block),
                  slc_block_byte(j->job, unit, SLC_BUFFER_GATHERED, false, item->first_block + item->block_count), i,
                  slc_validate_slot_item(j, item->micro_batch, window.last_slot));

@@ -54,8 +54,12 @@ static bool in_front(const made *m, const slc_item *a, const slc_item *b)
                 a->micro_batch == b->micro_batch) || /* rows are added after the table's own sum */
                (b->unit == TABLE && a->unit == ROWS && next == b->micro_batch); /* and before its next one */
     case SLC_ITEM_GATHER_WINDOW:
-        if (a->kind == SLC_ITEM_SLOT) /* its memory is in use until then, and the rows are not known before */
-            return next == b->micro_batch && (a->slot == window.last_slot || (b->unit == ROWS && a->slot == 3));
+        if (a->kind == SLC_ITEM_SLOT && next == b->micro_batch) { /* its memory, if it is the same, is in use until
+                                                                     then, and the rows are not known before */
+            bool same_place = slc_gathered_number(&m->job, mine, a->micro_batch, b->index) ==
+                              slc_gathered_number(&m->job, mine, b->micro_batch, b->index);
+            return (same_place && a->slot == window.last_slot) || (b->unit == ROWS && a->slot == 3);
+        }
         return b->unit == ROWS && a->unit == ROWS && a->kind == SLC_ITEM_REDUCE_SCATTER && next == b->micro_batch;
     case SLC_ITEM_AGREE: return slc_is_reduction(a->kind) && a->micro_batch == b->micro_batch;
     case SLC_ITEM_GATHER_GRADIENT: return same && slc_is_reduction(a->kind);
@@ -103,7 +107,7 @@ static uint32_t draw(uint64_t seed, uint64_t what, uint32_t limit)
 static void draw_made(made *m, uint64_t seed)
 {
     static const slc_strategy of_table[] = {SLC_OSS, SLC_SDP, SLC_FSDP};
-    made_init(m, of_table[draw(seed, 0, 3)], 1 + draw(seed, 1, 3), draw(seed, 2, 2), draw(seed, 3, 2));
+    made_init(m, of_table[draw(seed, 0, 3)], 1 + draw(seed, 1, 4), draw(seed, 2, 2), draw(seed, 3, 2));
     m->strategies[LAYER] = (slc_strategy)draw(seed, 4, SLC_EXACT_STRATEGIES);
     m->job.barrier = draw(seed, 5, 2);
     for (uint32_t u = 0; u < UNITS; u++) m->units[u].dtype = draw(seed, 6, 2) ? SLUICE_BF16 : SLUICE_FP32;
