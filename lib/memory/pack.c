@@ -1,18 +1,26 @@
-/* The packer. It places buffers one after another, each in the gap that fits it best. The buffers already placed forbid
- * intervals of offsets: each pair of parts that share a time forbids the offsets at which their bytes would overlap.
- * The order decides how good the result is, so several orders are tried; then those buffers that make the peak go
- * first. */
+/* The packer. First the buffers are stacked from the bottom up (stack.c), which alone packs most problems tightly.
+ * Where that finds nothing, it places buffers one after another, each in the gap that fits it best. The buffers already
+ * placed forbid intervals of offsets: each pair of parts that share a time forbids the offsets at which their bytes
+ * would overlap. The order decides how good the result is, so several orders are tried; then those buffers that make
+ * the peak go first. */
 #include "lib/memory/pack.h"
 
 #include "lib/base/status.h"
 #include "lib/memory/pack_profile.h"
+#include "lib/memory/stack.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 5, REPAIR_ROUNDS = 16 };
+enum {
+    ORDERS = 5,
+    FEW_ATTEMPTS = 2, /* instead of 2 * ORDERS, where stacking has tried and only the size is of interest */
+    REPAIR_ROUNDS = 16,
+    PLACEMENTS_A_TRY = 10, /* placements of stacking that take as long as one try */
+    NARROWING_ROUNDS = 8,
+};
 static const uint64_t LARGEST = UINT64_C(1) << 56; /* most bytes of all buffers: keeps sums inside 64 bits */
 /* Once so many pairs of parts were looked at, no further order is begun. */
 static const uint64_t WORK_LIMIT = UINT64_C(120000000);
@@ -292,9 +300,10 @@ static sluice_status climb(packing *p, int64_t bound, uint32_t tries, result *be
     return SLUICE_OK;
 }
 
-static sluice_status search(packing *p, int64_t bound, ranked *scratch, uint32_t *scratch_order, result *best)
+static sluice_status search_orders(packing *p, int64_t bound, int attempts, int rounds, ranked *scratch,
+                                   uint32_t *scratch_order, result *best)
 {
-    for (int attempt = 0; attempt < 2 * ORDERS; attempt++) {
+    for (int attempt = 0; attempt < attempts; attempt++) {
         if (best->peak >= 0 && (best->peak <= bound || p->work > WORK_LIMIT)) return SLUICE_OK;
         sort_by(p, attempt / 2, scratch);
         p->best_fit = attempt % 2 == 0;
@@ -306,7 +315,7 @@ static sluice_status search(packing *p, int64_t bound, ranked *scratch, uint32_t
     memcpy(p->offset, best->offset, p->count * sizeof *p->offset);
     p->best_fit = best->best_fit;
     int64_t peak = best->peak;
-    for (int round = 0; round < REPAIR_ROUNDS && best->peak > bound && p->work <= WORK_LIMIT; round++) {
+    for (int round = 0; round < rounds && best->peak > bound && p->work <= WORK_LIMIT; round++) {
         peak_first(p, peak, scratch_order);
         peak = place_all(p);
         if (peak < 0) return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", p->count);
@@ -390,6 +399,47 @@ static sluice_status describe_all(const slc_pack_buffer *buffers, size_t count, 
     return SLUICE_OK;
 }
 
+/* ---- Stacking ---- */
+
+/* Stacks the buffers below `target`; true: it did, and the result is the best one now. */
+static bool stack_below(slc_stack *stack, int64_t target, uint64_t placements, result *best)
+{
+    bool found;
+    int64_t peak;
+    slc_stack_search(stack, (uint64_t)target, placements, best->offset, &peak, &found);
+    if (found) best->peak = peak;
+    return found;
+}
+
+/* Halves the distance between the best peak and what cannot be reached, with as much work for all rounds together as
+ * `tries` stand for. */
+static void narrow(slc_stack *stack, int64_t bound, uint32_t tries, result *best)
+{
+    uint64_t placements = (uint64_t)PLACEMENTS_A_TRY * tries / NARROWING_ROUNDS;
+    for (int round = 0; round < NARROWING_ROUNDS && best->peak - bound > best->peak / 2048; round++) {
+        int64_t middle = bound + (best->peak - bound) / 2;
+        if (!stack_below(stack, middle, placements, best)) bound = middle;
+    }
+}
+
+/* Packs until the peak is at most `bound`, the cheapest way first. A bound that is known to be out of reach is raised
+ * to what may be reached. */
+static sluice_status pack_below(packing *p, slc_stack *stack, int64_t bound, uint32_t tries, ranked *scratch,
+                                uint32_t *scratch_order, result *best)
+{
+    bool exact = false;
+    int64_t least = stack ? (int64_t)slc_stack_lower_bound(stack, &exact) : 0;
+    if (exact && least > bound) bound = least;
+    bool can = stack && least <= bound, briefly = can && tries;
+    if (can && stack_below(stack, bound, (uint64_t)PLACEMENTS_A_TRY * tries, best)) return SLUICE_OK;
+    sluice_status status = search_orders(p, bound, briefly ? FEW_ATTEMPTS : 2 * ORDERS, briefly ? 0 : REPAIR_ROUNDS,
+                                         scratch, scratch_order, best);
+    if (status || best->peak <= bound) return status;
+    if (!can) return climb(p, bound, tries, best);
+    narrow(stack, bound, tries, best);
+    return SLUICE_OK;
+}
+
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak)
 {
     item *items = calloc(count + 1, sizeof *items);
@@ -397,6 +447,7 @@ sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t t
     uint32_t *orders = calloc(4 * count + 1, sizeof *orders);
     int64_t *offsets = calloc(2 * count + 1, sizeof *offsets);
     packing p = {.items = items, .count = count};
+    slc_stack *stack = NULL;
     sluice_status status;
     if (!items || !scratch || !orders || !offsets) {
         status = slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", count);
@@ -410,13 +461,14 @@ sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t t
     status = describe_all(buffers, count, items);
     uint64_t enough = slc_pack_lower_bound(buffers, count);
     if (target > enough) enough = target < LARGEST ? target : LARGEST;
-    if (!status) status = search(&p, (int64_t)enough, scratch, orders + 3 * count, &best);
-    if (!status) status = climb(&p, (int64_t)enough, tries, &best);
+    if (!status) status = slc_stack_create(buffers, count, &stack);
+    if (!status) status = pack_below(&p, stack, (int64_t)enough, tries, scratch, orders + 3 * count, &best);
     if (status) goto free_all;
     for (size_t i = 0; i < count; i++) buffers[i].offset = (uint64_t)best.offset[i];
     *peak = (uint64_t)best.peak;
 
 free_all:
+    slc_stack_destroy(stack);
     free(p.whole.items);
     free(p.parts.items);
     free(offsets);

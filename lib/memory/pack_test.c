@@ -256,6 +256,58 @@ static void a_staircase_lends_its_corner(void **state)
     assert_int_equal(check_packing(buffers, 2), SLUICE_OK);
 }
 
+/* Cuts bytes x times into `count` buffers that live as one, again and again through a drawn one of them. They fill the
+ * arena without a gap, so the least peak is known. */
+static void cut_up(problem *p, uint64_t bytes, uint32_t times)
+{
+    slc_pack_part *pieces = p->parts; /* every MAX_PARTS-th is a buffer's, with addresses for its bytes until the end */
+    pieces[0] = (slc_pack_part){0, bytes, 0, times};
+    for (size_t count = 1; count < p->count;) {
+        slc_pack_part *cut = &pieces[random_below((uint32_t)count) * MAX_PARTS], *rest = &pieces[count * MAX_PARTS];
+        uint64_t height = (cut->end_byte - cut->first_byte) / SLC_PACK_ALIGNMENT;
+        *rest = *cut;
+        if (random_below(2) && height > 1)
+            cut->end_byte = rest->first_byte =
+                cut->first_byte + SLC_PACK_ALIGNMENT * (1 + random_below((uint32_t)height - 1));
+        else if (cut->end - cut->start > 1)
+            cut->end = rest->start = cut->start + 1 + random_below(cut->end - cut->start - 1);
+        else
+            continue;
+        count++;
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        slc_pack_part *piece = &pieces[i * MAX_PARTS];
+        p->buffers[i].bytes = piece->end_byte -= piece->first_byte;
+        piece->first_byte = 0;
+        p->buffers[i].part_count = 1;
+    }
+}
+
+static void what_fills_an_arena_is_put_together_again(void **state)
+{
+    (void)state;
+    const uint64_t bytes = 1000 * SLC_PACK_ALIGNMENT;
+    uint32_t cases = test_rounds(100), whole = 0;
+    double ratio = 0;
+    for (uint64_t seed = 0; seed < cases; seed++) {
+        random_state = 9000 + seed;
+        problem p = make_problem(30);
+        cut_up(&p, bytes, 40);
+        uint64_t peak;
+        assert_int_equal(slc_pack_lower_bound(p.buffers, p.count), bytes);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, bytes, 1000, &peak), SLUICE_OK);
+        assert_int_equal(check_packing(p.buffers, p.count), SLUICE_OK);
+        assert_true(peak >= bytes);
+        whole += peak == bytes;
+        ratio += (double)peak / (double)bytes;
+        free_problem(&p);
+    }
+    print_message("%u arenas cut up: %u put together again, peak / bound %.4f on average\n", cases, whole,
+                  ratio / cases);
+    assert_true(ratio / cases < 1.05);
+    assert_true(2 * whole >= cases);
+}
+
 static void empty_things_take_no_room(void **state)
 {
     (void)state;
@@ -354,10 +406,14 @@ static void a_step_packs_close_to_its_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_staircase_lends_its_corner),      cmocka_unit_test(empty_things_take_no_room),
-        cmocka_unit_test(wrong_parts_are_refused),           cmocka_unit_test(small_cases_come_near_the_best_order),
-        cmocka_unit_test(random_cases_are_valid_and_repeat), cmocka_unit_test(the_check_finds_planted_faults),
+        cmocka_unit_test(a_staircase_lends_its_corner),
+        cmocka_unit_test(empty_things_take_no_room),
+        cmocka_unit_test(wrong_parts_are_refused),
+        cmocka_unit_test(small_cases_come_near_the_best_order),
+        cmocka_unit_test(random_cases_are_valid_and_repeat),
+        cmocka_unit_test(the_check_finds_planted_faults),
         cmocka_unit_test(a_step_packs_close_to_its_bound),
+        cmocka_unit_test(what_fills_an_arena_is_put_together_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
