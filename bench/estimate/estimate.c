@@ -6,7 +6,7 @@
 #include "bench/cli/result_file.h"
 #include "bench/estimate/report.h"
 #include "bench/plan/table.h"
-#include "bench/train/onebit_options.h"
+#include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_EVAL_H
 #define SLC_BENCH_TRAINING_EVAL_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 #include <sluice/world.h>
 

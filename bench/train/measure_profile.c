@@ -6,7 +6,7 @@
 #include "bench/cli/rank_report.h"
 #include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"
-#include "bench/train/paths_check.h"
+#include "bench/train/options/paths_check.h"
 #include "bench/train/run.h"
 #include "bench/train/start.h"
 #include "lib/base/status.h"

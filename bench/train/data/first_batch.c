@@ -1,4 +1,4 @@
-#include "bench/train/first_batch.h"
+#include "bench/train/data/first_batch.h"
 
 #include "bench/cli/result_file.h"
 #include "lib/base/status.h"

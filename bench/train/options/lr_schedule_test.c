@@ -1,6 +1,6 @@
 /* Rates must be transformers' (tests/golden/lr_schedules.json, made by make_lr_schedules.py), the default's those of
  * before there was a choice, and a function of the clock alone; settings that do not fit together are refused. */
-#include "bench/train/lr_schedule.h"
+#include "bench/train/options/lr_schedule.h"
 
 // clang-format off
 #include <stdarg.h>

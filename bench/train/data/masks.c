@@ -1,6 +1,6 @@
 /* Draws come from the counter-based generator: one stream for training and one for held-out data, a range of indices
  * for each sequence. */
-#include "bench/train/masks.h"
+#include "bench/train/data/masks.h"
 
 #include "lib/base/random.h"
 

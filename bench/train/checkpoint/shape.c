@@ -1,5 +1,5 @@
 /* The fields of a model's configuration as one table. */
-#include "bench/train/shape.h"
+#include "bench/train/checkpoint/shape.h"
 
 #include <stdio.h>
 #include <string.h>

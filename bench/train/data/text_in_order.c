@@ -1,5 +1,5 @@
 /* A whole text, window by window. Where windows overlap, a token that an earlier window has guessed is only read. */
-#include "bench/train/data_parts.h"
+#include "bench/train/data/data_parts.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 

@@ -1,12 +1,12 @@
 /* The training options as one table. The parser, the defaults, the help, the checks of names, what a checkpoint and a
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 #include "bench/cli/parse.h"
 #include "bench/cli/throttle_option.h"
-#include "bench/train/lr_schedule.h"
-#include "bench/train/onebit_options.h"
-#include "bench/train/optimizer_options.h"
+#include "bench/train/options/lr_schedule.h"
+#include "bench/train/options/onebit_options.h"
+#include "bench/train/options/optimizer_options.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-#include "bench/train/tokenising.h"
+#include "bench/train/data/tokenising.h"
 
 #include "lib/base/clock.h"
 

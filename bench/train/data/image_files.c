@@ -1,6 +1,6 @@
 /* Reads and writes the keys of config.json and preprocessor_config.json that are about images. Their meaning is that of
  * transformers' ViTImageProcessor and BeitImageProcessor (5.x). */
-#include "bench/train/image_files.h"
+#include "bench/train/data/image_files.h"
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/hash/fnv.h"

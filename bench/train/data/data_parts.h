@@ -1,9 +1,9 @@
-/* The sources of training data share these types and functions. Private to bench/train. */
+/* The sources of training data share these types and functions. Private to bench/train/data. */
 #ifndef SLC_BENCH_TRAINING_DATA_PARTS_H
 #define SLC_BENCH_TRAINING_DATA_PARTS_H
 
-#include "bench/train/data.h"
-#include "bench/train/masks.h"
+#include "bench/train/data/data.h"
+#include "bench/train/data/masks.h"
 #include "lib/data/special_tokens.h"
 #include "lib/data/text.h"
 

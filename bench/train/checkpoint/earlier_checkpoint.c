@@ -1,5 +1,5 @@
 /* Looks for the checkpoint before a damaged one. Rank files are not read here: whoever goes on from it checks them. */
-#include "bench/train/earlier_checkpoint.h"
+#include "bench/train/checkpoint/earlier_checkpoint.h"
 
 #include "lib/base/status.h"
 

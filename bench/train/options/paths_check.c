@@ -1,5 +1,5 @@
 /* One look at each path. */
-#include "bench/train/paths_check.h"
+#include "bench/train/options/paths_check.h"
 
 #include "bench/cli/result_file.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* The shape of a model as a checkpoint keeps it, so that a run is known by what it trains and not by the name of a
- * folder. Private to bench/train. Any thread. */
+ * folder. Private to bench/train/checkpoint. Any thread. */
 #ifndef SLC_BENCH_TRAINING_SHAPE_H
 #define SLC_BENCH_TRAINING_SHAPE_H
 

@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_TRAINING_FIRST_BATCH_H
 #define SLC_BENCH_TRAINING_FIRST_BATCH_H
 
-#include "bench/train/data.h"
+#include "bench/train/data/data.h"
 
 typedef struct {
     uint64_t ranks, micro_batches;

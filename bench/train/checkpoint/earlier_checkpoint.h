@@ -1,4 +1,4 @@
-/* Helps a user whose latest checkpoint is damaged. Private to bench/train. Local calls. */
+/* Helps a user whose latest checkpoint is damaged. Private to bench/train/checkpoint. Local calls. */
 #ifndef SLC_BENCH_TRAINING_EARLIER_CHECKPOINT_H
 #define SLC_BENCH_TRAINING_EARLIER_CHECKPOINT_H
 

@@ -14,7 +14,7 @@
 #ifndef SLC_BENCH_TRAINING_DATA_H
 #define SLC_BENCH_TRAINING_DATA_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 typedef struct slc_training_data slc_training_data;
 

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_PATHS_CHECK_H
 #define SLC_BENCH_TRAINING_PATHS_CHECK_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 /* For options that have passed slc_training_options_check, on the machine whose ranks will use these paths: data can be
  * read, outputs can be opened, and the settings of the world have values that it understands (slc_training_resume_model

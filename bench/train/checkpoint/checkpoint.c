@@ -1,8 +1,8 @@
-#include "bench/train/checkpoint.h"
+#include "bench/train/checkpoint/checkpoint.h"
 
-#include "bench/train/earlier_checkpoint.h"
-#include "bench/train/onebit_options.h"
-#include "bench/train/shape.h"
+#include "bench/train/checkpoint/earlier_checkpoint.h"
+#include "bench/train/options/onebit_options.h"
+#include "bench/train/checkpoint/shape.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 

@@ -1,8 +1,8 @@
 /* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are to be
  * guessed. */
-#include "bench/train/codebook.h"
-#include "bench/train/data_parts.h"
-#include "bench/train/image_files.h"
+#include "bench/train/data/codebook.h"
+#include "bench/train/data/data_parts.h"
+#include "bench/train/data/image_files.h"
 #include "lib/base/status.h"
 #include "lib/data/images/images.h"
 

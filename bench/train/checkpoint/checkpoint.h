@@ -4,7 +4,7 @@
 #ifndef SLC_BENCH_TRAINING_CHECKPOINT_H
 #define SLC_BENCH_TRAINING_CHECKPOINT_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 /* The place of a run. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* Every bundled optimizer has the same four numbers: those of AdamW, or those of LAMB. */
-#include "bench/train/optimizer_options.h"
+#include "bench/train/options/optimizer_options.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Learning rates from the options. Every time is a number on one clock, so steps and tokens need no code of their own.
  */
-#include "bench/train/lr_schedule.h"
+#include "bench/train/options/lr_schedule.h"
 
 #include "lib/base/status.h"
 

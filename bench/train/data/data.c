@@ -1,5 +1,5 @@
 /* Opens the source of micro-batches that the options name: text here, its masks in masks.c, images in images.c. */
-#include "bench/train/data_parts.h"
+#include "bench/train/data/data_parts.h"
 
 #include "lib/base/random.h"
 #include "lib/base/status.h"

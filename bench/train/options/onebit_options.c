@@ -1,7 +1,7 @@
 /* Options of compressed optimizers. The settings of --onebit are a table of fields of sluice_onebit. */
-#include "bench/train/onebit_options.h"
+#include "bench/train/options/onebit_options.h"
 
-#include "bench/train/optimizer_options.h"
+#include "bench/train/options/optimizer_options.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
