@@ -4,8 +4,8 @@
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/base/integer.h"
-#include "lib/model/logits.h"
-#include "lib/model/operations.h"
+#include "lib/model/layers/logits.h"
+#include "lib/model/layers/operations.h"
 
 /* All live within a slot and hold a chunk of rows, except losses, which hold all rows. */
 enum {

@@ -5,7 +5,7 @@
  * these rows only. */
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/patches/patches.h"
-#include "lib/model/operations.h"
+#include "lib/model/layers/operations.h"
 
 enum {
     /* kept tensors */

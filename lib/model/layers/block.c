@@ -6,7 +6,7 @@
  * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
  * dropout and layer scale, the product at the end of a branch adds the residual itself. */
 #include "lib/model/cache.h"
-#include "lib/model/operations.h"
+#include "lib/model/layers/operations.h"
 
 enum {
     /* kept tensors */

@@ -1,6 +1,6 @@
 /* The operations of operations.h: they translate tensors and parameters to the kernels' arguments. A parameter's first
  * gradient of a step is stored, later ones are added. */
-#include "lib/model/operations.h"
+#include "lib/model/layers/operations.h"
 
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/layer_norm/layer_norm.h"

@@ -4,8 +4,8 @@
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/pool/pool.h"
-#include "lib/model/logits.h"
-#include "lib/model/operations.h"
+#include "lib/model/layers/logits.h"
+#include "lib/model/layers/operations.h"
 
 /* All live within a slot and have one row for each sequence. */
 enum {
