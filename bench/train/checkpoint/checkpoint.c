@@ -3,6 +3,7 @@
 #include "bench/train/checkpoint/earlier_checkpoint.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/checkpoint/shape.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -326,9 +327,9 @@ static sluice_status check_folder(const slc_training_options *o, sluice_runtime 
     bool found = false;
     uint64_t latest = 0, step = sluice_runtime_step(rt);
     if (mkdir(o->save, 0777) && errno != EEXIST)
-        return slc_error(SLUICE_ERR_IO, "--save: cannot make the folder %s: %s", o->save, strerror(errno));
+        return slc_error(slc_path_status(errno), "--save: cannot make the folder %s: %s", o->save, strerror(errno));
     if (access(o->save, W_OK | X_OK))
-        return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
+        return slc_error(slc_path_status(errno), "--save: cannot write to %s: %s", o->save, strerror(errno));
     sluice_status status = sluice_checkpoint_lock(rt, o->save);
     if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
     if (status) return slc_error_context(status, "--save");
@@ -353,7 +354,7 @@ static sluice_status make_shared_file(const slc_training_options *o, verdict *sa
     int file = mkstemp(said->file);
     if (file < 0) {
         said->file[0] = 0;
-        return slc_error(SLUICE_ERR_IO, "--save: cannot write to %s: %s", o->save, strerror(errno));
+        return slc_error(slc_path_status(errno), "--save: cannot write to %s: %s", o->save, strerror(errno));
     }
     close(file);
     return SLUICE_OK;

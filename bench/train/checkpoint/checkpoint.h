@@ -37,7 +37,7 @@ sluice_status slc_training_resume_model(slc_training_options *options);
 sluice_status slc_training_resume_freeze(slc_training_options *options);
 
 /* Before the first step: can all ranks write to --save DIR, and does no other run keep its checkpoints there? Errors:
- * IO, ARGUMENT. */
+ * PATH, IO, ARGUMENT. */
 sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt);
 
 sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,

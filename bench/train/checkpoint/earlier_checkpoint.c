@@ -76,7 +76,7 @@ sluice_status slc_training_name_earlier(sluice_status status, const char *resume
 {
     char why[1000], folder[PATH_MAX], found[PATH_MAX];
     uint64_t step = 0;
-    if (status != SLUICE_ERR_FORMAT && status != SLUICE_ERR_IO) return status;
+    if (status != SLUICE_ERR_FORMAT && status != SLUICE_ERR_IO && status != SLUICE_ERR_PATH) return status;
     snprintf(why, sizeof why, "%s", sluice_last_error());
     if (!find_place(resume, folder, &step) || !find_earlier(folder, step, found)) return slc_error(status, "%s", why);
     return slc_error(status, "%s; the checkpoint before it is %s: give --resume %s, or remove %s/step-%06" PRIu64, why,

@@ -1,6 +1,7 @@
 /* Opens the source of micro-batches that the options name: text here, its masks in masks.c, images in images.c. */
 #include "bench/train/data/data_parts.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 
@@ -360,7 +361,7 @@ uint64_t slc_training_data_bytes(const slc_training_data *data)
 
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out)
 {
-    return data->take(data, held_out, first, out);
+    return slc_path_was_good(data->take(data, held_out, first, out));
 }
 
 uint64_t slc_training_data_sequences(const slc_training_data *data)
@@ -370,5 +371,5 @@ uint64_t slc_training_data_sequences(const slc_training_data *data)
 
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out)
 {
-    return data->take_in_order(data, first, out);
+    return slc_path_was_good(data->take_in_order(data, first, out));
 }

@@ -27,7 +27,7 @@ typedef struct {
 
 /* Opens the data that the options name, and sets the fields of the model that the data decides: classes of labelled
  * data; the vocabulary of a model with first values, where there is a tokenizer. `watch` may be NULL. The caller closes
- * it. Errors: IO, ARGUMENT (data or a tokenizer that this model cannot read, or too little data), FORMAT and
+ * it. Errors: PATH, IO, ARGUMENT (data or a tokenizer that this model cannot read, or too little data), FORMAT and
  * UNSUPPORTED (a tokenizer), MEMORY. */
 sluice_status slc_training_data_open(const slc_training_options *options, sluice_model_config *model, uint32_t length,
                                      const slc_training_data_watch *watch, slc_training_data **out);
@@ -53,7 +53,7 @@ uint64_t slc_training_data_reading(const slc_training_data *data);
 /* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data);
 /* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
- * its saved weights. Errors: IO, MEMORY. */
+ * its saved weights. Errors: PATH, IO, MEMORY. */
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
 uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
 
@@ -74,7 +74,8 @@ uint64_t slc_training_data_sequences(const slc_training_data *data);
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
 
 /* Takes the sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and
- * is valid until the next call. */
+ * is valid until the next call. Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
+ */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
 
 #endif

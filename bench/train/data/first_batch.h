@@ -14,7 +14,7 @@ typedef struct {
 
 /* {"input_ids": [[...], ...], "targets": [[...], ...]}: the sequences of all ranks and micro-batches in the order of
  * their numbers; a target of -100 is not asked for, and with classes a sequence has one. Takes them from `data`, on one
- * rank. Errors: those of slc_training_data_take; IO, MEMORY, UNSUPPORTED (images). */
+ * rank. Errors: those of slc_training_data_take; PATH, IO, MEMORY, UNSUPPORTED (images). */
 sluice_status slc_training_first_batch_write(slc_training_data *data, const slc_training_first_batch *step,
                                              const char *path);
 

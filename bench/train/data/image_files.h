@@ -10,13 +10,14 @@
 
 /* Says which pixels a model wants: of the sizes of `model`, and by the preprocessor_config.json in the folder
  * `weights`; where that is NULL or lacks the file, with mean and deviation .5 and a bilinear filter. Errors:
- * UNSUPPORTED (channels; what the file asks for and Sluice does not do, by its key), FORMAT (a damaged file), IO,
+ * UNSUPPORTED (channels; what the file asks for and Sluice does not do, by its key), FORMAT (a damaged file), PATH, IO,
  * MEMORY. */
 sluice_status slc_image_shape_read(const char *weights, const sluice_model_config *model, slc_image_shape *out);
 
 /* Numbers the classes of the set as config.json in the folder `weights` does, if it names them all; else they keep
  * their order. `needed`: folders whose names are none of the weights' classes are refused, as are fewer folders than
- * classes where the file has no names. Errors: FORMAT (a damaged file), ARGUMENT (what is refused), IO, MEMORY. */
+ * classes where the file has no names. Errors: FORMAT (a damaged file), ARGUMENT (what is refused), PATH, IO, MEMORY.
+ */
 sluice_status slc_image_classes_read(const char *weights, slc_images *images, uint32_t classes, bool needed);
 
 /* A hash of what decides the pixels of an image and the number of its class. */

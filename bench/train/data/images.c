@@ -120,7 +120,7 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
     if (o->data_count > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--data: give one file or folder of images, not %zu", o->data_count);
     if (!o->data_count && access(digits, R_OK))
-        return slc_error(SLUICE_ERR_IO,
+        return slc_error(SLUICE_ERR_PATH,
                          "%s is not there; install python3-sklearn, or give --data a folder with a folder of "
                          "images for each class, an IDX or a CSV file",
                          digits);

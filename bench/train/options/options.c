@@ -7,6 +7,7 @@
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -494,7 +495,7 @@ static sluice_status check_plan(const slc_training_options *o)
             return slc_error(SLUICE_ERR_ARGUMENT, "--plan %s: the plan says what --%s would; leave --%s out", o->plan,
                              said[i], said[i]);
     if (o->plan && access(o->plan, R_OK))
-        return slc_error(SLUICE_ERR_IO, "--plan %s: %s; --plan-out writes one", o->plan, strerror(errno));
+        return slc_error(slc_path_status(errno), "--plan %s: %s; --plan-out writes one", o->plan, strerror(errno));
     if (o->plan && slc_training_is_compressed(o->optimizer))
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "--plan %s: --optimizer %s has a plan for each of its phases, and a file holds one", o->plan,

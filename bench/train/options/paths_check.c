@@ -2,6 +2,7 @@
 #include "bench/train/options/paths_check.h"
 
 #include "bench/cli/result_file.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -13,8 +14,9 @@ static sluice_status check_data(const char *path)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for its writer */
     if (file < 0)
-        return slc_error(SLUICE_ERR_IO, "--data: cannot read %s: %s; name a file or a folder that every rank can read",
-                         path, strerror(errno));
+        return slc_error(slc_path_status(errno),
+                         "--data: cannot read %s: %s; name a file or a folder that every rank can read", path,
+                         strerror(errno));
     close(file);
     return SLUICE_OK;
 }
