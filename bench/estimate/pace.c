@@ -139,6 +139,7 @@ sluice_status slc_pace_of_cluster(const char *name, slc_pace *pace)
     pace->kappa = made.kappa;
     pace->sigma = made.sigma;
     pace->thread_moves = made.thread_moves;
+    pace->ranks = made.world;
     snprintf(pace->compute, sizeof pace->compute, "published for %s, %.0f %% of the peak", name, 100 * made.efficiency);
     snprintf(pace->link, sizeof pace->link, "published for %s", name);
     return SLUICE_OK;
