@@ -10,8 +10,8 @@
  *   {"layers": {"h.0": "fsdp", "embed.wte": "sdp", "*": "sdp"}}
  * where "*" means every unit that is not named, and "h.0..h.2" the layers from h.0 to h.2; layers of a fused unit must
  * all have one strategy. `forced` overrides all of these. A plan keeps to the budget if its arena and the memory that
- * the binary reserves are together no larger. Errors: those of slc_plan_function; IO, FORMAT (the file: its name, line
- * and key). */
+ * the binary reserves are together no larger. Errors: those of slc_plan_function; PATH, IO, FORMAT (the file: its name,
+ * line and key). */
 sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
 
 /* Does what slc_fuse_function says (planner/fuse.c). */

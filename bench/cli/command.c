@@ -104,7 +104,7 @@ static int run_command(const slc_tool *program, int argc, char **argv)
 int slc_fail(const char *who)
 {
     slc_print_error(who, sluice_last_error());
-    return slc_exit_code(slc_last_status(), sluice_last_error());
+    return slc_exit_code(slc_last_status());
 }
 
 int slc_tool_run(const slc_tool *program, int argc, char **argv)

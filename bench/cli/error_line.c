@@ -1,11 +1,9 @@
-/* Finds fields of sluice_config in error lines, and the cause of an input or output error in the words of strerror,
- * which are all that an error line keeps of errno. */
+/* Finds fields of sluice_config in error lines. */
 #include "bench/cli/error_line.h"
 
 #include "bench/cli/command.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,28 +76,15 @@ void slc_print_error(const char *who, const char *line)
 
 /* ---- Exit codes ---- */
 
-/* Is the path the mistake, rather than the disk or the network? */
-static bool names_a_wrong_path(const char *line)
-{
-    static const int path_errors[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, ENAMETOOLONG, ELOOP, EROFS, EEXIST};
-    static const char *const words[] = {"there is no checkpoint", "has neither", "no regular file",
-                                        "not a regular file"};
-    for (size_t i = 0; i < sizeof path_errors / sizeof *path_errors; i++)
-        if (strstr(line, strerror(path_errors[i]))) return true;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(line, words[i])) return true;
-    return false;
-}
-
-int slc_exit_code(sluice_status status, const char *line)
+int slc_exit_code(sluice_status status)
 {
     switch (status) {
     case SLUICE_ERR_ARGUMENT:
     case SLUICE_ERR_BUDGET:
     case SLUICE_ERR_FORMAT:
     case SLUICE_ERR_MISMATCH:
+    case SLUICE_ERR_PATH:
     case SLUICE_ERR_UNSUPPORTED: return EXIT_USAGE;
-    case SLUICE_ERR_IO: return names_a_wrong_path(line) ? EXIT_USAGE : EXIT_FAILED;
     case SLUICE_ERR_INTERRUPTED: return EXIT_INTERRUPTED;
     default: return EXIT_FAILED;
     }

@@ -14,8 +14,7 @@ void slc_print_error(const char *who, const char *line);
 void slc_error_in_options(const char *line, char *out, size_t bytes);
 
 /* EXIT_USAGE: the user's input cannot be used (an option, a file's content, a path, a budget that is too small);
- * EXIT_INTERRUPTED; EXIT_FAILED: something else failed, a full disk or a dead rank. `line` is the status's error
- * line. */
-int slc_exit_code(sluice_status status, const char *line);
+ * EXIT_INTERRUPTED; EXIT_FAILED: something else failed, a full disk, a file that has vanished or a dead rank. */
+int slc_exit_code(sluice_status status);
 
 #endif

@@ -13,7 +13,7 @@ void slc_gnuplot_begin(FILE *file, const char *name, int width, int height);
 void slc_gnuplot_put_quoted(FILE *file, const char *text);
 
 /* Lets `put` write `folder`/`name`, a script or a table; the file is whole or absent. Errors: ARGUMENT (the name is too
- * long), IO. */
+ * long), PATH, IO. */
 sluice_status slc_gnuplot_write(const char *folder, const char *name, void (*put)(FILE *file, const void *what),
                                 const void *what);
 
@@ -21,7 +21,7 @@ sluice_status slc_gnuplot_write(const char *folder, const char *name, void (*put
 int slc_gnuplot_run(const char *folder, const char *script);
 
 /* Runs `folder`/`name`.gp, which draws `name`.svg and .png there. Prints one line on `out`: that they are drawn, or
- * that gnuplot is not installed, which is no error. Errors: IO, SYSTEM. */
+ * that gnuplot is not installed, which is no error. Errors: PATH, IO, SYSTEM. */
 sluice_status slc_gnuplot_draw(const char *folder, const char *name, FILE *out);
 
 #endif

@@ -43,7 +43,7 @@ int slc_rank_fail(const char *who, sluice_world *world)
     char line[2048];
     const sluice_status status = slc_last_status();
     snprintf(line, sizeof line, "%s", sluice_last_error());
-    int code = slc_exit_code(status, line);
+    int code = slc_exit_code(status);
     bool tells = world ? is_to_tell(world, status, line, &code) : !slc_world_create_known_to_first();
     if (tells && !is_of_another_rank(line)) slc_print_error(who, line);
     return code;
@@ -54,7 +54,7 @@ int slc_rank_refuse(const char *who)
     char line[2048];
     const sluice_status status = slc_last_status();
     snprintf(line, sizeof line, "%s", sluice_last_error());
-    int code = slc_exit_code(status, line);
+    int code = slc_exit_code(status);
     sluice_world *world = join_to_compare();
     if (!world || is_to_tell(world, status, line, &code)) slc_print_error(who, line);
     return code;

@@ -1,6 +1,7 @@
 /* fflush reports every error of the C library's buffers, and fsync every error of the disk. */
 #include "bench/cli/result_file.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 static sluice_status cannot_write(const char *path, int why)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(why));
+    return slc_error(slc_path_status(why), "cannot write %s: %s", path, strerror(why));
 }
 
 static bool written_directly(const char *path)

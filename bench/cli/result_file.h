@@ -19,21 +19,22 @@ typedef struct {
 /* Is the path "-"? NULL is not. */
 bool slc_is_standard_output(const char *path);
 
-/* Opens the file at once, so that a path that cannot be written is known before hours of work. Errors: IO, MEMORY. */
+/* Opens the file at once, so that a path that cannot be written is known before hours of work. Errors: PATH, IO,
+ * MEMORY. */
 sluice_status slc_result_file_open(const char *path, slc_result_file *out);
 /* Finds out whether the file could be opened, and leaves no trace: a pipe's reader, for one, notices nothing. `path`
- * NULL or "-": it can. Errors: IO, MEMORY. */
+ * NULL or "-": it can. Errors: PATH, IO, MEMORY. */
 sluice_status slc_result_file_probe(const char *path);
 /* Call it after writing, while errno still says why that failed. Returns whether all writes so far succeeded; if not,
  * the caller may leave out the rest of the file, and commit reports the error. */
 bool slc_result_file_check(slc_result_file *file);
-/* Completes the file and gives it its name. Afterwards the struct is empty, also after an error. Errors: IO. */
+/* Completes the file and gives it its name. Afterwards the struct is empty, also after an error. Errors: PATH, IO. */
 sluice_status slc_result_file_commit(slc_result_file *file);
 /* Writes a text and the end of its line; commit reports errors. */
 void slc_result_file_put_text(slc_result_file *file, const char *text);
 /* Writes JSON on indented lines; commit reports errors. */
 void slc_result_file_put_json(slc_result_file *file, const json_t *content);
-/* Open the file, write and commit. Errors: IO, MEMORY. */
+/* Open the file, write and commit. Errors: PATH, IO, MEMORY. */
 sluice_status slc_result_file_write_text(const char *path, const char *text);
 sluice_status slc_result_file_write_json(const char *path, const json_t *content);
 /* Drops the file and leaves what was at the path before. */

@@ -6,7 +6,7 @@
 #include "bench/cli/result_file.h"
 #include "bench/estimate/report.h"
 #include "bench/plan/table.h"
-#include "bench/train/onebit_options.h"
+#include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 
@@ -24,7 +24,7 @@ typedef struct {
 
 /* It takes the options of the training that it is for, and refuses those that ask for files of one. */
 static const slc_training_difference differences[] = {
-    {"ranks", .doc = "Ranks of the training (default 1)"},
+    {"ranks", .doc = "Ranks of the training (default: those of --machines, else 1)"},
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
     {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
@@ -85,10 +85,25 @@ static sluice_status check_outputs(const slc_training_options *o)
     return status;
 }
 
+/* Without -n all ranks of --machines train; with it, so many of them. */
+static sluice_status count_ranks(const estimate_options *o, slc_survey *s)
+{
+    const uint64_t asked = o->training.ranks, there = s->pace.ranks;
+    if (there && asked > there)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "-n %llu: --machines %s has %llu ranks; give at most so many, or --pace and --throttle for "
+                         "machines that have more",
+                         (unsigned long long)asked, o->machines, (unsigned long long)there);
+    s->ranks = asked ? (int)asked : there ? (int)there : 1;
+    s->ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : s->ranks;
+    return SLUICE_OK;
+}
+
 static sluice_status find_pace(const estimate_options *o, slc_survey *s)
 {
     const bool narrow = !strcmp(o->training.precision, "bf16");
     sluice_status status = o->machines ? slc_pace_of_cluster(o->machines, &s->pace) : SLUICE_OK;
+    if (!status) status = count_ranks(o, s);
     if (!status && o->pace)
         status = slc_pace_parse(o->pace, &s->pace);
     else if (!status && !o->machines)
@@ -158,11 +173,10 @@ static sluice_status estimate(const estimate_options *o)
     const bool taken = slc_is_standard_output(t->json) || slc_is_standard_output(t->plan_out) ||
                        slc_is_standard_output(t->profile_out);
     FILE *out = taken ? stderr : stdout;
-    slc_survey survey = {.training = t, .ranks = t->ranks ? (int)t->ranks : 1};
+    slc_survey survey = {.training = t};
     slc_answers answers;
     slc_budget_plan row = {0};
     slc_outcome failures = {0};
-    survey.ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : survey.ranks;
     sluice_status status = check_outputs(t);
     if (!status) status = find_pace(o, &survey);
     if (!status) status = slc_survey_begin(&survey);

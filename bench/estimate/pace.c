@@ -55,13 +55,7 @@ static sluice_status multiply(bed *b)
 
 static sluice_status update(bed *b)
 {
-    static const slc_adamw_settings settings = {.learning_rate = 1e-3,
-                                                .beta1 = 0.9,
-                                                .beta2 = 0.999,
-                                                .epsilon = 1e-8,
-                                                .gradient_factor = 1,
-                                                .bias_correction1 = 1,
-                                                .bias_correction2 = 1};
+    const slc_adamw_settings settings = slc_adamw_usual_settings();
     return slc_adamw(&b->stream, &settings, ELEMENTS, SLUICE_FP32, b->arrays[0], b->arrays[1], b->arrays[2],
                      b->arrays[3], NULL);
 }
@@ -139,6 +133,7 @@ sluice_status slc_pace_of_cluster(const char *name, slc_pace *pace)
     pace->kappa = made.kappa;
     pace->sigma = made.sigma;
     pace->thread_moves = made.thread_moves;
+    pace->ranks = made.world;
     snprintf(pace->compute, sizeof pace->compute, "published for %s, %.0f %% of the peak", name, 100 * made.efficiency);
     snprintf(pace->link, sizeof pace->link, "published for %s", name);
     return SLUICE_OK;

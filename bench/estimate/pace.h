@@ -14,6 +14,7 @@ typedef struct {
     double link_latency_s;        /* of a message */
     double kappa, sigma;          /* slc_link */
     bool thread_moves;            /* slc_link */
+    uint32_t ranks;               /* that the machines have; 0: nothing says how many */
     char compute[120], link[120]; /* where the figures come from, for people to read */
 } slc_pace;
 

@@ -20,6 +20,7 @@ static void print_head(FILE *out, const slc_survey *s, const slc_answers *a)
         fprintf(out, "%" PRIu64 " images", o->batch);
     fprintf(out, ", %" PRIu64 " micro-batch%s a step; %d rank%s", o->micro_batches, o->micro_batches == 1 ? "" : "es",
             s->ranks, s->ranks == 1 ? "" : "s");
+    if (s->pace.ranks > (uint32_t)s->ranks) fprintf(out, " of the %u that --machines has", s->pace.ranks);
     if (s->ranks > 1 && s->ranks_a_host < s->ranks)
         fprintf(out, ", %d a host", s->ranks_a_host);
     else if (s->ranks > 1)

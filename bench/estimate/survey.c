@@ -1,7 +1,7 @@
 /* Takes the steps of train up to commit, in a world that is imagined. */
 #include "bench/estimate/survey.h"
 
-#include "bench/train/data.h"
+#include "bench/train/data/data.h"
 #include "lib/base/status.h"
 #include "lib/comm/imagined_world.h"
 #include "lib/engine/engine.h"

@@ -3,7 +3,7 @@
 #define SLC_BENCH_ESTIMATE_SURVEY_H
 
 #include "bench/estimate/pace.h"
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 typedef struct {
     const slc_training_options *training; /* checked */

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_EVAL_H
 #define SLC_BENCH_TRAINING_EVAL_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 #include <sluice/world.h>
 
@@ -28,7 +28,7 @@ sluice_status slc_eval_model_create(const slc_eval_options *options, uint32_t ba
                                     uint64_t data_bytes, bool keeps_gradients, slc_eval_model *out);
 void slc_eval_model_destroy(slc_eval_model *model);
 
-/* Evaluates all of --data and reports it. Errors: those of opening and reading the data, and of the model; IO. */
+/* Evaluates all of --data and reports it. Errors: those of opening and reading the data, and of the model; PATH, IO. */
 sluice_status slc_eval_data(const slc_eval_options *options);
 
 #endif

@@ -1,9 +1,9 @@
 /* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images. */
 #include "bench/cli/result_file.h"
-#include "bench/train/data.h"
+#include "bench/train/data/data.h"
 #include "bench/eval/eval.h"
 #include "bench/train/right_answers.h"
-#include "bench/train/tokenising.h"
+#include "bench/train/data/tokenising.h"
 #include "lib/base/clock.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

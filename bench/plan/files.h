@@ -28,7 +28,7 @@ void slc_plan_files_fini(slc_plan_files *files);
 sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_simulation *options,
                                       slc_forecast *forecast, slc_item_times **items);
 
-/* Writes a timeline of `steps` simulated steps; the file is whole or absent. Errors: IO, MEMORY. */
+/* Writes a timeline of `steps` simulated steps; the file is whole or absent. Errors: PATH, IO, MEMORY. */
 sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
                                    const slc_item_times *items, uint32_t steps, const char *path);
 

@@ -14,7 +14,7 @@ enum { SLC_PICTURE_WIDTH = 1400 }; /* pixels */
 bool slc_is_picture_path(const char *path);
 
 /* Lets `put` write a gnuplot script after the head that sets terminal and output, runs it, and checks the picture.
- * Errors: UNSUPPORTED (no gnuplot), IO, SYSTEM. */
+ * Errors: UNSUPPORTED (no gnuplot), PATH, IO, SYSTEM. */
 sluice_status slc_picture_draw(const char *path, int height, void (*put)(FILE *file, void *what), void *what);
 
 /* Writes text between single quotes. */

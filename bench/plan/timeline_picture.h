@@ -19,7 +19,7 @@ typedef struct {
     uint64_t budget_bytes; /* 0: none */
 } slc_trace_picture;
 
-/* Draws the picture into the file `path`. Errors: UNSUPPORTED (no gnuplot), IO, MEMORY. */
+/* Draws the picture into the file `path`. Errors: UNSUPPORTED (no gnuplot), PATH, IO, MEMORY. */
 sluice_status slc_trace_picture_draw(const slc_trace_picture *picture, const char *path);
 
 #endif

@@ -4,7 +4,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/profile_table.h"
-#include "bench/train/lr_schedule.h"
+#include "bench/train/options/lr_schedule.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
 #include "sched/study/made_profile.h"

@@ -14,7 +14,7 @@
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
-#include "bench/train/paths_check.h"
+#include "bench/train/options/paths_check.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>

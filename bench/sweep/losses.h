@@ -14,7 +14,7 @@ bool slc_bench_losses_compare(const slc_bench_results *results);
 void slc_bench_losses_show(FILE *out, const slc_bench_results *results);
 
 /* Writes losses.dat and losses.gp into `folder` and has losses.svg and .png drawn, as slc_bench_picture_draw does.
- * Errors: IO, MEMORY. */
+ * Errors: PATH, IO, MEMORY. */
 sluice_status slc_bench_losses_draw(const slc_bench_results *results, const char *folder, FILE *out);
 
 #endif

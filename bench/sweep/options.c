@@ -4,7 +4,7 @@
 
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
-#include "bench/train/onebit_options.h"
+#include "bench/train/options/onebit_options.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/job.h"

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_BENCH_OPTIONS_H
 #define SLC_BENCH_BENCH_OPTIONS_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 #include <stdbool.h>
 
@@ -19,7 +19,7 @@ typedef struct {
     slc_training_options training;
     /* "none": no budget, no throttle. Strategy "usual": onebit for compressed optimizers, dp for others. Schedule
      * "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see bench/sweep/budgets.h. Optimizer "usual":
-     * the one that the strategy requires (bench/train/onebit_options.h). */
+     * the one that the strategy requires (bench/train/options/onebit_options.h). */
     slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
     double learning_rates[SLC_BENCH_LIST_MAX]; /* of each optimizer; 0: --lr */
     uint64_t repeat;                           /* 0 until defaults are set */

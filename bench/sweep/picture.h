@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 /* Writes step_time.dat and step_time.gp into `folder` and has step_time.svg and .png drawn. Prints one line on `out`
- * that says what it did; a missing gnuplot is no error. Does nothing without a complete run. Errors: IO, MEMORY. */
+ * that says what it did; a missing gnuplot is no error. Does nothing without a complete run. Errors: PATH, IO, MEMORY.
+ */
 sluice_status slc_bench_picture_draw(const slc_bench_results *results, const char *folder, FILE *out);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "bench/cli/result_file.h"
 #include "bench/train/report.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/median.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -108,7 +109,8 @@ sluice_status slc_bench_make_folder(const char *path)
     struct stat info;
     if (!why && (stat(path, &info) || !S_ISDIR(info.st_mode))) why = ENOTDIR;
     free(copy);
-    return why ? slc_error(SLUICE_ERR_IO, "--output: cannot make the folder %s: %s", path, strerror(why)) : SLUICE_OK;
+    return why ? slc_error(slc_path_status(why), "--output: cannot make the folder %s: %s", path, strerror(why))
+               : SLUICE_OK;
 }
 
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path)

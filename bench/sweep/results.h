@@ -27,14 +27,14 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
 /* `why`: the planner's error line. */
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why);
 
-/* Makes the folder and those above it. Errors: IO, MEMORY. */
+/* Makes the folder and those above it. Errors: PATH, IO, MEMORY. */
 sluice_status slc_bench_make_folder(const char *path);
 
 /* Write {"runs", "does_not_fit", "environment"}, and a table of the same. `path` NULL: they write nothing. Errors:
- * IO. */
+ * PATH, IO. */
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path);
 sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path);
-/* Appends the contents of such a JSON file; a file that does not exist counts as empty. Errors: IO, FORMAT. */
+/* Appends the contents of such a JSON file; a file that does not exist counts as empty. Errors: PATH, IO, FORMAT. */
 sluice_status slc_bench_results_append(slc_bench_results *results, const char *path);
 
 /* ---- Shared by the readers of results ---- */

@@ -4,6 +4,7 @@
 
 #include "bench/sweep/table.h"
 #include "bench/train/run.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -26,7 +27,7 @@ static sluice_status stepped(const slc_training_step *step, void *context)
 /* A file that cannot be written does not end hours of work; only the writing at the end must succeed. */
 static sluice_status keep_for_now(const slc_bench_sweep *sweep)
 {
-    sluice_status status = sweep->keep(sweep->results, sweep->options);
+    sluice_status status = slc_path_was_good(sweep->keep(sweep->results, sweep->options));
     if (status != SLUICE_ERR_IO) return status;
     slc_log(SLC_LOG_WARN, "%s; the sweep goes on and writes them again after the next run", sluice_last_error());
     return SLUICE_OK;

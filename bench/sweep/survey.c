@@ -1,7 +1,7 @@
 /* A short run that ends by writing what it measured. */
 #include "bench/sweep/survey.h"
 
-#include "bench/train/lr_schedule.h"
+#include "bench/train/options/lr_schedule.h"
 #include "bench/train/run.h"
 #include "lib/base/status.h"
 

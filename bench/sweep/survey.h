@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_BENCH_SURVEY_H
 #define SLC_BENCH_BENCH_SURVEY_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 #include "lib/plan/profile.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include "bench/sweep/losses.h"
 #include "bench/sweep/spread.h"
 #include "bench/sweep/tied.h"
-#include "bench/train/onebit_options.h"
+#include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/median.h"
 #include "lib/plan/job.h"

@@ -26,10 +26,10 @@ void slc_tradeoff_show_end(FILE *out, const json_t *document);
 /* Did all runs end with the same weights and within the budget? True if there was no run. */
 bool slc_tradeoff_sound(FILE *out, const json_t *document);
 
-/* `path` NULL: they write nothing. Errors: IO, MEMORY. */
+/* `path` NULL: they write nothing. Errors: PATH, IO, MEMORY. */
 sluice_status slc_tradeoff_write_json(const json_t *document, const char *path);
 sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path);
-/* Write tradeoff.json, .csv, .dat, .gp and the picture into a folder. Errors: IO, MEMORY. */
+/* Write tradeoff.json, .csv, .dat, .gp and the picture into a folder. Errors: PATH, IO, MEMORY. */
 sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FILE *out);
 sluice_status slc_tradeoff_draw(const json_t *document, const char *folder, FILE *out);
 

@@ -6,9 +6,10 @@
 #include "bench/cli/rank_report.h"
 #include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"
-#include "bench/train/paths_check.h"
+#include "bench/train/options/paths_check.h"
 #include "bench/train/run.h"
 #include "bench/train/start.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static sluice_status write_profile(sluice_runtime *rt, void *context)
     const wanted_profile *wanted = context;
     char model[128];
     slc_training_name(wanted->options, model, sizeof model);
-    return sluice_runtime_profile_write(rt, wanted->path, model);
+    return slc_path_was_good(sluice_runtime_profile_write(rt, wanted->path, model)); /* it was looked at before */
 }
 
 static sluice_status show_profile(const char *path)

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_PROFILE_H
 #define SLC_BENCH_TRAINING_PROFILE_H
 
-#include "bench/train/options.h"
+#include "bench/train/options/options.h"
 
 /* Trains `options->steps` steps with the serial schedule; rank 0 writes the profile to `path` and prints it. `args` are
  * those of the command: it starts the ranks with them if no launcher has. Returns the exit code. */

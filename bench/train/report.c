@@ -1,7 +1,7 @@
 /* Progress and JSON of a training run. */
 #include "bench/train/report.h"
 
-#include "bench/train/onebit_options.h"
+#include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 

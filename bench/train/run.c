@@ -4,14 +4,15 @@
 
 #include "bench/cli/result_file.h"
 #include "bench/launch/stop_signals.h"
-#include "bench/train/checkpoint.h"
-#include "bench/train/data.h"
-#include "bench/train/first_batch.h"
-#include "bench/train/lr_schedule.h"
+#include "bench/train/checkpoint/checkpoint.h"
+#include "bench/train/data/data.h"
+#include "bench/train/data/first_batch.h"
+#include "bench/train/options/lr_schedule.h"
 #include "bench/train/right_answers.h"
 #include "bench/train/summary.h"
-#include "bench/train/tokenising.h"
+#include "bench/train/data/tokenising.h"
 #include "lib/base/clock.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/data/special_tokens.h"
@@ -149,8 +150,9 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
 static sluice_status make_folder(const char *path)
 {
     if (mkdir(path, 0777) && errno != EEXIST)
-        return slc_error(SLUICE_ERR_IO, "--save-weights %s: %s", path, strerror(errno));
-    if (access(path, W_OK | X_OK)) return slc_error(SLUICE_ERR_IO, "--save-weights %s: %s", path, strerror(errno));
+        return slc_error(slc_path_status(errno), "--save-weights %s: %s", path, strerror(errno));
+    if (access(path, W_OK | X_OK))
+        return slc_error(slc_path_status(errno), "--save-weights %s: %s", path, strerror(errno));
     return SLUICE_OK;
 }
 
@@ -358,10 +360,10 @@ static sluice_status save_checkpoint(training *t, bool *stop)
     uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
     const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
     const bool stops = !strcmp(t->options->on_save_error, "stop");
-    sluice_status status = slc_training_save(&t->identity, t->rt, &position);
+    sluice_status status = slc_path_was_good(slc_training_save(&t->identity, t->rt, &position));
     if (status == SLUICE_ERR_IO) {
         warn_of_save(t, position.steps, "it is tried once more");
-        status = slc_training_save(&t->identity, t->rt, &position);
+        status = slc_path_was_good(slc_training_save(&t->identity, t->rt, &position));
     }
     t->result->saved = !status;
     t->unsaved = (slc_outcome){0};
@@ -458,6 +460,7 @@ static sluice_status save_weights(const training *t)
 /* A file that cannot be written does not keep the other outputs from being written. */
 static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 {
+    status = slc_path_was_good(status);
     if (status != SLUICE_ERR_IO) return status;
     slc_outcome_add(outputs, status);
     return SLUICE_OK;

@@ -4,8 +4,8 @@
 #define SLC_BENCH_TRAINING_RUN_H
 
 #include "bench/cli/outcome.h"
-#include "bench/train/data.h"
-#include "bench/train/options.h"
+#include "bench/train/data/data.h"
+#include "bench/train/options/options.h"
 
 #include <signal.h>
 #include <sluice/runtime.h>

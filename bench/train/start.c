@@ -1,7 +1,7 @@
 /* The lines before the first step: what is trained, on what, where, and within what. */
 #include "bench/train/start.h"
 
-#include "bench/train/lr_schedule.h"
+#include "bench/train/options/lr_schedule.h"
 
 #include <inttypes.h>
 #include <sluice/plan.h>

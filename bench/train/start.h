@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_START_H
 #define SLC_BENCH_TRAINING_START_H
 
-#include "bench/train/data.h"
+#include "bench/train/data/data.h"
 #include "bench/train/run.h"
 
 #include <stdio.h>

@@ -132,22 +132,23 @@ SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
 /* ---- Weights: Hugging Face's files ---- */
 
 /* Reads the configuration of a folder as Hugging Face lays it out (config.json next to model.safetensors or its index),
- * or of an llm.c checkpoint of GPT-2. Dropout is left 0. *out is begun with SLUICE_INIT. Errors: IO (not there, or
- * unreadable), FORMAT (not what it should be), UNSUPPORTED (says what Sluice cannot do), ARGUMENT (a model that cannot
- * be, as sluice_model_config_check says). */
+ * or of an llm.c checkpoint of GPT-2. Dropout is left 0. *out is begun with SLUICE_INIT. Errors: PATH (not there,
+ * or no permission), IO (unreadable), FORMAT (not what it should be), UNSUPPORTED (says what Sluice cannot do),
+ * ARGUMENT (a model that cannot be, as sluice_model_config_check says). */
 SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model_config *out);
 
 /* Reads values from such a folder or file, after commit, between steps. Local: every rank calls it alike and reads the
  * files itself. Every parameter must be there under Hugging Face's name, with the model's shape and finite values, and
  * nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training that Hugging Face drops
  * too). trunk: the head keeps the values that it has, whatever head the file has. Errors: FORMAT and NON_FINITE (name
- * the tensor), IO, UNSUPPORTED: nothing has been changed; while values are written, as sluice_param_write, and IO. */
+ * the tensor), PATH, IO, UNSUPPORTED: nothing has been changed; while values are written, as sluice_param_write, and
+ * IO. */
 SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool trunk);
 
 /* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:
- * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. Errors: IO
- * (rank 0 cannot write; on every rank, IO or rank 0's own), ARGUMENT (rank 0: the path is too long); as
- * sluice_param_read. */
+ * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. Errors:
+ * PATH and IO (rank 0 cannot write; other ranks get IO), ARGUMENT (rank 0: the path is too long); as sluice_param_read.
+ */
 SLUICE_API sluice_status sluice_model_save(sluice_model *model, const char *folder);
 
 /* A micro-batch in host memory, row-major; read before the call returns, on every device. */

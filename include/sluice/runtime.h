@@ -556,8 +556,8 @@ SLUICE_API const char *sluice_runtime_device(const sluice_runtime *rt);
 SLUICE_API sluice_status sluice_runtime_fail(sluice_runtime *rt, sluice_status status, const char *line);
 /* Measures the link (about a second, once) and writes a profile (docs/formats.md) of this job with what the steps so
  * far took: the slowest rank's medians. Collective, between steps; rank 0 writes. Times are clean under the serial
- * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), IO (rank
- * 0 cannot write, on every rank; training may go on), NON_FINITE (as sluice_runtime_sync). */
+ * schedule, where nothing runs while compute does. `model` is free text. Errors: ARGUMENT (no path or model), PATH
+ * and IO (rank 0 cannot write, and other ranks get IO; training may go on), NON_FINITE (as sluice_runtime_sync). */
 SLUICE_API sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path, const char *model);
 
 /* Bytes that dp with the serial schedule would need: what a budget in per cent refers to. 0 before commit. Local. */

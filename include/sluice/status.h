@@ -20,7 +20,7 @@ typedef enum {
     SLUICE_ERR_ARGUMENT = -1,     /* a value the caller gave cannot be used */
     SLUICE_ERR_MEMORY = -2,       /* the system has no memory left */
     SLUICE_ERR_BUDGET = -3,       /* the plan does not fit the budget */
-    SLUICE_ERR_IO = -4,           /* reading or writing a file or socket failed */
+    SLUICE_ERR_IO = -4,           /* reading or writing a file or socket failed, or a file in use has vanished */
     SLUICE_ERR_FORMAT = -5,       /* a file or message is not what it should be */
     SLUICE_ERR_PEER = -6,         /* another rank died or left */
     SLUICE_ERR_TIMEOUT = -7,      /* another rank stalled or never came */
@@ -29,7 +29,8 @@ typedef enum {
     SLUICE_ERR_NON_FINITE = -10,  /* a reduced gradient holds NaN or infinity */
     SLUICE_ERR_UNSUPPORTED = -11, /* this build, or Sluice, cannot do it */
     SLUICE_ERR_SYSTEM = -12,      /* the operating system refused */
-    SLUICE_ERR_INTERRUPTED = -13  /* cancelled before it was done */
+    SLUICE_ERR_INTERRUPTED = -13, /* cancelled before it was done */
+    SLUICE_ERR_PATH = -14         /* a path the caller gave cannot be used: not there, no permission */
 } sluice_status;
 
 /* "ok", "argument", "budget", ..., "unknown" for what is no status: a constant, never NULL. Any thread. */

@@ -37,6 +37,7 @@ const char *sluice_status_name(sluice_status status)
     case SLUICE_ERR_UNSUPPORTED: return "unsupported";
     case SLUICE_ERR_SYSTEM: return "system";
     case SLUICE_ERR_INTERRUPTED: return "interrupted";
+    case SLUICE_ERR_PATH: return "path";
     }
     return "unknown";
 }

@@ -3,6 +3,7 @@
  * a space after it. */
 #include "lib/data/text_parts.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 
@@ -30,8 +31,9 @@ typedef struct {
 
 static sluice_status no_file(const char *folder, int why)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot keep the tokens of the text in %s: %s; name a folder with room in TMPDIR",
-                     folder, strerror(why));
+    return slc_error(slc_path_status(why),
+                     "cannot keep the tokens of the text in %s: %s; name a folder with room in TMPDIR", folder,
+                     strerror(why));
 }
 
 static sluice_status open_tokens(slc_file *out)

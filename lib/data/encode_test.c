@@ -160,7 +160,7 @@ static void it_can_be_stopped_and_leaves_nothing(void **state)
     slc_text_close(text);
     setenv("TMPDIR", "/nowhere", 1);
     works(slc_text_open(&path, 1, &text));
-    fails(slc_text_encode(text, &how), SLUICE_ERR_IO, "/nowhere: No such file or directory; name a folder with room");
+    fails(slc_text_encode(text, &how), SLUICE_ERR_PATH, "/nowhere: No such file or directory; name a folder with room");
     slc_text_close(text);
     unsetenv("TMPDIR");
     slc_tokenizer_close(tokenizer);

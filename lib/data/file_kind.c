@@ -1,7 +1,8 @@
-/* Most formats begin with a fixed sequence; safetensors and files of settings are recognised by what must follow. Where
- * the sequence is letters, so many are compared that no text begins with them. */
+/* Most formats begin with a fixed sequence; safetensors, images of Netpbm and files of settings are recognised by what
+ * must follow. Where the sequence is letters, so many are compared that no text begins with them. */
 #include "lib/data/file_kind.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -71,6 +72,30 @@ static bool is_settings(const unsigned char *head, size_t count)
     return false;
 }
 
+/* Passes white space and comments, then reads a number from 1 to 65535; returns 0 where there is none. */
+static uint32_t pnm_number(const unsigned char *head, size_t count, size_t *at)
+{
+    const size_t before = *at;
+    uint32_t number = 0;
+    for (bool comment = false; *at < count && (comment || isspace(head[*at]) || head[*at] == '#'); ++*at)
+        comment = (comment || head[*at] == '#') && head[*at] != '\n';
+    if (*at == before) return 0;
+    for (; *at < count && isdigit(head[*at]) && number <= 65535; ++*at) number = 10 * number + (head[*at] - '0');
+    return number <= 65535 ? number : 0;
+}
+
+/* Binary PGM and PPM begin with letters and numbers, as a text may; but their samples fill the file to the byte. */
+static const char *pnm_kind(const unsigned char *head, size_t count, uint64_t bytes)
+{
+    if (count < 3 || head[0] != 'P' || (head[1] != '5' && head[1] != '6')) return NULL;
+    size_t at = 2;
+    const uint64_t width = pnm_number(head, count, &at), height = pnm_number(head, count, &at);
+    const uint64_t white = pnm_number(head, count, &at), channels = head[1] == '5' ? 1 : 3;
+    const uint64_t samples = width * height * channels * (white > 255 ? 2 : 1);
+    if (!samples || !white || at == count || !isspace(head[at]) || bytes != at + 1 + samples) return NULL;
+    return channels == 1 ? "a PGM image" : "a PPM image";
+}
+
 sluice_status slc_file_kind(const slc_file *file, const char **kind)
 {
     unsigned char head[HEAD];
@@ -80,6 +105,7 @@ sluice_status slc_file_kind(const slc_file *file, const char **kind)
     if (status) return status;
     if (is_safetensors(head, count, file->bytes)) *kind = "a safetensors file: weights";
     if (is_settings(head, count)) *kind = "a file of settings of a model or a tokenizer";
+    if (!*kind) *kind = pnm_kind(head, count, file->bytes);
     for (size_t i = 0; !*kind && i < sizeof beginnings / sizeof *beginnings; i++)
         if (beginnings[i].at + beginnings[i].count <= count &&
             !memcmp(head + beginnings[i].at, beginnings[i].bytes, beginnings[i].count))

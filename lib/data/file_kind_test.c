@@ -33,6 +33,9 @@ static const struct {
     FILE_OF("GGUF\x03\0\0\0", "a GGUF file"),
     FILE_OF("\xff\xfeH\0i\0", "iconv -f UTF-16"),
     FILE_OF("\x80\x04\x95\x10", "a Python pickle"),
+    FILE_OF("P5\n# by a scanner, 2 x 2\n2 2\n255\nabcd", "a PGM image"),
+    FILE_OF("P5 1 2 65535 abcd", "a PGM image"),
+    FILE_OF("P6 2 1 7\n\1\2\3\4\5\6", "a PPM image"),
 };
 static const struct {
     const char *bytes;
@@ -52,6 +55,12 @@ static const struct {
     TEXT_OF("RIFFRAFF is what they called us.\n"),
     TEXT_OF("BZhang wrote:\n"),
     TEXT_OF("PAR1S, GGUF and OggS are words here\n"),
+    TEXT_OF("P5 2 2 255 roads meet here"), /* more than the samples of an image */
+    TEXT_OF("P6 2 1 7\n12345"),
+    TEXT_OF("P5"),
+    TEXT_OF("P6 0 0 0 "),
+    TEXT_OF("P5 70000 1 9 a"),
+    TEXT_OF("P6# 2 1 7"),
     TEXT_OF("The word \"model_type\" is no setting here."),
 };
 enum { FILES = sizeof files / sizeof *files, TEXTS = sizeof texts / sizeof *texts };

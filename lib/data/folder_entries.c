@@ -1,6 +1,7 @@
 /* Entries of a folder. The list is complete before the first visit, so a visitor may add files to the folder. */
 #include "lib/data/folder_entries.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@ static int visible(const struct dirent *entry)
 
 static sluice_status cannot_read(const char *path)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
 }
 
 static sluice_status visit_one(const char *path, const char *name, bool follow, slc_folder_visit visit, void *context)

@@ -11,7 +11,7 @@
 typedef sluice_status (*slc_folder_visit)(void *context, const char *path, const struct stat *info);
 
 /* Calls `visit` for each entry until a call fails, and returns its status. `follow`: for a link, `info` describes the
- * file that it leads to. Errors: IO, those of `visit`. */
+ * file that it leads to. Errors: PATH, IO, those of `visit`. */
 sluice_status slc_folder_each(const char *path, bool follow, slc_folder_visit visit, void *context);
 
 #endif

@@ -14,11 +14,12 @@ typedef struct {
 
 /* Finds the special tokens of the tokenizer that was opened from `path`, a tokenizer.json or its folder: as
  * tokenizer_config.json says, else special_tokens_map.json, else by the names that GPT-2 and BERT give them. Errors:
- * IO, FORMAT (a file of these that is damaged, or names a token that the tokenizer lacks), MEMORY. */
+ * PATH, IO, FORMAT (a file of these that is damaged, or names a token that the tokenizer lacks), MEMORY. */
 sluice_status slc_special_tokens_find(const slc_tokenizer *tokenizer, const char *path, slc_special_tokens *out);
 
 /* Copies the tokenizer's files from the folder of `path` to the folder `to`, where each takes its place when it is
- * whole; a file that is there already is replaced. Where both are one folder nothing is done. Errors: IO, MEMORY. */
+ * whole; a file that is there already is replaced. Where both are one folder nothing is done. Errors: PATH, IO, MEMORY.
+ */
 sluice_status slc_tokenizer_files_copy(const char *path, const char *to);
 
 #endif

@@ -86,7 +86,7 @@ static void files_go_along(void **state)
     works(slc_tokenizer_files_copy(folder, folder));
     snprintf(command, sizeof command, "%s/tokenizer.json", folder);
     works(slc_tokenizer_files_copy(command, path_of("to")));
-    fails(slc_tokenizer_files_copy(folder, path_of("nowhere")), SLUICE_ERR_IO, "nowhere/tokenizer.json");
+    fails(slc_tokenizer_files_copy(folder, path_of("nowhere")), SLUICE_ERR_PATH, "nowhere/tokenizer.json");
 }
 
 int main(void)

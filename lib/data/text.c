@@ -2,6 +2,7 @@
  * needs. */
 #include "lib/data/text_parts.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
@@ -20,7 +21,7 @@ enum { PIECE = 4096, STREAM_WINDOWS = 0x74657874 /* keeps these draws apart from
 
 static sluice_status cannot_read(const char *path)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot read %s: %s; name a text file that every rank can read", path,
+    return slc_error(slc_path_status(errno), "cannot read %s: %s; name a text file that every rank can read", path,
                      strerror(errno));
 }
 

@@ -17,9 +17,9 @@ typedef struct slc_text slc_text;
 
 /* A path is a regular file, or a directory: its regular files in order of their names (symbolic links and
  * subdirectories in it are passed over). A file that holds no text by its content (file_kind.h) is refused; in a
- * directory it is passed over, unless nothing else is there. The caller closes. Errors: IO (missing, unreadable),
- * ARGUMENT (empty, no text, a device, no path, files of two kinds), FORMAT (a token file that is not what its header
- * says), MEMORY. */
+ * directory it is passed over, unless nothing else is there. The caller closes. Errors: PATH (missing, no permission),
+ * IO (unreadable), ARGUMENT (empty, no text, a device, no path, files of two kinds), FORMAT (a token file that is not
+ * what its header says), MEMORY. */
 sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out);
 void slc_text_close(slc_text *text); /* NULL is allowed */
 
@@ -42,7 +42,8 @@ typedef struct {
 /* Makes the tokens of a text of bytes, each file's as encode(text, add_special_tokens=False) gives them, file by file.
  * They lie in a file without a name in the folder TMPDIR (/var/tmp where it is not set), with 2 bytes a token (4 where
  * the vocabulary has more than 65536), and not in memory. Before any reading, once. After an error the text can only be
- * closed. Errors: IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned. */
+ * closed. Errors: PATH (TMPDIR), IO (also no room for the tokens), MEMORY, ORDER (no bytes), what `progress` returned.
+ */
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);
 
 uint64_t slc_text_tokens(const slc_text *text);

@@ -106,7 +106,7 @@ static void bad_files_are_refused(void **state)
     (void)state;
     slc_text *text = NULL;
     assert_int_equal(slc_text_open(NULL, 0, &text), SLUICE_ERR_ARGUMENT);
-    refused(path_of("nowhere"), SLUICE_ERR_IO, "No such file");
+    refused(path_of("nowhere"), SLUICE_ERR_PATH, "No such file");
     refused(write_file("nothing", "", 0), SLUICE_ERR_ARGUMENT, "empty");
     refused("/dev/null", SLUICE_ERR_ARGUMENT, "regular");
     const char *pipe = path_of("pipe");

@@ -2,8 +2,8 @@
  *
  * A layer computes on tensors that it names in a table. Kept tensors live from the layer's forward to its backward (or
  * belong to another layer), the others within one slot. The layer's forward and backward are lists of operations
- * (operations.h). Before commit each list runs once without computing: every operation only says which tensors it
- * touches and how much scratch it needs. So the lifetimes that the runtime packs are those of the code that runs.
+ * (layers/operations.h). Before commit each list runs once without computing: every operation only says which tensors
+ * it touches and how much scratch it needs. So the lifetimes that the runtime packs are those of the code that runs.
  *
  * Values kept from forward to backward for each token and channel: the residual stream before and inside each block, q
  * k v, the attention's output, the first half of the MLP before its GELU. These are 10 values, where storing every
@@ -170,7 +170,7 @@ static inline uint64_t slc_model_pixels(const sluice_model *m)
     return (uint64_t)m->batch * c->image_channels * c->image_size * c->image_size;
 }
 
-/* ---- slot.c ---- */
+/* ---- layers/slot.c ---- */
 
 /* Fills the entries of the table that all layers have. */
 void slc_layer_common_tensors(sluice_model *m, slc_model_layer *layer);

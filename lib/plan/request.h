@@ -47,8 +47,9 @@ typedef struct {
 /* Makes a plan. It is deterministic: the same job and request give the same plan on every rank.
  * Errors: ARGUMENT (there is no such strategy or schedule), FORMAT (a file of strategies; the error says where), BUDGET
  * (the error says what this needs, the smallest budget that works and with what, and the largest consumers),
- * INTERRUPTED (cancelled). With `kept`: IO, FORMAT (it is no plan, or of another job), ARGUMENT (it does otherwise than
- * `forced`, `recompute` or `updates` say), BUDGET (it needs more). After an error `answer` holds no plan. */
+ * INTERRUPTED (cancelled). With `kept`: PATH, IO, FORMAT (it is no plan, or of another job), ARGUMENT (it does
+ * otherwise than `forced`, `recompute` or `updates` say), BUDGET (it needs more). After an error `answer` holds no
+ * plan. */
 typedef sluice_status (*slc_plan_function)(void *context, const slc_job *job, const slc_plan_request *request,
                                            slc_plan_answer *answer);
 

@@ -13,9 +13,9 @@
 
 typedef struct slc_tokenizer slc_tokenizer;
 
-/* Opens `path`: a tokenizer.json, or a folder that holds one. The caller closes it. Errors: IO (missing, unreadable),
- * ARGUMENT (no regular file), FORMAT (damaged; says where), UNSUPPORTED (a kind of tokenizer, normaliser ... that
- * Sluice does not have, by name), MEMORY. */
+/* Opens `path`: a tokenizer.json, or a folder that holds one. The caller closes it. Errors: PATH (missing, no
+ * permission), IO (unreadable), ARGUMENT (no regular file), FORMAT (damaged; says where), UNSUPPORTED (a kind of
+ * tokenizer, normaliser ... that Sluice does not have, by name), MEMORY. */
 sluice_status slc_tokenizer_open(const char *path, slc_tokenizer **out);
 void slc_tokenizer_close(slc_tokenizer *tokenizer); /* NULL is allowed */
 

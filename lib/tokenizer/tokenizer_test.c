@@ -295,7 +295,7 @@ static void other_files_are_refused(void **state)
         assert_null(tokenizer);
     }
     slc_tokenizer *tokenizer;
-    fails(slc_tokenizer_open(path_of("absent.json"), &tokenizer), SLUICE_ERR_IO, "absent.json");
+    fails(slc_tokenizer_open(path_of("absent.json"), &tokenizer), SLUICE_ERR_PATH, "absent.json");
     write_file("tokenizer.json", "{" MODEL "}", strlen("{" MODEL "}"));
     works(slc_tokenizer_open(test_folder, &tokenizer));
     slc_tokenizer_close(tokenizer);

@@ -1,6 +1,7 @@
 /* Opens a checkpoint: whether the path is a folder or a file decides its format. */
 #include "lib/weights/checkpoint.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 #include "lib/weights/llmc.h"
 #include "lib/weights/safetensors.h"
@@ -13,7 +14,7 @@ sluice_status slc_checkpoint_open(const char *path, slc_config *config, slc_tens
 {
     struct stat info;
     slc_config read;
-    if (stat(path, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    if (stat(path, &info)) return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
     if (!S_ISDIR(info.st_mode)) return slc_llmc_open(path, config, out);
     sluice_status status = slc_config_read(path, &read);
     if (!status) status = slc_safetensors_open(path, out);

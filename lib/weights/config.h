@@ -64,13 +64,13 @@ void slc_config_defaults(slc_architecture architecture, slc_config *out);
  * passed over. Errors: UNSUPPORTED, by name, for models that Sluice cannot compute: other model types, architectures
  * and activations, relative positions in BERT, cross attention, decoders, pruned heads, untied word embeddings, heads
  * scaled by layer, regression and several labels at a time, images or patches that are not square; FORMAT for text that
- * is not JSON, a key with the wrong type or out of range, a width that the heads do not divide; IO, MEMORY. */
+ * is not JSON, a key with the wrong type or out of range, a width that the heads do not divide; PATH, IO, MEMORY. */
 sluice_status slc_config_read(const char *path, slc_config *out);
 /* Does the same for a text of `length` bytes; `path` is for messages. */
 sluice_status slc_config_from_json(const char *path, const char *text, size_t length, slc_config *out);
 
 /* Writes the whole file or nothing; transformers and slc_config_read can load it. Names of labels are not kept: they
- * become LABEL_0 and so on. `path` is as for reading, but a folder must exist. Errors: IO, MEMORY. */
+ * become LABEL_0 and so on. `path` is as for reading, but a folder must exist. Errors: PATH, IO, MEMORY. */
 sluice_status slc_config_write(const char *path, const slc_config *config);
 sluice_status slc_config_to_json(const slc_config *config, char **text); /* the caller frees */
 

@@ -169,7 +169,7 @@ static void what_is_written_is_read_back(void **state)
     }
     slc_config config;
     works(slc_config_read(test_folder, &config));
-    fails(slc_config_read(path_of("nowhere"), &config), SLUICE_ERR_IO, "nowhere");
+    fails(slc_config_read(path_of("nowhere"), &config), SLUICE_ERR_PATH, "nowhere");
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 enum { SLC_LLMC_MAGIC = 20240326 };
 
 /* Opens a checkpoint. The caller closes *out; `config` and `out` are set on success only. Errors: FORMAT (no magic,
- * another version, sizes that are out of range or do not give the file's length), IO, MEMORY. */
+ * another version, sizes that are out of range or do not give the file's length), PATH, IO, MEMORY. */
 sluice_status slc_llmc_open(const char *path, slc_config *config, slc_tensors **out);
 
 #endif

@@ -20,8 +20,8 @@ sluice_status slc_safetensors_open(const char *path, slc_tensors **out);
 /* Writing: all tensors are declared, then their elements are streamed. Tensors may come in any order, but each from its
  * first element to its last. Data goes to PATH.part, which takes the place of `path` when it is complete and on the
  * disk; a `path` that exists but is not a regular file is refused. One thread at a time. The metadata is {"format":
- * "pt"}, so transformers reads the file. Errors: IO, MEMORY; ORDER for calls out of turn; ARGUMENT for names that come
- * twice, sizes that overflow, and too many elements. */
+ * "pt"}, so transformers reads the file. Errors: PATH, IO, MEMORY; ORDER for calls out of turn; ARGUMENT for names that
+ * come twice, sizes that overflow, and too many elements. */
 typedef struct slc_safetensors_writer slc_safetensors_writer;
 
 sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **out);

@@ -2,6 +2,7 @@
 #include "lib/weights/safetensors_parts.h"
 
 #include "lib/base/file/json_file.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 #include "lib/weights/tensors_parts.h"
 
@@ -134,7 +135,7 @@ static sluice_status find_in_folder(const char *folder, char path[PATH_MAX])
             return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
         if (!stat(path, &info)) return SLUICE_OK;
     }
-    return slc_error(SLUICE_ERR_IO, "%s: has neither %s nor %s", folder, names[0], names[1]);
+    return slc_error(SLUICE_ERR_PATH, "%s: has neither %s nor %s", folder, names[0], names[1]);
 }
 
 sluice_status slc_safetensors_open(const char *path, slc_tensors **out)
@@ -142,7 +143,7 @@ sluice_status slc_safetensors_open(const char *path, slc_tensors **out)
     char inside[PATH_MAX];
     struct stat info;
     slc_tensors *tensors = NULL;
-    if (stat(path, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    if (stat(path, &info)) return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
     sluice_status status = SLUICE_OK;
     if (S_ISDIR(info.st_mode)) {
         status = find_in_folder(path, inside);

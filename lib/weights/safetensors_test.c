@@ -83,9 +83,9 @@ static void lengths_are_checked(void **state)
     assert_int_equal(slc_tensors_count(tensors), 0);
     assert_null(slc_tensors_find(tensors, "w"));
     slc_tensors_close(tensors);
-    fails(slc_safetensors_open(path_of("nowhere"), &tensors), SLUICE_ERR_IO, "nowhere");
+    fails(slc_safetensors_open(path_of("nowhere"), &tensors), SLUICE_ERR_PATH, "nowhere");
     fails(slc_safetensors_open("/dev/null", &tensors), SLUICE_ERR_ARGUMENT, "regular");
-    fails(slc_safetensors_open(test_folder, &tensors), SLUICE_ERR_IO, "has neither");
+    fails(slc_safetensors_open(test_folder, &tensors), SLUICE_ERR_PATH, "has neither");
 }
 
 static void a_file_that_shrinks_is_an_error(void **state)
@@ -225,9 +225,9 @@ static void a_writer_is_held_to_its_word(void **state)
     slc_safetensors_writer *writer;
     uint32_t a, b, other;
     const char *path = write_file("kept", "old", 3);
-    fails(slc_safetensors_create("/nowhere/at/all", &writer), SLUICE_ERR_IO, "/nowhere/at/all");
+    fails(slc_safetensors_create("/nowhere/at/all", &writer), SLUICE_ERR_PATH, "/nowhere/at/all");
     assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
-    fails(slc_safetensors_create(path_of("pipe"), &writer), SLUICE_ERR_IO, "no regular file");
+    fails(slc_safetensors_create(path_of("pipe"), &writer), SLUICE_ERR_PATH, "no regular file");
     assert_int_equal(unlink(path_of("pipe")), 0);
     works(slc_safetensors_create(path, &writer));
     works(slc_safetensors_declare(writer, "a", SLC_TENSOR_F32, 1, (uint64_t[]){3}, &a));
@@ -310,7 +310,7 @@ static void shards_are_one_set(void **state)
     index_refused("{", ":1:1");
     const char *missing = "{\"weight_map\":{\"a\":\"three.safetensors\"}}";
     write_file("shards/model.safetensors.index.json", missing, strlen(missing));
-    fails(slc_safetensors_open(path_of("shards"), &tensors), SLUICE_ERR_IO, "three.safetensors");
+    fails(slc_safetensors_open(path_of("shards"), &tensors), SLUICE_ERR_PATH, "three.safetensors");
     write_shard("shards/copy.safetensors", (const char *[]){"a", "b"}, 2);
     index_refused("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"copy.safetensors\"}}", "too");
 }

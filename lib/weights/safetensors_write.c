@@ -2,6 +2,7 @@
  * aligned to its element size), and streamed. */
 #include "lib/weights/safetensors_parts.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include "lib/weights/tensors_parts.h"
@@ -29,7 +30,7 @@ struct slc_safetensors_writer {
 
 static sluice_status failed(const char *verb, const char *path)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(errno));
+    return slc_error(slc_path_status(errno), "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
 /* A device or a pipe is refused, because renaming would put a file in its place. */
@@ -37,7 +38,7 @@ static sluice_status open_part(slc_safetensors_writer *writer, const char *part)
 {
     struct stat info;
     if (stat(writer->path, &info) == 0 && !S_ISREG(info.st_mode))
-        return slc_error(SLUICE_ERR_IO, "cannot write %s: it is there and no regular file", writer->path);
+        return slc_error(SLUICE_ERR_PATH, "cannot write %s: it is there and no regular file", writer->path);
     writer->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return writer->fd < 0 ? failed("write", part) : SLUICE_OK;
 }

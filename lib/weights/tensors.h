@@ -1,9 +1,9 @@
 /* Named tensors in files: one interface for Hugging Face's safetensors (one file, or shards next to their index) and
  * llm.c's checkpoints. Opening reads and checks the headers; elements stay in the files until they are read.
  *
- * An open set does not change, and any thread reads it. Errors name the file and the tensor: IO (missing, unreadable,
- * shorter than it was), FORMAT (the contents contradict the header), ARGUMENT (not this dtype, or beyond the tensor),
- * MEMORY. */
+ * An open set does not change, and any thread reads it. Errors name the file and the tensor: PATH (missing, no
+ * permission), IO (unreadable, shorter than it was), FORMAT (the contents contradict the header), ARGUMENT (not this
+ * dtype, or beyond the tensor), MEMORY. */
 #ifndef SLC_WEIGHTS_TENSORS_H
 #define SLC_WEIGHTS_TENSORS_H
 

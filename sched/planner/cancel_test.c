@@ -1,5 +1,5 @@
 /* Planning that is not wanted any more ends: at whatever moment that turns out, with INTERRUPTED and no plan, and
- * nothing is lost of memory. How soon is printed: it is the longest time from one look to the next. */
+ * nothing is lost of memory. How soon is printed: it is the longest time of work from one look to the next. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ typedef struct {
 static uint64_t worked_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* of this thread alone: the machine may be busy */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* the machine may be busy; GLPK looks from a thread of its own */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -5,7 +5,8 @@
 #include "lib/plan/request.h"
 
 /* Reads the plan `request->kept` of `job` into answer->plan, which the caller destroys, and holds it against what the
- * request asks and against answer->budget_bytes. Errors: IO, FORMAT, ARGUMENT, BUDGET, as slc_plan_function says. */
+ * request asks and against answer->budget_bytes. Errors: PATH, IO, FORMAT, ARGUMENT, BUDGET, as slc_plan_function says.
+ */
 sluice_status slc_kept_plan(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
 
 /* Puts units of `job`, each of one layer, into the groups that the units of the plan in the file are made of. Where the

@@ -34,7 +34,7 @@ static sluice_status read_file(const char *path, char **out)
     slc_file file;
     char *text = NULL;
     sluice_status status = slc_file_open(path, &file);
-    if (status == SLUICE_ERR_IO)
+    if (status == SLUICE_ERR_PATH)
         return slc_error(SLUICE_ERR_ARGUMENT, "strategy \"%s\" does not exist, nor a file of that name (%s); choose %s",
                          path, sluice_last_error(), choices);
     if (status) return slc_error_context(status, "strategy");

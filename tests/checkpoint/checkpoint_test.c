@@ -35,7 +35,7 @@ static int load(int rank, int size, void *context)
     if (comparable && fill(&m, before)) return 1;
     sluice_status status = sluice_checkpoint_load(m.rt, m.t->dir, &extra, &extra_bytes);
     if (m.t->refused) {
-        RANK_CHECK(status == SLUICE_ERR_FORMAT || status == SLUICE_ERR_IO);
+        RANK_CHECK(status == SLUICE_ERR_FORMAT || status == SLUICE_ERR_PATH);
         RANK_CHECK(strstr(sluice_last_error(), m.t->refused));
     }
     if (status) {
@@ -349,7 +349,7 @@ static int save_where_it_cannot(int rank, int size, void *context)
     (void)rank, (void)size;
     model m = {.t = context};
     if (build(&m) || fill(&m, 4)) return 1;
-    RANK_CHECK(sluice_checkpoint_save(m.rt, "/proc/nowhere/at/all", NULL, 0) == SLUICE_ERR_IO);
+    RANK_CHECK(sluice_checkpoint_save(m.rt, "/proc/nowhere/at/all", NULL, 0) == SLUICE_ERR_PATH);
     RANK_CHECK(strstr(sluice_last_error(), "/proc/nowhere"));
     RANK_CHECK(sluice_checkpoint_save(m.rt, "", NULL, 0) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(!sluice_evaluate_begin(m.rt));

@@ -16,13 +16,7 @@ if ! mount -t tmpfs -o size=2m tmpfs "$work/small" 2>/dev/null; then
     exit 77
 fi
 trap 'umount "$work/small"; rm -rf "$work"' EXIT
-seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-
-train() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 "$@" >"$work/out" \
-        2>"$work/err" </dev/null
-    code=$?
-}
+. "$(dirname "$0")/../support/train_check.sh"
 
 for ranks in 1 2; do
     rm -rf "$work/small/run"

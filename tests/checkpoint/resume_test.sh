@@ -3,25 +3,8 @@
 # was never stopped, to the bit, under any strategy, after SIGKILL too; Ctrl-C saves; what does not fit is said.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
-seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-common=(--data "$work/text" --context 32 --batch 2 --eval-batches 1 --warmup 5)
-
-train() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 120 "$sluice" train "${common[@]}" "$@" >"$work/out" 2>"$work/err" </dev/null
-    code=$?
-}
-
-refuses() { # words of the message, then OPTION...
-    local words=$1
-    shift
-    train "$@"
-    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
-    check "$* says why" yes "$(grep -qi -- "$words" "$work/err" && echo yes)"
-}
-
-hash_of() {
-    grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
-}
+. "$(dirname "$0")/../support/train_check.sh"
+common+=(--warmup 5)
 
 losses_of() { # CSV...: step and loss of every step, the later file's where two have it
     cat "$@" | grep '^[0-9]' | cut -d, -f1,2 | sort -t, -k1,1n -u

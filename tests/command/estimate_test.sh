@@ -104,6 +104,13 @@ E2
 )"
 fi
 
+machines=(--machines 8xcpu-10gbit --time-limit 0.1)
+"$sluice" estimate "${machines[@]}" --json "$work/all.json" >"$work/out" 2>"$work/err"
+check "without -n all ranks of the machines train" "0 8" "$? $(get all.json "j['world']")"
+"$sluice" estimate "${machines[@]}" -n 2 --json "$work/few.json" >"$work/out" 2>"$work/err"
+check "-n takes some of them" "0 2" "$? $(get few.json "j['world']")"
+check "... and a line says so" 1 "$(grep -c '2 ranks of the 8 that --machines has' "$work/out")"
+
 refused() { # EXIT PATTERN OPTION...
     "$sluice" estimate "${@:3}" >"$work/out" 2>"$work/err"
     check "estimate ${*:3} ends with" "$1" $?
@@ -111,6 +118,7 @@ refused() { # EXIT PATTERN OPTION...
 }
 refused 2 '--pace fast: give what' --pace fast
 refused 2 '--machines: no cluster "mine"; choose one of' --machines mine
+refused 2 '-n 9: --machines 8xcpu-10gbit has 8 ranks' --machines 8xcpu-10gbit -n 9
 refused 2 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
 refused 2 'knows no compressed phases' --strategy onebit
 refused 2 'only sluice train keeps' --save "$work/run"

@@ -5,29 +5,13 @@
 # transformers'.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
+. "$(dirname "$0")/../support/train_check.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 golden=$here/../golden
 python=${SLUICE_TEST_PYTHON:-}
 cp "$here/../../LICENSE" "$work/one"
 cp "$here/../../CONTRIBUTING.md" "$work/two"
 common=(--context 24 --batch 3 --eval-batches 1 --steps 2)
-
-train() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 300 "$sluice" train "${common[@]}" "$@" >"$work/out" 2>"$work/err" </dev/null
-    code=$?
-}
-
-refuses() { # words of the message, then OPTION...
-    local words=$1
-    shift
-    train "$@"
-    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
-    check "$* says why" yes "$(grep -q -- "$words" "$work/err" && echo yes)"
-}
-
-hash_of() {
-    grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
-}
 
 config_says() { # FOLDER KEY
     sed -n "s/^ *\"$2\": \(.*[^,]\),*$/\1/p" "$1/config.json"

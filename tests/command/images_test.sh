@@ -210,6 +210,22 @@ a = json.load(open("text.json"))["runs"][0]["evaluation_accuracy"]
 print("yes" if 0 <= a <= 1 else a)')"
 }
 
+# A path that is wrong from the start is a mistake (2); a file that vanishes while the command works is a failure (1).
+what_vanishes() {
+    cp -r trees leaving
+    timeout 200 "$sluice" train --model vit --size nano --data leaving --steps 1000000 --eval-batches 0 \
+        >out 2>err </dev/null &
+    local run=$!
+    check 'training begins' yes "$(comes_true grep -q '^step 1/' err && echo yes)"
+    mv leaving gone
+    wait $run
+    check 'images that vanish end the run as failed' 1 $?
+    check 'and the message names one' yes \
+        "$(grep -Eq '^sluice train: cannot read leaving/.*: No such file or directory$' err && echo yes)"
+    run train --model vit --size nano --data leaving --steps 1
+    check 'images that were never there are a mistake' 2 $code
+}
+
 cp -r trees damaged
 head -c 60 trees/birch/0.png >damaged/birch/0.png
 whole_way
@@ -218,5 +234,6 @@ tables_are_counted
 accuracy_by_loss
 goes_on
 text_has_neither
+what_vanishes
 [ $failed = 0 ] && echo "images: all as promised"
 exit $failed

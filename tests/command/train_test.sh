@@ -3,25 +3,7 @@
 # and a clear line for everything that it cannot do.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
-seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
-
-train() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 "$@" \
-        >"$work/out" 2>"$work/err" </dev/null
-    code=$?
-}
-
-refuses() { # words of the message, then OPTION...
-    local words=$1
-    shift
-    train "$@"
-    check "$* fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
-    check "$* says why" yes "$(grep -qi -- "$words" "$work/err" && echo yes)"
-}
-
-hash_of() {
-    grep -o '"weights_sha256": "[0-9a-f]*"' "$1"
-}
+. "$(dirname "$0")/../support/train_check.sh"
 
 refusals() {
     refuses 'unknown' --device abacus

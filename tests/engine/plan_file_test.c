@@ -276,7 +276,7 @@ static void what_does_not_fit_is_refused(void **state)
     r = refusal_of(&f, SLUICE_ERR_FORMAT, "$.job.world: the plan was made for 2, this job has 3 (number of ranks)");
     assert_int_equal(run_ranks(3, is_refused, &r, 60), 0);
 
-    r = refusal_of(&f, SLUICE_ERR_IO, "config.plan_file: ");
+    r = refusal_of(&f, SLUICE_ERR_PATH, "config.plan_file: ");
     r.wish.config.plan_file = "/nowhere/plan";
     assert_int_equal(run_ranks(2, is_refused, &r, 60), 0);
 

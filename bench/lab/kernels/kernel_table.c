@@ -104,14 +104,14 @@ static sluice_status convert(slc_kernel_case *c)
 
 /* ---- Optimizers: gradient, value, both moments, rounded values. A bf16 gradient goes with rounded values. ---- */
 
-static const slc_adamw_settings third_step = {.learning_rate = 1e-3,
-                                              .beta1 = 0.9,
-                                              .beta2 = 0.99,
-                                              .epsilon = 1e-8,
-                                              .weight_decay = 0.1,
-                                              .gradient_factor = 1,
-                                              .bias_correction1 = 1 - 0.9 * 0.9 * 0.9,
-                                              .bias_correction2 = 1 - 0.99 * 0.99 * 0.99};
+/* A small rate keeps values of many calls in range. */
+static slc_adamw_settings settings_with_decay(void)
+{
+    slc_adamw_settings settings = slc_adamw_usual_settings();
+    settings.learning_rate = 1e-6;
+    settings.weight_decay = 0.1;
+    return settings;
+}
 
 static sluice_status optimizer_prepare(slc_kernel_case *c)
 {
@@ -134,22 +134,25 @@ static slc_adamw_range range_of(const slc_kernel_case *c)
 
 static sluice_status adamw(slc_kernel_case *c)
 {
+    const slc_adamw_settings settings = settings_with_decay();
     slc_adamw_range range = range_of(c);
-    return slc_adamw_many(&c->stream, &third_step, 1, &range);
+    return slc_adamw_many(&c->stream, &settings, 1, &range);
 }
 
 static sluice_status lamb_measure(slc_kernel_case *c)
 {
     int64_t *values = c->workspace, *updates = values + SLC_NORM_BINS;
+    const slc_adamw_settings settings = settings_with_decay();
     slc_adamw_range range = range_of(c);
-    return slc_lamb_measure(&c->stream, &third_step, 1, &range, &(slc_lamb_bins){values, updates});
+    return slc_lamb_measure(&c->stream, &settings, 1, &range, &(slc_lamb_bins){values, updates});
 }
 
 static sluice_status lamb_apply(slc_kernel_case *c)
 {
+    const slc_adamw_settings settings = settings_with_decay();
     slc_adamw_range range = range_of(c);
     const double *norms = c->workspace;
-    return slc_lamb_apply_measured(&c->stream, &third_step, 1, &range, &norms, 0, 10);
+    return slc_lamb_apply_measured(&c->stream, &settings, 1, &range, &norms, 0, 10);
 }
 
 static sluice_status gradient_norm(slc_kernel_case *c)
@@ -308,8 +311,7 @@ static sluice_status compress_server(slc_kernel_case *c)
 static sluice_status compress_apply(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
-    const slc_adamw_settings settings = {
-        .learning_rate = 1e-6, .epsilon = 1e-8, .weight_decay = 0.1, .bias_correction1 = 1, .bias_correction2 = 1};
+    const slc_adamw_settings settings = settings_with_decay();
     const slc_frozen_range range = {.count = shape.count,
                                     .value = c->array[3],
                                     .momentum = c->array[1],
@@ -323,14 +325,10 @@ static sluice_status compress_apply(slc_kernel_case *c)
 
 /* ---- 1-bit LAMB after an exchange; always in fp32 ---- */
 
-static const slc_frozen_lamb_settings frozen_lamb_settings = {.adam = {.learning_rate = 1e-6,
-                                                                       .beta1 = 0.9,
-                                                                       .beta2 = 0.999,
-                                                                       .epsilon = 1e-8,
-                                                                       .weight_decay = 0.1,
-                                                                       .bias_correction1 = 1,
-                                                                       .bias_correction2 = 1},
-                                                              .fresh_correction = 1};
+static slc_frozen_lamb_settings frozen_lamb_settings(void)
+{
+    return (slc_frozen_lamb_settings){.adam = settings_with_decay(), .fresh_correction = 1};
+}
 
 static slc_frozen_lamb_range frozen_lamb_range_of(const slc_kernel_case *c)
 {
@@ -346,29 +344,21 @@ static slc_frozen_lamb_range frozen_lamb_range_of(const slc_kernel_case *c)
 static sluice_status frozen_lamb_receive(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
+    const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
     int64_t move[SLC_NORM_BINS] = {0}, update[SLC_NORM_BINS] = {0}, ratio = 0;
-    return slc_frozen_lamb_receive(&c->stream, &frozen_lamb_settings, &shape, packets_of(c, 2),
-                                   slc_compress_stride(&shape), 0, 1.5, &range,
-                                   &(slc_frozen_lamb_sums){move, update, &ratio});
+    return slc_frozen_lamb_receive(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0, 1.5,
+                                   &range, &(slc_frozen_lamb_sums){move, update, &ratio});
 }
 
 static sluice_status frozen_lamb_move(slc_kernel_case *c)
 {
+    const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
-    return slc_frozen_lamb_move(&c->stream, &frozen_lamb_settings, &range, 1);
+    return slc_frozen_lamb_move(&c->stream, &settings, &range, 1);
 }
 
 /* ---- 0/1 Adam in the middle of an interval ---- */
-
-static const slc_adamw_settings zero_one_settings = {.learning_rate = 1e-6,
-                                                     .beta1 = 0.9,
-                                                     .beta2 = 0.999,
-                                                     .epsilon = 1e-8,
-                                                     .weight_decay = 0.1,
-                                                     .gradient_factor = 1,
-                                                     .bias_correction1 = 1,
-                                                     .bias_correction2 = 1};
 
 static slc_zero_one_range zero_one_range_of(const slc_kernel_case *c)
 {
@@ -400,26 +390,29 @@ static sluice_status zero_one_compress(slc_kernel_case *c)
 static sluice_status zero_one_gradient(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
+    const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
     bool finite = true;
-    return slc_zero_one_gradient(&c->stream, &zero_one_settings, &shape, packets_of(c, 2), slc_compress_stride(&shape),
-                                 0, shape.count, &range, &finite);
+    return slc_zero_one_gradient(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
+                                 shape.count, &range, &finite);
 }
 
 static sluice_status zero_one_local(slc_kernel_case *c)
 {
+    const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
     bool finite = true;
-    return slc_zero_one_local(&c->stream, &zero_one_settings, c->dtype, c->array[0], &range, &finite);
+    return slc_zero_one_local(&c->stream, &settings, c->dtype, c->array[0], &range, &finite);
 }
 
 static sluice_status zero_one_exchanged(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
+    const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
     bool finite = true;
-    return slc_zero_one_exchanged(&c->stream, &zero_one_settings, -1, 1, &shape, packets_of(c, 2),
-                                  slc_compress_stride(&shape), 0, shape.count, &range, &finite);
+    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &shape, packets_of(c, 2), slc_compress_stride(&shape),
+                                  0, shape.count, &range, &finite);
 }
 
 const slc_kernel_row slc_kernel_table[] = {

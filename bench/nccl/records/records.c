@@ -2,6 +2,7 @@
 #include "bench/nccl/records/records.h"
 
 #include "bench/nccl/records/record_file.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <dirent.h>
@@ -47,7 +48,7 @@ static bool is_record_name(const char *name)
 static sluice_status list_folder(const char *folder, path_list *out)
 {
     DIR *stream = opendir(folder);
-    if (!stream) return slc_error(SLUICE_ERR_IO, "cannot read the folder %s: %s", folder, strerror(errno));
+    if (!stream) return slc_error(slc_path_status(errno), "cannot read the folder %s: %s", folder, strerror(errno));
     sluice_status status = SLUICE_OK;
     for (struct dirent *entry; !status && (entry = readdir(stream));)
         if (is_record_name(entry->d_name)) status = add_path(out, folder, entry->d_name);
@@ -65,7 +66,7 @@ static sluice_status list_files(const char *const *paths, size_t path_count, pat
         if (!stat(paths[i], &info))
             status = S_ISDIR(info.st_mode) ? list_folder(paths[i], out) : add_path(out, paths[i], "");
         else if (errno != ENOENT)
-            status = slc_error(SLUICE_ERR_IO, "cannot read %s: %s", paths[i], strerror(errno));
+            status = slc_error(slc_path_status(errno), "cannot read %s: %s", paths[i], strerror(errno));
     }
     if (status) free_paths(out);
     return status;

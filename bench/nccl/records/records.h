@@ -59,15 +59,15 @@ typedef struct {
 /* Reads every *.nccl file in these folders (a path may name one file too). Files that are removed meanwhile and files
  * whose header is not written yet are left out; so are damaged ones, which are refused. Numbers that others count with
  * are in range: rows and modules of entries exist, ranks lie in their communicator, times are neither negative nor
- * beyond 2^61, texts are UTF-8 without control characters. Errors: ARGUMENT where there is no file, IO and MEMORY, and
- * FORMAT with a file and what is wrong in it where none is left. The caller gives it back to slc_nccl_records_free,
- * after an error too. */
+ * beyond 2^61, texts are UTF-8 without control characters. Errors: ARGUMENT where there is no file, PATH, IO and
+ * MEMORY, and FORMAT with a file and what is wrong in it where none is left. The caller gives it back to
+ * slc_nccl_records_free, after an error too. */
 sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count, slc_nccl_records *out);
 
 /* Reads the same files again, and those that came since; cheap enough to be called ten times a second. Only the latest
  * 1024 entries are brought up to date, those that were being written, and new ones. A process whose file has been
  * removed has ended: what it wrote at last is read, and it stays so as long as it shares a communicator with one that
- * has a file. That no file is left is no error. Errors: IO (a folder), MEMORY; the records stay valid. */
+ * has a file. That no file is left is no error. Errors: PATH, IO (a folder), MEMORY; the records stay valid. */
 sluice_status slc_nccl_records_again(const char *const *paths, size_t path_count, slc_nccl_records *records);
 
 /* Says on standard error which files were refused, but for the first `told` of them. Returns how many are told now. */

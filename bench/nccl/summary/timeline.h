@@ -5,7 +5,7 @@
 #include "bench/nccl/records/records.h"
 
 /* Writes a timeline for Perfetto or chrome://tracing: for each process a lane for each thread that called and one for
- * each stream whose times are known. Processes of several hosts share the hosts' clocks. Errors: IO, MEMORY. */
+ * each stream whose times are known. Processes of several hosts share the hosts' clocks. Errors: PATH, IO, MEMORY. */
 sluice_status slc_nccl_timeline_write(const slc_nccl_records *records, const char *path);
 
 #endif

@@ -2,6 +2,7 @@
  * refused. */
 #include "lib/base/file/file.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
@@ -15,7 +16,7 @@
 
 static sluice_status cannot_read(const char *path)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
 }
 
 sluice_status slc_file_open(const char *path, slc_file *out)

@@ -1,6 +1,6 @@
 /* Regular files that are read at given places, with pread and never mapped, so that a file that shrinks while it is in
- * use causes an error and not a signal. Any thread reads. Errors name the path: IO (missing, unreadable, shorter than
- * it was), ARGUMENT (not a regular file), MEMORY. */
+ * use causes an error and not a signal. Any thread reads. Errors name the path: PATH (missing, no permission), IO
+ * (unreadable, shorter than it was), ARGUMENT (not a regular file), MEMORY. */
 #ifndef SLC_BASE_FILE_H
 #define SLC_BASE_FILE_H
 

@@ -2,6 +2,7 @@
 #include "lib/base/file/json_file.h"
 
 #include "lib/base/file/file.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 static sluice_status failed(const char *verb, const char *path, int why)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(why));
+    return slc_error(slc_path_status(why), "cannot %s %s: %s", verb, path, strerror(why));
 }
 
 sluice_status slc_json_file_read(const char *path, char **text, size_t *length)

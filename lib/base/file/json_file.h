@@ -1,5 +1,5 @@
-/* Files of JSON as texts. Errors, which name the path: IO, MEMORY; reading also has ARGUMENT (no regular file) and
- * FORMAT (more than SLC_JSON_FILE_BYTES). */
+/* Files of JSON as texts. Errors, which name the path: PATH, IO, MEMORY; reading also has ARGUMENT (no regular file)
+ * and FORMAT (more than SLC_JSON_FILE_BYTES). */
 #ifndef SLC_BASE_JSON_FILE_H
 #define SLC_BASE_JSON_FILE_H
 

@@ -2,6 +2,7 @@
 #include "lib/data/images/images.h"
 
 #include "lib/base/file/file.h"
+#include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
@@ -57,7 +58,7 @@ static sluice_status open_table(const char *path, slc_images *images)
 sluice_status slc_images_open(const char *path, slc_images **out)
 {
     struct stat info;
-    if (stat(path, &info)) return slc_error(SLUICE_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    if (stat(path, &info)) return slc_error(slc_path_status(errno), "cannot read %s: %s", path, strerror(errno));
     slc_images *images = calloc(1, sizeof *images);
     if (!images) return slc_error(SLUICE_ERR_MEMORY, "set of images");
     sluice_status status = S_ISDIR(info.st_mode) ? slc_images_from_folder(path, images) : open_table(path, images);

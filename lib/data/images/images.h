@@ -10,7 +10,8 @@
  *     sample of the file is white.
  * IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are kept in memory.
  *
- * An open set is read by any thread. Errors name the file: IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without zlib. */
+ * An open set is read by any thread. Errors name the file: PATH, IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without
+ * zlib. */
 #ifndef SLC_DATA_IMAGES_H
 #define SLC_DATA_IMAGES_H
 

@@ -204,7 +204,7 @@ static void bad_tables_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(write_file("bad.csv", cases[i].text, strlen(cases[i].text)), SLUICE_ERR_FORMAT, cases[i].why);
     refused(write_file("empty", "", 0), SLUICE_ERR_FORMAT, "empty");
-    refused(path_of("nowhere"), SLUICE_ERR_IO, "No such file");
+    refused(path_of("nowhere"), SLUICE_ERR_PATH, "No such file");
 
     write_idx();
     refused(write_file("other", "\0\0\10\3\0\0\0\1\0\0\0\1\0\0\0\1x", 17), SLUICE_ERR_ARGUMENT, "name it");

@@ -12,11 +12,11 @@ typedef enum { SLC_PICTURE_NONE, SLC_PICTURE_PNM, SLC_PICTURE_PNG, SLC_PICTURE_J
 slc_picture_kind slc_picture_kind_of(const uint8_t *bytes, size_t count);
 
 /* Looks at the beginning of a file, and of a PGM or PPM at its size too. *bytes, if not NULL, is the file's size.
- * Errors: IO, MEMORY; FORMAT (a damaged PGM or PPM). A file that is no image is no error: *kind is NONE. */
+ * Errors: PATH, IO, MEMORY; FORMAT (a damaged PGM or PPM). A file that is no image is no error: *kind is NONE. */
 sluice_status slc_picture_look(const char *path, slc_picture_kind *kind, uint64_t *bytes);
 
-/* Reads a file whole. The caller frees *samples. Errors: IO, MEMORY, FORMAT (damaged, cut short, larger than 65535 a
- * side or than 2^28 pixels, or no image). */
+/* Reads a file whole. The caller frees *samples. Errors: PATH, IO, MEMORY, FORMAT (damaged, cut short, larger than
+ * 65535 a side or than 2^28 pixels, or no image). */
 sluice_status slc_picture_read(const char *path, slc_raster *out, uint8_t **samples);
 
 /* The decoders, for bytes in memory; `path` is for messages. As slc_picture_read. */

@@ -1,6 +1,7 @@
 /* Writes at given offsets. A file counts only when it has reached the disk. */
 #include "lib/engine/checkpoint/file.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 static sluice_status cannot_write(const char *path, int why)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", path, strerror(why));
+    return slc_error(slc_path_status(why), "cannot write %s: %s", path, strerror(why));
 }
 
 sluice_status slc_checkpoint_file_create(const char *path, int *file)
@@ -19,7 +20,7 @@ sluice_status slc_checkpoint_file_create(const char *path, int *file)
     *file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (*file >= 0) return SLUICE_OK;
     int why = errno;
-    return slc_error(SLUICE_ERR_IO, "cannot write %s: %s%s", path, strerror(why),
+    return slc_error(slc_path_status(why), "cannot write %s: %s%s", path, strerror(why),
                      why == ENOENT ? "; all ranks must share this file system" : "");
 }
 

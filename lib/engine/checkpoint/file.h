@@ -1,5 +1,5 @@
-/* The files of a checkpoint that is being made. Local calls. Private to lib/engine. Errors: IO with path and reason, so
- * that a full disk reads "No space left on device" whichever call met it. */
+/* The files of a checkpoint that is being made. Local calls. Private to lib/engine. Errors: PATH, IO with path and
+ * reason, so that a full disk reads "No space left on device" whichever call met it. */
 #ifndef SLC_ENGINE_CHECKPOINT_FILE_H
 #define SLC_ENGINE_CHECKPOINT_FILE_H
 

@@ -3,6 +3,7 @@
  * of names has reached the disk, so that a crash of the machine cannot bring back the name of a removed checkpoint. */
 #include "lib/engine/checkpoint/folder.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -77,7 +78,7 @@ static sluice_status no_memory(void)
 
 static sluice_status failed(const char *verb, const char *path)
 {
-    return slc_error(SLUICE_ERR_IO, "cannot %s %s: %s", verb, path, strerror(errno));
+    return slc_error(slc_path_status(errno), "cannot %s %s: %s", verb, path, strerror(errno));
 }
 
 /* ---- What is there ---- */
@@ -153,7 +154,7 @@ sluice_status slc_checkpoint_find(const char *dir, char **folder)
     size_t count;
     *folder = NULL;
     sluice_status status = slc_checkpoint_list(dir, &steps, &count);
-    if (!status && !count && !is_whole(dir)) status = slc_error(SLUICE_ERR_IO, "there is no checkpoint in %s", dir);
+    if (!status && !count && !is_whole(dir)) status = slc_error(SLUICE_ERR_PATH, "there is no checkpoint in %s", dir);
     if (!status) {
         uint64_t step = count ? steps[count - 1] : 0;
         *folder = count ? folder_path(dir, step, folder_is_whole(dir, step, WHOLE) ? WHOLE : REPLACED) : strdup(dir);

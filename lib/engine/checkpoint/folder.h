@@ -1,5 +1,6 @@
 /* The folders of checkpoints: their names, which are whole, and how a new one is made so that a crash at any point
- * leaves the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: IO with path and reason, MEMORY. */
+ * leaves the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: PATH, IO with path and reason,
+ * MEMORY. */
 #ifndef SLC_ENGINE_CHECKPOINT_FOLDER_H
 #define SLC_ENGINE_CHECKPOINT_FOLDER_H
 
@@ -17,7 +18,7 @@ char *slc_checkpoint_file(const char *folder, const char *name);
 
 /* Lists the steps of the whole checkpoints in `dir`, ascending, none if it does not exist. The caller frees. */
 sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count);
-/* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. IO: there is none. */
+/* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. PATH: there is none. */
 sluice_status slc_checkpoint_find(const char *dir, char **folder);
 
 /* Makes `dir` if it does not exist; its name has then reached the disk. */

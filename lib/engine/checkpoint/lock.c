@@ -3,6 +3,7 @@
  * so this process lists the files that it holds and never opens one again. The file's text only says who holds it. */
 #include "lib/engine/checkpoint/lock.h"
 
+#include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
@@ -108,7 +109,7 @@ static sluice_status lock_file(const char *dir, const char *path, int file)
     read_note(file, note);
     if (why == EAGAIN || why == EACCES) return held_by_another(dir, note);
     return has_no_locks(why) ? check_note(dir, note)
-                             : slc_error(SLUICE_ERR_IO, "cannot lock %s: %s", path, strerror(why));
+                             : slc_error(slc_path_status(why), "cannot lock %s: %s", path, strerror(why));
 }
 
 /* The previous holder may have unlinked the file between our open and our lock; then this tries again. */
@@ -118,8 +119,8 @@ static sluice_status open_locked(const char *dir, held *h)
         struct stat named;
         h->file = open(h->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (h->file < 0 || fstat(h->file, &h->info))
-            return slc_error(SLUICE_ERR_IO, "cannot write %s: %s", h->path, strerror(errno));
-        if (!S_ISREG(h->info.st_mode)) return slc_error(SLUICE_ERR_IO, "%s is not a regular file", h->path);
+            return slc_error(slc_path_status(errno), "cannot write %s: %s", h->path, strerror(errno));
+        if (!S_ISREG(h->info.st_mode)) return slc_error(SLUICE_ERR_PATH, "%s is not a regular file", h->path);
         sluice_status status = lock_file(dir, h->path, h->file);
         if (status) return status;
         if (!stat(h->path, &named) && is_same_file(&named, &h->info)) {

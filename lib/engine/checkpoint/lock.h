@@ -6,9 +6,9 @@
 
 #include <sluice/status.h>
 
-/* Takes the lock of `dir`, which exists; `owner` may hold it already. Errors: IO (another job holds it, named by host,
- * process and since when; no permission), MEMORY. Warns of a file system that has no locks, where only a process of the
- * same host is noticed. */
+/* Takes the lock of `dir`, which exists; `owner` may hold it already. Errors: PATH (no permission), IO (another job
+ * holds it, named by host, process and since when), MEMORY. Warns of a file system that has no locks, where only a
+ * process of the same host is noticed. */
 sluice_status slc_checkpoint_lock_take(const void *owner, const char *dir);
 /* Releases all locks that `owner` holds. */
 void slc_checkpoint_lock_release(const void *owner);

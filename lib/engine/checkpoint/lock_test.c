@@ -104,10 +104,10 @@ static void what_is_no_file_is_refused(void **state)
     (void)state;
     int a = 0;
     assert_int_equal(symlink("/etc/passwd", path_of(".lock")), 0);
-    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_IO, ".lock");
+    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_PATH, ".lock");
     assert_int_equal(unlink(path_of(".lock")), 0);
     assert_int_equal(mkfifo(path_of(".lock"), 0666), 0);
-    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_IO, "is not a regular file");
+    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_PATH, "is not a regular file");
     assert_int_equal(unlink(path_of(".lock")), 0);
 }
 

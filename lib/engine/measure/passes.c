@@ -4,6 +4,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/engine/measure/fit_link.h"
+#include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/compress/compress_group.h"
 
 #include <string.h>
@@ -74,14 +75,7 @@ static sluice_status average(const bench *b)
 
 static sluice_status apply(const bench *b)
 {
-    const slc_adamw_settings settings = {.learning_rate = 1e-3,
-                                         .beta1 = 0.9,
-                                         .beta2 = 0.999,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = 0.01,
-                                         .gradient_factor = 1,
-                                         .bias_correction1 = 1,
-                                         .bias_correction2 = 1};
+    const slc_adamw_settings settings = slc_adamw_usual_settings();
     const slc_frozen_range range = {.count = b->shape.count,
                                     .value = b->value,
                                     .momentum = b->momentum,

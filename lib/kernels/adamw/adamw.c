@@ -10,6 +10,17 @@
 
 enum { GRAIN = 16384 };
 
+slc_adamw_settings slc_adamw_usual_settings(void)
+{
+    return (slc_adamw_settings){.learning_rate = 1e-3,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .epsilon = 1e-8,
+                                .gradient_factor = 1,
+                                .bias_correction1 = 1,
+                                .bias_correction2 = 1};
+}
+
 slc_adamw_factors slc_adamw_factors_of(const slc_adamw_settings *settings, double learning_rate)
 {
     const slc_adamw_settings *s = settings;

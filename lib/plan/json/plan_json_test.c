@@ -529,7 +529,7 @@ static void a_file_with_a_forecast(void **state)
     assert_true(plans_equal(c.plan, back));
     slc_plan_destroy(back);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(slc_plan_read(&c.t.job, path, &back), SLUICE_ERR_IO);
+    assert_int_equal(slc_plan_read(&c.t.job, path, &back), SLUICE_ERR_PATH);
     assert_non_null(strstr(sluice_last_error(), path));
     assert_int_equal(rmdir(folder), 0);
     case_fini(&c);

@@ -494,9 +494,9 @@ static void files_are_whole_or_untouched(void **state)
     assert_int_equal(slc_profile_write(profile, path), SLUICE_ERR_FORMAT);
     assert_int_equal(slc_profile_read(path, &back), 0);
     assert_true(isfinite(back->times.slot_s[0]));
-    assert_int_equal(slc_profile_write(back, missing), SLUICE_ERR_IO);
+    assert_int_equal(slc_profile_write(back, missing), SLUICE_ERR_PATH);
     assert_non_null(strstr(sluice_last_error(), missing));
-    assert_int_equal(slc_profile_read(missing, &profile), SLUICE_ERR_IO);
+    assert_int_equal(slc_profile_read(missing, &profile), SLUICE_ERR_PATH);
     assert_int_equal(slc_profile_write(back, "/dev/null"), 0);
     assert_int_equal(access("/dev/null.part", F_OK), -1);
     slc_profile_destroy(back);

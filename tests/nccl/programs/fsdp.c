@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { AHEAD = 2, BUFFERS = 2 };
+enum { BUFFERS = 2 };
 
 static slc_layers shape;
 
@@ -16,7 +16,7 @@ typedef struct {
     slc_naps naps;
     ncclComm_t communicator;
     cudaStream_t compute, gathers, reductions;
-    cudaEvent_t event, gathered[LAYERS_MAX], step_end[AHEAD];
+    cudaEvent_t event, gathered[LAYERS_MAX];
     float *shards[LAYERS_MAX], *gradients[LAYERS_MAX], *values[BUFFERS];
 } trainer;
 
@@ -41,7 +41,6 @@ static void trainer_init(trainer *t, slc_rank *rank)
     CUDA(cudaStreamCreateWithFlags(&t->reductions, cudaStreamNonBlocking));
     create_events(&t->event, 1);
     create_events(t->gathered, shape.layers);
-    create_events(t->step_end, AHEAD);
     for (int l = 0; l < shape.layers; l++) {
         if (shape.elements[l] > most) most = shape.elements[l];
         CUDA(cudaMalloc((void **)&t->shards[l], shard_elements(t, l) * sizeof(float)));
@@ -67,7 +66,6 @@ static void trainer_fini(trainer *t)
     for (int i = 0; i < BUFFERS; i++) CUDA(cudaFree(t->values[i]));
     destroy_events(&t->event, 1);
     destroy_events(t->gathered, shape.layers);
-    destroy_events(t->step_end, AHEAD);
     CUDA(cudaStreamDestroy(t->compute));
     CUDA(cudaStreamDestroy(t->gathers));
     CUDA(cudaStreamDestroy(t->reductions));
@@ -128,30 +126,24 @@ static void check_values(trainer *t)
     }
 }
 
+static void train_step(void *context)
+{
+    trainer *t = context;
+    forward(t);
+    backward(t);
+    slc_layers_nap(t->compute, &t->naps.optimizer);
+}
+
 static void train(slc_rank *rank)
 {
     trainer t;
-    double *step_s = calloc((size_t)shape.steps + 1, sizeof *step_s), before_s;
-    CHECK(step_s, "no memory");
     for (int l = 0; l < shape.layers; l++)
         CHECK(shape.elements[l] % (size_t)rank->size == 0, "-n %d: layer %d cannot be cut into equal parts", rank->size,
               l);
     trainer_init(&t, rank);
-    before_s = slc_layers_now_s();
-    for (int s = 0; s < shape.steps; s++) {
-        forward(&t);
-        backward(&t);
-        slc_layers_nap(t.compute, &t.naps.optimizer);
-        CUDA(cudaEventRecord(t.step_end[s % AHEAD], t.compute));
-        if (s + 1 < AHEAD) continue;
-        CUDA(cudaEventSynchronize(t.step_end[(s + 1) % AHEAD]));
-        step_s[s + 1 - AHEAD] = slc_layers_now_s() - before_s;
-        before_s += step_s[s + 1 - AHEAD];
-        slc_ranks_alive();
-    }
-    CUDA(cudaStreamSynchronize(t.compute));
+    double *step_s = slc_layers_train(&shape, t.compute, train_step, &t);
     check_values(&t);
-    slc_layers_report(rank, &shape, &t.naps, step_s + 1, shape.steps - AHEAD);
+    slc_layers_report(rank, &shape, &t.naps, step_s);
     trainer_fini(&t);
     free(step_s);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { GRAIN = 48 };
+enum { GRAIN = 48, AHEAD = 2 };
 
 /* Reads numbers with commas between them; returns how many there are. */
 static int read_list(const char *option, const char *text, double *numbers)
@@ -183,7 +183,27 @@ static double median_rest_s(const slc_layers *layers, const slc_naps *naps)
     return median;
 }
 
-void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s, int count)
+double *slc_layers_train(const slc_layers *layers, cudaStream_t compute, void (*step)(void *trainer), void *trainer)
+{
+    cudaEvent_t step_end[AHEAD];
+    double *step_s = calloc((size_t)layers->steps + 1, sizeof *step_s), before_s = slc_layers_now_s();
+    CHECK(step_s, "no memory");
+    for (int i = 0; i < AHEAD; i++) CUDA(cudaEventCreateWithFlags(&step_end[i], cudaEventDisableTiming));
+    for (int s = 0; s < layers->steps; s++) {
+        step(trainer);
+        CUDA(cudaEventRecord(step_end[s % AHEAD], compute));
+        if (s + 1 < AHEAD) continue;
+        CUDA(cudaEventSynchronize(step_end[(s + 1) % AHEAD]));
+        step_s[s + 1 - AHEAD] = slc_layers_now_s() - before_s;
+        before_s += step_s[s + 1 - AHEAD];
+        slc_ranks_alive();
+    }
+    CUDA(cudaStreamSynchronize(compute));
+    for (int i = 0; i < AHEAD; i++) CUDA(cudaEventDestroy(step_end[i]));
+    return step_s;
+}
+
+void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s)
 {
     char line[32 + 2 * LAYERS_MAX * 16];
     int used = snprintf(line, sizeof line, "compute_s %d", rank->rank);
@@ -195,5 +215,5 @@ void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps 
         used += snprintf(line + used, sizeof line - (size_t)used, " %.6f",
                          median_s(naps->backward[l].took_s, naps->backward[l].count));
     fprintf(stderr, "%s %.6f\n", line, rest_s);
-    if (!rank->rank) fprintf(stderr, "step_s %.6f\n", median_s(step_s, count));
+    if (!rank->rank) fprintf(stderr, "step_s %.6f\n", median_s(step_s + 1, layers->steps - AHEAD));
 }

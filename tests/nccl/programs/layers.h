@@ -49,9 +49,14 @@ void slc_layers_check(slc_rank *rank, const float *memory, size_t count, float v
 /* Seconds of a clock. */
 double slc_layers_now_s(void);
 
+/* Lets `step` put one step after another on the compute stream and on those that it joins at its end; the host runs
+ * ahead of the device by at most two steps. Returns when the last one is done: how long the steps took, of which the
+ * caller frees the array. */
+double *slc_layers_train(const slc_layers *layers, cudaStream_t compute, void (*step)(void *trainer), void *trainer);
+
 /* Prints on standard error what really happened, as medians: on rank 0 "step_s X"; on every rank "compute_s RANK", then
  * the forwards, the backwards, and what lies between two steps' gradients: the optimizer, the forward, the first
- * backward. Reorders the times. */
-void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s, int count);
+ * backward. `step_s` is slc_layers_train's, whose first step does not count. Reorders the times. */
+void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s);
 
 #endif

@@ -1,0 +1,393 @@
+#include "bench/train/checkpoint/checkpoint.h"
+
+#include "bench/train/checkpoint/earlier_checkpoint.h"
+#include "bench/train/options/onebit_options.h"
+#include "bench/train/checkpoint/shape.h"
+#include "lib/base/file/path_error.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <sluice/checkpoint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXTRA_VERSION = 1 };
+
+/* ---- What decides a run's numbers ---- */
+
+static json_t *paths_of(const slc_training_options *o)
+{
+    json_t *paths = json_array();
+    for (uint64_t i = 0; i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
+    return paths;
+}
+
+static json_t *hash_json(uint64_t hash)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    return hash ? json_string(text) : json_null();
+}
+
+/* The paths of the data are there to be named to the user; nothing else depends on them. */
+static json_t *settings_of(const slc_training_identity *run)
+{
+    slc_training_options o = *run->options;
+    bool compressed = slc_training_is_compressed(o.optimizer);
+    o.ranks = (uint64_t)sluice_world_size(run->world);
+    o.freeze_step = slc_training_freeze_step(&o);
+    json_t *settings =
+        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "data", (json_int_t)run->data, "content", (json_int_t)run->content,
+                  "paths", paths_of(&o), "tokenizer", hash_json(run->tokenizer), "reading", hash_json(run->reading),
+                  "shape", slc_training_shape_json(run->model));
+    if (!slc_training_options_json(&o, SLC_SAVED | (compressed ? SLC_SAVED_COMPRESSED : 0), settings)) return settings;
+    json_decref(settings);
+    return NULL;
+}
+
+/* A checkpoint that says nothing of an option was saved before there was one: it was trained with the default. */
+static bool is_default(const slc_training_identity *run, const char *name, const json_t *now)
+{
+    slc_training_options defaults;
+    json_t *settings = json_object();
+    slc_training_options_init(&defaults);
+    defaults.optimizer = run->options->optimizer;
+    slc_training_options_json(&defaults, SLC_SAVED | SLC_SAVED_COMPRESSED, settings);
+    bool equal = json_equal(json_object_get(settings, name), now);
+    json_decref(settings);
+    return equal;
+}
+
+/* Weights depend on which units are onebit; strategies without onebit all give the same. */
+static bool changes_nothing(const slc_training_identity *run, const char *name, const json_t *before, const json_t *now)
+{
+    if (!before && is_default(run, name, now)) return true;
+    return !strcmp(name, "strategy") && slc_training_is_exact(json_string_value(now)) &&
+           (!before || (json_is_string(before) && slc_training_is_exact(json_string_value(before))));
+}
+
+/* Old checkpoints say nothing of the content; where the beginnings of the data differ, that is said once. */
+static bool says_nothing_of_content(const char *name, const json_t *saved, const json_t *mine)
+{
+    return !strcmp(name, "content") && (!json_object_get(saved, name) ||
+                                        !json_equal(json_object_get(saved, "data"), json_object_get(mine, "data")));
+}
+
+static bool is_compared_apart(const char *name, const json_t *saved)
+{
+    if (!strcmp(name, "size")) return json_object_get(saved, "shape") != NULL;
+    return !strcmp(name, "shape") || !strcmp(name, "tokenizer") || !strcmp(name, "reading") || !strcmp(name, "paths");
+}
+
+static void format_value(const json_t *value, char out[64])
+{
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    snprintf(out, 64, "%s", text ? text : "not known");
+    free(text);
+}
+
+/* ---- Is it the same model, on the same tokens? ---- */
+
+/* The saved size, where it is the name of one; NULL: the model came from weights. */
+static const char *named_size(sluice_model_family family, const json_t *saved)
+{
+    const char *size = json_string_value(json_object_get(saved, "size")), *name;
+    for (uint32_t i = 0; size && (name = sluice_model_size_name(family, i)); i++)
+        if (!strcmp(name, size)) return name;
+    return NULL;
+}
+
+/* A checkpoint of an earlier version has no shape, and is compared by the name of its size. */
+static sluice_status compare_shape(const slc_training_identity *run, const json_t *saved)
+{
+    const json_t *shape = json_object_get(saved, "shape");
+    const char *folder = run->options->resume, *size;
+    sluice_model_config before = SLUICE_INIT(sluice_model_config);
+    char what[128];
+    if (!shape) return SLUICE_OK;
+    if (!slc_training_shape_read(shape, &before))
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: its \"shape\" describes no model", folder);
+    if (slc_training_shape_equal(&before, run->model, what)) return SLUICE_OK;
+    size = named_size(before.family, saved);
+    if (size && !run->options->weights && strcmp(size, run->options->size))
+        return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --size \"%s\", this run has \"%s\"",
+                         folder, size, run->options->size);
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "--resume %s: it was saved by another model, whose shape has %s; give the "
+                     "same --model and --size, or --weights of the same shape, or none of them",
+                     folder, what);
+}
+
+static sluice_status compare_tokenizer(const slc_training_identity *run, const json_t *saved)
+{
+    const char *before = json_string_value(json_object_get(saved, "tokenizer"));
+    const char *folder = run->options->resume;
+    json_t *now = hash_json(run->tokenizer);
+    bool same = before ? json_is_string(now) && !strcmp(before, json_string_value(now)) : !json_is_string(now);
+    bool has = json_is_string(now);
+    json_decref(now);
+    if (same) return SLUICE_OK;
+    if (!before && !json_object_get(saved, "shape")) return SLUICE_OK; /* of a version that kept nothing of it */
+    if (!has)
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "--resume %s: it was trained on the tokens of a tokenizer, and this run reads bytes or token "
+                         "files; give --tokenizer PATH, the same one",
+                         folder);
+    return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was trained on %s; %s", folder,
+                     before ? "the tokens of another tokenizer" : "text without a tokenizer",
+                     before ? "give --tokenizer PATH, the same one" : "leave --tokenizer out");
+}
+
+/* Where a run began with weights, their files said how images become pixels, and which number a class has. */
+static sluice_status compare_reading(const slc_training_identity *run, const json_t *saved)
+{
+    const json_t *before = json_object_get(saved, "reading");
+    json_t *now = hash_json(run->reading);
+    const bool same = !before || json_equal(before, now);
+    json_decref(now);
+    if (same) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MISMATCH,
+                     "--resume %s: it was trained on images with other classes, or that became other pixels; give "
+                     "folders of the same names, and where it began with --weights DIR the same, whose "
+                     "preprocessor_config.json and config.json (id2label) say both",
+                     run->options->resume);
+}
+
+/* Refuses what must be equal, or warns about the rest. */
+static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine, bool refuse)
+{
+    const char *name, *folder = run->options->resume;
+    json_t *value;
+    json_object_foreach ((json_t *)mine, name, value) {
+        const json_t *before = json_object_get(saved, name);
+        char was[64], is[64];
+        if (slc_training_option_must_equal(name) != refuse || json_equal(before, value)) continue;
+        if (is_compared_apart(name, saved)) continue;
+        if (changes_nothing(run, name, before, value) || says_nothing_of_content(name, saved, mine)) continue;
+        format_value(before, was);
+        format_value(value, is);
+        if (refuse)
+            return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: it was saved with --%s %s, this run has %s", folder,
+                             name, was, is);
+        if (sluice_world_rank(run->world) != 0) continue;
+        if (!strcmp(name, "data") || !strcmp(name, "content"))
+            slc_log(SLC_LOG_WARN,
+                    "--resume %s: the training data is other than before; the run does not go on as it would have",
+                    folder);
+        else
+            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have", folder,
+                    name, was, is);
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Next to the weights ---- */
+
+static sluice_status parse_extra(const slc_training_options *o, const void *extra, size_t bytes, json_t **out)
+{
+    json_error_t error;
+    json_t *document = json_loadb(extra, bytes, 0, &error), *version = json_object_get(document, "version");
+    if (!document || json_integer_value(version) != EXTRA_VERSION ||
+        json_integer_value(json_object_get(document, "steps")) < 0 ||
+        json_integer_value(json_object_get(document, "sequences")) < 0) {
+        json_decref(document);
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: it was not saved by this version's sluice train", o->resume);
+    }
+    *out = document;
+    return SLUICE_OK;
+}
+
+/* Every rank has the same bytes, and so the same result. */
+static sluice_status read_position(const slc_training_identity *run, const void *extra, size_t bytes,
+                                   slc_training_position *out)
+{
+    json_t *document = NULL, *mine = settings_of(run);
+    sluice_status status = mine ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "settings of the run");
+    if (!status) status = parse_extra(run->options, extra, bytes, &document);
+    const json_t *saved = json_object_get(document, "settings");
+    if (!status) status = compare(run, saved, mine, true);
+    if (!status) status = compare_shape(run, saved);
+    if (!status) status = compare_tokenizer(run, saved);
+    if (!status) status = compare_reading(run, saved);
+    if (!status) status = compare(run, saved, mine, false);
+    out->steps = (uint64_t)json_integer_value(json_object_get(document, "steps"));
+    out->sequences = (uint64_t)json_integer_value(json_object_get(document, "sequences"));
+    json_decref(mine);
+    json_decref(document);
+    return status;
+}
+
+static sluice_status read_extra(const slc_training_options *o, json_t **document)
+{
+    void *extra = NULL;
+    size_t bytes = 0;
+    sluice_status status = slc_error_context(sluice_checkpoint_extra(o->resume, &extra, &bytes), "--resume");
+    if (!status) status = parse_extra(o, extra, bytes, document);
+    free(extra);
+    return slc_training_name_earlier(status, o->resume);
+}
+
+/* Names what the saved run had and this one lacks. */
+static sluice_status what_is_missing(const slc_training_options *o, const json_t *saved)
+{
+    const char *path = json_string_value(json_array_get(json_object_get(saved, "paths"), 0));
+    if (path && !o->data_count)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--resume %s: the run that was saved there trained on --data %s%s; give "
+                         "--data, the same wherever it lies now",
+                         o->resume, path, json_array_size(json_object_get(saved, "paths")) > 1 ? " and more" : "");
+    if (json_is_string(json_object_get(saved, "tokenizer")) && !slc_training_tokenizer(o))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--resume %s: the run that was saved there read its text with a tokenizer; "
+                         "give --tokenizer PATH, the same one",
+                         o->resume);
+    return SLUICE_OK;
+}
+
+static sluice_status take_model(slc_training_options *o, const json_t *saved)
+{
+    const json_t *shape = json_object_get(saved, "shape");
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
+    if (o->weights || slc_training_option_given(o, "size") || !shape) return SLUICE_OK;
+    if (!slc_training_shape_read(shape, &model))
+        return slc_error(SLUICE_ERR_FORMAT, "--resume %s: its \"shape\" describes no model", o->resume);
+    if (slc_training_option_given(o, "model") && strcmp(o->model, sluice_model_family_name((uint32_t)model.family)))
+        return SLUICE_OK; /* it will be refused by name */
+    o->shape = model;
+    o->model = sluice_model_family_name((uint32_t)model.family);
+    o->size = named_size(model.family, saved);
+    if (!o->size) o->size = o->resume;
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_resume_model(slc_training_options *o)
+{
+    json_t *document = NULL;
+    if (!o->resume) return SLUICE_OK;
+    sluice_status status = read_extra(o, &document);
+    const json_t *saved = json_object_get(document, "settings");
+    if (!status) status = take_model(o, saved);
+    if (!status) status = what_is_missing(o, saved);
+    json_decref(document);
+    return status;
+}
+
+/* The freeze's default comes from --steps, which may have changed. */
+sluice_status slc_training_resume_freeze(slc_training_options *o)
+{
+    json_t *document = NULL;
+    if (!o->resume || !slc_training_is_compressed(o->optimizer) || o->freeze_step || o->freeze_change > 0)
+        return SLUICE_OK;
+    sluice_status status = read_extra(o, &document);
+    json_t *saved = json_object_get(document, "settings");
+    json_int_t step = json_integer_value(json_object_get(saved, "freeze-step"));
+    double change = json_number_value(json_object_get(saved, "freeze-change"));
+    if (step > 0) o->freeze_step = (uint64_t)step;
+    if (change > 0 && change < 1) o->freeze_change = change;
+    json_decref(document);
+    return status;
+}
+
+sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out)
+{
+    void *extra = NULL;
+    size_t bytes = 0;
+    *out = (slc_training_position){0};
+    /* Comes before the weights: that a parameter has another size says less than the name of another model. */
+    sluice_status status = slc_error_context(sluice_checkpoint_extra(run->options->resume, &extra, &bytes), "--resume");
+    if (!status) status = read_position(run, extra, bytes, out);
+    free(extra);
+    if (!status) status = slc_error_context(sluice_checkpoint_load(rt, run->options->resume, NULL, NULL), "--resume");
+    return slc_training_name_earlier(status, run->options->resume);
+}
+
+sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
+                                const slc_training_position *position)
+{
+    json_t *document = json_pack("{s:i, s:I, s:I, s:o}", "version", EXTRA_VERSION, "steps", (json_int_t)position->steps,
+                                 "sequences", (json_int_t)position->sequences, "settings", settings_of(run));
+    char *text = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(document);
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "what a checkpoint keeps beside the weights");
+    sluice_status status = sluice_checkpoint_save(rt, run->options->save, text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* ---- Before the first step ---- */
+
+static sluice_status check_folder(const slc_training_options *o, sluice_runtime *rt)
+{
+    bool found = false;
+    uint64_t latest = 0, step = sluice_runtime_step(rt);
+    if (mkdir(o->save, 0777) && errno != EEXIST)
+        return slc_error(slc_path_status(errno), "--save: cannot make the folder %s: %s", o->save, strerror(errno));
+    if (access(o->save, W_OK | X_OK))
+        return slc_error(slc_path_status(errno), "--save: cannot write to %s: %s", o->save, strerror(errno));
+    sluice_status status = sluice_checkpoint_lock(rt, o->save);
+    if (!status) status = sluice_checkpoint_latest(o->save, &found, &latest);
+    if (status) return slc_error_context(status, "--save");
+    if (found && (!o->resume || latest > step))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--save %s: it holds checkpoints of another run, up to step %llu; go on from them with "
+                         "--resume %s, or give another folder",
+                         o->save, (unsigned long long)latest, o->save);
+    return SLUICE_OK;
+}
+
+/* Rank 0's finding about the folder, and a file that it made in it. */
+typedef struct {
+    int status;
+    char line[1000], file[PATH_MAX];
+} verdict;
+
+static sluice_status make_shared_file(const slc_training_options *o, verdict *said)
+{
+    int length = snprintf(said->file, sizeof said->file, "%s/.shared-XXXXXX", o->save);
+    if (length >= (int)sizeof said->file) return slc_error(SLUICE_ERR_ARGUMENT, "--save: its name is too long");
+    int file = mkstemp(said->file);
+    if (file < 0) {
+        said->file[0] = 0;
+        return slc_error(slc_path_status(errno), "--save: cannot write to %s: %s", o->save, strerror(errno));
+    }
+    close(file);
+    return SLUICE_OK;
+}
+
+/* All ranks must see the same folder, because each writes its own part. */
+static sluice_status find_shared_file(const slc_training_identity *run, const verdict *said)
+{
+    bool seen = access(said->file, F_OK) == 0;
+    double blind = seen ? 0 : 1;
+    sluice_status status = sluice_world_all_reduce(run->world, &blind, 1);
+    if (status || blind == 0) return status;
+    if (!seen)
+        return slc_error(SLUICE_ERR_IO,
+                         "--save %s: rank %d does not see what rank 0 has written there; give a folder on a file "
+                         "system that all ranks share",
+                         run->options->save, sluice_world_rank(run->world));
+    return slc_error(SLUICE_ERR_IO, "--save %s: %.0f of the ranks do not share this folder with rank 0",
+                     run->options->save, blind);
+}
+
+sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt)
+{
+    verdict said = {0};
+    bool first = sluice_world_rank(run->world) == 0;
+    if (first) {
+        said.status = check_folder(run->options, rt);
+        if (!said.status) said.status = make_shared_file(run->options, &said);
+        if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
+    }
+    sluice_status status = sluice_world_broadcast(run->world, &said, sizeof said, 0);
+    if (!status && said.status) status = slc_error((sluice_status)said.status, "%s", said.line);
+    if (!status) status = find_shared_file(run, &said);
+    if (first && said.file[0]) unlink(said.file);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* --save and --resume of a training run: a checkpoint keeps, next to the weights, where the run is in its data and the
+ * settings that decide its numbers; a run goes on only from a checkpoint that fits. Functions are collective but for
+ * slc_training_resume_model and slc_training_resume_freeze. */
+#ifndef SLC_BENCH_TRAINING_CHECKPOINT_H
+#define SLC_BENCH_TRAINING_CHECKPOINT_H
+
+#include "bench/train/options/options.h"
+
+/* The place of a run. */
+typedef struct {
+    uint64_t steps;     /* done, skipped ones too */
+    uint64_t sequences; /* of the training data, that all ranks have taken */
+} slc_training_position;
+
+typedef struct {
+    sluice_world *world;
+    const slc_training_options *options;
+    uint64_t data, content; /* fingerprint of the data, and the hash of all of it */
+    uint64_t tokenizer;     /* its hash; 0: none */
+    uint64_t reading;       /* a hash of how images become pixels and classes; 0: text */
+    const sluice_model_config *model;
+} slc_training_identity;
+
+/* Loads --resume DIR into the runtime. A model of another shape, another tokenizer, images that become other pixels or
+ * classes, and a setting that differs from the saved run and must not (SLC_EQUAL) are refused; rank 0 warns about other
+ * settings by name. Where the latest checkpoint is damaged, the error names the latest one that is whole. Errors: as
+ * sluice_checkpoint_load; MISMATCH. */
+sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out);
+
+/* Local, before the options are checked: without --model, --size and --weights a run that goes on has the model, head
+ * and shape of the checkpoint. Errors: those of reading the checkpoint; ARGUMENT (says which option the saved run had
+ * that this one needs too: --data, --tokenizer, --weights). */
+sluice_status slc_training_resume_model(slc_training_options *options);
+
+/* Local, before slc_training_resume: if the options leave the freeze of a compressed optimizer open, they get that of
+ * the saved run. Errors: those of reading the checkpoint. */
+sluice_status slc_training_resume_freeze(slc_training_options *options);
+
+/* Before the first step: can all ranks write to --save DIR, and does no other run keep its checkpoints there? Errors:
+ * PATH, IO, ARGUMENT. */
+sluice_status slc_training_save_check(const slc_training_identity *run, sluice_runtime *rt);
+
+sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
+                                const slc_training_position *position);
+
+#endif

@@ -1,0 +1,81 @@
+/* Micro-batches of real data in the form that a model wants. The content of a micro-batch is a function of
+ * (seed, numbers of its sequences) alone, so a job that is resumed, or split in another way, sees the same.
+ *
+ *   gpt2             the next token of text
+ *   bert, tokens     text with 15 % of its tokens to be guessed: 80 % of them masked, 10 % replaced, 10 % as they are
+ *                    (Devlin et al., arXiv 1810.04805, section 3.1)
+ *   bert, classes    which of the files a window is from
+ *   vit, beit        images and their classes
+ *   beit, tokens     images with 40 % of their patches masked in blocks, whose visual tokens are to be guessed (Bao et
+ *                    al., arXiv 2106.08254, algorithm 1); the tokens are those of a codebook of patches (k-means)
+ *
+ * Text is read in the tokens of the options' tokenizer, else in bytes. With a tokenizer the end token of GPT-2 stands
+ * between one file and the next, and BERT's windows begin with [CLS] and end with [SEP]. */
+#ifndef SLC_BENCH_TRAINING_DATA_H
+#define SLC_BENCH_TRAINING_DATA_H
+
+#include "bench/train/options/options.h"
+
+typedef struct slc_training_data slc_training_data;
+
+/* Called now and then while a text is made into tokens: bytes that are done, of all of them. A status that is not OK
+ * ends the opening and is returned. */
+typedef struct {
+    sluice_status (*tokenised)(uint64_t done, uint64_t bytes, void *context);
+    void *context;
+} slc_training_data_watch;
+
+/* Opens the data that the options name, and sets the fields of the model that the data decides: classes of labelled
+ * data; the vocabulary of a model with first values, where there is a tokenizer. `watch` may be NULL. The caller closes
+ * it. Errors: PATH, IO, ARGUMENT (data or a tokenizer that this model cannot read, or too little data), FORMAT and
+ * UNSUPPORTED (a tokenizer), MEMORY. */
+sluice_status slc_training_data_open(const slc_training_options *options, sluice_model_config *model, uint32_t length,
+                                     const slc_training_data_watch *watch, slc_training_data **out);
+void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
+
+/* A description of the data for the start lines and the report. */
+typedef struct {
+    const char *own_path;     /* where it was read from if no --data was given */
+    const char *what;         /* what is counted: "bytes", "tokens", "images" */
+    const char *tokenizer;    /* path of what made the tokens; NULL: none did */
+    uint64_t files;           /* of text; 0: not counted */
+    uint64_t train, held_out; /* of what is counted */
+} slc_training_data_about;
+const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data);
+
+uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */
+/* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */
+sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
+/* A hash of the tokenizer that the text is read with; 0: none. */
+uint64_t slc_training_data_tokenizer(const slc_training_data *data);
+/* A hash of how images become pixels and classes; 0: text. */
+uint64_t slc_training_data_reading(const slc_training_data *data);
+/* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
+const char *slc_training_data_note(const slc_training_data *data);
+/* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
+ * its saved weights. Errors: PATH, IO, MEMORY. */
+sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
+uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
+
+/* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the
+ * data has. stride: tokens from the beginning of one window of a text to that of the next, where windows are what
+ * `length` holds of the text; 0: as long as a window. A target is the token after its input, and each token is the
+ * target of the first window that has it together with its predecessor
+ * (https://huggingface.co/docs/transformers/perplexity); bert's windows do not overlap, and bert's classes are the
+ * files. Errors: as slc_training_data_open, UNSUPPORTED (visual tokens, whose codebook is not kept with the weights).
+ */
+sluice_status slc_training_data_open_whole(const slc_training_options *options, sluice_model_config *model,
+                                           uint32_t length, uint32_t stride, const slc_training_data_watch *watch,
+                                           slc_training_data **out);
+/* The number of sequences (images) of data that was opened whole. */
+uint64_t slc_training_data_sequences(const slc_training_data *data);
+/* Takes the sequences (images) [first, first + batch) of it. Those after the last have no target. As
+ * slc_training_data_take else. */
+sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
+
+/* Takes the sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and
+ * is valid until the next call. Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
+ */
+sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+
+#endif

@@ -1,0 +1,54 @@
+/* The sources of training data share these types and functions. Private to bench/train/data. */
+#ifndef SLC_BENCH_TRAINING_DATA_PARTS_H
+#define SLC_BENCH_TRAINING_DATA_PARTS_H
+
+#include "bench/train/data/data.h"
+#include "bench/train/data/masks.h"
+#include "lib/data/special_tokens.h"
+#include "lib/data/text.h"
+
+/* The first member of every source. */
+struct slc_training_data {
+    sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
+    sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+    sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
+    void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
+    uint64_t seed, fingerprint, tokenizer, reading, bytes; /* tokenizer, reading: hashes; 0: none */
+    uint32_t batch, length;
+    slc_training_data_about about;
+    const char *note; /* the source's; NULL: none */
+    /* Data that was opened whole: */
+    bool whole;
+    uint32_t stride;    /* tokens from one window of a text to the next */
+    uint64_t sequences; /* all of them */
+    sluice_status (*take_in_order)(slc_training_data *data, uint64_t first, sluice_batch *out);
+};
+
+/* ---- Text ---- */
+
+enum { SLC_TRAINING_FILES_MAX = 1024 };
+
+typedef struct {
+    slc_training_data base;
+    slc_text *text;
+    slc_text_range train, held_out;
+    slc_special_tokens special;
+    bool framed;                                  /* a window stands between special.first and special.last */
+    uint32_t inside;                              /* tokens of the text in a window */
+    uint32_t vocabulary, file_count;              /* replacements of masked tokens are below the first */
+    slc_text_range files[SLC_TRAINING_FILES_MAX]; /* for labelled windows: the files that are long enough */
+    int32_t *inputs, *targets;
+    uint8_t *attention_mask; /* of data that was opened whole, bert only */
+} slc_training_text;
+
+/* Fills in what data that was opened whole has of its own (text_in_order.c). Errors: ARGUMENT (too short a text, other
+ * files than classes), MEMORY. */
+sluice_status slc_training_text_in_order(slc_training_text *text, const sluice_model_config *model);
+
+/* ---- Images ---- */
+
+slc_training_data *slc_training_images_create(void); /* zeroed; NULL: no memory */
+sluice_status slc_training_images_open(const slc_training_options *options, sluice_model_config *model,
+                                       slc_training_data *data);
+
+#endif

@@ -1,0 +1,291 @@
+/* Reads and writes the keys of config.json and preprocessor_config.json that are about images. Their meaning is that of
+ * transformers' ViTImageProcessor and BeitImageProcessor (5.x). */
+#include "bench/train/data/image_files.h"
+
+#include "lib/base/file/json_file.h"
+#include "lib/base/hash/fnv.h"
+#include "lib/base/status.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static sluice_status path_in(const char *folder, const char *name, char out[PATH_MAX])
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: the path is too long", folder);
+}
+
+/* The caller decrefs *root, which is an object. */
+static sluice_status read_object(const char *path, json_t **root)
+{
+    char *text;
+    size_t length;
+    sluice_status status = slc_json_file_read(path, &text, &length);
+    if (status) return status;
+    json_error_t error;
+    *root = json_loadb(text, length, 0, &error);
+    free(text);
+    if (json_is_object(*root)) return SLUICE_OK;
+    status = *root ? slc_error(SLUICE_ERR_FORMAT, "%s: is no JSON object", path)
+                   : slc_error(SLUICE_ERR_FORMAT, "%s:%d: %s", path, error.line, error.text);
+    json_decref(*root);
+    return status;
+}
+
+static sluice_status write_object(const char *path, const json_t *root)
+{
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    sluice_status status = text ? slc_json_file_write(path, text) : slc_error(SLUICE_ERR_MEMORY, "%s", path);
+    free(text);
+    return status;
+}
+
+/* ---- Pixels ---- */
+
+typedef struct {
+    slc_image_filter filter;
+    int number; /* Pillow's, which "resample" holds */
+} resampling;
+
+static const resampling resamplings[] = {{SLC_FILTER_NEAREST, 0}, {SLC_FILTER_BILINEAR, 2}, {SLC_FILTER_BICUBIC, 3}};
+enum { RESAMPLINGS = sizeof resamplings / sizeof *resamplings };
+
+static bool is_on(const json_t *root, const char *key, bool otherwise)
+{
+    const json_t *value = json_object_get(root, key);
+    return value && !json_is_null(value) ? json_is_true(value) : otherwise;
+}
+
+static sluice_status read_filter(const char *path, const json_t *root, sluice_model_family family,
+                                 slc_image_filter *out)
+{
+    const json_t *value = json_object_get(root, "resample");
+    int number = family == SLUICE_BEIT ? 3 : 2; /* the processors' defaults */
+    if (value && !json_is_null(value)) number = json_is_integer(value) ? (int)json_integer_value(value) : -1;
+    for (int i = 0; i < RESAMPLINGS; i++)
+        if (resamplings[i].number == number) {
+            *out = resamplings[i].filter;
+            return SLUICE_OK;
+        }
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "%s: resample is %d; Sluice resizes by 0 (nearest), 2 (bilinear) or 3 (bicubic)", path, number);
+}
+
+/* One number for all channels, or one each. */
+static sluice_status read_channels(const char *path, const json_t *root, const char *key, uint32_t channels,
+                                   bool positive, float *out)
+{
+    const json_t *value = json_object_get(root, key);
+    if (!value || json_is_null(value)) return SLUICE_OK;
+    const bool list = json_is_array(value);
+    if (list && json_array_size(value) != channels)
+        return slc_error(SLUICE_ERR_FORMAT, "%s: %s has %zu numbers; the model has %u channels", path, key,
+                         json_array_size(value), channels);
+    for (uint32_t c = 0; c < channels; c++) {
+        const json_t *number = list ? json_array_get(value, c) : value;
+        out[c] = (float)json_number_value(number);
+        if (!json_is_number(number) || !isfinite(out[c]) || (positive && !(out[c] > 0)))
+            return slc_error(SLUICE_ERR_FORMAT, "%s: %s is not a %snumber for each channel", path, key,
+                             positive ? "positive " : "");
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status refuse_other_steps(const char *path, const json_t *root)
+{
+    const json_t *factor = json_object_get(root, "rescale_factor");
+    if (is_on(root, "do_center_crop", false))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "%s: do_center_crop is true, and Sluice resizes the whole image; set it to false to train so",
+                         path);
+    if (!is_on(root, "do_resize", true) || !is_on(root, "do_rescale", true))
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: do_resize and do_rescale must be true", path);
+    if (factor && fabs(json_number_value(factor) * 255 - 1) > 1e-6)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: rescale_factor must be 1/255", path);
+    return SLUICE_OK;
+}
+
+static sluice_status read_shape(const char *path, const json_t *root, sluice_model_family family, slc_image_shape *out)
+{
+    sluice_status status = refuse_other_steps(path, root);
+    if (!status) status = read_filter(path, root, family, &out->filter);
+    if (!status && !is_on(root, "do_normalize", true)) {
+        for (int c = 0; c < 3; c++) out->mean[c] = 0, out->deviation[c] = 1;
+        return SLUICE_OK;
+    }
+    if (!status) status = read_channels(path, root, "image_mean", out->channels, false, out->mean);
+    if (!status) status = read_channels(path, root, "image_std", out->channels, true, out->deviation);
+    return status;
+}
+
+sluice_status slc_image_shape_read(const char *weights, const sluice_model_config *model, slc_image_shape *out)
+{
+    char path[PATH_MAX];
+    json_t *root;
+    *out = (slc_image_shape){.channels = model->image_channels, .side = model->image_size};
+    for (int c = 0; c < 3; c++) out->mean[c] = out->deviation[c] = .5f;
+    if (out->channels != 1 && out->channels != 3)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "images have 1 or 3 channels; the model wants %u", out->channels);
+    if (!weights) return SLUICE_OK;
+    sluice_status status = path_in(weights, "preprocessor_config.json", path);
+    if (status || access(path, F_OK)) return status;
+    status = read_object(path, &root);
+    if (status) return status;
+    status = read_shape(path, root, model->family, out);
+    json_decref(root);
+    return status;
+}
+
+/* ---- Classes ---- */
+
+/* Takes the names of id2label, where it has one for each number; "LABEL_0" and so on are transformers' for none.
+ * *out is NULL without names; the caller frees it, and the names are those of `ids`. */
+static sluice_status take_names(const json_t *ids, const char ***out)
+{
+    const size_t count = json_object_size(ids);
+    const char **names = calloc(count + 1, sizeof *names);
+    bool own = false, whole = count > 0 && count <= UINT32_MAX;
+    *out = NULL;
+    if (!names) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    for (size_t i = 0; whole && i < count; i++) {
+        char key[24], none[32];
+        snprintf(key, sizeof key, "%zu", i);
+        snprintf(none, sizeof none, "LABEL_%zu", i);
+        names[i] = json_string_value(json_object_get(ids, key));
+        whole = names[i];
+        own |= whole && strcmp(names[i], none) != 0;
+    }
+    if (whole && own)
+        *out = names;
+    else
+        free(names);
+    return SLUICE_OK;
+}
+
+/* Nobody can say which answer is right for a folder that the weights do not name. */
+static sluice_status refuse_folders(const char *weights, const slc_images *images, uint32_t classes,
+                                    const char *const *names, uint32_t count)
+{
+    char name[SLC_CLASS_NAME_ROOM];
+    const uint32_t folders = slc_images_classes(images);
+    if (!slc_images_are_named(images) || (!names && folders == classes)) return SLUICE_OK;
+    for (uint32_t i = 0, k; names && i < folders; i++) {
+        slc_images_class_name(images, i, name);
+        for (k = 0; k < count && strcmp(names[k], name); k++) continue;
+        if (k == count)
+            return slc_error(SLUICE_ERR_ARGUMENT,
+                             "--data: the folder \"%s\" is none of the classes that %s answers with (\"%s\"%s); name "
+                             "folders as id2label in its config.json does",
+                             name, weights, names[0], count > 1 ? " and others" : "");
+    }
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--data: folders of %u classes, and %s answers with %u that its config.json (id2label) does not "
+                     "name; give a folder for each, in the order of training",
+                     folders, weights, classes);
+}
+
+sluice_status slc_image_classes_read(const char *weights, slc_images *images, uint32_t classes, bool needed)
+{
+    char path[PATH_MAX];
+    json_t *root;
+    const char **names = NULL;
+    bool done = false;
+    sluice_status status = path_in(weights, "config.json", path);
+    if (!status) status = read_object(path, &root);
+    if (status) return status;
+    const json_t *ids = json_object_get(root, "id2label");
+    const uint32_t count = (uint32_t)json_object_size(ids);
+    status = take_names(ids, &names);
+    if (!status && names) status = slc_images_number_classes(images, names, count, &done);
+    if (!status && needed && !done) status = refuse_folders(weights, images, classes, names, count);
+    free(names);
+    json_decref(root);
+    return status;
+}
+
+uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *images)
+{
+    const uint32_t numbers[] = {shape->channels, shape->side, (uint32_t)shape->filter};
+    uint64_t hash = slc_fnv(SLC_FNV_START, numbers, sizeof numbers);
+    hash = slc_fnv(hash, shape->mean, shape->channels * sizeof *shape->mean);
+    hash = slc_fnv(hash, shape->deviation, shape->channels * sizeof *shape->deviation);
+    for (uint32_t i = 0; images && i < slc_images_classes(images); i++) {
+        char name[SLC_CLASS_NAME_ROOM];
+        slc_images_class_name(images, i, name);
+        hash = slc_fnv(hash, name, strlen(name) + 1);
+    }
+    return hash | 1; /* never 0 */
+}
+
+sluice_status slc_image_classes_check(const slc_images *images)
+{
+    char name[SLC_CLASS_NAME_ROOM];
+    for (uint32_t i = 0; i < slc_images_classes(images); i++) {
+        slc_images_class_name(images, i, name);
+        json_t *text = json_string(name);
+        if (!text)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--data: the folder \"%s\" names a class, and is no UTF-8; rename it",
+                             name);
+        json_decref(text);
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status write_classes(const char *folder, const slc_images *images)
+{
+    char path[PATH_MAX], name[SLC_CLASS_NAME_ROOM], id[16];
+    json_t *root;
+    sluice_status status = path_in(folder, "config.json", path);
+    if (!status) status = read_object(path, &root);
+    if (status) return status;
+    json_t *names = json_object(), *ids = json_object();
+    int failed = json_object_set_new(root, "id2label", names) | json_object_set_new(root, "label2id", ids);
+    for (uint32_t i = 0; !failed && i < slc_images_classes(images); i++) {
+        slc_images_class_name(images, i, name);
+        snprintf(id, sizeof id, "%u", i);
+        failed = json_object_set_new(names, id, json_string(name)) | json_object_set_new(ids, name, json_integer(i));
+    }
+    status = failed ? slc_error(SLUICE_ERR_MEMORY, "%s: names of classes", path) : write_object(path, root);
+    json_decref(root);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static json_t *numbers(const float *values, uint32_t count)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) json_array_append_new(list, json_real((double)values[i]));
+    return list;
+}
+
+static json_t *preprocessor(sluice_model_family family, const slc_image_shape *shape)
+{
+    int number = 0;
+    for (int i = 0; i < RESAMPLINGS; i++)
+        if (resamplings[i].filter == shape->filter) number = resamplings[i].number;
+    return json_pack("{s:s, s:b, s:{s:i, s:i}, s:i, s:b, s:f, s:b, s:o, s:o, s:b}", "image_processor_type",
+                     family == SLUICE_BEIT ? "BeitImageProcessor" : "ViTImageProcessor", "do_resize", true, "size",
+                     "height", (int)shape->side, "width", (int)shape->side, "resample", number, "do_rescale", true,
+                     "rescale_factor", 1. / 255, "do_normalize", true, "image_mean",
+                     numbers(shape->mean, shape->channels), "image_std", numbers(shape->deviation, shape->channels),
+                     "do_center_crop", false);
+}
+
+sluice_status slc_image_files_write(const char *folder, sluice_model_family family, const slc_image_shape *shape,
+                                    const slc_images *images)
+{
+    char path[PATH_MAX];
+    sluice_status status = path_in(folder, "preprocessor_config.json", path);
+    if (status) return status;
+    json_t *root = preprocessor(family, shape);
+    status = write_object(path, root);
+    json_decref(root);
+    if (!status && images) status = write_classes(folder, images);
+    return status;
+}

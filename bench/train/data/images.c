@@ -1,0 +1,184 @@
+/* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are to be
+ * guessed. */
+#include "bench/train/data/codebook.h"
+#include "bench/train/data/data_parts.h"
+#include "bench/train/data/image_files.h"
+#include "lib/base/status.h"
+#include "lib/data/images/images.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* 1,797 handwritten digits of 8 x 8 pixels (scikit-learn), which come with the packages that tests need. */
+static const char digits[] = "/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
+
+typedef struct {
+    slc_training_data base;
+    slc_images *images;
+    slc_image_shape shape;
+    slc_image_range train, held_out;
+    float *pixels;
+    int32_t *labels, *targets;
+    uint32_t across; /* patches a row, of masked images */
+    bool labelled;   /* the model answers with classes */
+    sluice_model_family family;
+    uint8_t *masked;
+    slc_codebook codebook;
+} image_data;
+
+slc_training_data *slc_training_images_create(void)
+{
+    return calloc(1, sizeof(image_data));
+}
+
+static void close_images(slc_training_data *base)
+{
+    image_data *d = (image_data *)base;
+    slc_images_close(d->images);
+    slc_codebook_free(&d->codebook);
+    free(d->pixels);
+    free(d->labels);
+    free(d->targets);
+    free(d->masked);
+}
+
+static sluice_status hash_images(const slc_training_data *base, uint64_t *hash)
+{
+    return slc_images_content(((const image_data *)base)->images, hash);
+}
+
+/* ---- Micro-batches ---- */
+
+static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
+    return slc_images_batch(d->images, &d->shape, held_out ? d->held_out : d->train, base->seed, first, base->batch,
+                            d->pixels, d->labels);
+}
+
+static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    uint32_t patches = d->across * d->across;
+    size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
+    sluice_status status = take_classes(base, held_out, first, out);
+    for (uint32_t b = 0; b < base->batch && !status; b++) {
+        uint8_t *masked = d->masked + (size_t)b * patches;
+        int32_t *targets = d->targets + (size_t)b * patches;
+        slc_mask_blocks(base->seed, held_out, first + b, d->across, masked);
+        for (uint32_t i = 0; i < patches; i++)
+            targets[i] = masked[i] ? (int32_t)slc_codebook_code(&d->codebook, d->pixels + b * image, i) : -1;
+    }
+    out->masked_patches = d->masked;
+    out->targets = d->targets;
+    return status;
+}
+
+/* ---- All images, in order ---- */
+
+static sluice_status take_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
+{
+    image_data *d = (image_data *)base;
+    const size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t b = 0; !status && b < base->batch; b++) {
+        const bool there = first + b < base->sequences;
+        status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image, &d->labels[b]);
+        if (!there) d->labels[b] = -1;
+    }
+    *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
+    return status;
+}
+
+static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
+{
+    const uint32_t classes = slc_images_classes(d->images);
+    d->base.sequences = slc_images_count(d->images);
+    d->base.take_in_order = take_in_order;
+    if (model->head != SLUICE_HEAD_CLASSES)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "--data: the visual tokens that beit guesses are those of a codebook that training makes of its "
+            "own images and weights do not hold; `sluice train` evaluates them");
+    if (classes <= model->classes) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--data: images of %u classes, and the model answers with %u; give the images of its classes",
+                     classes, model->classes);
+}
+
+static sluice_status save_image_files(const slc_training_data *base, const char *folder)
+{
+    const image_data *d = (const image_data *)base;
+    return slc_image_files_write(folder, d->family, &d->shape, d->labelled ? d->images : NULL);
+}
+
+/* ---- Opening ---- */
+
+static sluice_status open_file(const slc_training_options *o, image_data *d)
+{
+    if (o->data_count > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--data: give one file or folder of images, not %zu", o->data_count);
+    if (!o->data_count && access(digits, R_OK))
+        return slc_error(SLUICE_ERR_PATH,
+                         "%s is not there; install python3-sklearn, or give --data a folder with a folder of "
+                         "images for each class, an IDX or a CSV file",
+                         digits);
+    sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
+    if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
+    d->base.about = (slc_training_data_about){
+        .own_path = digits, .what = "images", .train = d->train.count, .held_out = d->held_out.count};
+    return status;
+}
+
+/* A model that was trained before has an order of its classes, which the data takes over where they are the same. In
+ * training others become the classes of a new head; an evaluation has no use for them. */
+static sluice_status number_classes(const slc_training_options *o, const sluice_model_config *model, image_data *d)
+{
+    d->labelled = true;
+    sluice_status status = slc_image_classes_check(d->images);
+    return status || !o->weights ? status
+                                 : slc_image_classes_read(o->weights, d->images, model->classes, d->base.whole);
+}
+
+static sluice_status make_room(image_data *d)
+{
+    uint32_t batch = d->base.batch;
+    uint64_t elements = (uint64_t)batch * d->shape.channels * d->shape.side * d->shape.side;
+    uint64_t patches = (uint64_t)batch * d->across * d->across;
+    d->pixels = malloc(elements * sizeof *d->pixels);
+    d->labels = malloc(batch * sizeof *d->labels);
+    d->targets = malloc((patches + 1) * sizeof *d->targets);
+    d->masked = malloc(patches + 1);
+    d->base.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels + patches * (1 + sizeof *d->targets) +
+                    slc_images_bytes(d->images);
+    if (d->pixels && d->labels && d->targets && d->masked) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
+}
+
+sluice_status slc_training_images_open(const slc_training_options *o, sluice_model_config *model,
+                                       slc_training_data *base)
+{
+    image_data *d = (image_data *)base;
+    bool classes = model->head == SLUICE_HEAD_CLASSES;
+    base->close = close_images;
+    base->content = hash_images;
+    base->take = classes ? take_classes : take_masked;
+    base->save = save_image_files;
+    d->family = model->family;
+    if (!classes) d->across = model->image_size / model->patch_size;
+    sluice_status status = slc_image_shape_read(o->weights, model, &d->shape);
+    if (!status) status = open_file(o, d);
+    if (!status && classes) status = number_classes(o, model, d);
+    if (!status) status = make_room(d);
+    if (!status && base->whole) status = open_in_order(d, model);
+    if (!status && !classes)
+        status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
+    if (status) return status;
+    if (classes && !base->whole) model->classes = slc_images_classes(d->images);
+    base->bytes += slc_codebook_bytes(&d->codebook);
+    base->fingerprint = slc_images_fingerprint(d->images);
+    base->reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
+    base->note = slc_images_passed_over(d->images);
+    return SLUICE_OK;
+}

@@ -1,0 +1,35 @@
+/* The training options of compressed optimizers: consent to lossy communication, the freeze, and other settings. One
+ * thread. */
+#ifndef SLC_BENCH_TRAINING_ONEBIT_H
+#define SLC_BENCH_TRAINING_ONEBIT_H
+
+#include "bench/train/options/options.h"
+
+/* onebit_adam, onebit_lamb or zero_one_adam. */
+bool slc_training_is_compressed(const char *optimizer);
+
+/* Can no unit become onebit under this strategy? */
+bool slc_training_is_exact(const char *strategy);
+
+/* Returns the optimizer's name, as given; else onebit_adam where --strategy onebit asks for it, or --lossy onebit
+ * allows it and the strategy leaves a choice; else adamw. */
+const char *slc_training_optimizer(const slc_training_options *options);
+
+/* Checks options whose optimizer slc_training_optimizer has named. Errors: ARGUMENT for onebit without a compressed
+ * optimizer, for settings of compressed optimizers with another one, for values that mean nothing. */
+sluice_status slc_training_onebit_check(const slc_training_options *options);
+
+/* Returns the last step of the warm-up: as given, else a fifth of the steps, at least 5, and not before the learning
+ * rate's warm-up is over; 0: --freeze-change decides. */
+uint64_t slc_training_freeze_step(const slc_training_options *options);
+
+/* Sets the fields of *out that the options name; the options have passed the check. */
+void slc_training_onebit(const slc_training_options *options, sluice_onebit *out);
+
+/* Gives the settings of a compressed optimizer that slc_training_onebit sets; null for others. NULL: no memory. */
+json_t *slc_training_onebit_json(const slc_training_options *options);
+
+/* For a sweep over optimizers: removes the options that are for another kind of optimizer than the one they name. */
+void slc_training_onebit_only(slc_training_options *options);
+
+#endif

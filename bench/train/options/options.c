@@ -1,0 +1,677 @@
+/* The training options as one table. The parser, the defaults, the help, the checks of names, what a checkpoint and a
+ * report say of the options, and most of the runtime's configuration are walks of its rows. */
+#include "bench/train/options/options.h"
+
+#include "bench/cli/parse.h"
+#include "bench/cli/throttle_option.h"
+#include "bench/train/options/lr_schedule.h"
+#include "bench/train/options/onebit_options.h"
+#include "bench/train/options/optimizer_options.h"
+#include "lib/base/file/path_error.h"
+#include "lib/base/hash/fnv.h"
+#include "lib/base/text/parse_quantity.h"
+#include "lib/base/status.h"
+#include "lib/model/shape.h"
+#include "lib/tokenizer/tokenizer.h"
+#include "sched/planner.h"
+#include "sched/scheduler.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A CHOICE is a text that becomes an enumerator of sluice_config: its place among the choices. */
+typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
+
+typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT, GROUPS = OUTPUT } option_group;
+static const char *const headings[] = {
+    [MODEL] = "Model and data:",
+    [TRAINING] = "Training:",
+    [COMPRESSED] = "Compressed optimizers:",
+    [RESOURCES] = "Memory, communication, ranks:",
+    [OUTPUT] = "Evaluation, checkpoints, results:",
+};
+
+typedef struct {
+    const char *name, *argument;
+    option_group group;
+    option_type type;
+    size_t field;         /* of slc_training_options */
+    const char *fallback; /* as the user would type it; NULL: not set */
+    unsigned uses;        /* slc_option_use */
+    const char *doc;
+    double least, most;          /* COUNT, REAL */
+    const char *choices, *later; /* with commas: the names that are allowed; those that are known and not yet built */
+    size_t config;               /* the field of sluice_config that it sets; 0: none */
+    char letter;                 /* the short option; 0: none */
+} option_row;
+
+#define FIELD(name) .field = offsetof(slc_training_options, name)
+#define CONFIG(name) .config = offsetof(sluice_config, name)
+static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
+enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
+
+/* Made from the table of schedulers by list_schedules. */
+static char schedule_names[256], schedule_doc[768];
+
+/* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
+ * name. */
+static const option_row rows[] = {
+    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL, "Model: gpt2, bert, vit, beit",
+     .choices = "gpt2,bert,vit,beit"},
+    {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
+     SLC_SAVED | SLC_EQUAL | SLC_OWN,
+     "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
+    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL,
+     "Kind of answer: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
+     "tokens of text, classes of images",
+     .choices = "tokens,classes"},
+    {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN,
+     "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
+     "model.safetensors, or an llm.c checkpoint; none: first values"},
+    {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
+     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
+     "none: the system's licences, or scikit-learn's handwritten digits"},
+    {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN,
+     "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
+     "model "
+     "with first values gets its vocabulary"},
+    {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
+     "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
+     .later = "fp16", CONFIG(precision)},
+    {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED,
+     "Type of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
+    {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED,
+     "Layers that differ, as h.0=fp32,h.1=fp32"},
+    {"batch", "N", TRAINING, COUNT, FIELD(batch), "4", SLC_SAVED | SLC_REPORTED,
+     "Sequences (images) a rank and micro-batch", 1, MOST},
+    {"context", "N", TRAINING, COUNT, FIELD(context), "0", SLC_SAVED | SLC_REPORTED,
+     "Tokens a sequence; 0: the model's, at most 256", 0, MOST},
+    {"micro-batches", "N", TRAINING, COUNT, FIELD(micro_batches), "1", SLC_SAVED | SLC_REPORTED, "Micro-batches a step",
+     1, 65536, CONFIG(micro_batches)},
+    {"ranks", "N", RESOURCES, COUNT, FIELD(ranks), NULL, SLC_SAVED | SLC_OWN, "Start N ranks on this machine", 1,
+     SLUICE_RANKS_MOST, .letter = 'n'},
+    {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED, "Compute threads a rank", 1, 1024,
+     CONFIG(threads)},
+    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps to train, counted from the very beginning", 1, MOST},
+    {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED,
+     "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
+    {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED,
+     "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
+     "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
+     .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
+    {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
+    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps over which the learning rate grows from 0", 0, MOST_TOKENS},
+    {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED,
+     "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
+     "falls as 1/sqrt(step); wsd: it stays, and falls at the end",
+     .choices = "constant,linear,cosine,inverse_sqrt,wsd"},
+    {"lr-min", "X", TRAINING, REAL, FIELD(lr_min), "0", SLC_SAVED | SLC_REPORTED,
+     "Learning rate at the end of the schedule", 0, 1e6},
+    {"lr-horizon", "N", TRAINING, COUNT, FIELD(lr_horizon), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps, from the very beginning, after which linear, cosine and wsd have come to --lr-min; 0: --steps", 0,
+     MOST_TOKENS},
+    {"lr-decay", "N", TRAINING, COUNT, FIELD(lr_decay), "0", SLC_SAVED | SLC_REPORTED,
+     "The last steps of wsd, in which the rate falls; 0: a tenth of the schedule", 0, MOST_TOKENS},
+    {"lr-timescale", "N", TRAINING, COUNT, FIELD(lr_timescale), "0", SLC_SAVED | SLC_REPORTED,
+     "Steps S of inverse_sqrt: after three S beyond the warm-up the rate is half of --lr; 0: --warmup, or 10000 "
+     "without",
+     0, MOST_TOKENS},
+    {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED,
+     "Unit of --warmup, --lr-horizon, --lr-decay and --lr-timescale: steps, or tokens of all ranks",
+     .choices = "steps,tokens"},
+    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED,
+     "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},
+    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED,
+     "Share of the gradients' average that a step keeps; not given: 0.9", 0, 0.9999999},
+    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED,
+     "The same of their squares' average; not given: 0.999", 0, 0.9999999},
+    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED,
+     "Added to the square root of that average; not given: 1e-8, for lamb and onebit_lamb 1e-6", 1e-30, 1e6},
+    {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED,
+     "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
+     0.999},
+    {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED,
+     "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
+    {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED,
+     "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
+    {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED,
+     "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
+    {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED,
+     "Reduce gradients after the last micro-batch, or after each", .choices = "last,each", CONFIG(accumulate)},
+    {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED,
+     "A token table that is the head's matrix too: joint: one gradient of both uses; split: the rows that are looked "
+     "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table",
+     .choices = "joint,split", CONFIG(tied)},
+    {"freeze-step", "N", COMPRESSED, COUNT, FIELD(freeze_step), "0", SLC_SAVED_COMPRESSED,
+     "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, and not before "
+     "--warmup is over",
+     0, MOST},
+    {"freeze-change", "X", COMPRESSED, REAL, FIELD(freeze_change), "0", SLC_SAVED_COMPRESSED,
+     "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step", 0, 0.999},
+    {"onebit-compat", NULL, COMPRESSED, FLAG, FIELD(onebit_compat), NULL, SLC_SAVED_COMPRESSED,
+     "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
+    {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED,
+     "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
+    {"strategy", "NAME=auto,dp,oss,sdp,fsdp,mixed,onebit", RESOURCES, TEXT, FIELD(strategy), "auto",
+     SLC_SAVED_COMPRESSED,
+     "Sharding: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
+     "a JSON file; onebit: nothing, and momentum is exchanged compressed",
+     CONFIG(strategy)},
+    {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", 0,
+     "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too",
+     .choices = "none,onebit"},
+    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, schedule_doc,
+     .choices = schedule_names, CONFIG(schedule)},
+    {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", 0,
+     "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
+     .choices = "auto,none,all", CONFIG(recompute)},
+    {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED,
+     "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
+    {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
+     "Base block of communication; fixes who owns what"},
+    {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN,
+     "Slow the network down, as 1gbit,50us"},
+    {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN,
+     "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
+    {"device", "NAME", RESOURCES, TEXT, FIELD(device), "cpu", SLC_OWN, "Device: cpu, or cuda: a GPU, for one rank",
+     .choices = "cpu,cuda", CONFIG(device)},
+    {"timeout", "S", RESOURCES, REAL, FIELD(timeout_s), "0", SLC_OWN,
+     "A rank that is silent or absent this long is an error; 0: as settings say", 0, 1e9},
+    {"eval-every", "N", OUTPUT, COUNT, FIELD(eval_every), "0", 0, "Evaluate every N steps; 0: only at the end", 0,
+     MOST},
+    {"eval-batches", "N", OUTPUT, COUNT, FIELD(eval_batches), "4", 0,
+     "Micro-batches of held-out data an evaluation takes; 0: never evaluate", 0, 65536},
+    {"save", "DIR", OUTPUT, TEXT, FIELD(save), NULL, 0,
+     "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
+     "stay"},
+    {"save-every", "N", OUTPUT, COUNT, FIELD(save_every), "0", 0, "Save every N steps too; 0: not in between", 0, MOST},
+    {"on-save-error", "WHAT", OUTPUT, TEXT, FIELD(on_save_error), "stop", 0,
+     "A checkpoint that cannot be saved, tried once more: stop ends the run with an error and all its other outputs; "
+     "warn goes on, with an error at the end if the last one failed",
+     .choices = "stop,warn"},
+    {"resume", "DIR", OUTPUT, TEXT, FIELD(resume), NULL, 0,
+     "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
+    {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
+     "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
+    {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
+     "Write the tokens that all ranks train on in this run's first step, and their targets, as JSON"},
+    {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
+     "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
+    {"plan-out", "FILE", OUTPUT, TEXT, FIELD(plan_out), NULL, SLC_OWN,
+     "Write the plan as JSON: for --plan, sluice sim, check and trace; '-': standard output"},
+    {"profile-out", "FILE", OUTPUT, TEXT, FIELD(profile_out), NULL, SLC_OWN,
+     "Write the profile that the plan was made from: for sluice plan, sim, check and trace; '-': standard output"},
+    {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
+    {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
+};
+enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
+
+/* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
+static const char *const short_help[] = {
+    "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
+    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",
+    "eval-every", "save", "save-every",  "resume", "save-weights", "json",
+};
+
+static const option_row *find_row(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].name, name)) return &rows[i];
+    return NULL;
+}
+
+/* The place of a value in a list with commas; -1: it is not there. */
+static int place_in(const char *list, const char *value)
+{
+    size_t length = strlen(value), named;
+    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
+        named = strcspn(list, ",");
+        if (named == length && !strncmp(list, value, length)) return place;
+    }
+    return -1;
+}
+
+static const char *text_of(const slc_training_options *options, const option_row *row)
+{
+    const char *text;
+    memcpy(&text, (const char *)options + row->field, sizeof text);
+    return text;
+}
+
+/* ---- What a command has otherwise ---- */
+
+static const slc_training_difference *own_differences;
+
+static slc_training_difference difference_of(const option_row *row)
+{
+    for (const slc_training_difference *d = own_differences; d && d->name; d++)
+        if (place_in(d->name, row->name) >= 0) return *d;
+    return (slc_training_difference){0};
+}
+
+static const char *fallback_of(const option_row *row)
+{
+    const char *own = difference_of(row).fallback;
+    return own ? own : row->fallback;
+}
+
+/* ---- Parsing ---- */
+
+static sluice_status parse_number(const option_row *row, const char *text, double *out)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    bool whole = row->type != COUNT || value == floor(value);
+    if (end == text || *end || errno || !whole || !(value >= row->least && value <= row->most))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %.10g to %.10g", row->name, text,
+                         row->type == COUNT ? "whole number" : "number", row->least, row->most);
+    *out = value;
+    return SLUICE_OK;
+}
+
+/* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
+ * process ends. */
+static char *copy_list(const char *list)
+{
+    typedef struct kept_list {
+        struct kept_list *before;
+        char text[];
+    } kept_list;
+    static kept_list *last;
+    size_t bytes = strlen(list) + 1;
+    kept_list *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, list, bytes);
+}
+
+/* A repeated --data adds to the earlier ones. */
+static sluice_status add_paths(slc_training_options *options, const char *list)
+{
+    char *rest = copy_list(list), *path;
+    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
+    while ((path = strsep(&rest, ",")) != NULL) {
+        if (!*path) continue;
+        if (options->data_count == SLC_TRAINING_DATA_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
+                             SLC_TRAINING_DATA_MAX);
+        options->data[options->data_count++] = path;
+    }
+    return SLUICE_OK;
+}
+
+static sluice_status set_option(slc_training_options *options, const option_row *row, char *text)
+{
+    char *field = (char *)options + row->field;
+    double number = 1;
+    sluice_status status = SLUICE_OK;
+    options->given[row - rows] = true;
+    if (row->type == PATHS) return add_paths(options, text);
+    if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
+    if (status) return status;
+    if (row->type == TEXT || row->type == CHOICE)
+        memcpy(field, &text, sizeof text);
+    else if (row->type == REAL)
+        memcpy(field, &number, sizeof number);
+    else
+        memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text)
+{
+    return set_option(options, find_row(name), (char *)text);
+}
+
+bool slc_training_option_given(const slc_training_options *options, const char *name)
+{
+    return options->given[find_row(name) - rows];
+}
+
+static void append(char *list, size_t bytes, const char *between, const char *name)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, bytes - used, "%s%s", used ? between : "", name);
+}
+
+/* Schedules that choose strategies too come last. */
+static void list_schedules(void)
+{
+    char plain[256] = "", measured[256] = "";
+    *schedule_names = 0;
+    for (int joint = 0; joint <= 1; joint++) {
+        const slc_scheduler *s = NULL;
+        for (size_t i = 0; s != &slc_scheduler_portfolio; i++) {
+            s = slc_scheduler_at(i);
+            if (!s) s = &slc_scheduler_portfolio;
+            if (slc_scheduler_is_joint(s) != joint) continue;
+            append(schedule_names, sizeof schedule_names, ",", s->name);
+            append(s->wants_times ? measured : plain, sizeof plain, s == &slc_scheduler_portfolio ? " and " : ", ",
+                   s->name);
+        }
+    }
+    snprintf(schedule_doc, sizeof schedule_doc,
+             "Order of communication: %s; %s begin with serial, measure, and plan again after the third step", plain,
+             measured);
+}
+
+void slc_training_options_init(slc_training_options *options)
+{
+    *options = (slc_training_options){0};
+    list_schedules();
+    for (int i = 0; i < ROWS; i++)
+        if (fallback_of(&rows[i]))
+            set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
+        else if (rows[i].type == REAL)
+            memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
+    memset(options->given, 0, sizeof options->given);
+}
+
+static int key_of(int row)
+{
+    return rows[row].letter ? rows[row].letter : FIRST_KEY + row;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    slc_training_options *options = state->input;
+    if (key == ARGP_KEY_INIT) {
+        slc_training_options_init(options);
+        return 0;
+    }
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "\"%s\" follows no option; text to train on, for one, is --data FILE", text);
+    for (int i = 0; i < ROWS; i++) {
+        if (key != key_of(i)) continue;
+        const char *refused = difference_of(&rows[i]).refused;
+        if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
+        if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
+        return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- Help ---- */
+
+static char help_texts[32 << 10]; /* of the parser that was asked for last */
+
+/* Appends to help_texts; argp has no room for what is made. */
+static const char *made_text(size_t *used, const char *first, const char *between, const char *second, const char *end)
+{
+    char *text = help_texts + *used;
+    const size_t room = sizeof help_texts - *used;
+    int length = snprintf(text, room, "%s%s%s%s", first, between, second, end);
+    assert(length >= 0 && (size_t)length < room);
+    *used += (size_t)length + 1;
+    return text;
+}
+
+static bool is_short(const option_row *row, const slc_training_difference *own)
+{
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++)
+        if (!strcmp(short_help[i], row->name)) return true;
+    return own->doc != NULL;
+}
+
+static struct argp_option help_of(int index, size_t *used)
+{
+    const option_row *row = &rows[index];
+    const slc_training_difference own = difference_of(row);
+    const char *fallback = fallback_of(row);
+    struct argp_option option = {.name = row->name,
+                                 .key = key_of(index),
+                                 .arg = own.argument ? own.argument : row->argument,
+                                 .doc = own.doc ? own.doc : row->doc,
+                                 .group = row->group};
+    if (own.refused) option.flags |= OPTION_HIDDEN;
+    if (is_short(row, &own)) option.flags |= SLC_OPTION_SHORT;
+    if (row->choices && !strchr(option.arg, '=')) option.arg = made_text(used, option.arg, "=", row->choices, "");
+    if (fallback && *fallback) option.doc = made_text(used, option.doc, " (default ", fallback, ")");
+    return option;
+}
+
+const struct argp *slc_training_argp(const slc_training_difference *differences)
+{
+    static struct argp_option argp_rows[GROUPS + ROWS + 1];
+    static const struct argp parser = {.options = argp_rows, .parser = parse_option};
+    size_t used = 0;
+    own_differences = differences;
+    list_schedules();
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
+    for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
+    for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
+    return &parser;
+}
+
+/* ---- Checking ---- */
+
+static sluice_status check_names(const slc_training_options *o)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const option_row *row = &rows[i];
+        const char *value = row->choices ? text_of(o, row) : NULL;
+        if (!value || !strcmp(value, row->fallback) || place_in(row->choices, value) >= 0) continue;
+        if (place_in(row->later, value) >= 0)
+            return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %s", row->name, value,
+                             row->choices);
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %s", row->name, value, row->choices);
+    }
+    return SLUICE_OK;
+}
+
+/* The options may be checked twice: then the size is the path. */
+static sluice_status check_weights(const slc_training_options *o, const char *family)
+{
+    if (!o->weights) return SLUICE_OK;
+    if (slc_training_option_given(o, "model") && strcmp(o->model, family))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--model %s: %s holds a model of the family %s", o->model, o->weights,
+                         family);
+    if (slc_training_option_given(o, "size") && strcmp(o->size, o->weights))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--size %s: the size is that of --weights %s; leave --size out", o->size,
+                         o->weights);
+    return SLUICE_OK;
+}
+
+const char *slc_training_tokenizer(const slc_training_options *o)
+{
+    if (o->tokenizer) return o->tokenizer;
+    return o->weights && slc_tokenizer_exists(o->weights) ? o->weights : NULL;
+}
+
+/* A kept plan says itself what these options would. */
+static sluice_status check_plan(const slc_training_options *o)
+{
+    static const char *const said[] = {"strategy", "schedule", "recompute", "lossy"};
+    for (size_t i = 0; o->plan && i < sizeof said / sizeof *said; i++)
+        if (slc_training_option_given(o, said[i]))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--plan %s: the plan says what --%s would; leave --%s out", o->plan,
+                             said[i], said[i]);
+    if (o->plan && access(o->plan, R_OK))
+        return slc_error(slc_path_status(errno), "--plan %s: %s; --plan-out writes one", o->plan, strerror(errno));
+    if (o->plan && slc_training_is_compressed(o->optimizer))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "--plan %s: --optimizer %s has a plan for each of its phases, and a file holds one", o->plan,
+                         o->optimizer);
+    if (o->plan && o->profile_out)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--profile-out %s: a run of --plan measures nothing; leave one out",
+                         o->profile_out);
+    return SLUICE_OK;
+}
+
+sluice_status slc_training_options_check(slc_training_options *o)
+{
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
+    sluice_config config;
+    slc_lr_schedule rates;
+    uint32_t length;
+    o->optimizer = slc_training_optimizer(o);
+    sluice_status status = check_names(o);
+    if (!status) status = slc_throttle_check(o->throttle);
+    if (!status) status = slc_training_onebit_check(o);
+    if (!status) status = check_plan(o);
+    if (!status) status = slc_lr_schedule_make(o, 0, &rates);
+    if (!status && o->save_every && !o->save)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
+    if (!status) status = slc_training_model(o, &model, &length);
+    if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
+    if (status) return status;
+    o->model = sluice_model_family_name((uint32_t)model.family);
+    o->head = model.head == SLUICE_HEAD_CLASSES ? "classes" : "tokens";
+    if (o->weights) o->size = o->weights;
+    return slc_training_config(o, &config);
+}
+
+/* ---- Between ranks ---- */
+
+static uint64_t digest(const slc_training_options *o, const option_row *row)
+{
+    if (row->uses & SLC_OWN) return 0;
+    if (row->type != TEXT && row->type != CHOICE) return slc_fnv(SLC_FNV_START, (const char *)o + row->field, 8);
+    const char *text = text_of(o, row) ? text_of(o, row) : "";
+    return slc_fnv(SLC_FNV_START, text, strlen(text));
+}
+
+sluice_status slc_training_options_compare(const slc_training_options *o, sluice_world *world)
+{
+    uint64_t mine[ROWS], ranks = (uint64_t)sluice_world_size(world), (*all)[ROWS] = malloc(ranks * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "options of %llu ranks", (unsigned long long)ranks);
+    for (int i = 0; i < ROWS; i++) mine[i] = digest(o, &rows[i]);
+    sluice_status status = sluice_world_all_gather(world, mine, sizeof mine, all);
+    for (uint64_t r = 1; !status && r < ranks; r++)
+        for (int i = 0; !status && i < ROWS; i++)
+            if (all[r][i] != all[0][i])
+                status =
+                    slc_error(SLUICE_ERR_MISMATCH, "rank %llu has another --%s than rank 0; give all ranks the same",
+                              (unsigned long long)r, rows[i].name);
+    free(all);
+    return status;
+}
+
+/* ---- As JSON ---- */
+
+static json_t *value_json(const slc_training_options *o, const option_row *row)
+{
+    const char *field = (const char *)o + row->field;
+    double real;
+    uint64_t count;
+    if (row->type == TEXT || row->type == CHOICE) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
+    memcpy(&real, field, sizeof real);
+    memcpy(&count, field, sizeof count);
+    if (row->type == REAL) return json_real(real);
+    return row->type == FLAG ? json_boolean(count) : json_integer((json_int_t)count);
+}
+
+int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
+{
+    int failed = 0;
+    slc_training_options filled = *o;
+    slc_training_optimizer_fill(&filled);
+    filled.lr_horizon = slc_lr_schedule_horizon(o);
+    for (int i = 0; !failed && i < ROWS; i++) {
+        char key[32];
+        if (!(rows[i].uses & uses)) continue;
+        snprintf(key, sizeof key, "%s", rows[i].name);
+        for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
+        failed = json_object_set_new(settings, key, value_json(&filled, &rows[i]));
+    }
+    return failed;
+}
+
+bool slc_training_option_must_equal(const char *name)
+{
+    const option_row *row = find_row(name);
+    return row && (row->uses & SLC_EQUAL);
+}
+
+/* ---- What the options describe ---- */
+
+/* Gives a configuration another head than its size or file has, with the fields that the head needs; the data sets the
+ * rest. */
+static void set_head(sluice_model_config *model, sluice_model_head head)
+{
+    if (model->head == head) return;
+    model->head = head;
+    if (head == SLUICE_HEAD_CLASSES) {
+        model->classes = 2;
+    } else if (model->family == SLUICE_BEIT) {
+        model->classes = 0;
+        model->mask_token = true;
+        if (!model->vocabulary) model->vocabulary = model->image_size < 224 ? VISUAL_TOKENS_SMALL : VISUAL_TOKENS;
+    }
+}
+
+sluice_status slc_training_model(const slc_training_options *o, sluice_model_config *model, uint32_t *length)
+{
+    sluice_status status = SLUICE_OK;
+    if (o->weights)
+        status = o->shape_only ? slc_model_shape_read(o->weights, model) : sluice_model_config_read(o->weights, model);
+    else if (o->shape.struct_size)
+        *model = o->shape;
+    else
+        status = sluice_model_config_named(o->model, o->size, model);
+    if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
+    if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
+    model->dropout = o->dropout;
+    *length = 0;
+    if (model->context) {
+        if (o->context > model->context)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s has a context of %u",
+                             (unsigned long long)o->context, o->weights ? o->weights : o->size, model->context);
+        *length = o->context ? (uint32_t)o->context : model->context < 256 ? model->context : 256;
+    } else if (o->context) {
+        return slc_error(SLUICE_ERR_ARGUMENT, "--context %llu: %s sees images, whose size is the model's",
+                         (unsigned long long)o->context, sluice_model_family_name((uint32_t)model->family));
+    }
+    return slc_error_context(sluice_model_config_check(model), "--head");
+}
+
+static void copy_to_config(const slc_training_options *o, sluice_config *config)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const option_row *row = &rows[i];
+        const char *from = (const char *)o + row->field;
+        char *to = (char *)config + row->config;
+        uint64_t count;
+        if (!row->config) continue;
+        memcpy(&count, from, sizeof count);
+        if (row->type == CHOICE)
+            memcpy(to, &(int){place_in(row->choices, text_of(o, row))}, sizeof(int));
+        else if (row->type == COUNT)
+            memcpy(to, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
+        else /* TEXT, REAL */
+            memcpy(to, from, sizeof count);
+    }
+}
+
+sluice_status slc_training_config(const slc_training_options *o, sluice_config *config)
+{
+    sluice_config_init(config);
+    copy_to_config(o, config);
+    config->updates = o->updates;
+    slc_training_optimizer_config(o, config);
+    slc_training_onebit(o, &config->onebit);
+    sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
+    if (status) return slc_error_context(status, "--block");
+    if (*o->budget) status = slc_parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);
+    return slc_error_context(status, "--budget");
+}
+
+sluice_status slc_training_world(const slc_training_options *o, sluice_world_config *config)
+{
+    sluice_status status = sluice_world_config_init(config);
+    if (status) return status;
+    if (*o->throttle) config->throttle = o->throttle;
+    if (o->timeout_s > 0) config->timeout_s = o->timeout_s;
+    if (o->ranks && (int)o->ranks != config->size)
+        return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks",
+                         (unsigned long long)o->ranks, config->size);
+    return SLUICE_OK;
+}

@@ -1,0 +1,13 @@
+/* Looks at files and settings before any rank is started: no rank is needed to find that one is missing. */
+#ifndef SLC_BENCH_TRAINING_PATHS_CHECK_H
+#define SLC_BENCH_TRAINING_PATHS_CHECK_H
+
+#include "bench/train/options/options.h"
+
+/* For options that have passed slc_training_options_check, on the machine whose ranks will use these paths: data can be
+ * read, outputs can be opened, and the settings of the world have values that it understands (slc_training_resume_model
+ * has found the checkpoint to resume). Each is looked at again where it is used. Errors: PATH, IO, those of
+ * sluice_world_config_init. */
+sluice_status slc_training_paths_check(const slc_training_options *options);
+
+#endif

@@ -1,0 +1,400 @@
+/* A transformer block. With norms before the branches (GPT-2, ViT, BEiT):
+ *   mid = x + s1 projection(attention(norm1 x)); out = mid + s2 mlp(gelu(fc(norm2 mid)))
+ * With norms after them (BERT):
+ *   y = norm1(mid), mid = x + projection(attention(x)); out = norm2(sum), sum = y + mlp(gelu(fc y))
+ * Values that backward needs and forward did not keep are computed again where they are needed. If the plan recomputes
+ * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
+ * dropout and layer scale, the product at the end of a branch adds the residual itself. */
+#include "lib/model/cache.h"
+#include "lib/model/layers/operations.h"
+
+enum {
+    /* kept tensors */
+    QKV = SLC_OWN_TENSORS,
+    ATTENTION,
+    LOGSUMEXP,
+    MID,
+    HIDDEN,
+    SUM,       /* BERT only */
+    SUM_STATS, /* BERT only */
+    BRANCH1,   /* kept if there is layer scale, not kept for dropout alone */
+    BRANCH2,
+    /* tensors inside a slot */
+    NORMED_INPUT, /* if the norms come before the branches */
+    NORMED,       /* the input of fc */
+    STATS,
+    ACTIVATED,
+    DACTIVATED,
+    DNORMED,
+    DNORMED_INPUT,
+    DATTENTION,
+    DQKV,
+    DBRANCH,
+    TENSORS
+};
+_Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "a block's tensors fit its table");
+
+/* Places of a block's dropouts. */
+enum { DROPOUT_ATTENTION = 1, DROPOUT_BRANCH1, DROPOUT_BRANCH2 };
+
+static bool norms_behind(const slc_layer_run *slot)
+{
+    return slot->m->config.family == SLUICE_BERT;
+}
+
+/* Does anything come between a branch's product and the residual? */
+static bool has_branches(const sluice_model_config *c)
+{
+    return c->dropout > 0 || c->layer_scale > 0;
+}
+
+void slc_block_tensors(sluice_model *m, slc_model_layer *layer)
+{
+    const sluice_model_config *c = &m->config;
+    bool behind = c->family == SLUICE_BERT, branches = has_branches(c), scales = c->layer_scale > 0;
+    uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
+    uint64_t hidden = slc_layer_bytes(layer, m->rows * c->hidden), stats = 2 * m->rows * sizeof(float);
+    const slc_layer_tensor table[TENSORS] = {
+        [QKV] = {"qkv", 3 * vector, .kept = true},
+        [ATTENTION] = {"attention", vector, .kept = true},
+        [LOGSUMEXP] = {"logsumexp", m->rows * c->heads * sizeof(float), .kept = true},
+        [MID] = {"mid", vector, .kept = true},
+        [HIDDEN] = {"hidden", hidden, .kept = true},
+        [SUM] = {"sum", behind ? vector : 0, .kept = true},
+        [SUM_STATS] = {"sum stats", behind ? stats : 0, .kept = true},
+        [BRANCH1] = {"branch 1", branches ? vector : 0, .kept = scales},
+        [BRANCH2] = {"branch 2", branches ? vector : 0, .kept = scales},
+        [NORMED_INPUT] = {"normed input", vector, .kept = false},
+        [NORMED] = {"normed", vector, .kept = false},
+        [STATS] = {"stats", stats, .kept = false},
+        [ACTIVATED] = {"activated", hidden, .kept = false},
+        [DACTIVATED] = {"d activated", hidden, .kept = false},
+        [DNORMED] = {"d normed", vector, .kept = false},
+        [DNORMED_INPUT] = {"d normed input", vector, .kept = false},
+        [DATTENTION] = {"d attention", vector, .kept = false},
+        [DQKV] = {"d qkv", 3 * vector, .kept = false},
+        [DBRANCH] = {"d branch", branches ? vector : 0, .kept = false},
+    };
+    for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
+}
+
+/* ---- Products ---- */
+
+static slc_dense dense(const slc_layer_run *slot, slc_param_place weight)
+{
+    const sluice_model *m = slot->m;
+    uint64_t channels = m->config.channels, hidden = m->config.hidden;
+    uint64_t inputs = weight == SLC_MLP_WEIGHT ? hidden : channels;
+    uint64_t outputs = weight == SLC_FC_WEIGHT ? hidden : weight == SLC_QKV_WEIGHT ? 3 * channels : channels;
+    return slc_dense_of(slot, weight, m->rows, inputs, outputs);
+}
+
+/* Either one product makes q, k and v, or three products make one each. */
+enum { QKV_PRODUCTS_MAX = 3 };
+static uint32_t qkv_products(const slc_layer_run *slot, slc_dense products[QKV_PRODUCTS_MAX])
+{
+    static const slc_param_place each[] = {SLC_QUERY_WEIGHT, SLC_KEY_WEIGHT, SLC_VALUE_WEIGHT};
+    if (slot->layer->params[SLC_QKV_WEIGHT]) {
+        products[0] = dense(slot, SLC_QKV_WEIGHT);
+        return 1;
+    }
+    for (uint32_t i = 0; i < QKV_PRODUCTS_MAX; i++) products[i] = dense(slot, each[i]);
+    return QKV_PRODUCTS_MAX;
+}
+
+static slc_view part_of(const slc_layer_run *slot, uint32_t tensor, uint32_t index)
+{
+    uint64_t channels = slot->m->config.channels;
+    return (slc_view){.tensor = tensor, .first = index * channels, .stride = 3 * channels};
+}
+
+static sluice_status make_qkv(slc_layer_run *slot, uint32_t input)
+{
+    slc_dense products[QKV_PRODUCTS_MAX];
+    uint32_t count = qkv_products(slot, products);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < count; i++)
+        status = slc_op_dense(slot, &products[i], SLC_ALL(input), part_of(slot, QKV, i), SLC_ALL(SLC_NO_TENSOR));
+    return status;
+}
+
+static sluice_status qkv_params(slc_layer_run *slot, uint32_t input)
+{
+    slc_dense products[QKV_PRODUCTS_MAX];
+    uint32_t count = qkv_products(slot, products);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < count; i++)
+        status = slc_op_dense_params(slot, &products[i], SLC_ALL(input), part_of(slot, DQKV, i));
+    return status;
+}
+
+/* dx = (dx if `add`) + the sum over the products. */
+static sluice_status qkv_input(slc_layer_run *slot, uint32_t dx, bool add)
+{
+    slc_dense products[QKV_PRODUCTS_MAX];
+    uint32_t count = qkv_products(slot, products);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < count; i++)
+        status = slc_op_dense_input(slot, &products[i], part_of(slot, DQKV, i), SLC_ALL(dx), add || i > 0,
+                                    SLC_ALL(SLC_NO_TENSOR));
+    return status;
+}
+
+/* out = residual + branch(x). */
+static sluice_status branch(slc_layer_run *slot, slc_param_place weight, uint32_t x, uint32_t residual, uint32_t out)
+{
+    slc_dense d = dense(slot, weight);
+    bool first = weight == SLC_PROJECTION_WEIGHT;
+    uint32_t kept = first ? BRANCH1 : BRANCH2;
+    if (!has_branches(&slot->m->config)) return slc_op_dense(slot, &d, SLC_ALL(x), SLC_ALL(out), SLC_ALL(residual));
+    slc_param_place scale = first ? SLC_SCALE1 : SLC_SCALE2;
+    if (!slot->layer->params[scale]) scale = SLC_NO_PARAM;
+    sluice_status status = slc_op_dense(slot, &d, SLC_ALL(x), SLC_ALL(kept), SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = slc_op_branch(slot, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scale, kept, residual, out);
+    return status;
+}
+
+/* Computes the gradient of the branch's product from the gradient of the residual stream; *out is the tensor that holds
+ * it. */
+static sluice_status branch_gradient(slc_layer_run *slot, slc_param_place weight, uint32_t *out)
+{
+    bool first = weight == SLC_PROJECTION_WEIGHT;
+    *out = SLC_GRADIENT;
+    if (!has_branches(&slot->m->config)) return SLUICE_OK;
+    *out = DBRANCH;
+    slc_param_place scale = first ? SLC_SCALE1 : SLC_SCALE2;
+    bool scales = slot->layer->params[scale] != NULL;
+    uint32_t kept = !scales ? SLC_NO_TENSOR : first ? BRANCH1 : BRANCH2;
+    return slc_op_branch_backward(slot, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scales ? scale : SLC_NO_PARAM,
+                                  SLC_GRADIENT, kept, DBRANCH);
+}
+
+/* ---- Attention ---- */
+
+/* In a row, q, k and v are next to each other. `dropout` must live as long as the shape. While lifetimes are recorded,
+ * the shape has every option that a later one could have, because the size of the workspace depends on them. */
+static slc_attention_shape attention_shape(slc_layer_run *slot, slc_dropout *dropout)
+{
+    static const uint8_t something;
+    bool relative = slot->layer->params[SLC_RELATIVE_TABLE] != NULL;
+    const sluice_model *m = slot->m;
+    const sluice_model_config *c = &m->config;
+    *dropout = slc_layer_run_dropout(slot, DROPOUT_ATTENTION, (uint64_t)c->heads * m->tokens * m->tokens);
+    uint32_t side = c->patch_size ? c->image_size / c->patch_size : 0;
+    return (slc_attention_shape){
+        .dtype = slot->layer->dtype,
+        .batch = m->batch,
+        .tokens = m->tokens,
+        .heads = c->heads,
+        .head_size = c->channels / c->heads,
+        .row_stride = 3ull * c->channels,
+        .causal = c->family == SLUICE_GPT2,
+        .key_mask = slot->scan  ? (m->mask ? &something : NULL)
+                    : m->masked ? sluice_activation_data(m->mask)
+                                : NULL,
+        .relative = slot->scan && relative ? &something : slc_layer_run_value(slot, SLC_RELATIVE_TABLE),
+        .window_h = side,
+        .window_w = side,
+        .dropout = slc_layer_run_drops(slot) ? dropout : NULL,
+    };
+}
+
+typedef struct {
+    unsigned char *q, *k, *v;
+} three;
+
+static three three_of(slc_layer_run *slot, uint32_t tensor)
+{
+    unsigned char *base = slc_layer_run_tensor(slot, tensor);
+    uint64_t part = slc_layer_bytes(slot->layer, slot->m->config.channels);
+    return base ? (three){base, base + part, base + 2 * part} : (three){0};
+}
+
+static sluice_status attend(slc_layer_run *slot)
+{
+    slc_layer_run_next(slot);
+    slc_dropout dropout;
+    const slc_attention_shape shape = attention_shape(slot, &dropout);
+    three in = three_of(slot, QKV);
+    void *out = slc_layer_run_tensor(slot, ATTENTION), *logsumexp = slc_layer_run_tensor(slot, LOGSUMEXP);
+    void *scratch = slc_layer_run_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
+    if (slot->scan) return SLUICE_OK;
+    return slc_attention_forward(slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, scratch);
+}
+
+/* Only the new tokens' queries are answered; their keys and values go into the cache. */
+static sluice_status attend_with_cache(slc_layer_run *slot)
+{
+    slc_layer_run_next(slot);
+    slc_dropout dropout;
+    slc_attention_shape shape = attention_shape(slot, &dropout);
+    shape.key_mask = NULL;
+    shape.dropout = NULL;
+    three in = three_of(slot, QKV);
+    void *out = slc_layer_run_tensor(slot, ATTENTION);
+    void *scratch = slc_layer_run_scratch(slot, slc_attention_extend_workspace_bytes(slot->m->stream, &shape));
+    if (slot->scan) return SLUICE_OK;
+    const slc_attention_cache cache = slc_model_cache_of(slot->m, slot->number - 1);
+    return slc_attention_extend(slot->m->stream, &shape, in.q, in.k, in.v, &cache, out, scratch);
+}
+
+static sluice_status attend_backward(slc_layer_run *slot)
+{
+    slc_layer_run_next(slot);
+    slc_dropout dropout;
+    const slc_attention_shape shape = attention_shape(slot, &dropout);
+    three in = three_of(slot, QKV), gradient = three_of(slot, DQKV);
+    const void *out = slc_layer_run_tensor(slot, ATTENTION), *dout = slc_layer_run_tensor(slot, DATTENTION);
+    const float *logsumexp = slc_layer_run_tensor(slot, LOGSUMEXP);
+    void *scratch = slc_layer_run_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
+    if (slot->scan) return SLUICE_OK;
+    bool fresh = false, relative = slot->layer->params[SLC_RELATIVE_TABLE] != NULL;
+    void *dtable = slc_layer_run_gradient(slot, SLC_RELATIVE_TABLE, &fresh);
+    if (relative && (!dtable || !shape.relative)) return SLUICE_ERR_ORDER;
+    return slc_attention_backward(
+        slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, dout, gradient.q, gradient.k, gradient.v,
+        relative ? slc_layer_run_gradient_dtype(slot, SLC_RELATIVE_TABLE) : SLUICE_FP32, dtable, fresh, scratch);
+}
+
+/* ---- Forward ---- */
+
+static uint64_t hidden_elements(const slc_layer_run *slot)
+{
+    return slot->m->rows * slot->m->config.hidden;
+}
+
+/* Computes all that backward reads, except BERT's `sum`. */
+static sluice_status to_hidden(slc_layer_run *slot)
+{
+    bool behind = norms_behind(slot);
+    uint64_t rows = slot->m->rows;
+    slc_dense fc = dense(slot, SLC_FC_WEIGHT);
+    sluice_status status = slc_op_take_input(slot);
+    if (!status && !behind)
+        status = slc_op_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
+    if (!status) status = make_qkv(slot, behind ? SLC_INPUT : NORMED_INPUT);
+    if (!status) status = slot->m->cache.room ? attend_with_cache(slot) : attend(slot);
+    if (!status) status = branch(slot, SLC_PROJECTION_WEIGHT, ATTENTION, SLC_INPUT, MID);
+    if (!status)
+        status =
+            slc_op_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, rows, SLC_ALL(MID), SLC_ALL(NORMED), STATS);
+    if (!status) status = slc_op_dense(slot, &fc, SLC_ALL(NORMED), SLC_ALL(HIDDEN), SLC_ALL(SLC_NO_TENSOR));
+    return status;
+}
+
+static sluice_status from_hidden(slc_layer_run *slot, uint32_t out)
+{
+    sluice_status status = slc_op_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
+    if (status) return status;
+    return branch(slot, SLC_MLP_WEIGHT, ACTIVATED, norms_behind(slot) ? NORMED : MID, out);
+}
+
+static sluice_status last_norm(slc_layer_run *slot, uint32_t out)
+{
+    return slc_op_norm(slot, SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(out), SUM_STATS);
+}
+
+sluice_status slc_block_forward(slc_layer_run *slot)
+{
+    bool behind = norms_behind(slot);
+    sluice_status status = to_hidden(slot);
+    if (!status) status = from_hidden(slot, behind ? SUM : SLC_OUTPUT);
+    if (!status && behind) status = last_norm(slot, SLC_OUTPUT);
+    return status;
+}
+
+/* The block's output is not computed again: only the next layer reads it, and other buffers may lie in its memory by
+ * now. The MLP's product is needed only if a norm or a scale follows it. */
+sluice_status slc_block_recompute(slc_layer_run *slot)
+{
+    bool behind = norms_behind(slot), scales = slot->layer->params[SLC_SCALE2] != NULL;
+    sluice_status status = to_hidden(slot);
+    if (status || (!behind && !scales)) return status;
+    if (behind) {
+        status = from_hidden(slot, SUM);
+        return status ? status : last_norm(slot, NORMED);
+    }
+    slc_dense mlp = dense(slot, SLC_MLP_WEIGHT);
+    status = slc_op_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
+    return status ? status : slc_op_dense(slot, &mlp, SLC_ALL(ACTIVATED), SLC_ALL(BRANCH2), SLC_ALL(SLC_NO_TENSOR));
+}
+
+/* ---- Backward ---- */
+
+/* Computes the gradient of fc's input, in DNORMED, from that of the MLP's product (+ `residual`; SLC_NO_TENSOR:
+ * none). */
+static sluice_status mlp_backward(slc_layer_run *slot, uint32_t residual)
+{
+    bool behind = norms_behind(slot);
+    uint64_t hidden = hidden_elements(slot);
+    slc_dense fc = dense(slot, SLC_FC_WEIGHT), mlp = dense(slot, SLC_MLP_WEIGHT);
+    uint32_t dout = SLC_NO_TENSOR;
+    sluice_status status = branch_gradient(slot, SLC_MLP_WEIGHT, &dout);
+    if (!status) status = slc_op_gelu(slot, hidden, HIDDEN, ACTIVATED);
+    if (!status) status = slc_op_dense_params(slot, &mlp, SLC_ALL(ACTIVATED), SLC_ALL(dout));
+    if (!status)
+        status = slc_op_dense_input(slot, &mlp, SLC_ALL(dout), SLC_ALL(DACTIVATED), false, SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = slc_op_gelu_backward(slot, hidden, HIDDEN, DACTIVATED, DACTIVATED);
+    if (!status)
+        status = slc_op_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(MID),
+                             SLC_ALL(NORMED), STATS);
+    if (!status) status = slc_op_dense_params(slot, &fc, SLC_ALL(NORMED), SLC_ALL(DACTIVATED));
+    if (!status)
+        status = slc_op_dense_input(slot, &fc, SLC_ALL(DACTIVATED), SLC_ALL(DNORMED), false, SLC_ALL(residual));
+    return status;
+}
+
+/* Computes the gradient of q, k and v from that of the residual stream at `mid`. */
+static sluice_status attention_backward(slc_layer_run *slot)
+{
+    slc_dense projection = dense(slot, SLC_PROJECTION_WEIGHT);
+    uint32_t dout = SLC_NO_TENSOR;
+    sluice_status status = branch_gradient(slot, SLC_PROJECTION_WEIGHT, &dout);
+    if (!status) status = slc_op_dense_params(slot, &projection, SLC_ALL(ATTENTION), SLC_ALL(dout));
+    if (!status)
+        status =
+            slc_op_dense_input(slot, &projection, SLC_ALL(dout), SLC_ALL(DATTENTION), false, SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = attend_backward(slot);
+    return status;
+}
+
+static sluice_status backward_norms_before(slc_layer_run *slot)
+{
+    uint64_t rows = slot->m->rows;
+    const slc_view gradient = SLC_ALL(SLC_GRADIENT);
+    sluice_status status = mlp_backward(slot, SLC_NO_TENSOR);
+    if (!status)
+        status = slc_op_norm_backward(slot, SLC_NORM2_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, gradient,
+                                      gradient);
+    if (!status) status = attention_backward(slot);
+    if (!status) status = slc_op_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
+    if (!status) status = qkv_params(slot, NORMED_INPUT);
+    if (!status) status = qkv_input(slot, DNORMED_INPUT, false);
+    if (!status)
+        status = slc_op_norm_backward(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED_INPUT), SLC_ALL(SLC_INPUT), STATS,
+                                      gradient, gradient);
+    return status;
+}
+
+static sluice_status backward_norms_behind(slc_layer_run *slot)
+{
+    uint64_t rows = slot->m->rows;
+    const slc_view gradient = SLC_ALL(SLC_GRADIENT), none = SLC_ALL(SLC_NO_TENSOR);
+    sluice_status status =
+        slc_op_norm_backward(slot, SLC_NORM2_WEIGHT, rows, gradient, SLC_ALL(SUM), SUM_STATS, none, gradient);
+    if (!status) status = mlp_backward(slot, SLC_GRADIENT);
+    if (!status)
+        status =
+            slc_op_norm_backward(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, none, gradient);
+    if (!status) status = attention_backward(slot);
+    if (!status) status = qkv_params(slot, SLC_INPUT);
+    if (!status) status = qkv_input(slot, SLC_GRADIENT, true);
+    return status;
+}
+
+sluice_status slc_block_backward(slc_layer_run *slot)
+{
+    sluice_status status = slc_op_take_input(slot);
+    if (!status) status = norms_behind(slot) ? backward_norms_behind(slot) : backward_norms_before(slot);
+    return status ? status : slc_op_give_gradient(slot);
+}

@@ -1,0 +1,208 @@
+/* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
+ * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
+ * their gradient and used up one chunk of rows at a time, all in the backward slot. */
+#include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/residual/residual.h"
+#include "lib/base/integer.h"
+#include "lib/model/layers/logits.h"
+#include "lib/model/layers/operations.h"
+
+/* All live within a slot and hold a chunk of rows, except losses, which hold all rows. */
+enum {
+    LOGITS = SLC_HEAD_TENSORS,
+    TRANSFORMED, /* BERT only */
+    ACTIVATED,   /* BERT only */
+    NORMED,
+    STATS,
+    DNORMED,
+    DACTIVATED, /* BERT only */
+    LOSSES,
+    TENSORS
+};
+_Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "the head's tensors fit its table");
+
+typedef struct {
+    uint64_t first, rows;
+} chunk;
+
+static bool transforms(const slc_layer_run *slot)
+{
+    return slot->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
+}
+
+static uint64_t most_rows(const sluice_model *m)
+{
+    if (m->cache.room) return 1;
+    return slc_least(m->rows, m->apart ? SLC_HEAD_CHUNK_GPU : SLC_HEAD_CHUNK_HOST);
+}
+
+void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
+{
+    const sluice_model_config *c = &m->config;
+    bool transform = c->family == SLUICE_BERT;
+    uint64_t vector = slc_layer_bytes(layer, most_rows(m) * c->channels);
+    const slc_layer_tensor table[TENSORS] = {
+        [SLC_TARGETS] = {"targets", m->rows * sizeof(int32_t), .kept = true},
+        [LOGITS] = {"logits", most_rows(m) * slc_logits_stride(m, c->vocabulary) * sizeof(float), .kept = false},
+        [TRANSFORMED] = {"transformed", transform ? vector : 0, .kept = false},
+        [ACTIVATED] = {"activated", transform ? vector : 0, .kept = false},
+        [NORMED] = {"normed", vector, .kept = false},
+        [STATS] = {"stats", 2 * most_rows(m) * sizeof(float), .kept = false},
+        [DNORMED] = {"d normed", vector, .kept = false},
+        [DACTIVATED] = {"d activated", transform ? vector : 0, .kept = false},
+        [LOSSES] = {"losses", m->rows * sizeof(float), .kept = false},
+    };
+    for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
+}
+
+static slc_dense decoder(const slc_layer_run *slot, uint64_t rows)
+{
+    const sluice_model_config *c = &slot->m->config;
+    bool tied = !slot->layer->params[SLC_DECODER_WEIGHT];
+    slc_dense d = slc_dense_of(slot, SLC_DECODER_WEIGHT, rows, c->channels, c->vocabulary);
+    if (tied) d.weight = SLC_TOKEN_TABLE;
+    d.by_rows = true;
+    d.fp32_out = true;
+    return d;
+}
+
+static slc_dense transform(const slc_layer_run *slot, uint64_t rows)
+{
+    uint64_t channels = slot->m->config.channels;
+    return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, rows, channels, channels);
+}
+
+/* ---- One chunk ---- */
+
+static sluice_status make_logits(slc_layer_run *slot, chunk k)
+{
+    uint64_t first = k.first * slot->m->config.channels, channels = slot->m->config.channels;
+    slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
+    const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = SLC_FROM(SLC_INPUT, first);
+    sluice_status status = SLUICE_OK;
+    if (transforms(slot)) {
+        status = slc_op_dense(slot, &t, input, SLC_ALL(TRANSFORMED), none);
+        if (!status) status = slc_op_gelu(slot, k.rows * channels, TRANSFORMED, ACTIVATED);
+    }
+    if (!status)
+        status = slc_op_norm(slot, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(slot) ? SLC_ALL(ACTIVATED) : input,
+                             SLC_ALL(NORMED), STATS);
+    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
+    return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), logits, none);
+}
+
+/* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
+static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
+{
+    slc_layer_run_next(slot);
+    const sluice_model *m = slot->m;
+    float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
+    const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
+    if (slot->scan) return SLUICE_OK;
+    uint64_t classes = m->config.vocabulary;
+    sluice_status status =
+        slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
+                          targets + k.first, scale != 0 ? m->label_smoothing : 0, scale, losses + k.first);
+    if (status) return status;
+    return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
+}
+
+static sluice_status use_up(slc_layer_run *slot, chunk k)
+{
+    const sluice_model *m = slot->m;
+    uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
+    slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
+    /* bf16 gradients lie at the beginning of each row of fp32 logits */
+    uint64_t each = sizeof(float) / sluice_dtype_bytes(slot->layer->dtype);
+    uint64_t stride = slc_logits_stride(m, m->config.vocabulary) * each;
+    const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
+    const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
+    bool more = transforms(slot);
+    sluice_status status = slc_op_dense_params(slot, &d, SLC_ALL(NORMED), dlogits);
+    if (!status) status = slc_op_dense_input(slot, &d, dlogits, SLC_ALL(DNORMED), false, none);
+    if (!status)
+        status =
+            slc_op_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, k.rows, SLC_ALL(DNORMED),
+                                 more ? SLC_ALL(ACTIVATED) : input, STATS, none, more ? SLC_ALL(DACTIVATED) : gradient);
+    if (status || !more) return status;
+    status = slc_op_gelu_backward(slot, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
+    if (!status) status = slc_op_dense_params(slot, &t, input, SLC_ALL(DACTIVATED));
+    return status ? status : slc_op_dense_input(slot, &t, SLC_ALL(DACTIVATED), gradient, false, none);
+}
+
+/* BEiT's first rows are not patches, so their logits are not part of the result. */
+static sluice_status give_logits(slc_layer_run *slot, chunk k)
+{
+    slc_layer_run_next(slot);
+    sluice_model *m = slot->m;
+    const float *logits = slc_layer_run_tensor(slot, LOGITS);
+    if (slot->scan || !m->host_logits) return SLUICE_OK;
+    uint64_t classes = m->config.vocabulary, skipped = slc_model_sees(&m->config);
+    sluice_status status = SLUICE_OK;
+    for (uint64_t i = 0, rows; !status && i < k.rows; i += rows) {
+        uint64_t row = k.first + i, sequence = row / m->tokens, position = row % m->tokens;
+        rows = position < skipped ? skipped - position : slc_least(k.rows - i, m->tokens - position);
+        if (position < skipped) continue;
+        float *to = m->host_logits + (sequence * (m->tokens - skipped) + position - skipped) * classes;
+        status = slc_logits_give(m, logits + i * slc_logits_stride(m, classes), rows, classes, to);
+    }
+    return status;
+}
+
+/* ---- All chunks ---- */
+
+typedef sluice_status chunk_operations(slc_layer_run *slot, chunk k);
+
+static sluice_status over_chunks(slc_layer_run *slot, chunk_operations *operations)
+{
+    uint64_t rows = slot->m->rows, most = most_rows(slot->m);
+    uint32_t begin = slot->operation;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t first = 0; !status && first < rows; first += most) {
+        slot->operation = begin;
+        status = operations(slot, (chunk){first, slc_least(most, rows - first)});
+    }
+    /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
+    slc_layer_run_tensor(slot, SLC_INPUT);
+    return status;
+}
+
+static sluice_status evaluate_chunk(slc_layer_run *slot, chunk k)
+{
+    sluice_status status = make_logits(slot, k);
+    if (!status) status = give_logits(slot, k);
+    if (!status && (slot->scan || slot->m->memory->target_count)) status = make_losses(slot, k, 0);
+    return status;
+}
+
+/* The logits after the pass's last token are the only ones that are wanted. */
+static sluice_status answer_last(slc_layer_run *slot)
+{
+    sluice_status status = make_logits(slot, (chunk){slot->m->rows - 1, 1});
+    slc_layer_run_next(slot);
+    const float *logits = slc_layer_run_tensor(slot, LOGITS);
+    if (status || slot->scan || !slot->m->host_logits) return status;
+    return slc_logits_give(slot->m, logits, 1, slot->m->config.vocabulary, slot->m->host_logits);
+}
+
+static sluice_status train_chunk(slc_layer_run *slot, chunk k)
+{
+    float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->memory->target_count);
+    sluice_status status = make_logits(slot, k);
+    if (!status) status = make_losses(slot, k, scale);
+    return status ? status : use_up(slot, k);
+}
+
+sluice_status slc_token_head_forward(slc_layer_run *slot)
+{
+    sluice_status status = slc_op_take_input(slot);
+    if (!status && slot->m->cache.room) return answer_last(slot);
+    return status ? status : over_chunks(slot, evaluate_chunk);
+}
+
+sluice_status slc_token_head_backward(slc_layer_run *slot)
+{
+    sluice_status status = slc_op_take_input(slot);
+    if (!status) status = over_chunks(slot, train_chunk);
+    return status ? status : slc_op_give_gradient(slot);
+}
