@@ -21,6 +21,30 @@ static void some(const slc_reduce_args *args, uint64_t at, uint64_t left)
         lanes_store_some_as(args->to, args->destinations[d], at, left, value);
 }
 
+/* Thirty-two elements of bf16 at a time, those at even places apart from those at odd ones: a register holds both as
+ * they lie in memory, so that none is spread out or joined again. */
+LANES_INLINE void pairs(const slc_reduce_args *args, uint32_t source_count, bool one, bool stream, uint64_t first,
+                        uint64_t whole)
+{
+    const uint32_t destination_count = one ? 1 : args->destination_count;
+    const lanes scale = lanes_set(args->scale);
+    for (uint64_t at = first; at < whole; at += 2 * LANES) {
+        lanes even, odd, e, o;
+        lanes_load_pair_bf16((const uint16_t *)args->sources[0] + at, &even, &odd);
+        for (uint32_t s = 1; s < source_count; s++) {
+            lanes_load_pair_bf16((const uint16_t *)args->sources[s] + at, &e, &o);
+            even = lanes_add(even, e), odd = lanes_add(odd, o);
+        }
+        even = lanes_mul(scale, even), odd = lanes_mul(scale, odd);
+        if (args->accumulate) {
+            lanes_load_pair_bf16((const uint16_t *)args->destinations[0] + at, &e, &o);
+            even = lanes_add(e, even), odd = lanes_add(o, odd);
+        }
+        for (uint32_t d = 0; d < destination_count; d++)
+            lanes_store_pair_bf16((uint16_t *)args->destinations[d] + at, even, odd, stream);
+    }
+}
+
 /* Sixteen elements at a time; `whole` is a multiple of LANES after `first`. With `stream`, which goes with `one`, the
  * destination is 64-byte aligned at `first`. */
 LANES_INLINE void body(const slc_reduce_args *args, sluice_dtype from, sluice_dtype to, uint32_t source_count, bool one,
@@ -28,6 +52,11 @@ LANES_INLINE void body(const slc_reduce_args *args, sluice_dtype from, sluice_dt
 {
     uint32_t destination_count = one ? 1 : args->destination_count;
     void *destination = args->destinations[0];
+    if (from == SLUICE_BF16 && to == SLUICE_BF16) {
+        const uint64_t paired = first + (whole - first) / (2 * LANES) * (2 * LANES);
+        pairs(args, source_count, one, stream, first, paired);
+        first = paired;
+    }
     for (uint64_t at = first; at < whole; at += LANES) {
         lanes value = value_at(args, from, to, source_count, at, LANES);
         for (uint32_t d = 0; d < destination_count; d++) {
