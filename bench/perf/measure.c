@@ -3,6 +3,7 @@
 #include "bench/perf/measure.h"
 
 #include "bench/perf/compute_loop.h"
+#include "bench/perf/plain_copy.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAIN = 16, ROOT = 0, QUEUE = 4096 };
+enum { GRAIN = 16, ROOT = 0, QUEUE = 4096, TURNS = 5 };
 static const double ALONE_S = 0.5;
 
 struct slc_perf {
@@ -21,8 +22,11 @@ struct slc_perf {
     slc_perf_config config;
     int rank;
     uint64_t ranks, block_elements;
-    float *whole, *shard; /* in the segment, most_bytes each */
-    slc_op *ops;          /* operations of `copies` iterations, which are submitted at once */
+    uint64_t element_bytes;
+    char *whole, *shard;     /* in the segment, most_bytes each */
+    sluice_stream stream;    /* of plain copies */
+    slc_plain_piece *pieces; /* [ranks] */
+    slc_op *ops;             /* operations of `copies` iterations, which are submitted at once */
     uint32_t copies;
     slc_compute_loop *beside; /* NULL: this thread only waits */
     uint64_t steps;           /* steps of the loop so far */
@@ -32,21 +36,21 @@ struct slc_perf {
 
 static uint64_t round_elements(const slc_perf *perf, uint64_t bytes)
 {
-    uint64_t step = GRAIN * perf->ranks, elements = bytes / sizeof(float) / step * step;
+    uint64_t step = GRAIN * perf->ranks, elements = bytes / perf->element_bytes / step * step;
     return elements ? elements : step;
 }
 
 static sluice_status make_segment(slc_perf *perf)
 {
-    uint64_t buffer = round_elements(perf, perf->config.most_bytes) * sizeof(float);
-    uint64_t scratch = slc_comm_scratch_bytes(perf->comm, perf->block_elements * sizeof(float));
+    uint64_t buffer = round_elements(perf, perf->config.most_bytes) * perf->element_bytes;
+    uint64_t scratch = slc_comm_scratch_bytes(perf->comm, perf->block_elements * perf->element_bytes);
     uint64_t line = 4096, stride = (buffer + line - 1) / line * line;
     sluice_status status = slc_segment_create(perf->device, 2 * stride + scratch, &perf->segment);
     if (!status) status = slc_segment_populate(&perf->segment);
     if (status) return status;
     char *base = perf->segment.base;
-    perf->whole = (float *)base;
-    perf->shard = (float *)(base + stride);
+    perf->whole = base;
+    perf->shard = base + stride;
     return slc_comm_attach(perf->comm, &perf->segment, base + 2 * stride, scratch);
 }
 
@@ -67,7 +71,8 @@ static sluice_status make_room_for_operations(slc_perf *perf)
         return slc_error(SLUICE_ERR_ARGUMENT, "--beside: %llu blocks an iteration; at most %d: use larger blocks",
                          (unsigned long long)blocks, QUEUE / 2);
     perf->ops = calloc(length * perf->copies, sizeof *perf->ops);
-    return perf->ops ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u iterations", perf->copies);
+    perf->pieces = calloc(perf->ranks, sizeof *perf->pieces);
+    return perf->ops && perf->pieces ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u iterations", perf->copies);
 }
 
 sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, slc_perf **out)
@@ -79,9 +84,11 @@ sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, 
     perf->config = *config;
     perf->rank = sluice_world_rank(world);
     perf->ranks = (uint64_t)sluice_world_size(world);
+    perf->element_bytes = sluice_dtype_bytes(config->dtype);
     perf->block_elements = round_elements(perf, config->block_bytes);
     sluice_status status = make_room_for_operations(perf);
     if (!status) status = slc_device_open("cpu", &perf->device);
+    if (!status) status = slc_stream_create(perf->device, 1, &perf->stream);
     if (!status) status = make_segment(perf);
     if (!status && config->beside) status = slc_compute_loop_open(perf->device, &perf->beside);
     if (status) {
@@ -100,8 +107,10 @@ void slc_perf_close(slc_perf *perf)
         (void)slc_comm_attach(perf->comm, NULL, NULL, 0);
         slc_segment_destroy(&perf->segment);
     }
+    slc_stream_destroy(&perf->stream);
     if (perf->device) slc_device_close(perf->device);
     free(perf->ops);
+    free(perf->pieces);
     free(perf);
 }
 
@@ -110,7 +119,7 @@ void slc_perf_close(slc_perf *perf)
 static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
 {
     slc_op op = {.kind = perf->config.kind,
-                 .dtype = SLUICE_FP32,
+                 .dtype = perf->config.dtype,
                  .elements = elements,
                  .block_elements = perf->block_elements,
                  .block_count = count_blocks(perf, elements),
@@ -119,6 +128,7 @@ static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
                  .scale = scale,
                  .root = ROOT,
                  .what = "perf"};
+    if (perf->config.in_place) return op;
     if (op.kind == SLC_REDUCE_SCATTER && !perf->config.gather_after) {
         op.dst = perf->shard;
         op.dst_layout = SLC_SHARD;
@@ -219,6 +229,21 @@ static float value_of(uint64_t rank, uint64_t element)
     return (float)((int)((element * 31 + rank * 17) % 251) - 100);
 }
 
+static void store(const slc_perf *perf, char *buffer, uint64_t element, float value)
+{
+    const uint16_t narrow = sluice_bf16_from_float(value);
+    const void *from = perf->config.dtype == SLUICE_BF16 ? (const void *)&narrow : &value;
+    memcpy(buffer + element * perf->element_bytes, from, perf->element_bytes);
+}
+
+/* Whether an element of a buffer is `value`, rounded to the type. */
+static bool holds(const slc_perf *perf, const char *buffer, uint64_t element, float value)
+{
+    float wanted;
+    store(perf, (char *)&wanted, 0, value);
+    return !memcmp(buffer + element * perf->element_bytes, &wanted, perf->element_bytes);
+}
+
 static float sum_of(const slc_perf *perf, uint64_t element)
 {
     float sum = 0;
@@ -234,14 +259,27 @@ static uint64_t owned_element(const slc_perf *perf, uint64_t elements, uint64_t 
     return begin + (uint64_t)perf->rank * (length / perf->ranks) + (k - begin / perf->ranks);
 }
 
+/* Where this rank's part lies, of which `k` is an element: the buffer, and *at the element there. */
+static char *own_part(const slc_perf *perf, uint64_t elements, uint64_t k, uint64_t *at)
+{
+    *at = perf->config.in_place ? owned_element(perf, elements, k) : k;
+    return perf->config.in_place ? perf->whole : perf->shard;
+}
+
 static void fill_sources(slc_perf *perf, uint64_t elements)
 {
     slc_op_kind kind = perf->config.kind;
-    bool gives = kind != SLC_BROADCAST || perf->rank == ROOT;
+    bool gives = kind != SLC_BROADCAST || perf->rank == ROOT, gathers = kind == SLC_ALL_GATHER;
     for (uint64_t i = 0; i < elements; i++)
-        perf->whole[i] = kind == SLC_ALL_GATHER || !gives ? NAN : value_of((uint64_t)perf->rank, i);
-    for (uint64_t k = 0; k < elements / perf->ranks; k++)
-        perf->shard[k] = kind == SLC_ALL_GATHER ? value_of(ROOT, owned_element(perf, elements, k)) : NAN;
+        store(perf, perf->whole, i, gathers || !gives ? NAN : value_of((uint64_t)perf->rank, i));
+    for (uint64_t k = 0; k < elements / perf->ranks; k++) {
+        uint64_t at;
+        char *part = own_part(perf, elements, k, &at);
+        if (gathers)
+            store(perf, part, at, value_of(ROOT, owned_element(perf, elements, k)));
+        else if (part == perf->shard)
+            store(perf, part, at, NAN);
+    }
 }
 
 /* The collective that has the same result as this configuration. */
@@ -252,17 +290,19 @@ static slc_op_kind result_of(const slc_perf_config *config)
 
 static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
 {
-    uint64_t wrong = 0;
+    uint64_t wrong = 0, at;
     switch (result_of(&perf->config)) {
     case SLC_REDUCE_SCATTER:
-        for (uint64_t k = 0; k < elements / perf->ranks; k++)
-            wrong += !(perf->shard[k] == sum_of(perf, owned_element(perf, elements, k)));
+        for (uint64_t k = 0; k < elements / perf->ranks; k++) {
+            const char *part = own_part(perf, elements, k, &at);
+            wrong += !holds(perf, part, at, sum_of(perf, owned_element(perf, elements, k)));
+        }
         break;
     case SLC_ALL_REDUCE:
-        for (uint64_t i = 0; i < elements; i++) wrong += !(perf->whole[i] == sum_of(perf, i));
+        for (uint64_t i = 0; i < elements; i++) wrong += !holds(perf, perf->whole, i, sum_of(perf, i));
         break;
     default: /* gather and broadcast: every rank has the root's values */
-        for (uint64_t i = 0; i < elements; i++) wrong += !(perf->whole[i] == value_of(ROOT, i));
+        for (uint64_t i = 0; i < elements; i++) wrong += !holds(perf, perf->whole, i, value_of(ROOT, i));
     }
     return wrong;
 }
@@ -276,6 +316,60 @@ static sluice_status count_wrong_elements(slc_perf *perf, uint64_t elements, uin
     if (!status) status = sluice_world_all_reduce(perf->world, &sum, 1);
     *wrong = (uint64_t)sum;
     return status;
+}
+
+/* ---- Plain copies ---- */
+
+/* What a plain copy has to move to read and write as many bytes as the operation, each line as often: a gather's copy
+ * is the gather itself, without a word between ranks; a sum's copy reads equal shares of what all ranks hold, in other
+ * lines than its peers. Returns the number of pieces. */
+static uint64_t list_pieces(const slc_perf *perf, uint64_t bytes)
+{
+    const uint64_t n = perf->ranks, rank = (uint64_t)perf->rank, part = bytes / n;
+    const slc_op_kind kind = result_of(&perf->config);
+    if (kind == SLC_BROADCAST) {
+        perf->pieces[0] = (slc_plain_piece){perf->whole, slc_comm_place_at(perf->comm, ROOT, perf->whole), bytes};
+        return perf->rank != ROOT;
+    }
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t peer = (rank + i) % n, share = kind == SLC_ALL_REDUCE ? part : part * (n + 1) / (2 * n);
+        const char *from = perf->whole + rank * share;
+        if (kind == SLC_ALL_GATHER) from = perf->config.in_place ? perf->whole + peer * part : perf->shard;
+        char *to = kind == SLC_ALL_GATHER ? perf->whole + peer * part : perf->shard + peer * share;
+        if (peer != rank || from != to)
+            perf->pieces[count++] = (slc_plain_piece){to, slc_comm_place_at(perf->comm, (int)peer, from),
+                                                      kind == SLC_ALL_GATHER ? part : share};
+    }
+    return count;
+}
+
+/* Times the operation and the copies by turns, so that a machine which is now fast and now slow is so for both. */
+static sluice_status time_by_turns(slc_perf *perf, const slc_op *op, slc_perf_row *row)
+{
+    const uint32_t turns = perf->config.iterations < TURNS ? perf->config.iterations : TURNS;
+    const uint64_t pieces = list_pieces(perf, row->bytes);
+    const double copiers = (double)(perf->config.kind == SLC_BROADCAST ? perf->ranks - 1 : perf->ranks);
+    const slc_perf_config config = perf->config;
+    double seconds[SLC_PLAIN_WAYS] = {0}, unused[SLC_PLAIN_WAYS] = {0}, time_s = 0, fastest = 0;
+    sluice_status status = slc_plain_copy(perf->world, &perf->stream, perf->pieces, pieces, config.warm_up, unused);
+    for (uint32_t turn = 0; !status && turn < turns; turn++) {
+        perf->config.iterations = config.iterations / turns + (turn < config.iterations % turns);
+        status = time_operations(perf, op, row);
+        time_s += row->time_s * perf->config.iterations;
+        if (!status)
+            status = slc_plain_copy(perf->world, &perf->stream, perf->pieces, pieces, perf->config.iterations, seconds);
+    }
+    perf->config = config;
+    if (!status) status = slc_plain_copy_fastest(perf->world, seconds, &fastest);
+    row->time_s = time_s / config.iterations;
+    row->copy_time_s = fastest / copiers / config.iterations;
+    return status;
+}
+
+static bool can_copy(const slc_perf *perf)
+{
+    return perf->ranks > 1 && !strcmp(sluice_world_path(perf->world), "direct");
 }
 
 /* ---- One row ---- */
@@ -295,11 +389,11 @@ sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row
     /* The sum is scaled, so that in place it does not grow from one iteration to the next. */
     const slc_op op = describe(perf, elements, 1 / (float)perf->ranks);
     bool parts = kind == SLC_ALL_GATHER || kind == SLC_REDUCE_SCATTER;
-    *row = (slc_perf_row){.bytes = elements * sizeof(float), .count = parts ? elements / perf->ranks : elements};
+    *row = (slc_perf_row){.bytes = elements * perf->element_bytes, .count = parts ? elements / perf->ranks : elements};
     fill_sources(perf, elements);
-    if (kind == SLC_BROADCAST && perf->rank != ROOT)
-        for (uint64_t i = 0; i < elements; i++) perf->whole[i] = 0;
-    sluice_status status = time_operations(perf, &op, row);
+    if (kind == SLC_BROADCAST && perf->rank != ROOT) memset(perf->whole, 0, elements * perf->element_bytes);
+    sluice_status status =
+        perf->config.copy && can_copy(perf) ? time_by_turns(perf, &op, row) : time_operations(perf, &op, row);
     if (!status && perf->config.check) status = count_wrong_elements(perf, elements, &row->wrong);
     row->algorithm_bytes_per_s = (double)row->bytes / row->time_s;
     row->bus_bytes_per_s = row->algorithm_bytes_per_s * bus_factor(kind, (double)perf->ranks);

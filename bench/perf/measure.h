@@ -8,13 +8,16 @@
 #include <stdbool.h>
 
 typedef struct {
-    slc_op_kind kind; /* fp32: a reduction by sum, a gather or a broadcast */
+    slc_op_kind kind;   /* a reduction by sum, a gather or a broadcast */
+    sluice_dtype dtype; /* SLUICE_FP32 or SLUICE_BF16 */
+    bool in_place;      /* reduce_scatter and all_gather work in one buffer, as the others always do */
     /* Valid with SLC_REDUCE_SCATTER: the reduction is done in place and block by block, and each block is gathered
      * again once `ahead` further ones are submitted, as in a step of training. The result and the bytes are those of an
      * all-reduce. */
     bool gather_after;
     uint32_t ahead;
     bool beside; /* the calling thread computes at the same time */
+    bool copy;   /* measure plain copies too, where all ranks reach each other through memory */
     uint64_t most_bytes, block_bytes;
     uint32_t iterations, warm_up;
     bool check;
@@ -31,6 +34,9 @@ typedef struct {
     /* With `beside`: a rank's floating-point operations per second without and with communication, mean over ranks; all
      * ranks compute at the same time. */
     double compute_alone, compute_beside;
+    /* With `copy`: the time of plain copies in all ranks at once, from the memory that the operation reads to this
+     * rank's, of half as many bytes as the operation has to read and write; 0: there is none. */
+    double copy_time_s;
 } slc_perf_row;
 
 typedef struct slc_perf slc_perf;

@@ -21,14 +21,27 @@
 
 static const char command[] = "sluice perf";
 
-enum { KEY_OP = 256, KEY_RANKS, KEY_BLOCK, KEY_PATH, KEY_THROTTLE, KEY_TIMEOUT, KEY_JSON, KEY_AHEAD, KEY_BESIDE };
+enum {
+    KEY_OP = 256,
+    KEY_RANKS,
+    KEY_BLOCK,
+    KEY_PATH,
+    KEY_THROTTLE,
+    KEY_TIMEOUT,
+    KEY_JSON,
+    KEY_AHEAD,
+    KEY_BESIDE,
+    KEY_DTYPE,
+    KEY_IN_PLACE,
+    KEY_COPY
+};
 
 typedef struct {
-    const char *op, *path, *throttle, *json;
+    const char *op, *dtype, *path, *throttle, *json;
     uint64_t least_bytes, most_bytes, step_bytes, block_bytes;
     double factor, timeout_s;
     uint32_t iterations, warm_up, ranks, ahead;
-    bool check, beside;
+    bool check, beside, in_place, copy;
 } perf_options;
 
 static const struct argp_option option_rows[] = {
@@ -46,11 +59,14 @@ static const struct argp_option option_rows[] = {
     {"check", 'c', "0|1", 0, "Check the results (default 1)", 0},
     {"ranks", KEY_RANKS, "N", 0, "Start N ranks on this machine", 1},
     {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 1MiB)", 1},
+    {"dtype", KEY_DTYPE, "TYPE=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 1},
+    {"in-place", KEY_IN_PLACE, NULL, 0, "reduce_scatter, all_gather: in one buffer, as the others always are", 1},
     {"path", KEY_PATH, "HOW=direct,messages", 0,
      "direct: the memory of peers on this host; messages: the transport (default: SLUICE_COMM_DIRECT)", 1},
     {"ahead", KEY_AHEAD, "N", 0,
      "reduce_scatter_all_gather: blocks that are reduced before the first is gathered (default 4)", 1},
     {"beside", KEY_BESIDE, NULL, 0, "Multiply matrices meanwhile; say how fast, alone and beside", 1},
+    {"copy", KEY_COPY, NULL, 0, "Time plain copies too, of as many bytes in all ranks at once; say the ratio", 1},
     {"throttle", KEY_THROTTLE, "RATE", 0, "Slow the network down, as 1gbit,50us", 1},
     {"timeout", KEY_TIMEOUT, "S", 0, "A rank that is silent or absent this long is an error", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 1},
@@ -111,6 +127,9 @@ static void check_options(const perf_options *o, struct argp_state *state)
                    o->op);
     if (*o->path && strcmp(o->path, "direct") && strcmp(o->path, "messages"))
         argp_error(state, "--path %s: use direct or messages", o->path);
+    if (o->copy && o->beside) argp_error(state, "--copy and --beside measure different things: give one of them");
+    if (strcmp(o->dtype, "fp32") && strcmp(o->dtype, "bf16"))
+        argp_error(state, "--dtype %s: use fp32 or bf16", o->dtype);
     if (slc_throttle_check(o->throttle)) argp_error(state, "%s", sluice_last_error());
     if (o->least_bytes > o->most_bytes) argp_error(state, "-b is larger than -e");
 }
@@ -135,6 +154,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_JSON: o->json = text; return 0;
     case KEY_AHEAD: o->ahead = whole(text, 0, 1024, state, "--ahead"); return 0;
     case KEY_BESIDE: o->beside = true; return 0;
+    case KEY_DTYPE: o->dtype = text; return 0;
+    case KEY_IN_PLACE: o->in_place = true; return 0;
+    case KEY_COPY: o->copy = true; return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
     case ARGP_KEY_END: check_options(o, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -164,17 +186,23 @@ static void print_head(FILE *table, const perf_options *o, const sluice_world *w
     fprintf(table, "# %s: %d ranks, path %s, transport %s, block %" PRIu64 " bytes, %u iterations after %u\n", o->op,
             sluice_world_size(world), sluice_world_path(world), sluice_world_transport(world), o->block_bytes,
             o->iterations, o->warm_up);
-    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s%s\n", "size", "count", "type", "redop", "time", "algbw",
-            "busbw", "#wrong", o->beside ? "      alone     beside  share" : "");
-    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s%s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
-            "(GB/s)", "", o->beside ? "   (GFLOP/s) (GFLOP/s)" : "");
+    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s%s%s\n", "size", "count", "type", "redop", "time", "algbw",
+            "busbw", "#wrong", o->beside ? "      alone     beside  share" : "",
+            o->copy ? "         copy of copy" : "");
+    fprintf(table, "# %10s %12s %8s %8s %12s %10s %10s %8s%s%s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
+            "(GB/s)", "", o->beside ? "   (GFLOP/s) (GFLOP/s)" : "", o->copy ? "         (us)" : "");
+}
+
+static const char *type_name(const perf_options *o) /* as nccl-tests names types */
+{
+    return strcmp(o->dtype, "bf16") ? "float" : "bfloat16";
 }
 
 static sluice_status put_row(perf_output *out, const perf_options *o, const slc_perf_row *row)
 {
-    const char *sum = operations[find_operation(o->op)].sum;
+    const char *sum = operations[find_operation(o->op)].sum, *type = type_name(o);
     double us = row->time_s * 1e6, algbw = row->algorithm_bytes_per_s * 1e-9, busbw = row->bus_bytes_per_s * 1e-9;
-    fprintf(out->table, "  %10" PRIu64 " %12" PRIu64 " %8s %8s %12.2f %10.3f %10.3f ", row->bytes, row->count, "float",
+    fprintf(out->table, "  %10" PRIu64 " %12" PRIu64 " %8s %8s %12.2f %10.3f %10.3f ", row->bytes, row->count, type,
             sum, us, algbw, busbw);
     if (o->check)
         fprintf(out->table, "%8" PRIu64, row->wrong);
@@ -183,16 +211,25 @@ static sluice_status put_row(perf_output *out, const perf_options *o, const slc_
     if (o->beside)
         fprintf(out->table, " %10.2f %10.2f %6.3f", row->compute_alone * 1e-9, row->compute_beside * 1e-9,
                 row->compute_beside / row->compute_alone);
+    if (o->copy && row->copy_time_s > 0)
+        fprintf(out->table, " %12.2f %7.3f", row->copy_time_s * 1e6, row->copy_time_s / row->time_s);
+    else if (o->copy)
+        fprintf(out->table, " %12s %7s", "N/A", "N/A");
     fputc('\n', out->table);
     fflush(out->table);
     out->bus_sum_bytes_per_s += row->bus_bytes_per_s;
     out->row_count++;
     json_t *item = json_pack("{s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:o}", "size", (json_int_t)row->bytes, "count",
-                             (json_int_t)row->count, "type", "float", "redop", sum, "time_us", us, "algbw", algbw,
-                             "busbw", busbw, "wrong", o->check ? json_integer((json_int_t)row->wrong) : json_null());
+                             (json_int_t)row->count, "type", type, "redop", sum, "time_us", us, "algbw", algbw, "busbw",
+                             busbw, "wrong", o->check ? json_integer((json_int_t)row->wrong) : json_null());
     if (item && o->beside) {
         json_object_set_new(item, "compute_alone_gflops", json_real(row->compute_alone * 1e-9));
         json_object_set_new(item, "compute_beside_gflops", json_real(row->compute_beside * 1e-9));
+    }
+    if (item && o->copy) {
+        bool copied = row->copy_time_s > 0;
+        json_object_set_new(item, "copy_time_us", copied ? json_real(row->copy_time_s * 1e6) : json_null());
+        json_object_set_new(item, "of_copy", copied ? json_real(row->copy_time_s / row->time_s) : json_null());
     }
     return item && !json_array_append_new(out->rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
 }
@@ -256,8 +293,11 @@ static sluice_status measure_in(sluice_world *world, const perf_options *o, uint
     int operation = find_operation(o->op);
     const slc_perf_config config = {.kind = operations[operation].kind,
                                     .gather_after = operations[operation].gather_after,
+                                    .dtype = strcmp(o->dtype, "bf16") ? SLUICE_FP32 : SLUICE_BF16,
+                                    .in_place = o->in_place,
                                     .ahead = o->ahead,
                                     .beside = o->beside,
+                                    .copy = o->copy,
                                     .most_bytes = o->most_bytes,
                                     .block_bytes = o->block_bytes,
                                     .iterations = o->iterations,
@@ -314,15 +354,17 @@ static int run_perf(int argc, char **argv)
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
-        .doc = "Measures a collective on fp32 at a range of sizes, and checks its results.\v"
+        .doc = "Measures a collective at a range of sizes, and checks its results.\v"
                "Sizes and columns are those of nccl-tests: size is the whole buffer, algbw is size over time, busbw is "
                "what the busiest link carried. A wrong element makes the exit code 1.\n\n"
                "Examples:\n"
                "  sluice perf --op all_reduce --ranks 2 -b 64K -e 64M -f 4\n"
+               "  sluice perf --op all_gather --ranks 2 -b 64M -e 64M --copy\n"
                "  sluice run -n 4 -- sluice perf --op all_gather --path messages\n"
                "More: docs/benchmarks.md",
     };
     perf_options options = {.op = "all_reduce",
+                            .dtype = "fp32",
                             .path = "",
                             .throttle = "",
                             .least_bytes = 64 << 10,

@@ -143,6 +143,10 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
  * else depth * block_bytes * (N-1)/N, rounded up. The same on every rank. */
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes);
 
+/* Where the place of the attached segment that is `own` here lies in `peer`'s, for benchmarks that copy from there;
+ * NULL if that rank is not reached through memory. The caller sees to it that nobody writes there meanwhile. */
+const void *slc_comm_place_at(const slc_comm *comm, int peer, const void *own);
+
 /* Queues `count` operations in order and returns at once (it waits only while the queue, of at least 4096, is full).
  * *index, if not NULL, becomes the number of the first one, which is complete when slc_comm_completed has reached
  * *index + 1. Called from one thread at a time. Errors: ARGUMENT, ORDER (nothing is attached), UNSUPPORTED, and the

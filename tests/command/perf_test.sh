@@ -58,9 +58,26 @@ beside() {
     check 'nothing computes unasked' 0 "$(grep -c gflops "$work/rows.json")"
 }
 
+forms() { # types and places, with a plain copy next to them
+    local operation flags
+    for operation in all_reduce reduce_scatter all_gather broadcast reduce_scatter_all_gather; do
+        for flags in '--dtype bf16' '--in-place' '--in-place --dtype bf16'; do
+            # shellcheck disable=SC2086
+            perf --op $operation --ranks 3 -b 1000 -e 3M -f 50 --block 100K --copy $flags --json "$work/rows.json"
+            check "$operation $flags" 0 $code
+            check "$operation $flags: no wrong element" '# Out of bounds values : 0 OK' \
+                "$(grep '^# Out of bounds' "$work/out")"
+            check "$operation $flags: each row has a copy" 3 "$(grep -cE '"of_copy": [0-9.e-]*[1-9]' "$work/rows.json")"
+        done
+    done
+    perf --op all_gather --ranks 2 --path messages -b 64K -e 64K --copy --json "$work/rows.json"
+    check 'messages have no copy next to them' 1 "$(grep -c '"of_copy": null' "$work/rows.json")"
+}
+
 refusals() {
     local option
     for option in '--op reduce' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' '--ahead -1' \
+        '--dtype fp8' '--copy --beside' \
         '--json /no/such/folder/x'; do
         # shellcheck disable=SC2086
         perf $option
@@ -79,6 +96,7 @@ pipelined --ranks 2
 pipelined --ranks 3 --path messages
 beside
 columns
+forms
 refusals
 [ $failed = 0 ] && echo "sluice perf: all as promised"
 exit $failed

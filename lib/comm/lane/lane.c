@@ -194,6 +194,7 @@ static bool start_next(slc_comm *comm)
                            .spans = spans,
                            .open = rows,
                            .skipped = skipped,
+                           .past_cache = slc_op_goes_past_cache(comm, op),
                            .block = block,
                            .end_block = skipped ? 0 : block + blocks,
                            .receiving = block,

@@ -42,7 +42,8 @@ typedef struct {
     uint32_t index, wire; /* its number among all operations, and among those that communicate */
     uint64_t signature;
     slc_spans spans;
-    bool skipped; /* *op.skip was true when it started */
+    bool skipped;    /* *op.skip was true when it started */
+    bool past_cache; /* what slc_op_goes_past_cache said when it started */
     uint64_t end_block;
     bool open;                   /* rows: there may be blocks from end_block on */
     bool peers_ready, work_done; /* neighbours' buffers may be used (rows: and all lists are here); this rank no longer
@@ -174,6 +175,9 @@ sluice_status slc_op_check(const slc_comm *comm, const slc_op *op);
 /* spans.c: the bytes that an operation's blocks touch; whether a buffer lies in the attached arena. */
 slc_spans slc_op_spans(const slc_comm *comm, const slc_op *op);
 bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes);
+/* Whether the operation's results should be stored past the cache: the ranks of this host touch more bytes for it than
+ * a cache keeps, and the results replace nothing that is read. */
+bool slc_op_goes_past_cache(const slc_comm *comm, const slc_op *op);
 
 /* signature.c: ranks whose operations differ in kind, type, shape, place or in being skipped find other signatures. */
 uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);

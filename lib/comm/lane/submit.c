@@ -89,6 +89,12 @@ uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)
     return comm->any_messages ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
 }
 
+const void *slc_comm_place_at(const slc_comm *comm, int peer, const void *own)
+{
+    if (peer == comm->rank) return own;
+    return slc_is_neighbour(comm->neighbours, peer) ? slc_at_neighbour(comm, peer, own) : NULL;
+}
+
 slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, void *results, const slc_residue *servers)
 {
     uint64_t bytes = group->shapes[0].ranks * group->stride;

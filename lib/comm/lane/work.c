@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows.h"
+#include "lib/kernels/copy/copy.h"
 #include "lib/kernels/reduce/reduce.h"
 
 #include <string.h>
@@ -21,8 +22,9 @@ static uint64_t piece_bytes(const slc_comm *comm)
     return slc_device_runs_ahead(comm->stream.device) ? UINT64_MAX : comm->chunk_bytes;
 }
 
-static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t count, uint32_t destination_count)
+static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint64_t count, uint32_t destination_count)
 {
+    const slc_op *op = &run->op;
     uint32_t sources = (uint32_t)comm->size;
     const void *const *from = comm->sources;
     void *const *to = comm->destinations;
@@ -30,7 +32,7 @@ static sluice_status call_reduce(slc_comm *comm, const slc_op *op, uint64_t coun
     case SLUICE_FP32:
     case SLUICE_BF16:
         return slc_reduce(&comm->stream, count, op->dtype, from, sources, op->scale, op->accumulate, slc_op_result(op),
-                          to, destination_count, false);
+                          to, destination_count, run->past_cache);
     case SLUICE_INT64:
         return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
                                 destination_count);
@@ -90,7 +92,7 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
     uint64_t count = slc_least(part - run->offset, chunk);
     find_sources(comm, run, run->block, run->offset);
     uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
-    sluice_status status = call_reduce(comm, &run->op, count, destinations);
+    sluice_status status = call_reduce(comm, run, count, destinations);
     if (status) {
         slc_op_fail(comm, &run->op, status);
         return true;
@@ -107,10 +109,10 @@ static bool reduce_step(slc_comm *comm, slc_active_op *run)
 static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
 {
     uint64_t bytes = sluice_dtype_bytes(run->op.dtype), chunk = piece_bytes(comm) / bytes;
-    uint64_t count = slc_least(length - run->offset, chunk);
-    sluice_status status =
-        src == dst ? SLUICE_OK
-                   : slc_copy(&comm->stream, dst + run->offset * bytes, src + run->offset * bytes, count * bytes);
+    uint64_t count = slc_least(length - run->offset, chunk), at = run->offset * bytes;
+    sluice_status status = src == dst        ? SLUICE_OK
+                           : run->past_cache ? slc_copy_past_cache(&comm->stream, dst + at, src + at, count * bytes)
+                                             : slc_copy(&comm->stream, dst + at, src + at, count * bytes);
     if (status) slc_op_fail(comm, &run->op, status);
     run->offset += src == dst ? length - run->offset : count;
     if (run->offset < length) return false;

@@ -40,7 +40,7 @@ sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype fro
                             .destination_count = destination_count,
                             .scale = scale,
                             .accumulate = accumulate,
-                            .stream_stores = stream_stores};
+                            .stream = stream_stores && destination_count == 1};
     slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_reduce_range), &args);
     return SLUICE_OK;
 }

@@ -12,8 +12,9 @@
 /* sources: `source_count` pointers in rank order to elements of type `from`; any of them may be a destination if `from`
  * is `to`. value = scale * sum. accumulate: the destination becomes its old value + value, else value (only with 1
  * destination). destinations: `destination_count` pointers to elements of type `to`, each of which gets the result
- * (all-reduce by push). stream_stores: fp32 sums of fp32 bypass the cache (for large results that nobody reads soon).
- * Errors: ARGUMENT (no source or destination, accumulate with several destinations). */
+ * (all-reduce by push). stream_stores: on a host the results for 1 destination bypass the cache (for results that are
+ * too large for it and replace no source; several destinations are stored as ever). Errors: ARGUMENT (no source or
+ * destination, accumulate with several destinations). */
 sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
                          uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
                          void *const *destinations, uint32_t destination_count, bool stream_stores);

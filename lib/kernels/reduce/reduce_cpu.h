@@ -12,7 +12,8 @@ typedef struct {
     void *const *destinations;
     uint32_t source_count, destination_count;
     float scale;
-    bool accumulate, stream_stores;
+    bool accumulate;
+    bool stream; /* stores bypass the cache; only with 1 destination */
 } slc_reduce_args;
 
 SLC_ISA_DECLARE(slc_reduce_range);

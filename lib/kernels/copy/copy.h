@@ -1,0 +1,11 @@
+/* A copy past the cache. Stores that go through the cache first read each line that they replace: a copy then moves
+ * half as much again. It pays where the result is larger than the cache, which would not keep it for its reader. */
+#ifndef SLC_KERNEL_COPY_H
+#define SLC_KERNEL_COPY_H
+
+#include "lib/kernels/kernel.h"
+
+/* As slc_copy, which it is on a GPU. Any alignment; the ranges do not overlap. Errors: those of slc_copy. */
+sluice_status slc_copy_past_cache(sluice_stream *stream, void *dst, const void *src, uint64_t bytes);
+
+#endif
