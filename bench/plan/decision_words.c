@@ -1,6 +1,7 @@
 /* Says in words, and as JSON, what was decided and why. */
 #include "bench/plan/decisions.h"
 
+#include "bench/plan/distance_words.h"
 #include "bench/plan/quantities.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
@@ -167,12 +168,13 @@ json_t *slc_decisions_json(const slc_shown_plan *shown)
     for (uint32_t i = 0; i < count; i++) json_array_append_new(units, decision_json(shown, &decisions[i]));
     free(decisions);
     const bool bound = shown->timed && f->bound_s > 0;
-    return json_pack("{s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schedule", shown->plan->schedule,
-                     "chosen", shown->chosen, "note", shown->note, "measured", shown->timed, "planned_bytes",
-                     (json_int_t)(shown->plan->arena_bytes + shown->profile->job.reserved_bytes), "budget_bytes",
-                     shown->budget_bytes ? json_integer((json_int_t)shown->budget_bytes) : json_null(), "step_s",
-                     predicted(shown, f->step_s), "compute_s", predicted(shown, f->compute_s), "exposed_s",
+    return json_pack("{s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schedule",
+                     shown->plan->schedule, "chosen", shown->chosen, "note", shown->note, "measured", shown->timed,
+                     "planned_bytes", (json_int_t)(shown->plan->arena_bytes + shown->profile->job.reserved_bytes),
+                     "budget_bytes", shown->budget_bytes ? json_integer((json_int_t)shown->budget_bytes) : json_null(),
+                     "step_s", predicted(shown, f->step_s), "compute_s", predicted(shown, f->compute_s), "exposed_s",
                      shown->timed && f->step_s > 0 ? json_real(f->exposed_s) : json_null(), "bound_s",
                      predicted(shown, f->bound_s), "above_bound",
-                     bound ? json_real(f->step_s / f->bound_s - 1) : json_null(), "units", units);
+                     bound ? json_real(f->step_s / f->bound_s - 1) : json_null(), "distance",
+                     bound ? slc_distance_json(&f->distance) : json_null(), "units", units);
 }

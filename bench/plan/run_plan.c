@@ -21,6 +21,19 @@ static void print_head(FILE *out, const sluice_plan_report *report, bool compres
                 report->provisional ? "times are known after three steps" : "its schedule needs no times");
 }
 
+static slc_plan_distance distance_of(const sluice_plan_report *report)
+{
+    return (slc_plan_distance){.known = report->distance_known,
+                               .part_s = {[SLC_DISTANCE_UNPROVEN] = report->unproven_s,
+                                          [SLC_DISTANCE_CHOICES] = report->choices_s,
+                                          [SLC_DISTANCE_BLOCKS] = report->blocks_s,
+                                          [SLC_DISTANCE_ORDER] = report->order_s,
+                                          [SLC_DISTANCE_LATENCY] = report->latency_s,
+                                          [SLC_DISTANCE_PACKING] = report->packing_s},
+                               .searched_s = report->searched_s,
+                               .out_of_time = report->out_of_time};
+}
+
 static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *report, const char *kept, FILE *out,
                           json_t **json)
 {
@@ -35,7 +48,8 @@ static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *r
                                                    .exposed_s = report->exposed_s,
                                                    .compute_s = report->compute_s,
                                                    .communication_s = report->communication_s,
-                                                   .bound_s = report->bound_s},
+                                                   .bound_s = report->bound_s,
+                                                   .distance = distance_of(report)},
                                       .budget_bytes = report->budget_bytes,
                                       .chosen = report->chosen,
                                       .note = report->note,

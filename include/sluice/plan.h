@@ -24,6 +24,14 @@ typedef struct {
      * for communication, and how long the link is busy. */
     double step_s, compute_s, exposed_s, communication_s;
     double bound_s; /* lower bound of the step by the planner's model, which a plan may beat by little; 0: not known */
+    /* What step_s - bound_s is made of, in seconds (docs/planning.md, "The distance to the bound"): the model's best
+     * answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move instead
+     * of fractions; the order is another than the model's; an operation's runs after its first pay a latency each;
+     * operations wait for memory that others use. None is negative. */
+    bool distance_known; /* false: these are 0 */
+    double unproven_s, choices_s, blocks_s, order_s, latency_s, packing_s;
+    double searched_s; /* how long the planner searched for the plan; 0: it did not */
+    bool out_of_time;  /* its search ended because its time was up, not because it had nothing left to try */
 } sluice_plan_report;
 
 /* Says what plan runs, after commit, at any time. Local; the same on every rank. Errors: ORDER (before commit). */

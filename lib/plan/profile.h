@@ -3,6 +3,7 @@
 #ifndef SLC_PLAN_PROFILE_H
 #define SLC_PLAN_PROFILE_H
 
+#include "lib/plan/distance.h"
 #include "lib/plan/times.h"
 
 #include <stddef.h>
@@ -78,6 +79,7 @@ typedef struct {
     double step_s, exposed_s, compute_s, communication_s;
     double bound_s;  /* lower bound of the step by the slot model (its positions and ties); 0: not known */
     const char *why; /* which member of the planner's portfolio made the plan; NULL: not known */
+    slc_plan_distance distance;
 } slc_plan_forecast;
 sluice_status slc_plan_to_json(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast, char **out);
 sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t length, slc_plan **out);

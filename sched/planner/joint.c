@@ -594,6 +594,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
         slc_error(status, "plan");
     if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
     if (!status) answer_with(&j, &j.list.list[0]);
+    answer->out_of_time = !request->quick && !left_ns(&j);
     answer->total_s = slc_seconds(slc_clock_ns() - j.start_ns);
     if (least) *least = j.least;
     free(j.strategies);

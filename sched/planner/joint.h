@@ -32,7 +32,8 @@ typedef struct {
     double model_s;  /* the slot model's objective for its answer; 0: it found none */
     double first_s;  /* seconds until the first valid plan */
     double solver_s, total_s;
-    char note[200]; /* problems on the way that planning survived; else empty */
+    bool out_of_time; /* the search ended because its time was up, not because it had nothing left to try */
+    char note[200];   /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
 /* The input of a scheduler for a choice of strategies and recomputation. */

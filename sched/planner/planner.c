@@ -5,6 +5,7 @@
 
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
+#include "sched/planner/distance.h"
 #include "sched/planner/joint.h"
 #include "sched/planner/kept.h"
 #include "sched/planner/least_memory.h"
@@ -15,6 +16,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Share of the planning time in which the model may be asked what a plan's distance to the bound is made of. */
+static const double DISTANCE_SHARE = 0.04;
 
 typedef struct {
     const slc_job *job;
@@ -149,6 +153,20 @@ static sluice_status refuse_budget(const planning *p)
     return status;
 }
 
+/* Finds what the distance to the bound is made of; a problem with that leaves the plan as it is and is noted. */
+static void divide_distance(const planning *p, const slc_joint_request *ask, const slc_joint_answer *found)
+{
+    slc_plan_distance *distance = &p->answer->forecast.distance;
+    char *note = p->answer->note;
+    if (ask->quick) return;
+    sluice_status status = slc_distance_find(ask, found, found->bound_s, DISTANCE_SHARE * found->total_s, distance);
+    distance->searched_s = found->total_s;
+    distance->out_of_time = found->out_of_time;
+    if (status && !*note)
+        snprintf(note, sizeof p->answer->note, "the distance to the bound was not divided (%s: %.120s)",
+                 sluice_status_name(status), sluice_last_error());
+}
+
 static sluice_status make_joint(const planning *p)
 {
     slc_joint_request ask = joint_request(p);
@@ -161,6 +179,7 @@ static sluice_status make_joint(const planning *p)
     snprintf(p->answer->member, sizeof p->answer->member, "%s", found.member);
     snprintf(p->answer->note, sizeof p->answer->note, "%s", found.note);
     p->answer->plan = found.plan;
+    divide_distance(p, &ask, &found);
     return SLUICE_OK;
 }
 

@@ -17,10 +17,13 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, const slc_item *item)
+static double duration(const slc_job *job, const slc_times *times, const slc_plan *plan, bool latency_once,
+                       const slc_item *item)
 {
     if (item->kind == SLC_ITEM_SLOT) return slc_slot_s(job, times, plan->recompute, item->slot);
-    return slc_item_s(job, times, plan->strategies, item);
+    double s = slc_item_s(job, times, plan->strategies, item);
+    if (!latency_once || !item->first_block) return s;
+    return fmax(s - slc_transfer_s(job, times, item->kind, 0), 0); /* an item that counts nothing has no latency */
 }
 
 /* Turns an item's waits into counts. `place` is each item's position in its lane; `step_end` is the count of operations
@@ -58,7 +61,7 @@ static void fill_lanes(slc_simulated_lanes *l, const slc_job *job, const slc_tim
         bool computed = slc_on_compute_lane(item);
         place[i] = computed ? l->computed_count++ : l->operation_count++;
         slc_lane_item *made = computed ? &l->computed[place[i]] : &l->operations[place[i]];
-        *made = (slc_lane_item){.s = duration(job, times, plan, item),
+        *made = (slc_lane_item){.s = duration(job, times, plan, l->options->latency_once, item),
                                 .item = i,
                                 .on_thread = slc_is_on_thread(item->kind),
                                 .late = item->late};

@@ -37,7 +37,8 @@ typedef struct {
 typedef struct {
     double spread; /* 0: exact. Otherwise every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;
-    uint32_t passes; /* at most; 0: enough for a steady state. If none is reached, the later half counts */
+    uint32_t passes;   /* at most; 0: enough for a steady state. If none is reached, the later half counts */
+    bool latency_once; /* runs of an operation after its first blocks cost no latency, as if they were one message */
 } slc_simulation;
 
 /* Simulates a plan that slc_plan_validate accepts, or would accept. `options` NULL: exact. Deterministic. Errors:

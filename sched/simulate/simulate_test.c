@@ -589,13 +589,38 @@ static void look_at_spread(drawn_plan *d)
     d->times.link.sigma = 1;
     double exact_s = simulated_step(d);
     slc_forecast f[3];
-    const slc_simulation options[3] = {{0.1, 7, 0}, {0.1, 7, 0}, {0.1, 8, 0}};
+    const slc_simulation options[3] = {
+        {.spread = 0.1, .seed = 7}, {.spread = 0.1, .seed = 7}, {.spread = 0.1, .seed = 8}};
     for (int i = 0; i < 3; i++)
         assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &options[i], &f[i]), SLUICE_OK);
     assert_true(f[0].step_s == f[1].step_s);
     assert_true(f[0].step_s != f[2].step_s || exact_s == 0);
     assert_true(f[0].step_s >= 0.9 * exact_s * (1 - 1e-9) && f[0].step_s <= 1.1 * exact_s * (1 + 1e-9));
     assert_false(f[0].steady);
+}
+
+/* The link's time shrinks by the latencies of the runs after an operation's first. */
+static void look_at_latencies(drawn_plan *d)
+{
+    slc_forecast exact, once;
+    const slc_simulation how = {.latency_once = true};
+    double expected_s = 0;
+    d->times.link.kappa = 0;
+    d->times.link.sigma = 1;
+    for (uint32_t i = 0; i < d->plan->train.item_count; i++) {
+        const slc_item *item = &d->plan->train.items[i];
+        if (item->kind == SLC_ITEM_SLOT || slc_is_on_thread(item->kind) || !item->first_block) continue;
+        expected_s += fmin(item_s(d, item), slc_transfer_s(&d->t.job, &d->times, item->kind, 0));
+    }
+    assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, NULL, &exact), SLUICE_OK);
+    assert_int_equal(slc_simulate(&d->t.job, &d->times, d->plan, &how, &once), SLUICE_OK);
+    if (exact.steady && once.steady) check(exact.communication_s - once.communication_s, expected_s);
+}
+
+static void an_operation_may_pay_its_latency_once(void **state)
+{
+    (void)state;
+    drawn_plans_look(JOBS, look_at_latencies);
 }
 
 static void spread_is_a_function_of_its_seed(void **state)
@@ -626,6 +651,7 @@ int main(void)
         cmocka_unit_test(time_has_no_unit),
         cmocka_unit_test(bandwidth_never_slows),
         cmocka_unit_test(items_keep_the_rules),
+        cmocka_unit_test(an_operation_may_pay_its_latency_once),
         cmocka_unit_test(spread_is_a_function_of_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,34 @@ bound() {
     check 'a plan with a bound' 0 $code
     check 'the bound and the distance in words' yes \
         "$(grep -Eq '^bound +lower bound [0-9.]+ ms; this plan is [0-9.]+ % (above|below)' out && echo yes)"
+    distance
+}
+
+# The parts of the distance to the bound add up, in the file and in the line; --schedule portfolio has no bound.
+distance() {
+    command -v python3 >/dev/null || { skip 'the parts of the distance: python3 is not installed'; return; }
+    tool plan --profile "$examples/three_layers.json" --budget 310MB --time-limit 0.4 -o parts.json
+    check 'a plan of a tight budget' 0 $code
+    cat >parts.py <<'P'
+import json, re
+forecast = json.load(open("parts.json"))["forecast"]
+distance, bound = forecast["distance"], forecast["bound_s"]
+parts = {key[:-2]: s for key, s in distance.items() if key.endswith("_s")}
+assert set(parts) == {"unproven", "choices", "blocks", "order", "latency", "packing"}, parts
+above = max(forecast["step_s"] - bound, 0)
+assert min(parts.values()) >= 0 and abs(sum(parts.values()) - above) < 1e-9, (parts, above)
+line = re.search("^bound .*$", open("out").read(), re.M)[0]
+told = {name: float(share) for share, name in re.findall("([0-9.]+) % ([a-z]+)", line.split(":", 1)[-1])} if ":" in line else {}
+assert set(told) == {name for name, s in parts.items() if s >= 0.0005 * bound}, (told, parts)
+assert all(abs(share - 100 * parts[name] / bound) < 0.06 for name, share in told.items()), (told, parts)
+assert list(told.values()) == sorted(told.values(), reverse=True), told
+assert distance["out_of_time"] in (True, False), distance
+P
+    check 'the parts add up' '' "$(python3 parts.py 2>&1 | tail -1)"
+    tool plan --profile "$examples/three_layers.json" --budget 310MB --time-limit 0.4 --schedule portfolio -o parts.json
+    check 'a plan without a bound' 0 $code
+    check 'has no parts' '' "$(grep -E '^bound|time-limit' out)"
+    says 'nor in its file' '"bound_s": null, "distance": null' parts.json
 }
 
 # The schedule greedy is measured and draws nothing, so that the same profile gives the same plan again.

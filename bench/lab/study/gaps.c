@@ -1,22 +1,30 @@
 /* Compares the slot model's answer with two bounds: of the same positions and ties (search), and of every legal
  * position without ties (proven). The second bound comes in two versions: the LP's, which may take parts of strategies,
- * and the one that branching on strategies makes of it. The plan is compared with the last. */
+ * and the one that branching on strategies makes of it. The plan is compared with the last, and what lies between them
+ * is divided by its causes (sched/planner/distance.h). */
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
 #include "lib/base/random.h"
 #include "lib/base/median.h"
 #include "lib/base/status.h"
+#include "sched/planner/distance.h"
 #include "sched/study/random_profile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROFILES = 100, STREAM = 0x6a };
+enum { PROFILES = 100, STREAM = 0x6a, WORST = 5 };
+
+/* The figures of a profile: shares by which one thing is above another. PARTS is the first part of the plan's distance
+ * to the branched bound. */
+enum { SEARCH, PROVEN, BRANCHED, PLAN, PARTS, FIGURES = PARTS + SLC_DISTANCE_PARTS };
 
 typedef struct {
-    double search, proven, branched, plan, solve_s;
+    uint64_t seed;
+    double above[FIGURES];
     double bound_s; /* the branched bound */
+    double solve_s;
 } gap;
 
 static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *out)
@@ -34,9 +42,9 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     ask.time_limit_s = 60;
     if (!status) status = slc_slot_model_bound(&ask, &relaxed_s, &out->bound_s);
     if (!status) {
-        out->search = solution.step_s / solution.bound_s - 1;
-        out->proven = solution.step_s / relaxed_s - 1;
-        out->branched = solution.step_s / out->bound_s - 1;
+        out->above[SEARCH] = solution.step_s / solution.bound_s - 1;
+        out->above[PROVEN] = solution.step_s / relaxed_s - 1;
+        out->above[BRANCHED] = solution.step_s / out->bound_s - 1;
         out->solve_s = solution.solve_s;
     }
     slc_slot_solution_fini(&solution);
@@ -44,69 +52,115 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     return status;
 }
 
-/* Sorts `values`. */
-static double quantile(double *values, size_t count, double q)
+/* Compares the joint plan with the branched bound. */
+static sluice_status compare_plan(const slc_profile *profile, uint64_t limit, const slc_joint_answer *answer, gap *out)
 {
-    slc_sort(values, count);
-    return values[(size_t)(q * (double)(count - 1) + 0.5)];
+    const slc_joint_request ask = {.job = &profile->job, .times = &profile->times, .limit = limit};
+    slc_plan_distance distance;
+    sluice_status status = slc_distance_find(&ask, answer, out->bound_s, 60, &distance);
+    if (!status && !distance.known) status = slc_error(SLUICE_ERR_BUDGET, "the model has no answer for the plan");
+    out->above[PLAN] = answer->forecast.step_s / out->bound_s - 1;
+    for (int k = 0; k < SLC_DISTANCE_PARTS; k++) out->above[PARTS + k] = distance.part_s[k] / out->bound_s;
+    return status;
 }
 
-static void print_row(FILE *out, const char *what, double *values, size_t count, double at_most)
+static sluice_status add_row(const slc_study *study, const slc_profile *profile, uint64_t limit, const gap *g)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) kept += values[i] <= at_most;
-    double median = quantile(values, count, 0.5), ninth = quantile(values, count, 0.9);
-    fprintf(out, "%-44s %7.2f %7.2f %7.2f   %zu of %zu within %g %%\n", what, 100 * median, 100 * ninth,
-            100 * values[count - 1], kept, count, 100 * at_most);
+    json_t *row =
+        json_pack("{s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:f, s:f}", "study", "gaps", "seed", (json_int_t)g->seed,
+                  "layers", (int)profile->job.layer_count, "limit_bytes", (json_int_t)limit, "gap_search",
+                  g->above[SEARCH], "gap_proven_lp", g->above[PROVEN], "gap_proven", g->above[BRANCHED],
+                  "plan_above_bound", g->above[PLAN], "solve_s", g->solve_s);
+    for (int k = 0; row && k < SLC_DISTANCE_PARTS; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "above_by_%s", slc_distance_part_name(k));
+        json_object_set_new(row, key, json_real(g->above[PARTS + k]));
+    }
+    return json_array_append_new(study->rows, row) ? slc_error(SLUICE_ERR_MEMORY, "study") : SLUICE_OK;
 }
 
-static sluice_status one(const slc_study *study, uint64_t seed, gap *out)
+static sluice_status measure_profile(const slc_study *study, uint64_t seed, gap *out)
 {
     slc_random_options options = slc_random_defaults();
     slc_profile *profile = NULL;
     slc_joint_answer answer = {0};
     uint64_t least = 0, all_sdp = 0;
+    out->seed = seed;
     sluice_status status = slc_random_profile(&options, seed, &profile);
     if (!status) status = slc_simple_plan_range(profile, false, &least, &all_sdp);
     double share = (double)slc_random_below(seed, STREAM, 0, 1000) / 1000;
     uint64_t limit = least + (uint64_t)((0.05 + 0.95 * share) * (double)(all_sdp > least ? all_sdp - least : 0));
     if (!status) status = ask_model(profile, limit, out);
     if (!status) status = slc_study_joint(study, profile, limit, false, &answer);
-    if (!status) {
-        out->plan = answer.forecast.step_s / out->bound_s - 1;
-        json_array_append_new(study->rows, json_pack("{s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:f, s:f}", "study", "gaps",
-                                                     "seed", (json_int_t)seed, "layers", (int)profile->job.layer_count,
-                                                     "limit_bytes", (json_int_t)limit, "gap_search", out->search,
-                                                     "gap_proven_lp", out->proven, "gap_proven", out->branched,
-                                                     "plan_above_bound", out->plan, "solve_s", out->solve_s));
-    }
+    if (!status) status = compare_plan(profile, limit, &answer, out);
+    if (!status) status = add_row(study, profile, limit, out);
     slc_plan_destroy(answer.plan);
     slc_profile_destroy(profile);
     return slc_error_context(status, "profile of seed %" PRIu64, seed);
 }
 
+/* ---- The table ---- */
+
+/* Prints median, 90th percentile and most of a figure; `room` has one place for each gap. */
+static void print_row(FILE *out, const char *what, const gap *gaps, uint32_t count, int figure, double at_most,
+                      double *room)
+{
+    uint32_t within = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        room[i] = gaps[i].above[figure];
+        within += room[i] <= at_most;
+    }
+    slc_sort(room, count);
+    const double middle = room[(size_t)(0.5 * (count - 1) + 0.5)], ninth = room[(size_t)(0.9 * (count - 1) + 0.5)];
+    fprintf(out, "%-44s %7.2f %7.2f %7.2f   %u of %u within %g %%\n", what, 100 * middle, 100 * ninth,
+            100 * room[count - 1], within, count, 100 * at_most);
+}
+
+static int farther(const void *a, const void *b)
+{
+    const gap *x = a, *y = b;
+    return (x->above[PLAN] < y->above[PLAN]) - (x->above[PLAN] > y->above[PLAN]);
+}
+
+/* Names the profiles whose plans are farthest from the bound, with the largest part of each distance. */
+static void print_worst(FILE *out, gap *gaps, uint32_t count)
+{
+    qsort(gaps, count, sizeof *gaps, farther);
+    fprintf(out, "farthest from the bound:");
+    for (uint32_t i = 0; i < count && i < WORST; i++) {
+        int most = PARTS;
+        for (int k = PARTS; k < FIGURES; k++)
+            if (gaps[i].above[k] > gaps[i].above[most]) most = k;
+        fprintf(out, "%s seed %" PRIu64 " %.1f %% (%s %.1f)", i ? "," : "", gaps[i].seed, 100 * gaps[i].above[PLAN],
+                slc_distance_part_name(most - PARTS), 100 * gaps[i].above[most]);
+    }
+    fputc('\n', out);
+}
+
+static void print_table(FILE *out, gap *gaps, uint32_t count, double *room)
+{
+    fprintf(out, "%-44s %7s %7s %7s\n", "gap in % (drawn profiles and budgets)", "median", "90th", "most");
+    print_row(out, "search: model against its own bound", gaps, count, SEARCH, 0.01, room);
+    print_row(out, "proven: against every position, no ties, LP", gaps, count, PROVEN, 0.05, room);
+    print_row(out, "the same, branched on strategies", gaps, count, BRANCHED, 0.05, room);
+    print_row(out, "the plan, simulated, against the same", gaps, count, PLAN, 0.05, room);
+    for (int k = 0; k < SLC_DISTANCE_PARTS; k++) {
+        char what[40];
+        snprintf(what, sizeof what, "  that part of it: %s", slc_distance_part_name(k));
+        print_row(out, what, gaps, count, PARTS + k, 0.01, room);
+    }
+    print_worst(out, gaps, count);
+}
+
 sluice_status slc_study_gaps(const slc_study *study)
 {
     uint32_t count = study->count ? study->count : PROFILES;
-    double *values = malloc(4 * (size_t)count * sizeof *values);
-    if (!values) return slc_error(SLUICE_ERR_MEMORY, "study");
-    double *search = values, *proven = values + count, *branched = proven + count, *plan = branched + count;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < count; i++) {
-        gap g = {0};
-        status = one(study, study->seed + i, &g);
-        search[i] = g.search;
-        proven[i] = g.proven;
-        branched[i] = g.branched;
-        plan[i] = g.plan;
-    }
-    if (!status) {
-        fprintf(study->out, "%-44s %7s %7s %7s\n", "gap in % (drawn profiles and budgets)", "median", "90th", "most");
-        print_row(study->out, "search: model against its own bound", search, count, 0.01);
-        print_row(study->out, "proven: against every position, no ties, LP", proven, count, 0.05);
-        print_row(study->out, "the same, branched on strategies", branched, count, 0.05);
-        print_row(study->out, "the plan, simulated, against the same", plan, count, 0.05);
-    }
-    free(values);
+    gap *gaps = calloc(count, sizeof *gaps);
+    double *room = malloc(count * sizeof *room);
+    sluice_status status = gaps && room ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
+    for (uint32_t i = 0; !status && i < count; i++) status = measure_profile(study, study->seed + i, &gaps[i]);
+    if (!status) print_table(study->out, gaps, count, room);
+    free(room);
+    free(gaps);
     return status;
 }

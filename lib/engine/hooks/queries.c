@@ -89,6 +89,7 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
     if (!rt || !report) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_plan: no runtime or no report given");
     if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "runtime_plan: before commit");
     const slc_current_plan *now = &rt->current;
+    const slc_plan_distance *distance = &now->forecast.distance;
     const sluice_plan_report made = {.number = now->number,
                                      .measured = now->measured,
                                      .provisional = rt->planning.replan_due,
@@ -102,7 +103,16 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
                                      .compute_s = now->forecast.compute_s,
                                      .exposed_s = now->forecast.exposed_s,
                                      .communication_s = now->forecast.communication_s,
-                                     .bound_s = now->forecast.bound_s};
+                                     .bound_s = now->forecast.bound_s,
+                                     .distance_known = distance->known,
+                                     .unproven_s = distance->part_s[SLC_DISTANCE_UNPROVEN],
+                                     .choices_s = distance->part_s[SLC_DISTANCE_CHOICES],
+                                     .blocks_s = distance->part_s[SLC_DISTANCE_BLOCKS],
+                                     .order_s = distance->part_s[SLC_DISTANCE_ORDER],
+                                     .latency_s = distance->part_s[SLC_DISTANCE_LATENCY],
+                                     .packing_s = distance->part_s[SLC_DISTANCE_PACKING],
+                                     .searched_s = distance->searched_s,
+                                     .out_of_time = distance->out_of_time};
     sluice_status status = slc_sized_check("sluice_plan_report", NULL, report, sizeof *report);
     if (!status) slc_sized_write(&made, sizeof made, report);
     return status;

@@ -67,6 +67,20 @@ static void put_job(slc_json_text *text, const slc_job *job)
 
 /* ---- The plan ---- */
 
+static void put_distance(slc_json_text *text, const slc_plan_distance *distance)
+{
+    slc_json_text_add(text, ", \"distance\": ");
+    if (!distance->known) {
+        slc_json_text_add(text, "null");
+        return;
+    }
+    for (int k = 0; k < SLC_DISTANCE_PARTS; k++) {
+        slc_json_text_add(text, "%s\"%s_s\": ", k ? ", " : "{", slc_distance_part_name(k));
+        slc_json_text_real(text, distance->part_s[k]);
+    }
+    slc_json_text_add(text, ", \"out_of_time\": %s}", distance->out_of_time ? "true" : "false");
+}
+
 static void put_forecast(slc_json_text *text, const slc_plan_forecast *forecast)
 {
     if (!forecast) return;
@@ -79,6 +93,7 @@ static void put_forecast(slc_json_text *text, const slc_plan_forecast *forecast)
         slc_json_text_real(text, forecast->bound_s);
     else
         slc_json_text_add(text, "null");
+    put_distance(text, &forecast->distance);
     slc_json_text_add(text, ", \"why\": ");
     if (forecast->why)
         slc_json_text_string(text, forecast->why);

@@ -1,0 +1,34 @@
+/* A plan's distance to the slot model's bound, divided by its causes. sched/planner/distance.h says how each part is
+ * found. */
+#ifndef SLC_PLAN_DISTANCE_H
+#define SLC_PLAN_DISTANCE_H
+
+#include <stdbool.h>
+
+typedef enum {
+    SLC_DISTANCE_UNPROVEN, /* the model's best answer is above the bound */
+    SLC_DISTANCE_CHOICES,  /* strategies and recomputation are not those of that answer */
+    SLC_DISTANCE_BLOCKS,   /* whole runs of blocks move instead of fractions */
+    SLC_DISTANCE_ORDER,    /* the order is another than the model's */
+    SLC_DISTANCE_LATENCY,  /* an operation's runs after its first pay a latency each */
+    SLC_DISTANCE_PACKING,  /* operations wait for memory that others use */
+    SLC_DISTANCE_PARTS
+} slc_distance_part;
+
+typedef struct {
+    bool known;                        /* false: the parts were not found, and are 0 */
+    double part_s[SLC_DISTANCE_PARTS]; /* none is negative. They add up to the plan's step minus the bound; all are 0 if
+                                          the plan is below the bound */
+    double searched_s;                 /* how long the planner searched for the plan; 0: not known */
+    bool out_of_time; /* the search ended because its time was up, not because it had nothing left to try */
+} slc_plan_distance;
+
+/* The name of a part, in tables and as a key of JSON. */
+static inline const char *slc_distance_part_name(slc_distance_part part)
+{
+    static const char *const names[SLC_DISTANCE_PARTS] = {"unproven", "choices", "blocks",
+                                                          "order",    "latency", "packing"};
+    return names[part];
+}
+
+#endif
