@@ -7,7 +7,7 @@
 
 #include <sluice/runtime.h>
 
-enum { SLC_MEASURE_SAMPLES = 32 };
+enum { SLC_MEASURE_SAMPLES = 32, SLC_TRAIN_MAX = 1024 };
 
 /* The computations of an exchange: both passes over a tensor, and averaging at the server. */
 typedef enum { SLC_MEASURE_COMPRESS, SLC_MEASURE_APPLY, SLC_MEASURE_AVERAGE, SLC_MEASURE_PASSES } slc_measure_pass;
@@ -34,7 +34,8 @@ typedef struct slc_measure {
     /* Written by the communication thread, read when everything is complete. */
     slc_measured update, compression[SLC_MEASURE_PASSES];
     slc_measured inspection; /* of reduced gradients, a part of an update's cost; elements are not counted */
-    uint64_t train_began_ns, train_ended_ns;
+    uint64_t train_ns[SLC_TRAIN_MAX + 1]; /* when a train's barrier and each of its operations were complete */
+    uint32_t train_noted;
 
     /* Made-up parameters that a single rank updates while its compute is timed. */
     float *pieces;
