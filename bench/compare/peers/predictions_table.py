@@ -67,8 +67,8 @@ def rows_of(folder, link):
         for line in ("reduce_scatter", "all_gather"):
             row[line + "_bytes_per_s"] = median([one[line] for one in links], "bytes_per_s")
             row[line + "_latency_s"] = median([one[line] for one in links], "latency_s")
-        for field in ("kappa", "sigma", "block_bytes"):
-            row[field] = median(links, field)
+        for field in ("kappa", "sigma", "update_kappa", "block_bytes"):
+            row[field] = statistics.median(one.get(field, 0) for one in links)
         row["ratio"] = statistics.median(run["predicted_step_s"] / run["step_s"] for run in runs)
         row["aim"] = AIMS[kind]
         yield row

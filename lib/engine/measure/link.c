@@ -151,21 +151,28 @@ static sluice_status overlap_once(lab *l, slc_train *train, slc_overlap_sample *
     return status;
 }
 
-static sluice_status measure_overlap(lab *l, slc_link *out)
+/* The length of a run that does not take too long on a slow link. */
+static uint64_t overlap_run(const lab *l, const slc_link *link)
+{
+    const slc_times times = {.link = *link};
+    uint64_t bytes = whole_grains(l, l->link_bytes < OVERLAP_RUN ? l->link_bytes : OVERLAP_RUN);
+    while (bytes > SMALLEST_RUN &&
+           slc_transfer_s(&l->rt->job, &times, SLC_ITEM_REDUCE_SCATTER, bytes) >= overlap_s / TRAIN_LEAST)
+        bytes = whole_grains(l, bytes / 2);
+    return bytes;
+}
+
+/* Of trains of one kind beside compute, on the slowest rank. */
+static sluice_status measure_overlap(lab *l, slc_train_kind kind, uint64_t bytes, double *out_kappa, double *out_sigma)
 {
     enum { ROUNDS = 3 };
-    double kappa[ROUNDS], sigma[ROUNDS], one_s = 0;
-    uint64_t bytes = whole_grains(l, l->link_bytes < OVERLAP_RUN ? l->link_bytes : OVERLAP_RUN);
+    double kappa[ROUNDS], sigma[ROUNDS], one_s, spent;
+    slc_train train = {.kind = kind, .bytes = bytes, .count = TRAIN_LEAST};
     memset(l->compute, 0, 8 * l->compute_elements);
-    for (;; bytes = whole_grains(l, bytes / 2)) {
-        one_s = slc_transfer_s(&l->rt->job, &(slc_times){.link = *out}, SLC_ITEM_REDUCE_SCATTER, bytes);
-        if (one_s < overlap_s / 4 || bytes <= SMALLEST_RUN) break;
-    }
-    slc_train train = {.kind = SLC_TRAIN_BOTH, .bytes = bytes, .count = TRAIN_LEAST};
-    double spent = 0;
     sluice_status status = run_together(l, &train, &one_s, &spent);
     if (status) return status;
-    train.count = (uint32_t)slc_least(slc_train_length(overlap_s, one_s, TRAIN_LEAST), OVERLAP_MOST);
+    uint32_t most = kind == SLC_TRAIN_UPDATES ? SLC_TRAIN_MAX : OVERLAP_MOST;
+    train.count = (uint32_t)slc_least(slc_train_length(overlap_s, one_s, TRAIN_LEAST), most);
     size_t rounds = 0;
     /* Where threads block each other, one round can take very long. */
     while (rounds < ROUNDS && (!rounds || spent < kind_s)) {
@@ -180,8 +187,8 @@ static sluice_status measure_overlap(lab *l, slc_link *out)
     }
     double worst[2] = {slc_fit_median(kappa, rounds), slc_fit_median(sigma, rounds)};
     status = slc_measure_slowest(l->rt, worst, 2);
-    out->kappa = worst[0];
-    out->sigma = worst[1];
+    *out_kappa = worst[0];
+    *out_sigma = worst[1];
     return status;
 }
 
@@ -249,7 +256,11 @@ static sluice_status measure_wire(lab *l, slc_link *out)
     status = use_up_bursts(l, &s_per_byte);
     if (!status) status = measure_line(l, SLC_TRAIN_REDUCTIONS, s_per_byte, out->operation_s, &out->reduce_scatter);
     if (!status) status = measure_line(l, SLC_TRAIN_GATHERS, s_per_byte, out->operation_s, &out->all_gather);
-    if (!status) status = measure_overlap(l, out);
+    uint64_t bytes = overlap_run(l, out);
+    double update_sigma;
+    if (!status) status = measure_overlap(l, SLC_TRAIN_BOTH, bytes, &out->kappa, &out->sigma);
+    if (!status && !out->thread_moves)
+        status = measure_overlap(l, SLC_TRAIN_UPDATES, bytes, &out->update_kappa, &update_sigma);
     sluice_status released = slc_arena_release(l->rt->memory.arena, l->offset, l->bytes);
     return status ? status : released;
 }
@@ -260,7 +271,9 @@ static sluice_status measure_passes(lab *l, slc_link *out)
     sluice_status status = claim_stretch(l);
     if (status) return status;
     status = slc_measure_passes(&l->rt->updates, (uint32_t)l->rt->size, l->link, l->link_bytes, l->m->passes_s);
-    if (!status && l->rt->size == 1 && l->link_bytes >= SMALLEST_RUN) status = measure_overlap(l, out);
+    if (!status && l->rt->size == 1 && l->link_bytes >= SMALLEST_RUN)
+        status = measure_overlap(l, SLC_TRAIN_UPDATES, whole_grains(l, slc_least(l->link_bytes, OVERLAP_RUN)),
+                                 &out->kappa, &out->sigma);
     sluice_status released = slc_arena_release(l->rt->memory.arena, l->offset, l->bytes);
     return status ? status : released;
 }

@@ -74,7 +74,7 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
  * other down, and the run that is long enough. Collective, between steps with nothing pending; the same result on every
  * rank. It works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two
  * sizes, or a world of one, gives the estimate's lines. With one rank kappa and sigma are those of updates on the
- * communication thread. It takes less than 1 s on a fast link, about 1 s at 100 Mbit/s. */
+ * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* Times the passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64,

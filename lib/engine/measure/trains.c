@@ -50,7 +50,7 @@ static slc_op make_update(const slc_measure_lab *l, uint64_t bytes)
 
 static slc_op make_operation(const slc_measure_lab *l, const slc_train *train, uint32_t index)
 {
-    if (l->rt->size == 1) return make_update(l, train->bytes);
+    if (l->rt->size == 1 || train->kind == SLC_TRAIN_UPDATES) return make_update(l, train->bytes);
     bool reduction = train->kind == SLC_TRAIN_REDUCTIONS || (train->kind == SLC_TRAIN_BOTH && index % 2 == 0);
     uint64_t places = l->link_bytes / train->bytes;
     void *buffer = l->link + index % places * train->bytes;

@@ -6,7 +6,7 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/plan/times.h"
 
-typedef enum { SLC_TRAIN_REDUCTIONS, SLC_TRAIN_GATHERS, SLC_TRAIN_BOTH } slc_train_kind;
+typedef enum { SLC_TRAIN_REDUCTIONS, SLC_TRAIN_GATHERS, SLC_TRAIN_BOTH, SLC_TRAIN_UPDATES } slc_train_kind;
 
 /* Where a measurement works, and on what. */
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
 } slc_measure_lab;
 
 /* Operations of `bytes` each, 1 <= count <= SLC_TRAIN_MAX. Operations that touch different bytes overlap, as in a step.
- * With one rank they are updates on the communication thread. */
+ * Updates are computed by the communication thread and move nothing, as all do with one rank. */
 typedef struct {
     slc_train_kind kind;
     uint64_t bytes;
