@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* Layers [first, end). */
@@ -82,9 +83,10 @@ static void put_link(FILE *out, const slc_link *link)
     fprintf(
         out,
         "  a second of communication lengthens compute beside it by %.2f s (kappa) and itself takes %.2f s (sigma)\n"
+        "  a second of updates on the communication thread lengthens it by %.2f s\n"
         "  95 %% of the bandwidth from %.0f KiB on; an operation costs its thread %.2f us; %s\n",
-        link->kappa, link->sigma, (double)link->block_bytes / 1024, 1e6 * link->operation_s,
-        link->thread_moves ? "that thread moves the bytes" : "the bytes move by themselves");
+        link->kappa, link->sigma, fmax(link->kappa, link->update_kappa), (double)link->block_bytes / 1024,
+        1e6 * link->operation_s, link->thread_moves ? "that thread moves the bytes" : "the bytes move by themselves");
 }
 
 void slc_profile_table(FILE *out, const slc_profile *profile)

@@ -18,6 +18,10 @@ typedef struct {
      * advances at 1 - kappa / sigma of its speed and communication at 1 / sigma of its speed. kappa in [0, sigma],
      * sigma >= 1. */
     double kappa, sigma;
+    /* Where the network goes on by itself: a second of an update on the communication thread lengthens the compute that
+     * runs at the same time by so much, between kappa and sigma; below kappa: by kappa. It itself takes sigma seconds.
+     * Where every core computes already it is about 1, however little communication costs. */
+    double update_kappa;
     /* True: the communication thread itself moves the bytes (memory of one host), so an update on that thread holds the
      * link up. False: a network goes on by itself while the thread computes. */
     bool thread_moves;

@@ -84,6 +84,8 @@ sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job
     *lanes = (slc_simulated_lanes){.options = options,
                                    .beside_slot = 1 / link->sigma,
                                    .beside_communication = 1 - link->kappa / link->sigma,
+                                   .beside_thread =
+                                       1 - fmin(fmax(link->update_kappa, link->kappa), link->sigma) / link->sigma,
                                    .one_resource = link->thread_moves,
                                    .last_recorded = UINT64_MAX};
     if (!computed) return slc_error(SLUICE_ERR_FORMAT, "simulating: the plan has no slots");
@@ -243,7 +245,10 @@ static bool advance(slc_simulated_lanes *l)
 {
     running r = find_running(l);
     bool communication = r.link || r.thread;
-    double compute_speed = communication ? l->beside_communication : 1, speed = l->computes ? l->beside_slot : 1;
+    double compute_speed = r.thread        ? l->beside_thread
+                           : communication ? l->beside_communication
+                                           : 1,
+           speed = l->computes ? l->beside_slot : 1;
     double s = until_next(l, &r, compute_speed, speed);
     if (s == (double)INFINITY) return false;
     note_start(l, r.link);

@@ -33,8 +33,8 @@ typedef struct {
     const slc_simulation *options;
     slc_lane_item *computed, *operations; /* of one pass: the compute lane's items, the communication lane's items */
     uint32_t computed_count, operation_count;
-    /* Speed of communication while a slot runs, speed of compute while communication runs. */
-    double beside_slot, beside_communication;
+    /* Speed of communication while a slot runs; of compute while communication runs, and while the thread computes. */
+    double beside_slot, beside_communication, beside_thread;
     bool one_resource;
     double tiny_s; /* shorter times are rounding errors */
 

@@ -31,9 +31,10 @@ typedef struct {
  * link, one after another in order; if link.thread_moves, link and thread are one resource. Work on the thread may run
  * while earlier operations are still on the link, once its waits are over. For waits, an operation counts as over when
  * it and all operations before it in its lane have ended. While a slot and a link operation both run, both advance as
- * slc_link's kappa and sigma say; so do a slot and work on the thread, and a slot and both of them. Passes run one
- * after another without a pause; late items of pass k belong to step k - 1. A pass ends when its last slot has ended
- * and AGREE and all its late items are over; nothing of the next pass starts before. */
+ * slc_link's kappa and sigma say; so do a slot and work on the thread, and a slot and both of them, then with
+ * update_kappa in kappa's place. Passes run one after another without a pause; late items of pass k belong to step k
+ * - 1. A pass ends when its last slot has ended and AGREE and all its late items are over; nothing of the next pass
+ * starts before. */
 typedef struct {
     double spread; /* 0: exact. Otherwise every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;

@@ -217,6 +217,30 @@ static void updates_beside_the_link(void **state)
     }
 }
 
+/* An update of 3 s on the thread beside a slot of 20 s, of which it takes update_kappa a second, but no more than sigma
+ * and no less than kappa. Where the thread moves the bytes only kappa counts. */
+static void updates_beside_compute(void **state)
+{
+    (void)state;
+    const struct {
+        double kappa, sigma, update_kappa, step_s;
+        bool thread_moves;
+    } cases[] = {{0, 1, 0, 23, false},     {0, 1, 0.5, 24.5, false}, {0, 1, 7, 26, false},
+                 {0.5, 1, 0, 24.5, false}, {0.5, 2, 1, 26, false},   {0.5, 1, 1, 24.5, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hand h;
+        hand_init(&h, 1, 1, 1, 20);
+        h.times.link.kappa = cases[i].kappa;
+        h.times.link.sigma = cases[i].sigma;
+        h.times.link.update_kappa = cases[i].update_kappa;
+        h.times.link.thread_moves = cases[i].thread_moves;
+        for (uint32_t s = 0; s < 3; s++) put_slot(&h, s);
+        put_wait(&h, put_run(&h, SLC_ITEM_UPDATE, 1, 3), 2, false);
+        put_slot(&h, 3);
+        check(cases[i].step_s, forecast(&h, NULL).step_s);
+    }
+}
+
 /* At most eight operations may be open: the ninth must wait for the first, although the thread is free. */
 /* Compressing takes 2 s, an exchange 2 s on the link and 1 s of averaging, applying 1 s; an all-reduce that few steps
  * run takes none. One unit is exchanged while the other is compressed. */
@@ -638,6 +662,7 @@ int main(void)
         cmocka_unit_test(kappa_and_sigma),
         cmocka_unit_test(communication_may_stop_compute),
         cmocka_unit_test(updates_beside_the_link),
+        cmocka_unit_test(updates_beside_compute),
         cmocka_unit_test(updates_on_the_compute_lane),
         cmocka_unit_test(late_updates_on_the_compute_lane),
         cmocka_unit_test(onebit_uses_thread_and_link),

@@ -1,5 +1,6 @@
 /* Least squares in two unknowns, and the figures that follow. */
 #include "lib/engine/measure/fit_link.h"
+#include "lib/base/integer.h"
 #include "lib/base/median.h"
 
 #include <math.h>
@@ -12,6 +13,15 @@ static const double fastest_bytes_per_s = 1e15;
 typedef struct {
     double fixed, each;
 } affine;
+
+double slc_fit_steady(double *at_s, size_t count)
+{
+    size_t first = (count - 1) / 2, tail = count - 1 - first, stride = tail / 4 < 2 ? slc_least(tail, 2) : tail / 4;
+    stride -= stride > 2 ? stride % 2 : 0; /* operations may complete in pairs */
+    size_t pairs = tail - stride + 1;
+    for (size_t i = 0; i < pairs; i++) at_s[i] = (at_s[first + i + stride] - at_s[first + i]) / (double)stride;
+    return slc_median(at_s, pairs);
+}
 
 /* Minimises the sum of (fixed a + each b - 1)^2 with a = 1/t, b = V/t. */
 static affine fit_affine(const slc_link_sample *samples, size_t count)

@@ -12,6 +12,11 @@ typedef struct {
     double seconds;
 } slc_link_sample;
 
+/* Seconds of one operation in a train that goes steadily: the median pace of the second half of its completions, so
+ * that neither a burst that passed faster at the begin nor a pause in between counts. `at_s` holds the times of the
+ * begin and of each completion, `count` >= 2 of them, and is overwritten. */
+double slc_fit_steady(double *at_s, size_t count);
+
 /* Fits the line t = latency (N-1) + V (N-1) / (N bandwidth), N > 1, with the least sum of squared relative errors, so
  * that a short operation counts as much as a long one. Latency is never negative, bandwidth is finite. `count` >= 1. */
 slc_link_line slc_fit_line(uint32_t world, const slc_link_sample *samples, size_t count);

@@ -102,6 +102,70 @@ static void odd_data_give_legal_figures(void **state)
     assert_true(fit.latency_s >= 0 && isfinite(fit.bytes_per_s) && fit.bytes_per_s > 0);
 }
 
+/* A bucket that holds `burst` bytes lets operations of `bytes` pass at `peak`, then at `rate`. Completions are late by
+ * up to `late_s`; before operation `pause` the sender does nothing for `pause_s`, while the bucket fills again. */
+typedef struct {
+    double burst, peak, rate, bytes, late_s, pause_s;
+    size_t count, pause;
+} bucket;
+
+static void complete(chance *c, const bucket *b, double *at_s)
+{
+    double now = 0, tokens = b->burst;
+    at_s[0] = 0;
+    for (size_t i = 1; i <= b->count; i++) {
+        if (i == b->pause) {
+            now += b->pause_s;
+            tokens = fmin(tokens + b->rate * b->pause_s, b->burst);
+        }
+        double fast_s = fmin(b->bytes / b->peak, tokens / (b->peak - b->rate)); /* until the bucket is empty */
+        double took = fast_s + (b->bytes - fast_s * b->peak) / b->rate;
+        tokens = fmax(tokens - (b->peak - b->rate) * fast_s, 0);
+        now += took;
+        at_s[i] = now + uniform(c, 0, b->late_s);
+    }
+}
+
+static void expect_rate(chance *c, const bucket *b, double within)
+{
+    double at_s[600];
+    complete(c, b, at_s);
+    assert_true(fabs(slc_fit_steady(at_s, b->count + 1) * b->rate / b->bytes - 1) < within);
+}
+
+static void a_bucket_hides_no_rate(void **state)
+{
+    (void)state;
+    chance c = {5};
+    for (int trial = 0; trial < TRIALS; trial++) {
+        double rate = log_uniform(&c, 1e7, 1e9);
+        bucket b = {.rate = rate, .peak = rate * uniform(&c, 1.3, 20), .bytes = log_uniform(&c, 3e4, 1e6)};
+        b.count = 8 + (size_t)uniform(&c, 0, 505);
+        b.burst = uniform(&c, 0, 0.4) * (double)b.count * b.bytes * (1 - rate / b.peak); /* empty before the middle */
+        expect_rate(&c, &b, 1e-6);
+        b.count += 24;
+        b.late_s = 0.05 * b.bytes / rate;
+        expect_rate(&c, &b, 0.02);
+
+        /* A pause in the tail, as when another program has the core, and what the bucket gathers meanwhile. */
+        b.count = 128 + (size_t)uniform(&c, 0, 384);
+        b.pause = (size_t)(uniform(&c, 0.6, 0.9) * (double)b.count);
+        b.burst = uniform(&c, 0, 6) * b.bytes;
+        b.pause_s = uniform(&c, 0, 6) * b.bytes / rate;
+        expect_rate(&c, &b, 0.02);
+    }
+}
+
+static void short_trains_have_a_pace(void **state)
+{
+    (void)state;
+    assert_true(slc_fit_steady((double[]){1, 3}, 2) == 2);
+    assert_true(slc_fit_steady((double[]){0, 1, 3}, 3) == 2);
+    double pairs[33]; /* two operations end together, then none for twice as long */
+    for (int i = 0; i <= 32; i++) pairs[i] = i / 2 * 2;
+    assert_true(slc_fit_steady(pairs, 33) == 1);
+}
+
 static void run_reaches_its_share_and_no_shorter_one_does(void **state)
 {
     (void)state;
@@ -154,6 +218,8 @@ int main(void)
         cmocka_unit_test(exact_data_give_the_link_back),
         cmocka_unit_test(noise_moves_it_a_little),
         cmocka_unit_test(odd_data_give_legal_figures),
+        cmocka_unit_test(a_bucket_hides_no_rate),
+        cmocka_unit_test(short_trains_have_a_pace),
         cmocka_unit_test(run_reaches_its_share_and_no_shorter_one_does),
         cmocka_unit_test(overlap_is_what_the_model_says),
         cmocka_unit_test(median_of_odd_and_even),

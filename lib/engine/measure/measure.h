@@ -7,7 +7,7 @@
 
 #include <sluice/runtime.h>
 
-enum { SLC_MEASURE_SAMPLES = 32 };
+enum { SLC_MEASURE_SAMPLES = 32, SLC_TRAIN_MAX = 1024 };
 
 /* The computations of an exchange: both passes over a tensor, and averaging at the server. */
 typedef enum { SLC_MEASURE_COMPRESS, SLC_MEASURE_APPLY, SLC_MEASURE_AVERAGE, SLC_MEASURE_PASSES } slc_measure_pass;
@@ -34,7 +34,8 @@ typedef struct slc_measure {
     /* Written by the communication thread, read when everything is complete. */
     slc_measured update, compression[SLC_MEASURE_PASSES];
     slc_measured inspection; /* of reduced gradients, a part of an update's cost; elements are not counted */
-    uint64_t train_began_ns, train_ended_ns;
+    uint64_t train_ns[SLC_TRAIN_MAX + 1]; /* when a train's barrier and each of its operations were complete */
+    uint32_t train_noted;
 
     /* Made-up parameters that a single rank updates while its compute is timed. */
     float *pieces;
@@ -73,7 +74,7 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
  * other down, and the run that is long enough. Collective, between steps with nothing pending; the same result on every
  * rank. It works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two
  * sizes, or a world of one, gives the estimate's lines. With one rank kappa and sigma are those of updates on the
- * communication thread. It takes less than 1 s on a fast link, about 1 s at 100 Mbit/s. */
+ * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* Times the passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64,

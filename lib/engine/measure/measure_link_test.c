@@ -74,6 +74,7 @@ static int legal(const slc_link *link, int size)
     }
     RANK_CHECK(link->sigma >= 1 && isfinite(link->sigma));
     RANK_CHECK(link->kappa >= 0 && link->kappa <= link->sigma);
+    RANK_CHECK(link->update_kappa >= 0 && isfinite(link->update_kappa));
     RANK_CHECK(link->operation_s > 0 && isfinite(link->operation_s));
     RANK_CHECK(link->block_bytes >= 64 << 10 || size == 1);
     return 0;
@@ -88,7 +89,8 @@ static int same_everywhere(sluice_world *world, const slc_link *link, int size)
         RANK_CHECK(all[r].reduce_scatter.bytes_per_s == link->reduce_scatter.bytes_per_s);
         RANK_CHECK(all[r].all_gather.latency_s == link->all_gather.latency_s);
         RANK_CHECK(all[r].all_gather.bytes_per_s == link->all_gather.bytes_per_s);
-        RANK_CHECK(all[r].kappa == link->kappa && all[r].sigma == link->sigma);
+        RANK_CHECK(all[r].kappa == link->kappa && all[r].sigma == link->sigma &&
+                   all[r].update_kappa == link->update_kappa);
         RANK_CHECK(all[r].operation_s == link->operation_s && all[r].block_bytes == link->block_bytes);
         RANK_CHECK(all[r].thread_moves == link->thread_moves);
     }
@@ -98,12 +100,14 @@ static int same_everywhere(sluice_world *world, const slc_link *link, int size)
 
 static void print(const trial *t, int size, const slc_link *link, double seconds)
 {
-    printf("# %d ranks %s %s: RS %.1f us + %.0f MB/s, AG %.1f us + %.0f MB/s, kappa %.2f sigma %.2f, block %llu KiB, "
+    printf("# %d ranks %s %s: RS %.1f us + %.0f MB/s, AG %.1f us + %.0f MB/s, kappa %.2f sigma %.2f, of updates %.2f, "
+           "block %llu KiB, "
            "operation %.2f us, %s; took %.2f s\n",
            size, t->direct ? "direct" : "messages", t->throttle, 1e6 * link->reduce_scatter.latency_s,
            1e-6 * link->reduce_scatter.bytes_per_s, 1e6 * link->all_gather.latency_s,
-           1e-6 * link->all_gather.bytes_per_s, link->kappa, link->sigma, (unsigned long long)link->block_bytes >> 10,
-           1e6 * link->operation_s, link->thread_moves ? "thread moves" : "network moves", seconds);
+           1e-6 * link->all_gather.bytes_per_s, link->kappa, link->sigma, link->update_kappa,
+           (unsigned long long)link->block_bytes >> 10, 1e6 * link->operation_s,
+           link->thread_moves ? "thread moves" : "network moves", seconds);
 }
 
 static int measure(int rank, int size, void *context)

@@ -68,7 +68,8 @@ TEST_EQUAL bool test_times_equal(const slc_job *job, const slc_times *a, const s
            x->reduce_scatter.bytes_per_s == y->reduce_scatter.bytes_per_s &&
            x->all_gather.latency_s == y->all_gather.latency_s &&
            x->all_gather.bytes_per_s == y->all_gather.bytes_per_s && x->kappa == y->kappa && x->sigma == y->sigma &&
-           x->thread_moves == y->thread_moves && x->block_bytes == y->block_bytes && x->operation_s == y->operation_s;
+           x->update_kappa == y->update_kappa && x->thread_moves == y->thread_moves &&
+           x->block_bytes == y->block_bytes && x->operation_s == y->operation_s;
 }
 
 TEST_EQUAL bool test_profiles_equal(const slc_profile *a, const slc_profile *b)

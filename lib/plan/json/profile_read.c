@@ -135,7 +135,7 @@ static sluice_status read_top(slc_profile_reader *r, const json_t *document)
 typedef struct {
     double latency_s, bytes_per_s; /* 0: not given */
     json_t *reduce_scatter, *all_gather;
-    double kappa, sigma, operation_s;
+    double kappa, sigma, update_kappa, operation_s;
     bool thread_moves;
     uint64_t block_bytes;
 } link_row;
@@ -147,6 +147,7 @@ static const slc_json_field link_fields[] = {
     FIELD(link_row, all_gather, "all_gather", SLC_JSON_OBJECT, false),
     FIELD(link_row, kappa, "kappa", SLC_JSON_FACTOR, false),
     FIELD(link_row, sigma, "sigma", SLC_JSON_FACTOR, false),
+    FIELD(link_row, update_kappa, "update_kappa", SLC_JSON_FACTOR, false),
     FIELD(link_row, thread_moves, "thread_moves", SLC_JSON_FLAG, false),
     FIELD(link_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
     FIELD(link_row, operation_s, "operation_s", SLC_JSON_SECONDS, false),
@@ -183,6 +184,7 @@ static sluice_status read_link(slc_profile_reader *r)
         status = slc_json_fault(&kappa, "%g; give a factor from 0 to sigma, which is %g", row.kappa, row.sigma);
     link->kappa = row.kappa;
     link->sigma = row.sigma;
+    link->update_kappa = row.update_kappa;
     link->thread_moves = row.thread_moves;
     link->block_bytes = row.block_bytes;
     link->operation_s = row.operation_s;

@@ -60,6 +60,7 @@ static void draw_times(const slc_job *job, test_dice *dice, slc_times *times)
                                   .all_gather = draw_line(dice),
                                   .kappa = draw_real(dice) * 0x1p-33,
                                   .sigma = 1 + draw_real(dice) * 0x1p-32,
+                                  .update_kappa = draw_real(dice) * 0x1p-33,
                                   .thread_moves = test_below(dice, 2),
                                   .block_bytes = test_below(dice, 1u << 30),
                                   .operation_s = draw_real(dice) * 0x1p-40}};

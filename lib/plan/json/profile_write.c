@@ -92,6 +92,7 @@ static void put_link(slc_json_text *text, const slc_link *link)
     slc_json_text_add(text, "\n    \"kappa\": ");
     slc_json_text_real(text, link->kappa);
     put_real(text, "sigma", link->sigma);
+    put_real(text, "update_kappa", link->update_kappa);
     slc_json_text_add(text, ", \"thread_moves\": %s", link->thread_moves ? "true" : "false");
     put_size(text, "block_bytes", link->block_bytes);
     put_real(text, "operation_s", link->operation_s);

@@ -1,0 +1,143 @@
+/* A train begins with a barrier and is timed from its end on, so that neither waking the caller nor the ranks'
+ * different starts count. What a bucket or a buffer lets pass faster than the link goes on doing passes in a train's
+ * first half; its second half tells the time of an operation. */
+#include "lib/engine/measure/trains.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/integer.h"
+#include "lib/base/status.h"
+#include "lib/engine/measure/fit_link.h"
+#include "lib/engine/runtime.h"
+#include "lib/kernels/adamw/adamw.h"
+
+#include <string.h>
+
+enum { BATCH = 64, EMPTY_OPERATIONS = 64, REPETITIONS = 5 };
+
+static sluice_status note_completion(void *context)
+{
+    slc_measure *m = context;
+    if (m->train_noted <= SLC_TRAIN_MAX) m->train_ns[m->train_noted++] = slc_clock_ns();
+    return SLUICE_OK;
+}
+
+/* Updates made-up parameters: gradient, value and two states lie one after the other. */
+static sluice_status update_piece(void *context)
+{
+    static const slc_adamw_settings settings = {.learning_rate = 1e-3,
+                                                .beta1 = 0.9,
+                                                .beta2 = 0.999,
+                                                .epsilon = 1e-8,
+                                                .gradient_factor = 1,
+                                                .bias_correction1 = 1,
+                                                .bias_correction2 = 1};
+    slc_measure *m = context;
+    uint64_t count = m->piece_bytes / (4 * sizeof(float));
+    float *at = m->pieces + m->piece++ % m->piece_count * 4 * count;
+    sluice_status status =
+        slc_adamw(m->piece_stream, &settings, count, SLUICE_FP32, at, at + count, at + 2 * count, at + 3 * count, NULL);
+    return status ? status : note_completion(context);
+}
+
+static slc_op make_update(const slc_measure_lab *l, uint64_t bytes)
+{
+    l->m->pieces = (float *)(void *)l->link;
+    l->m->piece_bytes = bytes / 256 * 256;
+    l->m->piece_count = l->link_bytes / bytes;
+    l->m->piece_stream = &l->rt->updates;
+    return (slc_op){.kind = SLC_CALL, .call = update_piece, .context = l->m, .what = "update measurement"};
+}
+
+static slc_op make_operation(const slc_measure_lab *l, const slc_train *train, uint32_t index)
+{
+    if (l->rt->size == 1 || train->kind == SLC_TRAIN_UPDATES) return make_update(l, train->bytes);
+    bool reduction = train->kind == SLC_TRAIN_REDUCTIONS || (train->kind == SLC_TRAIN_BOTH && index % 2 == 0);
+    uint64_t places = l->link_bytes / train->bytes;
+    void *buffer = l->link + index % places * train->bytes;
+    uint64_t elements = train->bytes / sluice_dtype_bytes(l->dtype), block = l->rt->job.units[0].block_elements;
+    return (slc_op){.kind = reduction ? SLC_REDUCE_SCATTER : SLC_ALL_GATHER,
+                    .dtype = l->dtype,
+                    .elements = elements,
+                    .block_elements = block,
+                    .block_count = (elements + block - 1) / block,
+                    .src = buffer,
+                    .dst = buffer,
+                    .scale = 1,
+                    .call = note_completion,
+                    .context = l->m,
+                    .what = "link measurement"};
+}
+
+sluice_status slc_train_submit(slc_measure_lab *l, slc_train *train)
+{
+    uint64_t places = l->link_bytes / train->bytes;
+    /* This core writes the bytes, as it does gradients before a reduction; they are zero, so that no sum is slow. */
+    memset(l->link, 0, slc_least(places, train->count) * train->bytes);
+    l->m->train_noted = 0;
+    slc_op ops[BATCH] = {{.kind = SLC_BARRIER, .call = note_completion, .context = l->m, .what = "link measurement"}};
+    train->first = l->rt->lanes.next_operation;
+    uint32_t ready = 1;
+    for (uint32_t i = 0; i < train->count; i++) {
+        ops[ready] = make_operation(l, train, i);
+        if (i == 0) {
+            ops[ready].wait[0] = slc_comm_completed(l->rt->comm);
+            ops[ready].wait_value[0] = l->rt->lanes.next_operation + 1; /* the barrier is over */
+        }
+        if (++ready < BATCH && i + 1 < train->count) continue;
+        sluice_status status = slc_comm_submit(l->rt->comm, ops, ready, NULL);
+        if (status) return status;
+        l->rt->lanes.next_operation += ready;
+        ready = 0;
+    }
+    return SLUICE_OK;
+}
+
+double slc_train_s(const slc_measure_lab *l, uint32_t from, uint32_t to)
+{
+    return slc_seconds(l->m->train_ns[to] - l->m->train_ns[from]);
+}
+
+sluice_status slc_train_run(slc_measure_lab *l, slc_train *train, double *seconds)
+{
+    double at_s[SLC_TRAIN_MAX + 1];
+    *seconds = 0;
+    sluice_status status = slc_train_submit(l, train);
+    if (!status) status = slc_comm_wait(l->rt->comm, train->first + train->count + 1);
+    if (status) return status;
+    for (uint32_t i = 0; i <= train->count; i++) at_s[i] = slc_train_s(l, 0, i);
+    *seconds = slc_fit_steady(at_s, train->count + 1);
+    return SLUICE_OK;
+}
+
+uint32_t slc_train_length(double seconds, double one_s, uint32_t least)
+{
+    double count = one_s > 0 ? seconds / one_s : SLC_TRAIN_MAX;
+    return count < least ? least : count > SLC_TRAIN_MAX ? SLC_TRAIN_MAX : (uint32_t)count;
+}
+
+static sluice_status do_nothing(void *context)
+{
+    (void)context;
+    return SLUICE_OK;
+}
+
+sluice_status slc_train_operation_s(slc_measure_lab *l, double *operation_s)
+{
+    double values[REPETITIONS];
+    for (int r = 0; r < REPETITIONS; r++) {
+        slc_op ops[EMPTY_OPERATIONS];
+        uint32_t first;
+        for (int i = 0; i < EMPTY_OPERATIONS; i++)
+            ops[i] = (slc_op){.kind = SLC_CALL, .call = do_nothing, .context = l->m, .what = "link measurement"};
+        ops[0].call = ops[EMPTY_OPERATIONS - 1].call = note_completion;
+        l->m->train_noted = 0;
+        sluice_status status = slc_comm_submit(l->rt->comm, ops, EMPTY_OPERATIONS, &first);
+        if (status) return status;
+        l->rt->lanes.next_operation = first + EMPTY_OPERATIONS;
+        status = slc_comm_wait(l->rt->comm, first + EMPTY_OPERATIONS);
+        if (status) return status;
+        values[r] = slc_train_s(l, 0, 1) / (EMPTY_OPERATIONS - 1);
+    }
+    *operation_s = slc_fit_median(values, REPETITIONS);
+    return slc_measure_slowest(l->rt, operation_s, 1);
+}
