@@ -24,13 +24,7 @@ static sluice_status note_completion(void *context)
 /* Updates made-up parameters: gradient, value and two states lie one after the other. */
 static sluice_status update_piece(void *context)
 {
-    static const slc_adamw_settings settings = {.learning_rate = 1e-3,
-                                                .beta1 = 0.9,
-                                                .beta2 = 0.999,
-                                                .epsilon = 1e-8,
-                                                .gradient_factor = 1,
-                                                .bias_correction1 = 1,
-                                                .bias_correction2 = 1};
+    const slc_adamw_settings settings = slc_adamw_usual_settings();
     slc_measure *m = context;
     uint64_t count = m->piece_bytes / (4 * sizeof(float));
     float *at = m->pieces + m->piece++ % m->piece_count * 4 * count;
