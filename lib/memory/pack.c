@@ -16,6 +16,7 @@
 
 enum {
     ORDERS = 5,
+    BRIEF_TRIES = 16, /* a caller that allows at most so many is in a hurry: only stacking must be good */
     FEW_ATTEMPTS = 2, /* instead of 2 * ORDERS, where stacking has tried and only the size is of interest */
     REPAIR_ROUNDS = 16,
     PLACEMENTS_A_TRY = 10, /* placements of stacking that take as long as one try */
@@ -423,20 +424,21 @@ static void narrow(slc_stack *stack, int64_t bound, uint32_t tries, result *best
 }
 
 /* Packs until the peak is at most `bound`, the cheapest way first. A bound that is known to be out of reach is raised
- * to what may be reached. */
+ * to what may be reached. A peak that is found with no tries is found again with many tries and that peak as the bound;
+ * the smallest budget relies on it. */
 static sluice_status pack_below(packing *p, slc_stack *stack, int64_t bound, uint32_t tries, ranked *scratch,
                                 uint32_t *scratch_order, result *best)
 {
     bool exact = false;
     int64_t least = stack ? (int64_t)slc_stack_lower_bound(stack, &exact) : 0;
     if (exact && least > bound) bound = least;
-    bool can = stack && least <= bound, briefly = can && tries;
+    bool can = stack && least <= bound, briefly = can && tries && tries <= BRIEF_TRIES;
     if (can && stack_below(stack, bound, (uint64_t)PLACEMENTS_A_TRY * tries, best)) return SLUICE_OK;
     sluice_status status = search_orders(p, bound, briefly ? FEW_ATTEMPTS : 2 * ORDERS, briefly ? 0 : REPAIR_ROUNDS,
                                          scratch, scratch_order, best);
     if (status || best->peak <= bound) return status;
     if (!can) return climb(p, bound, tries, best);
-    narrow(stack, bound, tries, best);
+    if (tries) narrow(stack, bound, tries, best);
     return SLUICE_OK;
 }
 
