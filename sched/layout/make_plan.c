@@ -77,8 +77,7 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
     sluice_status status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_cancel_check(in->cancel);
     if (!status) status = lay_out(in, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
-    if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
-    if (!status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (!status) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
     if (!status) status = slc_plan_validate(in->job, plan);
     if (status) {
         slc_plan_destroy(plan);
@@ -128,8 +127,7 @@ static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *
 {
     sluice_status status = slc_plan_pack(plan, effort);
     *fits = !status && plan->arena_bytes <= in->limit;
-    if (*fits) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, false);
-    if (*fits && !status) status = slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, true);
+    if (*fits) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
     if (*fits && !status) *fits = !waits_for_later(&plan->train);
     return status;
 }
@@ -167,6 +165,10 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
     }
     if (!status && fine) {
         status = finish_plan(in, scheduler, &effort, plan, &fine);
+        *arena_bytes = plan->arena_bytes;
+    }
+    if (!status && fine && trying->in_time && in->times) {
+        status = slc_plan_pack_in_time(in, scheduler, &effort, plan);
         *arena_bytes = plan->arena_bytes;
     }
     if (!status && fine) {

@@ -16,6 +16,7 @@ typedef struct {
     uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
     double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
                          memory is given up early. 0: every step is of interest */
+    bool in_time;     /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
 } slc_trying;
 
 /* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no

@@ -7,8 +7,10 @@
 
 #include "sched/layout/make_plan.h"
 #include "sched/layout/two_lanes_test.h"
+#include "sched/simulate/simulate.h"
+#include "sched/study/random_profile.h"
 
-enum { JOBS = 250, RUNS = 4 };
+enum { JOBS = 250, RUNS = 4, TIMED_JOBS = 60 };
 
 static void check_random_job(uint64_t seed, two_lanes *lanes)
 {
@@ -197,10 +199,67 @@ static void serial_does_not_overlap(void **state)
     }
 }
 
+/* ---- Packing by time ---- */
+
+/* The step of the scheduler's order within the limit, whose plan must be valid; 0 if it does not fit. */
+static double step_within(const slc_profile *profile, const slc_strategy *strategies, const slc_scheduler *scheduler,
+                          uint64_t limit, bool in_time)
+{
+    slc_scheduling in = {.job = &profile->job, .times = &profile->times, .strategies = strategies, .limit = limit};
+    slc_order order = {0};
+    slc_plan *plan = NULL;
+    slc_forecast forecast;
+    uint64_t arena;
+    scheduler->train(&in, &order);
+    assert_false(order.failed);
+    slc_trying trying = {.tries = 50, .in_time = in_time};
+    assert_int_equal(slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena), SLUICE_OK);
+    slc_order_fini(&order);
+    if (!plan) return 0;
+    assert_int_equal(arena, plan->arena_bytes);
+    assert_true(plan->lower_bound <= plan->arena_bytes && plan->arena_bytes <= limit);
+    if (slc_plan_validate(in.job, plan)) fail_msg("%s: %s", profile->source, sluice_last_error());
+    assert_int_equal(slc_simulate(in.job, in.times, plan, NULL, &forecast), SLUICE_OK);
+    slc_plan_destroy(plan);
+    return forecast.step_s;
+}
+
+/* An order keeps to its limit, and never becomes slower; with a little memory to spare some become faster. */
+static void packing_in_time_never_costs(void **state)
+{
+    (void)state;
+    const slc_scheduler *schedulers[] = {&slc_scheduler_one_ahead, &slc_scheduler_greedy};
+    slc_random_options options = slc_random_defaults();
+    uint32_t faster = 0;
+    for (uint64_t seed = 1; seed <= TIMED_JOBS; seed++) {
+        slc_profile *profile;
+        uint64_t arena;
+        const slc_scheduler *scheduler = schedulers[seed % 2];
+        assert_int_equal(slc_random_profile(&options, seed, &profile), SLUICE_OK);
+        slc_strategy *strategies = calloc(profile->job.unit_count + 1, sizeof *strategies);
+        assert_non_null(strategies);
+        for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = SLC_FSDP;
+        slc_scheduling in = {.job = &profile->job, .times = &profile->times, .strategies = strategies};
+        in.limit = UINT64_MAX;
+        assert_int_equal(slc_plan_measure(&in, &slc_scheduler_one_ahead, UINT64_MAX, &arena), SLUICE_OK);
+        arena += arena / 50;
+        double plain = step_within(profile, strategies, scheduler, arena, false);
+        double timed = step_within(profile, strategies, scheduler, arena, true);
+        assert_int_equal(timed > 0, plain > 0);
+        assert_true(timed <= plain * (1 + 1e-9));
+        faster += timed < plain * 0.998;
+        free(strategies);
+        slc_profile_destroy(profile);
+    }
+    printf("%u of %d orders become faster\n", faster, TIMED_JOBS);
+    assert_true(faster > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_jobs_run_at_any_speed),
+        cmocka_unit_test(packing_in_time_never_costs),
         cmocka_unit_test(serial_needs_no_more_than_one_ahead),
         cmocka_unit_test(one_ahead_overlaps),
         cmocka_unit_test(serial_does_not_overlap),

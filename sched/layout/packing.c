@@ -17,6 +17,7 @@ typedef struct {
     const slc_plan *plan;
     moment *moments;
     uint32_t moment_count;
+    const uint32_t *until; /* as in slc_packing_effort */
     uint32_t *kept_before; /* [moments + 1] how many kept moments are before each */
     slc_pack_buffer *buffers;
     slc_pack_part *parts;
@@ -33,6 +34,21 @@ static uint64_t scatter(uint64_t z)
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
+}
+
+/* A claim's items: [from, end), and [0, next_end) of the next pass. */
+typedef struct {
+    uint32_t from, end, next_end;
+} life;
+
+static life life_of(const packing *p, uint32_t c)
+{
+    const slc_program *train = &p->plan->train;
+    const slc_claim *claim = &train->claims[c];
+    const uint32_t count = train->item_count;
+    uint32_t last = p->until ? p->until[c] : claim->to + (slc_claim_wraps(train, claim) ? count : 0);
+    if (last < count) return (life){claim->from, last + 1, 0};
+    return (life){claim->from, count, last + 1 - count};
 }
 
 static void add_live(packing *p, const slc_claim *claim, uint32_t start, uint32_t end)
@@ -56,9 +72,9 @@ static void find_moments(packing *p)
     p->moment_count = reading + 1;
     for (uint32_t i = 0; i < plan->train.claim_count; i++) {
         const slc_claim *claim = &plan->train.claims[i];
-        bool wraps = slc_claim_wraps(&plan->train, claim);
-        add_live(p, claim, claim->from, wraps ? train : claim->to + 1);
-        if (wraps) add_live(p, claim, 0, claim->to + 1);
+        const life lives = life_of(p, i);
+        add_live(p, claim, lives.from, lives.end);
+        if (lives.next_end) add_live(p, claim, 0, lives.next_end);
     }
     for (uint32_t i = 0; i < plan->evaluate.claim_count; i++)
         add_live(p, &plan->evaluate.claims[i], train + plan->evaluate.claims[i].from,
@@ -111,9 +127,9 @@ static void collect_parts(packing *p)
     }
     for (uint32_t i = 0; i < plan->train.claim_count; i++) {
         const slc_claim *claim = &plan->train.claims[i];
-        bool wraps = slc_claim_wraps(&plan->train, claim);
-        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, claim->from, wraps ? train : claim->to + 1);
-        if (wraps) add_part(p, claim->buffer, claim->first_byte, claim->end_byte, 0, claim->to + 1);
+        const life lives = life_of(p, i);
+        add_part(p, claim->buffer, claim->first_byte, claim->end_byte, lives.from, lives.end);
+        if (lives.next_end) add_part(p, claim->buffer, claim->first_byte, claim->end_byte, 0, lives.next_end);
     }
     for (uint32_t i = 0; i < plan->evaluate.claim_count; i++) {
         const slc_claim *claim = &plan->evaluate.claims[i];
@@ -132,11 +148,11 @@ static void packing_fini(packing *p)
     free(p->moments);
 }
 
-static sluice_status packing_init(packing *p, const slc_plan *plan)
+static sluice_status packing_init(packing *p, const slc_plan *plan, const uint32_t *until)
 {
     size_t times = (size_t)reading_moment(plan) + 2;
     size_t parts = (size_t)plan->buffer_count + 2 * (size_t)plan->train.claim_count + plan->evaluate.claim_count + 1;
-    *p = (packing){.plan = plan};
+    *p = (packing){.plan = plan, .until = until};
     p->moments = calloc(times, sizeof *p->moments);
     p->kept_before = calloc(times > plan->buffer_count ? times : plan->buffer_count, sizeof *p->kept_before);
     p->buffers = calloc((size_t)plan->buffer_count + 1, sizeof *p->buffers);
@@ -163,7 +179,7 @@ static void set_apart(slc_plan *plan)
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
 {
     packing p;
-    sluice_status status = packing_init(&p, plan);
+    sluice_status status = packing_init(&p, plan, effort->until);
     if (status) return status;
     plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
     if (effort->apart) {

@@ -4,6 +4,7 @@
 
 #include "lib/memory/pack.h"
 #include "lib/plan/strategy_table.h"
+#include "sched/scheduler.h"
 
 #include <stddef.h>
 
@@ -15,6 +16,14 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
 
 /* Fills `after` of every item: data, reuse of resident buffers, tickets. Errors: MEMORY. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
+
+/* The same for the training program, but as if any free memory would do: an item waits until so much of what earlier
+ * items held is released that the sum of all live bytes is at most `limit`. Such waits need no offsets; a plan cannot
+ * be run with them, but the simulator can. Errors: MEMORY. */
+sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, uint64_t limit);
+
+/* Fills the waits of both programs in place of those that there are. Errors: MEMORY. */
+sluice_status slc_plan_renew_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all);
 
 /* Removes the waits again. */
 void slc_program_forget_waits(slc_program *program);
@@ -30,10 +39,17 @@ typedef struct {
     uint32_t tries;  /* orders to try beyond the usual ones while it is above `enough` */
     bool apart; /* no packing at all: every buffer has memory of its own, and arena_bytes is the lower bound. Shows how
                    fast a plan would be if no two buffers shared memory */
+    const uint32_t *until; /* [training claims] the last item for which each is kept apart from others, items of the
+                              next pass counted on; NULL: as the order says */
 } slc_packing_effort;
 
 /* Fills offsets, arena_bytes and lower_bound. */
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
+
+/* Replaces the packing of a plan with waits, which fits in->limit, by one in which it waits less for memory, if there
+ * is one; in->times must be there. Errors: MEMORY. */
+sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
+                                    const slc_packing_effort *effort, slc_plan *plan);
 
 /* Packs as slc_pack_within does, but keeps buffers that live at the same times next to each other. */
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,

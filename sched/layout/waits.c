@@ -296,6 +296,59 @@ static void tickets(waits *w, holders *h)
     for (uint32_t c = first; c < h->next; c++) hold(h, w->plan, w->program, c);
 }
 
+/* ---- Waits by the sum of bytes ---- */
+
+typedef struct {
+    double limit;
+    double *live;     /* [items] bytes in memory while an item runs */
+    double *released; /* [items] bytes that are released when an item is over */
+} sums;
+
+static sluice_status sums_init(sums *s, const slc_plan *plan, uint64_t limit)
+{
+    const slc_program *program = &plan->train;
+    const uint32_t count = program->item_count;
+    *s = (sums){.limit = (double)limit,
+                .live = calloc(count + (size_t)2, sizeof *s->live),
+                .released = calloc(count + (size_t)1, sizeof *s->released)};
+    if (!s->live || !s->released) return slc_error(SLUICE_ERR_MEMORY, "no memory for tickets");
+    for (uint32_t k = 0; k < plan->static_count; k++)
+        s->live[0] += (double)(plan->statics[k].end_byte - plan->statics[k].first_byte);
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        const slc_claim *claim = &program->claims[c];
+        const double bytes = (double)(claim->end_byte - claim->first_byte);
+        s->live[claim->from] += bytes;
+        s->live[claim->to + 1] -= bytes;
+        if (slc_claim_wraps(program, claim)) s->live[0] += bytes;
+        s->released[claim->to] += bytes;
+    }
+    for (uint32_t i = 0; i < count; i++) s->live[i + 1] += s->live[i];
+    return SLUICE_OK;
+}
+
+static void sums_fini(sums *s)
+{
+    free(s->live);
+    free(s->released);
+}
+
+/* Looks back from the item, and passes over the latest releases for as long as the item fits without them. It waits for
+ * the one before, and for the latest on each other lane that is before that one. */
+static void tickets_by_sum(waits *w, const sums *s)
+{
+    const uint32_t count = w->program->item_count;
+    double room = s->limit - s->live[w->item];
+    uint32_t lanes = 0;
+    for (uint32_t back = 1; back < count && lanes != (1u << LANES) - 1; back++) {
+        const uint32_t at = w->item >= back ? w->item - back : w->item + count - back;
+        const uint32_t lane = 1u << lane_of(&w->program->items[at]);
+        room -= s->released[at];
+        if (room >= 0 || !s->released[at] || lanes & lane) continue;
+        wait_for(w, at, at > w->item);
+        lanes |= lane;
+    }
+}
+
 static void wait_for_all_before(waits *w)
 {
     bool computes = slc_on_compute_lane(&w->program->items[w->item]);
@@ -324,8 +377,18 @@ static sluice_status store_waits(const waits *w, slc_item *item)
     return SLUICE_OK;
 }
 
-static sluice_status add_waits(const waits *all, slc_program *program, bool slots_wait_for_all, holders *h)
+static bool has_claims(const slc_program *program, uint32_t item, uint32_t *next)
 {
+    const uint32_t before = *next;
+    while (*next < program->claim_count && program->claims[*next].from == item) ++*next;
+    return *next > before;
+}
+
+/* Tickets are those of the holders, or else by the sum of bytes. */
+static sluice_status add_waits(const waits *all, slc_program *program, bool slots_wait_for_all, holders *h,
+                               const sums *s)
+{
+    uint32_t next = 0;
     for (uint32_t i = 0; i < program->item_count; i++) {
         slc_item *item = &program->items[i];
         waits w = *all;
@@ -334,7 +397,10 @@ static sluice_status add_waits(const waits *all, slc_program *program, bool slot
             slot_waits(&w, item);
         else
             operation_waits(&w, item);
-        tickets(&w, h);
+        if (h)
+            tickets(&w, h);
+        else if (has_claims(program, i, &next))
+            tickets_by_sum(&w, s);
         if (slots_wait_for_all) wait_for_all_before(&w);
         sluice_status status = store_waits(&w, item);
         if (status) return status;
@@ -353,10 +419,24 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
     if (status) goto free_places;
     waits w = {
         .job = job, .plan = plan, .program = program, .places = &places, .evaluate = evaluate, .latest = {NO_WAITS}};
-    status = add_waits(&w, program, slots_wait_for_all, &h);
+    status = add_waits(&w, program, slots_wait_for_all, &h, NULL);
     holders_fini(&h);
 
 free_places:
+    slc_places_fini(&places);
+    return status;
+}
+
+sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, uint64_t limit)
+{
+    slc_places places;
+    sums s = {0};
+    sluice_status status = slc_places_init(&places, job, &plan->train);
+    if (status) return status;
+    waits w = {.job = job, .plan = plan, .program = &plan->train, .places = &places, .latest = {NO_WAITS}};
+    status = sums_init(&s, plan, limit);
+    if (!status) status = add_waits(&w, &plan->train, slots_wait_for_all, NULL, &s);
+    sums_fini(&s);
     slc_places_fini(&places);
     return status;
 }
@@ -389,4 +469,12 @@ void slc_program_forget_waits(slc_program *program)
         program->items[i].after = NULL;
         program->items[i].after_count = 0;
     }
+}
+
+sluice_status slc_plan_renew_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all)
+{
+    slc_program_forget_waits(&plan->train);
+    slc_program_forget_waits(&plan->evaluate);
+    sluice_status status = slc_plan_add_waits(job, plan, slots_wait_for_all, false);
+    return status ? status : slc_plan_add_waits(job, plan, slots_wait_for_all, true);
 }

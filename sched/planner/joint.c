@@ -137,7 +137,7 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uin
     uint64_t arena;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    slc_trying trying = {.tries = tries, .at_most_s = below_s(j)};
+    slc_trying trying = {.tries = tries, .at_most_s = below_s(j), .in_time = tries > 0};
     if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
     slc_order_fini(&order);
     return status || !plan ? status : consider(j, plan, scheduler, member);
@@ -300,7 +300,7 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
         if (v && !left_ns(j)) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = below_s(j)};
+        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = below_s(j), .in_time = true};
         if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena);
         larger = order;
         if (arena < smallest) {

@@ -151,7 +151,8 @@ sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *sched
     }
     *arena_bytes = now->arena_bytes;
     if (!status && now->arena_bytes <= in->limit)
-        status = slc_plan_try(in, order, scheduler, &(slc_trying){.tries = PACKING_TRIES}, plan, arena_bytes);
+        status = slc_plan_try(in, order, scheduler, &(slc_trying){.tries = PACKING_TRIES, .in_time = true}, plan,
+                              arena_bytes);
     slc_plan_destroy(now);
     return status;
 }

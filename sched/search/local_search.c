@@ -259,7 +259,7 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;
     uint64_t arena;
-    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true};
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
     if (status || !plan) return status;
     status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);

@@ -1,0 +1,106 @@
+/* Packing by time. In the order a claim is over when its last user is, but in time an item after that one, on the other
+ * lane, may start while the last user still runs; if it gets the same place, it waits. So a plan is simulated as if any
+ * free memory would do, and what lives at the same time in that simulation gets places of its own, as far as it fits.
+ */
+#include "sched/layout/parts.h"
+#include "sched/simulate/simulate.h"
+
+#include "lib/base/status.h"
+
+#include <stdlib.h>
+
+/* Does the item start, in this pass or the next one, while the claim still needs its memory? */
+static bool starts_before(const slc_item_times *times, uint32_t item, uint32_t count, double step_s, double over_s)
+{
+    double start_s = item < count ? times[item].start_s : times[item - count].start_s + step_s;
+    return start_s < over_s;
+}
+
+/* until[c] becomes the last item that starts more than `tolerance_s` before claim c is over, at least its last user;
+ * items of the next pass are counted on. */
+static void lives_in_time(const slc_program *program, const slc_item_times *times, double step_s, double tolerance_s,
+                          uint32_t *until)
+{
+    const uint32_t count = program->item_count;
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        const slc_claim *claim = &program->claims[c];
+        const bool wraps = slc_claim_wraps(program, claim);
+        const double over_s = times[claim->to].over_s + (wraps ? step_s : 0) - tolerance_s;
+        const uint32_t to = claim->to + (wraps ? count : 0), last = claim->from + count - 1;
+        until[c] = to;
+        for (uint32_t i = to + 1; i <= last && i < to + count / 2; i++)
+            if (starts_before(times, i, count, step_s, over_s)) until[c] = i;
+    }
+}
+
+static const double tolerances[] = {0, 0.003, 0.01, 0.03}; /* shares of the step that an item may wait for memory */
+
+static void copy_offsets(slc_plan *plan, const uint64_t *offsets)
+{
+    for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = offsets[b];
+}
+
+typedef struct {
+    slc_item_times *times; /* of the plan as if any free memory would do */
+    uint32_t *until;
+    uint64_t *offsets; /* of the packing so far */
+    slc_forecast ideal;
+} in_time;
+
+static sluice_status simulate_by_sum(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan,
+                                     in_time *t)
+{
+    slc_program_forget_waits(&plan->train);
+    sluice_status status = slc_plan_add_waits_by_sum(in->job, plan, scheduler->slots_wait_for_all, in->limit);
+    if (!status) status = slc_simulate_items(in->job, in->times, plan, NULL, &t->ideal, t->times);
+    slc_program_forget_waits(&plan->train);
+    return status;
+}
+
+/* Packs again for the tolerance; *better: the plan fits and is faster. Otherwise its offsets are as they were. */
+static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
+                                  const slc_packing_effort *effort, double tolerance, double step_s, slc_plan *plan,
+                                  in_time *t, bool *better)
+{
+    slc_forecast found;
+    slc_packing_effort mine = *effort;
+    const uint64_t arena_bytes = plan->arena_bytes, lower_bound = plan->lower_bound;
+    mine.until = t->until;
+    lives_in_time(&plan->train, t->times, t->ideal.step_s, tolerance * t->ideal.step_s, t->until);
+    sluice_status status = slc_plan_pack(plan, &mine);
+    plan->lower_bound = lower_bound;
+    *better = !status && plan->arena_bytes <= in->limit;
+    if (*better) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
+    if (*better && !status) status = slc_simulate(in->job, in->times, plan, NULL, &found);
+    *better = *better && !status && found.step_s < step_s;
+    if (*better) return SLUICE_OK;
+    copy_offsets(plan, t->offsets);
+    plan->arena_bytes = arena_bytes;
+    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+}
+
+sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
+                                    const slc_packing_effort *effort, slc_plan *plan)
+{
+    slc_forecast now;
+    in_time t = {.times = malloc((plan->train.item_count + (size_t)1) * sizeof *t.times),
+                 .until = malloc((plan->train.claim_count + (size_t)1) * sizeof *t.until),
+                 .offsets = malloc((plan->buffer_count + (size_t)1) * sizeof *t.offsets)};
+    sluice_status status = t.times && t.until && t.offsets ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");
+    bool better = false;
+    if (!status) status = slc_simulate(in->job, in->times, plan, NULL, &now);
+    if (!status) {
+        for (uint32_t b = 0; b < plan->buffer_count; b++) t.offsets[b] = plan->buffers[b].offset;
+        status = simulate_by_sum(in, scheduler, plan, &t);
+    }
+    for (size_t k = 0; !status && !better && k < sizeof tolerances / sizeof *tolerances; k++)
+        if (t.ideal.step_s * (1 + tolerances[k]) < now.step_s * (1 - 1e-3))
+            status = pack_in_time(in, scheduler, effort, tolerances[k], now.step_s, plan, &t, &better);
+    /* A simulation that cannot go on leaves the plan as it was. */
+    if ((!status || status == SLUICE_ERR_FORMAT) && !better)
+        status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
+    free(t.offsets);
+    free(t.until);
+    free(t.times);
+    return status;
+}
