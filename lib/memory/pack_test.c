@@ -241,6 +241,32 @@ static void random_cases_are_valid_and_repeat(void **state)
     print_message("%u random cases: peak / bound %.4f on average\n", cases, ratio / cases);
 }
 
+/* Only the order of times counts, however far apart they are. */
+static void times_may_be_of_any_size(void **state)
+{
+    (void)state;
+    enum { BUFFERS = 30, TIMES = 40 };
+    problem p = make_problem(BUFFERS), far = make_problem(BUFFERS);
+    uint64_t peak, peak_far;
+    random_state = 5;
+    for (size_t i = 0; i < BUFFERS; i++) {
+        make_buffer(&p, i, TIMES, 1 + random_below(MAX_PARTS - 1), 4096);
+        far.buffers[i].bytes = p.buffers[i].bytes;
+        far.buffers[i].part_count = p.buffers[i].part_count;
+        for (uint32_t k = 0; k < p.buffers[i].part_count; k++) {
+            slc_pack_part *part = &far.parts[i * MAX_PARTS + k];
+            *part = p.parts[i * MAX_PARTS + k];
+            part->start *= UINT32_MAX / TIMES;
+            part->end = part->end == TIMES ? UINT32_MAX : part->end * (UINT32_MAX / TIMES);
+        }
+    }
+    assert_int_equal(slc_pack_within(p.buffers, BUFFERS, 0, 20, &peak), SLUICE_OK);
+    assert_int_equal(slc_pack_within(far.buffers, BUFFERS, 0, 20, &peak_far), SLUICE_OK);
+    assert_int_equal(peak_far, peak);
+    free_problem(&far);
+    free_problem(&p);
+}
+
 static void a_staircase_lends_its_corner(void **state)
 {
     (void)state;
@@ -407,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_staircase_lends_its_corner),
+        cmocka_unit_test(times_may_be_of_any_size),
         cmocka_unit_test(empty_things_take_no_room),
         cmocka_unit_test(wrong_parts_are_refused),
         cmocka_unit_test(small_cases_come_near_the_best_order),

@@ -67,50 +67,83 @@ static bool is_empty(const slc_pack_part *part)
     return part->start >= part->end || part->first_byte >= part->end_byte;
 }
 
-/* Keeps the last moment before each end that follows a beginning: all that live since the end before it live then.
- * kept_before[t] is the number of kept moments before time t. */
-static void keep_moments(const slc_pack_buffer *buffers, size_t count, uint32_t times, uint32_t *kept_before)
+typedef struct {
+    uint32_t time;
+    bool ends; /* else a part begins */
+} event;
+
+static int by_time(const void *a, const void *b)
 {
-    enum { BEGINS = 1, ENDS = 2 };
+    const event *x = a, *y = b;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+/* The moments that are kept: the last one before each end that follows a beginning, since all that live since the end
+ * before it live then. */
+typedef struct {
+    uint32_t *ends; /* [count] the ends that they are before, ascending */
+    uint32_t count;
+} kept_moments;
+
+static sluice_status keep_moments(const slc_pack_buffer *buffers, size_t count, kept_moments *kept)
+{
+    size_t parts = 0, events = 0;
+    for (size_t b = 0; b < count; b++) parts += buffers[b].part_count;
+    *kept = (kept_moments){.ends = malloc((parts + 1) * sizeof *kept->ends)};
+    event *list = malloc((2 * parts + 1) * sizeof *list);
+    if (!kept->ends || !list) {
+        free(list);
+        return slc_error(SLUICE_ERR_MEMORY, "packing %zu buffers", count);
+    }
     for (size_t b = 0; b < count; b++)
         for (uint32_t i = 0; i < buffers[b].part_count; i++) {
             const slc_pack_part *part = &buffers[b].parts[i];
             if (is_empty(part)) continue;
-            kept_before[part->start] |= BEGINS;
-            kept_before[part->end] |= ENDS;
+            list[events++] = (event){part->start, false};
+            list[events++] = (event){part->end, true};
         }
-    uint32_t kept = 0;
+    if (events) qsort(list, events, sizeof *list, by_time);
     bool begun = false;
-    for (uint32_t t = 0; t <= times; t++) {
-        uint32_t what = kept_before[t];
-        if (begun && (what & ENDS)) {
-            kept++;
+    for (size_t i = 0, next; i < events; i = next) {
+        bool begins = false, ends = false;
+        for (next = i; next < events && list[next].time == list[i].time; next++) {
+            begins |= !list[next].ends;
+            ends |= list[next].ends;
+        }
+        if (begun && ends) {
+            kept->ends[kept->count++] = list[i].time;
             begun = false;
         }
-        begun |= (what & BEGINS) != 0;
-        kept_before[t] = kept;
+        begun |= begins;
     }
+    free(list);
+    return SLUICE_OK;
 }
 
-static uint32_t last_time(const slc_pack_buffer *buffers, size_t count)
+/* Returns how many kept moments are before a time. */
+static uint32_t kept_before(const kept_moments *kept, uint32_t time)
 {
-    uint32_t last = 0;
-    for (size_t b = 0; b < count; b++)
-        for (uint32_t i = 0; i < buffers[b].part_count; i++)
-            if (!is_empty(&buffers[b].parts[i]) && buffers[b].parts[i].end > last) last = buffers[b].parts[i].end;
-    return last;
+    uint32_t low = 0, high = kept->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (kept->ends[middle] <= time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* Writes one cell for each moment at which the buffer lives and returns their number. `whole` has a cell for each
  * moment. */
-static uint32_t list_cells(const slc_pack_buffer *buffer, const uint32_t *kept_before, uint32_t moments, cell *whole,
-                           cell *out)
+static uint32_t list_cells(const slc_pack_buffer *buffer, const kept_moments *kept, cell *whole, cell *out)
 {
+    const uint32_t moments = kept->count;
     for (uint32_t m = 0; m < moments; m++) whole[m] = (cell){m, INT64_MAX, 0, 0};
     for (uint32_t i = 0; i < buffer->part_count; i++) {
         const slc_pack_part *part = &buffer->parts[i];
         if (is_empty(part)) continue;
-        for (uint32_t m = kept_before[part->start]; m < kept_before[part->end]; m++) {
+        for (uint32_t m = kept_before(kept, part->start), end = kept_before(kept, part->end); m < end; m++) {
             if ((int64_t)part->first_byte < whole[m].low) whole[m].low = (int64_t)part->first_byte;
             if ((int64_t)part->end_byte > whole[m].high) whole[m].high = (int64_t)part->end_byte;
             whole[m].live += (int64_t)(part->end_byte - part->first_byte);
@@ -123,26 +156,26 @@ static uint32_t list_cells(const slc_pack_buffer *buffer, const uint32_t *kept_b
 }
 
 /* Counts the cells of all buffers, or a little more. */
-static size_t most_cells(const slc_pack_buffer *buffers, size_t count, const uint32_t *kept_before, uint32_t moments)
+static size_t most_cells(const slc_pack_buffer *buffers, size_t count, const kept_moments *kept)
 {
     size_t most = 0;
     for (size_t b = 0; b < count; b++) {
         size_t cells = 0;
         for (uint32_t i = 0; i < buffers[b].part_count; i++)
             if (!is_empty(&buffers[b].parts[i]))
-                cells += kept_before[buffers[b].parts[i].end] - kept_before[buffers[b].parts[i].start];
-        most += cells < moments ? cells : moments;
+                cells += kept_before(kept, buffers[b].parts[i].end) - kept_before(kept, buffers[b].parts[i].start);
+        most += cells < kept->count ? cells : kept->count;
     }
     return most;
 }
 
-static void add_blocks(slc_stack *s, const slc_pack_buffer *buffers, const uint32_t *kept_before, cell *whole)
+static void add_blocks(slc_stack *s, const slc_pack_buffer *buffers, const kept_moments *kept, cell *whole)
 {
     size_t used = 0;
     for (uint32_t b = 0; b < s->buffer_count; b++) {
         block *it = &s->blocks[s->block_count];
         *it = (block){.cells = s->cells + used, .buffer = b};
-        it->cell_count = list_cells(&buffers[b], kept_before, s->moment_count, whole, s->cells + used);
+        it->cell_count = list_cells(&buffers[b], kept, whole, s->cells + used);
         if (!it->cell_count) continue;
         used += it->cell_count;
         s->block_count++;
@@ -156,17 +189,15 @@ static void add_blocks(slc_stack *s, const slc_pack_buffer *buffers, const uint3
 
 sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc_stack **out)
 {
-    uint32_t times = last_time(buffers, count);
     slc_stack *s = calloc(1, sizeof *s);
-    uint32_t *kept_before = calloc((size_t)times + 1, sizeof *kept_before);
+    kept_moments kept = {0};
     cell *whole = NULL;
     sluice_status status = SLUICE_ERR_MEMORY;
     *out = NULL;
-    if (!s || !kept_before) goto free_all;
-    keep_moments(buffers, count, times, kept_before);
-    uint32_t moments = s->moment_count = kept_before[times];
+    if (!s || keep_moments(buffers, count, &kept)) goto free_all;
+    uint32_t moments = s->moment_count = kept.count;
     s->buffer_count = (uint32_t)count;
-    size_t cells = most_cells(buffers, count, kept_before, moments);
+    size_t cells = most_cells(buffers, count, &kept);
     if ((double)cells * (double)count > MOST_VISITS) {
         status = SLUICE_OK;
         goto free_all;
@@ -180,13 +211,13 @@ sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc
     if (!s->blocks || !s->cells || !s->height || !s->undo || !s->offset || !whole) goto free_all;
     s->waiting = s->height + moments;
     s->floor = s->waiting + moments;
-    add_blocks(s, buffers, kept_before, whole);
+    add_blocks(s, buffers, &kept, whole);
     *out = s;
     status = SLUICE_OK;
 
 free_all:
     free(whole);
-    free(kept_before);
+    free(kept.ends);
     if (!*out) slc_stack_destroy(s);
     return status ? slc_error(status, "packing %zu buffers", count) : SLUICE_OK;
 }

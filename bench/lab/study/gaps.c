@@ -1,7 +1,8 @@
 /* Compares the slot model's answer with two bounds: of the same positions and ties (search), and of every legal
  * position without ties (proven). The second bound comes in two versions: the LP's, which may take parts of strategies,
  * and the one that branching on strategies makes of it. The plan is compared with the last, and what lies between them
- * is divided by its causes (sched/planner/distance.h). */
+ * is divided by its causes (sched/planner/distance.h). It is also held against the fastest baseline of the same budget.
+ */
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
 #include "lib/base/random.h"
@@ -24,7 +25,8 @@ typedef struct {
     uint64_t seed;
     double above[FIGURES];
     double bound_s; /* the branched bound */
-    double solve_s;
+    double solve_s, plan_s;
+    double baseline_s; /* step of the fastest uniform strategy under any baseline; 0: none fits */
 } gap;
 
 static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *out)
@@ -64,6 +66,16 @@ static sluice_status compare_plan(const slc_profile *profile, uint64_t limit, co
     return status;
 }
 
+static sluice_status compare_baseline(const slc_profile *profile, uint64_t limit, const slc_joint_answer *answer,
+                                      gap *out)
+{
+    slc_simple_plan best = {0};
+    sluice_status status = slc_simple_plan_fastest_uniform(profile, limit, &best);
+    out->plan_s = answer->forecast.step_s;
+    out->baseline_s = best.step_s;
+    return status;
+}
+
 static sluice_status add_row(const slc_study *study, const slc_profile *profile, uint64_t limit, const gap *g)
 {
     json_t *row =
@@ -71,6 +83,8 @@ static sluice_status add_row(const slc_study *study, const slc_profile *profile,
                   "layers", (int)profile->job.layer_count, "limit_bytes", (json_int_t)limit, "gap_search",
                   g->above[SEARCH], "gap_proven_lp", g->above[PROVEN], "gap_proven", g->above[BRANCHED],
                   "plan_above_bound", g->above[PLAN], "solve_s", g->solve_s);
+    json_object_set_new(row, "plan_s", json_real(g->plan_s));
+    json_object_set_new(row, "fastest_baseline_s", g->baseline_s > 0 ? json_real(g->baseline_s) : json_null());
     for (int k = 0; row && k < SLC_DISTANCE_PARTS; k++) {
         char key[32];
         snprintf(key, sizeof key, "above_by_%s", slc_distance_part_name(k));
@@ -93,6 +107,7 @@ static sluice_status measure_profile(const slc_study *study, uint64_t seed, gap 
     if (!status) status = ask_model(profile, limit, out);
     if (!status) status = slc_study_joint(study, profile, limit, false, &answer);
     if (!status) status = compare_plan(profile, limit, &answer, out);
+    if (!status) status = compare_baseline(profile, limit, &answer, out);
     if (!status) status = add_row(study, profile, limit, out);
     slc_plan_destroy(answer.plan);
     slc_profile_destroy(profile);
@@ -137,6 +152,20 @@ static void print_worst(FILE *out, gap *gaps, uint32_t count)
     fputc('\n', out);
 }
 
+static void print_baselines(FILE *out, const gap *gaps, uint32_t count)
+{
+    uint32_t fits = 0, slower = 0;
+    double gain = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(gaps[i].baseline_s > 0)) continue;
+        fits++;
+        slower += gaps[i].plan_s > gaps[i].baseline_s * (1 + 1e-9);
+        gain += 1 - gaps[i].plan_s / gaps[i].baseline_s;
+    }
+    fprintf(out, "a baseline fits in %u of %u and is faster in %u; the plan is %.1f %% faster in the mean\n", fits,
+            count, slower, fits ? 100 * gain / fits : 0);
+}
+
 static void print_table(FILE *out, gap *gaps, uint32_t count, double *room)
 {
     fprintf(out, "%-44s %7s %7s %7s\n", "gap in % (drawn profiles and budgets)", "median", "90th", "most");
@@ -150,6 +179,7 @@ static void print_table(FILE *out, gap *gaps, uint32_t count, double *room)
         print_row(out, what, gaps, count, PARTS + k, 0.01, room);
     }
     print_worst(out, gaps, count);
+    print_baselines(out, gaps, count);
 }
 
 sluice_status slc_study_gaps(const slc_study *study)
