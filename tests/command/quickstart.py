@@ -19,6 +19,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 DECIDED = [  # what times decide: a line or several of one kind on the page stand for one or more of that kind
     re.compile(r"  \S.* (dp|oss|sdp|fsdp) +(-|yes|some) +[\d.]+ [KMG]?i?B  (whole|sharded)"),
     re.compile(r"  \((dp|oss|sdp|fsdp): [a-z ]+"),
+    re.compile(r"bound +lower bound [\d.]+ (us|ms|s); this plan is [\d.]+ % (above|below)"
+               r"(: [\d.]+ % [a-z]+(, [\d.]+ % [a-z]+)*)?$"),
     re.compile(r"schedule +ilp( \([a-z_, ]+\))?: \d+ reductions, \d+ gathers, \d+ updates")]
 PIECE = re.compile(r"(\.\.\.|\b\d[\d.,:]*|\b(?:[KMG]iB|B|us|ms|s)\b| +)")
 
