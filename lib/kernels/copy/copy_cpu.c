@@ -14,8 +14,11 @@ void SLC_ISA(slc_copy_range)(const void *context, uint32_t part, uint64_t first,
     uint64_t at = first, head = -(uintptr_t)(dst + first) % LINE;
     if (head > last - first) head = last - first;
     memcpy(dst + at, src + at, head);
-    for (at += head; at + LINE <= last; at += LINE)
-        lanes_stream((float *)(void *)(dst + at), lanes_load((const float *)(const void *)(src + at)));
+    for (at += head; at + LINE <= last; at += LINE) {
+        lanes line; /* the source may lie at any address, also between two floats */
+        memcpy(&line, src + at, sizeof line);
+        lanes_stream((float *)(void *)(dst + at), line);
+    }
     memcpy(dst + at, src + at, last - at);
     lanes_stream_end();
 }
