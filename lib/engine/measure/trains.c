@@ -33,18 +33,24 @@ static sluice_status update_piece(void *context)
     return status ? status : note_completion(context);
 }
 
-static slc_op make_update(const slc_measure_lab *l, uint64_t bytes)
+static bool is_of_updates(const slc_measure_lab *l, const slc_train *train)
+{
+    return l->rt->size == 1 || train->kind == SLC_TRAIN_UPDATES;
+}
+
+/* Tells update_piece what to update; while a train runs, this is read by the communication thread. */
+static void place_updates(const slc_measure_lab *l, uint64_t bytes)
 {
     l->m->pieces = (float *)(void *)l->link;
     l->m->piece_bytes = bytes / 256 * 256;
     l->m->piece_count = l->link_bytes / bytes;
     l->m->piece_stream = &l->rt->updates;
-    return (slc_op){.kind = SLC_CALL, .call = update_piece, .context = l->m, .what = "update measurement"};
 }
 
 static slc_op make_operation(const slc_measure_lab *l, const slc_train *train, uint32_t index)
 {
-    if (l->rt->size == 1 || train->kind == SLC_TRAIN_UPDATES) return make_update(l, train->bytes);
+    if (is_of_updates(l, train))
+        return (slc_op){.kind = SLC_CALL, .call = update_piece, .context = l->m, .what = "update measurement"};
     bool reduction = train->kind == SLC_TRAIN_REDUCTIONS || (train->kind == SLC_TRAIN_BOTH && index % 2 == 0);
     uint64_t places = l->link_bytes / train->bytes;
     void *buffer = l->link + index % places * train->bytes;
@@ -68,6 +74,7 @@ sluice_status slc_train_submit(slc_measure_lab *l, slc_train *train)
     /* This core writes the bytes, as it does gradients before a reduction; they are zero, so that no sum is slow. */
     memset(l->link, 0, slc_least(places, train->count) * train->bytes);
     l->m->train_noted = 0;
+    if (is_of_updates(l, train)) place_updates(l, train->bytes);
     slc_op ops[BATCH] = {{.kind = SLC_BARRIER, .call = note_completion, .context = l->m, .what = "link measurement"}};
     train->first = l->rt->lanes.next_operation;
     uint32_t ready = 1;
