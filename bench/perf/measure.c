@@ -320,9 +320,9 @@ static sluice_status count_wrong_elements(slc_perf *perf, uint64_t elements, uin
 
 /* ---- Plain copies ---- */
 
-/* What a plain copy has to move to read and write as many bytes as the operation, each line as often: a gather's copy
- * is the gather itself, without a word between ranks; a sum's copy reads equal shares of what all ranks hold, in other
- * lines than its peers. Returns the number of pieces. */
+/* Lists the pieces that a plain copy moves to read and write as many bytes as the operation, each line as often: a
+ * gather's copy is the gather itself, without a word between ranks; a sum's copy reads equal shares of what all ranks
+ * hold, in other lines than its peers. Returns the number of pieces. */
 static uint64_t list_pieces(const slc_perf *perf, uint64_t bytes)
 {
     const uint64_t n = perf->ranks, rank = (uint64_t)perf->rank, part = bytes / n;

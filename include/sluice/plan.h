@@ -24,7 +24,7 @@ typedef struct {
      * for communication, and how long the link is busy. */
     double step_s, compute_s, exposed_s, communication_s;
     double bound_s; /* lower bound of the step by the planner's model, which a plan may beat by little; 0: not known */
-    /* What step_s - bound_s is made of, in seconds (docs/planning.md, "The distance to the bound"): the model's best
+    /* The parts of step_s - bound_s in seconds (docs/planning.md, "The distance to the bound"): the model's best
      * answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move instead
      * of fractions; the order is another than the model's; an operation's runs after its first pay a latency each;
      * operations wait for memory that others use. None is negative. */

@@ -15,8 +15,8 @@ enum { TASTE_STREAM = 0x57 };
 static const double MOST_VISITS = 1e7;        /* of cells, in one dive */
 enum { BRANCHES = 3, PLACEMENTS_A_DIVE = 2 }; /* orders looked at from one place; placements of a dive per buffer */
 
-/* How much a choice counts: free bytes that it loses, in shares of what its moments may lose; then the share of all
- * moments at which it lives, its height in the arena, and chance. */
+/* The weights of a choice's price: free bytes that it loses, in shares of what its moments may lose; then the share of
+ * all moments at which it lives, its height in the arena, and chance. */
 static const double SPARE_SHARE = 0.01, LONG_LIFE = 0.1, HIGH_UP = 0.3, CHANCE = 0.3;
 
 typedef struct {

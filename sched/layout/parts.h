@@ -17,9 +17,9 @@ sluice_status slc_plan_add_claims(const slc_job *job, slc_plan *plan, bool evalu
 /* Fills `after` of every item: data, reuse of resident buffers, tickets. Errors: MEMORY. */
 sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, bool evaluate);
 
-/* The same for the training program, but as if any free memory would do: an item waits until so much of what earlier
- * items held is released that the sum of all live bytes is at most `limit`. Such waits need no offsets; a plan cannot
- * be run with them, but the simulator can. Errors: MEMORY. */
+/* Fills `after` of the training program's items as if any free memory would do: an item waits until so much of what
+ * earlier items held is released that the sum of all live bytes is at most `limit`. Such waits need no offsets; a plan
+ * cannot be run with them, but the simulator can. Errors: MEMORY. */
 sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, uint64_t limit);
 
 /* Fills the waits of both programs in place of those that there are. Errors: MEMORY. */

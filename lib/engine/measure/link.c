@@ -162,7 +162,7 @@ static uint64_t overlap_run(const lab *l, const slc_link *link)
     return bytes;
 }
 
-/* Of trains of one kind beside compute, on the slowest rank. */
+/* Measures kappa and sigma of trains of one kind next to compute, on the slowest rank. */
 static sluice_status measure_overlap(lab *l, slc_train_kind kind, uint64_t bytes, double *out_kappa, double *out_sigma)
 {
     enum { ROUNDS = 3 };

@@ -40,7 +40,8 @@ sluice_status slc_train_run(slc_measure_lab *lab, slc_train *train, double *seco
 /* Number of operations that last about `seconds` together when one lasts `one_s`, at least `least`. */
 uint32_t slc_train_length(double seconds, double one_s, uint32_t least);
 
-/* What starting and ending one operation costs the communication thread, on the slowest rank. */
+/* Measures how many seconds of the communication thread it takes to start and end one operation, on the slowest rank.
+ */
 sluice_status slc_train_operation_s(slc_measure_lab *lab, double *operation_s);
 
 #endif
