@@ -1,12 +1,15 @@
-/* A plan's distance to the slot model's bound, divided by its causes. A ladder leads from one to the other. Each of its
- * steps is the time of a training step that is really worked out, and differs from the one before in one thing: bound
- * a lower bound of the model model      the model's best answer for the budget choices    the model with the plan's own
- * strategies and recomputation, for the same budget blocks     that answer in whole runs of blocks, simulated.
- * Operations wait for data and never for memory, and one pays its latency once, however many runs it has. Never longer
- * than the next one order      the plan's own order, simulated in the same way latency    the same, with the latency of
- * each run plan       the plan, in which operations also wait for memory that others use A step that comes out below
- * the one before it counts as equal to it, and one above the plan as equal to the plan. So no part is negative, and the
- * parts add up to the distance. */
+/* The parts of a plan's distance to the slot model's bound. A ladder leads from one to the other. Each of its steps is
+ * the time of a training step that is really worked out, and differs from the one before in one thing:
+ *   bound      a lower bound of the model
+ *   model      the model's best answer for the budget
+ *   choices    the model with the plan's own strategies and recomputation, for the same budget
+ *   blocks     that answer in whole runs of blocks, simulated. Operations wait for data and never for memory, and one
+ *              pays its latency once, however many runs it has. Never longer than the next one
+ *   order      the plan's own order, simulated in the same way
+ *   latency    the same, with the latency of each run
+ *   plan       the plan, in which operations also wait for memory that others use
+ * A step that comes out below the one before it counts as equal to it, and one above the plan as equal to the plan. So
+ * no part is negative, and the parts add up to the distance. */
 #ifndef SLC_DISTANCE_H
 #define SLC_DISTANCE_H
 
