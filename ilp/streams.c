@@ -173,8 +173,7 @@ static void add_windows(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
     slc_window window, before, next;
-    uint32_t count = 0;
-    while (slc_unit_window(p->job, s->unit, true, count, &before)) count++;
+    const uint32_t count = slc_unit_window_count(p->job, s->unit, true);
     for (uint32_t m = 0; m < p->micro_batches; m++) {
         slc_unit_window(p->job, s->unit, true, count - 1, &before);
         for (uint32_t w = 0; slc_unit_window(p->job, s->unit, true, w, &window); w++, before = next) {

@@ -14,9 +14,7 @@ static double gathers_s(const slc_shown_plan *shown, const slc_unit *unit)
 {
     const slc_job *job = &shown->profile->job;
     const slc_times *times = &shown->profile->times;
-    slc_window window;
-    uint32_t windows = 0;
-    while (slc_unit_window(job, unit, true, windows, &window)) windows++;
+    const uint32_t windows = slc_unit_window_count(job, unit, true);
     double value = unit->trainable ? slc_operation_s(job, times, SLC_ITEM_GATHER_VALUE, unit, unit->elements) : 0;
     return windows * job->micro_batches * slc_operation_s(job, times, SLC_ITEM_GATHER_WINDOW, unit, unit->elements) -
            value;

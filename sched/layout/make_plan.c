@@ -141,8 +141,6 @@ static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler
     sluice_status status = finish_plan(in, scheduler, &(slc_packing_effort){.apart = true}, plan, could);
     if (!status && *could) status = slc_simulate(in->job, in->times, plan, NULL, &forecast);
     *could = !status && *could && forecast.step_s <= at_most_s;
-    slc_program_forget_waits(&plan->train);
-    slc_program_forget_waits(&plan->evaluate);
     return status;
 }
 

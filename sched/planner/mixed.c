@@ -29,9 +29,7 @@ static uint32_t rank_free_units(const slc_job *job, const slc_strategy *free_uni
     uint32_t count = 0;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         if (!slc_unit_is_free(&job->units[u], free_units[u])) continue;
-        slc_window window;
-        uint64_t windows = 0;
-        while (slc_unit_window(job, &job->units[u], true, (uint32_t)windows, &window)) windows++;
+        uint64_t windows = slc_unit_window_count(job, &job->units[u], true);
         uint64_t gathers = windows * job->micro_batches - (job->units[u].trainable ? 1 : 0);
         out[count++] = (candidate){u, gathers, job->units[u].elements};
     }
