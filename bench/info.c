@@ -109,7 +109,7 @@ static json_t *transports(void)
 static json_t *planner(void)
 {
     const char *solver = slc_slot_model_solver();
-    return json_pack("{s:s, s:s}", "schedule", SLC_SCHEDULE_DEFAULT, "solver",
+    return json_pack("{s:s, s:s}", "schedule", slc_schedule_default, "solver",
                      solver ? solver : "none, so no schedule ilp: built without GLPK");
 }
 

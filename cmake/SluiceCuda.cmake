@@ -12,11 +12,12 @@ set(SLUICE_CUDA ${default} CACHE STRING "The device cuda: ON, OFF or EMULATED (o
 set_property(CACHE SLUICE_CUDA PROPERTY STRINGS ON OFF EMULATED)
 
 add_library(sluice_cuda INTERFACE)
-if(SLUICE_CUDA)
-    add_compile_definitions(SLUICE_CUDA=1)
-else()
-    add_compile_definitions(SLUICE_CUDA=0)
-endif()
+
+# Says to a target's sources whether the build has the device cuda. Only those that include lib/device/cuda.h or ops.h
+# are told, so that all other objects are the same in every build, and a compiler cache can share them.
+function(slc_told_of_cuda target)
+    target_compile_definitions(${target} PRIVATE SLUICE_CUDA=$<BOOL:${SLUICE_CUDA}>)
+endfunction()
 if(SLUICE_CUDA STREQUAL "EMULATED")
     if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
         message(FATAL_ERROR "SLUICE_CUDA=EMULATED: fibers are written for x86-64; give ON or OFF")
@@ -25,8 +26,8 @@ if(SLUICE_CUDA STREQUAL "EMULATED")
     set(CMAKE_CXX_STANDARD 17)
     set(CMAKE_CXX_STANDARD_REQUIRED ON)
     set(CMAKE_CXX_EXTENSIONS OFF)
-    set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g")
-    set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -DSLUICE_DEBUG=1")
+    set(CMAKE_CXX_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
+    set(CMAKE_CXX_FLAGS_DEBUG "${CMAKE_C_FLAGS_DEBUG}")
 elseif(SLUICE_CUDA)
     if(NOT SLUICE_NVCC)
         message(FATAL_ERROR "SLUICE_CUDA=ON: nvcc not found; install the CUDA toolkit or give OFF")

@@ -49,7 +49,8 @@ static const struct argp_option option_rows[] = {
      "step "
      "(default: as the profile says, with --strategy onebit: onebit)",
      0},
-    {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, portfolio, or one of the others (default " SLC_SCHEDULE_DEFAULT ")", 0},
+    {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, portfolio, or one of the others (default ilp; without GLPK portfolio)",
+     0},
     {"recompute", KEY_RECOMPUTE, "HOW=auto,none,all", 0, "auto, none or all of the layers that can (default auto)", 0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0,
      "Seconds to plan (default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)", 0},
@@ -180,7 +181,7 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
 static int run_plan(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_rows, .parser = parse_option, .doc = doc};
-    plan_options o = {.strategy = "auto", .schedule = SLC_SCHEDULE_DEFAULT, .recompute = "auto"};
+    plan_options o = {.strategy = "auto", .schedule = slc_schedule_default, .recompute = "auto"};
     slc_profile *profile = NULL;
     argp_err_exit_status = EXIT_USAGE;
     slc_parse(&parser, argc, argv, 0, &o);

@@ -41,8 +41,8 @@ static const slc_training_difference differences[] = {
     {"strategy", .fallback = usual_strategies, .argument = "LIST=auto,dp,oss,sdp,fsdp,mixed,onebit,usual",
      .doc = "Strategies, with commas between; usual: onebit for compressed optimizers, dp for others"},
     {"schedule", .fallback = usual, .argument = "LIST",
-     .doc = "Orders of communication, with commas between; usual: " SLC_SCHEDULE_DEFAULT
-            " for auto, one_ahead for other strategies"},
+     .doc = "Orders of communication, with commas between; usual: ilp (without GLPK portfolio) for auto, one_ahead for "
+            "other strategies"},
     {"budget", .argument = "LIST",
      .doc = "Memory a rank may use, as none,900MiB,60%; auto:N: N budgets between the smallest that works and what all "
             "sdp needs (default none)"},
@@ -199,7 +199,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     set_optimizer(out, o->optimizers.text[optimizer]);
     if (o->learning_rates[optimizer] > 0) out->training.learning_rate = o->learning_rates[optimizer];
     if (!strcmp(out->schedule, usual))
-        out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : SLC_SCHEDULE_DEFAULT;
+        out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : slc_schedule_default;
     out->budget = o->budgets.text[index % o->budgets.count];
     out->repeat = 1 + index / o->budgets.count;
     out->training.schedule = out->schedule;

@@ -158,7 +158,7 @@ static sluice_status run_row(const trade *t, const itinerary *all, uint32_t row)
     snprintf(budget, sizeof budget, "%" PRIu64 "B", all->budget);
     options.budget = budget;
     options.strategy = row + 1 < all->rows ? path : "auto";
-    options.schedule = SLC_SCHEDULE_DEFAULT;
+    options.schedule = slc_schedule_default;
     options.throttle = "";
     options.trace = NULL;
     status = slc_training_run(t->world, &options, &watch, &run);

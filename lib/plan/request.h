@@ -5,13 +5,9 @@
 #include "lib/plan/cancel.h"
 #include "lib/plan/profile.h"
 
-/* The schedule if none is named. It chooses strategies and order together, by an integer program if the build has a
- * solver for it. */
-#if defined(SLUICE_WITHOUT_GLPK)
-#define SLC_SCHEDULE_DEFAULT "portfolio"
-#else
-#define SLC_SCHEDULE_DEFAULT "ilp"
-#endif
+/* The schedule if none is named. It chooses strategies and order together: "ilp" where the build has a solver for its
+ * integer program, else "portfolio". */
+extern const char slc_schedule_default[];
 
 /* The lane on which updates run; those of onebit units always stay on the communication thread. AUTO: on the compute
  * lane if the simulator finds that the step becomes shorter, which only the schedules "ilp" and "portfolio" ask it, and

@@ -98,8 +98,8 @@ static void plans_end(void **state)
 {
     (void)state;
     slc_profile *profile = make_profile("gpt2-small");
-    check_schedule(profile, SLC_SCHEDULE_DEFAULT, 0.7);
-    check_schedule(profile, SLC_SCHEDULE_DEFAULT, 1e-6);
+    check_schedule(profile, slc_schedule_default, 0.7);
+    check_schedule(profile, slc_schedule_default, 1e-6);
     check_schedule(profile, "greedy", 0.7);
     check_schedule(profile, "serial", 0.7);
     slc_profile_destroy(profile);
@@ -109,7 +109,7 @@ static void deep_plans_end(void **state)
 {
     (void)state;
     slc_profile *profile = make_profile("gpt3-175b");
-    check_schedule(profile, SLC_SCHEDULE_DEFAULT, 0.5);
+    check_schedule(profile, slc_schedule_default, 0.5);
     slc_profile_destroy(profile);
 }
 
@@ -120,7 +120,7 @@ static void fusing_ends(void **state)
     uint32_t *group = calloc(profile->job.unit_count, sizeof *group);
     patience none = {.most = 1};
     slc_cancel cancel = {is_over, &none};
-    slc_plan_request request = make_request(profile, SLC_SCHEDULE_DEFAULT, 0.7, NULL, &cancel);
+    slc_plan_request request = make_request(profile, slc_schedule_default, 0.7, NULL, &cancel);
     slc_fuse_request fuse = {.plan = &request, .bytes = SLC_FUSE_AUTO};
     assert_int_equal(slc_fuse_units(&profile->job, &fuse, group), SLUICE_ERR_INTERRUPTED);
     free(group);

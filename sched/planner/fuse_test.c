@@ -162,7 +162,7 @@ static void check_groups(const slc_job *job, const slc_fuse_request *request, co
 static void groups_keep_to_their_limits(void **state)
 {
     (void)state;
-    static const char *const schedules[] = {"serial", "one_ahead", "greedy", SLC_SCHEDULE_DEFAULT};
+    static const char *const schedules[] = {"serial", "one_ahead", "greedy", slc_schedule_default};
     static test_job t;
     uint32_t joined[2] = {0};
     for (uint64_t seed = 0; seed < 2 * JOBS; seed++) {

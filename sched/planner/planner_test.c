@@ -62,7 +62,7 @@ static void word_behind(const char *line, const char *words, char out[32])
 }
 
 static const char *const names[] = {"dp", "oss", "sdp", "fsdp", "mixed", "auto", "onebit"};
-static const char *const schedules[] = {"serial", "one_ahead", SLC_SCHEDULE_DEFAULT};
+static const char *const schedules[] = {"serial", "one_ahead", slc_schedule_default};
 
 static void figures_of_an_error_work(void **state)
 {
@@ -79,7 +79,7 @@ static void figures_of_an_error_work(void **state)
         uint64_t need = number_behind(line, " needs ");
         assert_true(works(&t.job, strategy, schedule, need));
         /* The joint plan's portfolio may hold a plan that is packed better. */
-        if (strcmp(schedule, SLC_SCHEDULE_DEFAULT)) assert_false(works(&t.job, strategy, schedule, need - 1));
+        if (strcmp(schedule, slc_schedule_default)) assert_false(works(&t.job, strategy, schedule, need - 1));
 
         uint64_t least = number_behind(line, "config.budget_bytes = ");
         word_behind(line, "config.strategy = ", other);
@@ -97,7 +97,7 @@ static void ilp_is_there_where_its_solver_is(void **state)
     (void)state;
     static test_job t;
     draw_job(&t, 1);
-    assert_true(works(&t.job, "auto", SLC_SCHEDULE_DEFAULT, UINT64_MAX));
+    assert_true(works(&t.job, "auto", slc_schedule_default, UINT64_MAX));
     assert_true(works(&t.job, "auto", "portfolio", UINT64_MAX));
     const slc_plan_request request = {.strategy = "auto", .schedule = "ilp"};
     slc_plan_answer answer;

@@ -24,7 +24,7 @@ sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *re
                              .limit = UINT64_MAX,
                              .cancel = request->cancel};
     if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &arena_bytes);
-    *best = (slc_smallest){arena_bytes + job->reserved_bytes, "auto", SLC_SCHEDULE_DEFAULT};
+    *best = (slc_smallest){arena_bytes + job->reserved_bytes, "auto", slc_schedule_default};
     free(recompute);
     free(free_units);
     return status;

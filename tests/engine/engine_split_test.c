@@ -16,7 +16,7 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
     (void)state;
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto", "random:5"};
     static const char *const schedules[] = {"serial", "one_ahead", "bucketed",          "priority",
-                                            "greedy", "random",    SLC_SCHEDULE_DEFAULT};
+                                            "greedy", "random",    slc_schedule_default};
     static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL, SLUICE_RECOMPUTE_AUTO};
     uint32_t ways = test_rounds(6 * 7);
     for (uint32_t number = 0; number < ways; number++) {

@@ -30,7 +30,7 @@ static void every_way_of_bf16_matches_the_oracle(void **state)
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto"};
     static const char *const schedules[] = {"serial", "one_ahead", "priority",          "bucketed",
                                             "random", "serial",    "one_ahead",         "greedy",
-                                            "random", "bucketed",  SLC_SCHEDULE_DEFAULT};
+                                            "random", "bucketed",  slc_schedule_default};
     enum { SCHEDULES = sizeof schedules / sizeof *schedules };
     static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_AUTO, SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL};
     uint32_t number = 0;
@@ -59,8 +59,8 @@ static void updates_on_either_lane_match_the_oracle(void **state)
 {
     (void)state;
     static const char *const strategies[] = {"dp", "fsdp", "sdp", "oss", "auto"};
-    static const char *const schedules[] = {"one_ahead", SLC_SCHEDULE_DEFAULT, "random",
-                                            "serial",    SLC_SCHEDULE_DEFAULT, "greedy"};
+    static const char *const schedules[] = {"one_ahead", slc_schedule_default, "random",
+                                            "serial",    slc_schedule_default, "greedy"};
     uint32_t number = 0;
     for (int ranks = 1; ranks <= 4; ranks *= 2)
         for (uint32_t threads = 1; threads <= 3; threads++, number++)

@@ -344,7 +344,7 @@ static void the_solver_plans_fused_units(void **state)
 {
     (void)state;
     trial t = {.strategy = "auto",
-               .schedule = SLC_SCHEDULE_DEFAULT,
+               .schedule = slc_schedule_default,
                .fuse = "off",
                .layers = 12,
                .micro_batches = 1,

@@ -338,7 +338,7 @@ static void schedules_that_want_times_change_once(void **state)
     assert_int_equal(run_ranks(1, adapt, (void *)&priority, 60), 0);
     assert_int_equal(run_ranks(2, adapt, (void *)&priority, 60), 0);
     const trial joint = {
-        .seed = 8, .micro_batches = 1, .direct = true, .block = 4096, .schedule = SLC_SCHEDULE_DEFAULT};
+        .seed = 8, .micro_batches = 1, .direct = true, .block = 4096, .schedule = slc_schedule_default};
     assert_int_equal(run_ranks(2, adapt, (void *)&greedy, 60), 0);
     assert_int_equal(run_ranks(2, adapt, (void *)&joint, 60), 0);
 }

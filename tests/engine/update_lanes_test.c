@@ -134,11 +134,11 @@ static void updates_run_where_they_are_asked_to(void **state)
         {{SLUICE_UPDATES_COMPUTE, "one_ahead", "communication", true}, LAYERS}, /* before the setting */
         {{SLUICE_UPDATES_BY_SETTING, "serial", "compute", true}, LAYERS},
         {{SLUICE_UPDATES_BOTH, "one_ahead", NULL, true}, LAYERS / 2},
-        {{SLUICE_UPDATES_COMMUNICATION, SLC_SCHEDULE_DEFAULT, "compute", true}, 0},
+        {{SLUICE_UPDATES_COMMUNICATION, slc_schedule_default, "compute", true}, 0},
         {{SLUICE_UPDATES_BY_SETTING, "one_ahead", NULL, true}, 0}, /* no plan with measured times follows */
-        {{SLUICE_UPDATES_BY_SETTING, SLC_SCHEDULE_DEFAULT, NULL, true}, LAYERS / 2}, /* such a plan follows */
+        {{SLUICE_UPDATES_BY_SETTING, slc_schedule_default, NULL, true}, LAYERS / 2}, /* such a plan follows */
         {{SLUICE_UPDATES_COMPUTE, "one_ahead", NULL, false}, 0}, /* the optimizer takes one thread at a time */
-        {{SLUICE_UPDATES_BOTH, SLC_SCHEDULE_DEFAULT, NULL, false}, 0},
+        {{SLUICE_UPDATES_BOTH, slc_schedule_default, NULL, false}, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         assert_int_equal(run_ranks(1 + (int)i % 3, runs, (void *)(uintptr_t)&all[i], 60), 0);

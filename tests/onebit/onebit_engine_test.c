@@ -74,7 +74,7 @@ static int weights_of(const trial *t, model *m, uint64_t *hash)
 static int any_schedule(int rank, int size, void *context)
 {
     static const char *const schedules[] = {"one_ahead", "bucketed", "random", "greedy",
-                                            SLC_SCHEDULE_DEFAULT}; /* the last two measure */
+                                            slc_schedule_default}; /* the last two measure */
     const trial *t = context;
     model m;
     uint64_t expected, hash;
@@ -535,12 +535,12 @@ static void the_planner_keeps_to_the_budget_in_every_phase(void **state)
     passes(
         2, chosen,
         &(trial){
-            .seed = 55, .freeze_step = 5, .strategy = "auto", .schedule = SLC_SCHEDULE_DEFAULT, .budget_of_dp = 0.9});
+            .seed = 55, .freeze_step = 5, .strategy = "auto", .schedule = slc_schedule_default, .budget_of_dp = 0.9});
     passes(2, chosen,
            &(trial){.seed = 56,
                     .freeze_step = 2,
                     .strategy = "auto",
-                    .schedule = SLC_SCHEDULE_DEFAULT,
+                    .schedule = slc_schedule_default,
                     .budget_of_dp = 1.2,
                     .clip = 1});
 }

@@ -216,7 +216,7 @@ static int interrupt(engine_model *w, uint64_t step)
 static int change_plan(engine_model *w, uint64_t step)
 {
     static const char *const schedules[] = {
-        "serial", "one_ahead", "bucketed", "priority", "greedy", SLC_SCHEDULE_DEFAULT, SLC_SCHEDULE_DEFAULT,
+        "serial", "one_ahead", "bucketed", "priority", "greedy", slc_schedule_default, slc_schedule_default,
         "drawn",  "drawn",     "drawn"};
     static const char *const strategies[] = {"auto", "auto", "dp", "oss", "sdp", "fsdp", "mixed", "random:1"};
     char name[48], strategy[16];

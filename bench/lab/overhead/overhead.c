@@ -220,7 +220,7 @@ static void default_plans(overhead_options *o)
 {
     static const slc_overhead_plan names[] = {{"dp", "serial", false},
                                               {"fsdp", "one_ahead", false},
-                                              {"auto", SLC_SCHEDULE_DEFAULT, false},
+                                              {"auto", slc_schedule_default, false},
                                               {"sdp", "priority", true},
                                               {"fsdp", "priority", true}};
     if (o->plan_count) return;

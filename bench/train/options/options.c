@@ -165,7 +165,7 @@ static const option_row rows[] = {
     {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", 0,
      "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too",
      .choices = "none,onebit"},
-    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), SLC_SCHEDULE_DEFAULT, 0, schedule_doc,
+    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), slc_schedule_default, 0, schedule_doc,
      .choices = schedule_names, CONFIG(schedule)},
     {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", 0,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",

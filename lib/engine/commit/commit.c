@@ -24,7 +24,7 @@ void sluice_config_init_sized(sluice_config *config, size_t struct_size)
 {
     const sluice_config defaults = {
         .strategy = "auto",
-        .schedule = SLC_SCHEDULE_DEFAULT,
+        .schedule = slc_schedule_default,
         .optimizer_name = "adamw",
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
         .lamb = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .norm_max = INFINITY},
