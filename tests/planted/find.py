@@ -23,6 +23,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -34,6 +35,7 @@ WORK = os.path.join(ROOT, "build", "planted")
 COPY = os.path.join(WORK, "tree")
 HEAD = re.compile(r"^(Planted|Stage|Finder|Targets): (.+)$", re.MULTILINE)
 FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
+SKIPPED = 77
 LABEL = {"tsan": ("threads", True), "asan": ("release_only", False)}  # a stage's tests have it, or have it not
 # The first that a failing test printed is how it was found; a leak alone is not how a fault shows.
 REPORTS = [re.compile(text, re.MULTILINE) for text in (
@@ -51,10 +53,11 @@ class Problem(Exception):
     """What stops all further work."""
 
 
-def git(*arguments, folder=ROOT, **more):
+def git(*arguments, folder=ROOT, **variables):
     # A folder above the tree may be a repository too, of which git would then speak.
-    environment = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(folder), **more.pop("environment", {}))
-    result = subprocess.run(["git", *arguments], cwd=folder, env=environment, capture_output=True, text=True, **more)
+    environment = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(folder), **variables)
+    result = subprocess.run(["git", "-c", "core.hooksPath=/dev/null", *arguments], cwd=folder, env=environment,
+                            capture_output=True, text=True, check=False)
     if result.returncode:
         raise Problem(f"git {arguments[0]}: {result.stderr.strip()}")
     return result.stdout.strip()
@@ -84,7 +87,7 @@ class Patch:
 
     def apply(self, folder, *options):
         try:
-            git("apply", *options, self.path, folder=folder)
+            git("apply", "--whitespace=nowarn", *options, self.path, folder=folder)
         except Problem as why:
             raise Problem(f"{self.name}: the patch no longer applies: {why}") from why
 
@@ -100,10 +103,10 @@ def snapshot():
     environment = {"GIT_INDEX_FILE": os.path.join(WORK, "index")}
     for who in ("AUTHOR", "COMMITTER"):
         environment[f"GIT_{who}_NAME"], environment[f"GIT_{who}_EMAIL"] = "planted", "planted@localhost"
-    git("read-tree", "HEAD", environment=environment)
-    git("add", "--all", environment=environment)
-    tree = git("write-tree", environment=environment)
-    return git("commit-tree", tree, "-p", "HEAD", "-m", "the tree in which faults are planted", environment=environment)
+    git("read-tree", "HEAD", **environment)
+    git("add", "--all", **environment)
+    tree = git("write-tree", **environment)
+    return git("commit-tree", tree, "-p", "HEAD", "-m", "the tree in which faults are planted", **environment)
 
 
 def make_copy():
@@ -308,6 +311,9 @@ def main():
     parser.add_argument("--finders", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    if not shutil.which("git"):
+        print("SKIP: git is not installed, which applies patches")
+        sys.exit(SKIPPED)
     patches = [Patch(name.removesuffix(".patch")) for name in options.names] or all_patches()
     if options.check:
         return check(patches, options.check)

@@ -142,8 +142,8 @@ static slc_op program(place *p, sluice_status (*call)(void *), uint32_t before)
     return (slc_op){.kind = SLC_CALL,
                     .call = call,
                     .context = p,
-                    .wait = {&p->comm.completed},
-                    .wait_value = {p->submitted + before}};
+                    .wait = {NULL, &p->comm.completed},
+                    .wait_value = {0, p->submitted + before}};
 }
 
 static void submit_round(place *p)
