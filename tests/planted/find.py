@@ -36,14 +36,16 @@ COPY = os.path.join(WORK, "tree")
 HEAD = re.compile(r"^(Planted|Stage|Finder|Targets): (.+)$", re.MULTILINE)
 FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
 SKIPPED = 77
-LABEL = {"tsan": ("threads", True), "asan": ("release_only", False)}  # a stage's tests have it, or have it not
+# Labels that a stage's tests have, and that they have not: cmake/SluiceParts.cmake says what they mean.
+LABELS = {"tsan": ({"threads"}, {"by_change", "all_only"}), "asan": (set(), {"release_only", "by_change", "all_only"})}
 # The first that a failing test printed is how it was found; a leak alone is not how a fault shows.
 REPORTS = [re.compile(text, re.MULTILINE) for text in (
     r"WARNING: (ThreadSanitizer): ([^(\n]*[^ (\n])",
     r"ERROR: (AddressSanitizer): ([\w-]+)",
     r"(runtime error): (.*)$",
     r"^(emulated CUDA): (.*)$",
-    r"Test failed with (exception): (.*)$")]
+    r"Test failed with (exception): (.*)$",
+    r"^(Timeout)()$")]
 SUMMARY = re.compile(r"^SUMMARY: \w+: (.*)$", re.MULTILINE)
 LEAK = re.compile(r"LeakSanitizer: ")
 ASSERTION = re.compile(r"^(?:\[  ERROR   \] --- )?(\S+?\.(?:c|cc|sh|py):\d+.*)$", re.MULTILINE)
@@ -77,7 +79,7 @@ class Patch:
             if key not in head:
                 raise Problem(f"{name}: a line \"{key}: ...\" is missing before its diff")
         self.planted, self.stage, self.finder = head["Planted"], head["Stage"], head["Finder"]
-        if self.stage not in LABEL:
+        if self.stage not in LABELS:
             raise Problem(f"{name}: no stage is called \"{self.stage}\"")
         self.targets = head["Targets"].split() if "Targets" in head else [self.finder.replace(".", "_", 1)]
         files = FILE.findall(text)
@@ -122,7 +124,8 @@ def make_copy():
 
 class Stage:
     def __init__(self, name, options):
-        self.name, self.scale, *rest = [name, *options.split()]
+        self.name = name
+        self.scale, *rest = options.split()
         self.configure = [option for option in rest if option.startswith("-D")]
         self.select = [option for option in rest if not option.startswith("-D")]
         self.build_folder = os.path.join(COPY, "build", name)
@@ -160,7 +163,8 @@ class Stage:
             check=False).returncode
         for case in xml.parse(results).getroot().iter("testcase"):
             if case.get("status") == "fail":
-                return case.get("name"), case.findtext("system-out") or ""
+                ended = "" if case.find("failure") is None else case.find("failure").get("message", "")
+                return case.get("name"), f"{case.findtext('system-out') or ''}\n{ended}\n"
         if code:
             raise Problem(f"ctest failed with code {code} in {os.path.relpath(self.build_folder, ROOT)}, no test did")
         return None
@@ -179,7 +183,7 @@ def describe(output):
         if found:
             summary = SUMMARY.search(output)
             kind = "UndefinedBehaviorSanitizer" if found[1] == "runtime error" else found[1]
-            return f"{kind}: {found[2]}", summary[1] if summary else ""
+            return f"{kind}: {found[2]}".rstrip(": "), summary[1] if summary else ""
     if LEAK.search(output):
         return "", ""
     assertion = ASSERTION.search(output)
@@ -222,6 +226,8 @@ def try_patch(stage, patch, finders_alone):
     patch.apply(COPY)
     try:
         test, how, where = find(stage, patch, finders_alone, os.path.join(WORK, patch.name + ".log"))
+    except Problem as why:
+        raise Problem(f"{patch.name}: {why}") from why
     finally:
         git("checkout", "--quiet", "--force", "HEAD", folder=COPY)
         git("clean", "--quiet", "-d", "--force", folder=COPY)
@@ -294,10 +300,11 @@ def check(patches, build):
             patch.apply(ROOT, "--check")
         except Problem as why:
             wrong.append(str(why))
-        label, wanted = LABEL[patch.stage]
-        if patch.finder in tests and (label in tests[patch.finder]) != wanted:
-            wrong.append(f"{patch.name}: its finder, {patch.finder}, is not in the stage {patch.stage}: the label "
-                         f"{label} is {'missing' if wanted else 'there'}")
+        wanted, unwanted = LABELS[patch.stage]
+        labels = set(tests.get(patch.finder, wanted))
+        for label in sorted(wanted - labels | unwanted & labels):
+            wrong.append(f"{patch.name}: its finder, {patch.finder}, is not always in {patch.stage}: the label "
+                         f"{label} is {'missing' if label in wanted else 'there'}")
     for line in wrong:
         print(line, file=sys.stderr)
     print(f"{len(patches)} patches, {len(wrong)} faults in them")
