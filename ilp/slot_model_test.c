@@ -229,6 +229,29 @@ static void bounds_are_below_every_answer(void **state)
     }
 }
 
+/* If a wide gap is allowed, rounding answers most jobs for which overlap pays, and its answers are within the gap. */
+static void rounding_answers_within_a_wide_gap(void **state)
+{
+    (void)state;
+    enum { CASES = 30 };
+    slot_dice dice = {.seed = 12};
+    slot_job t;
+    int rounded = 0, branched = 0;
+    for (int i = 0; i < CASES; i++) {
+        slot_job_draw(&t, &dice, 4 + slot_below(&dice, 5), MOST_UNITS, 1 + slot_below(&dice, 3));
+        slc_slot_request request = request_of(&t, i % 2);
+        slc_slot_solution answer;
+        request.gap = 0.1;
+        request.limit = least_of(&request) * (11 + slot_below(&dice, 4)) / 10;
+        assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_OK);
+        assert_true(answer.step_s - answer.bound_s <= (request.gap + 1e-3) * answer.step_s);
+        rounded += !strcmp(answer.how, "rounding");
+        branched += !strcmp(answer.how, "branch and bound");
+        slc_slot_solution_fini(&answer);
+    }
+    assert_true(rounded >= CASES / 5 && rounded > branched);
+}
+
 static void a_time_limit_still_gives_an_answer(void **state)
 {
     (void)state;
@@ -300,6 +323,7 @@ int main(void)
         cmocka_unit_test(uniform_choices_are_never_better),
         cmocka_unit_test(free_recomputation_is_never_worse),
         cmocka_unit_test(bounds_are_below_every_answer),
+        cmocka_unit_test(rounding_answers_within_a_wide_gap),
         cmocka_unit_test(a_time_limit_still_gives_an_answer),
         cmocka_unit_test(equal_inputs_give_equal_answers),
         cmocka_unit_test(nonsense_is_refused),
