@@ -1,15 +1,16 @@
 """Single-line mutants of C sources: one line of code, changed so that it still looks like code.
 
-`mutants_of(text)` names the ways in which each line can be changed: a comparison is turned, a bound is one off, a wait or
-a check is dropped, a status is ignored, && and || take each other's place, a condition is negated. Comments, strings,
-preprocessor lines, assertions and the arguments of messages stay as they are; so do the sizes of allocations, whose
-faults only the address sanitizer sees."""
+`mutants_of(text)` names the ways in which each line can be changed: a comparison is turned, a bound is one off, a wait
+or a check is dropped, a status is ignored, && and || take each other's place, a condition is negated. Comments,
+strings, preprocessor lines, assertions and the arguments of messages stay as they are; so do the sizes of allocations,
+whose faults only the address sanitizer sees."""
 import hashlib
 import re
 
 LITERAL = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
-KEPT = re.compile(r"\b(?:assert|static_assert|_Static_assert|slc_error\w*|slc_\w+_error|slc_log\w*|\w*printf|[mc]alloc|realloc)\(")
+KEPT = re.compile(r"\b(?:assert|static_assert|_Static_assert|slc_error\w*|slc_\w+_error|slc_log\w*|\w*printf"
+                  r"|[mc]alloc|realloc)\(")
 COMPARISON = re.compile(r" (<=|>=|==|!=|<|>)(?= |$)")
 TURNED = {"<": ["<=", ">"], "<=": ["<", ">="], ">": [">=", "<"], ">=": [">", "<="], "==": ["!="], "!=": ["=="]}
 ONE_OFF = re.compile(r" ([+-]) (1u?)\b(?![.\w])")
@@ -18,8 +19,8 @@ CONDITION = re.compile(r"\b(?:if|while) \(")
 CALL = re.compile(r"^\s+(?P<name>[\w.>-]+)\(.*\);$")
 GUARDED_CALL = re.compile(r"^\s+if \(.*\) (?:status = )?(?P<name>\w+)\(.*\);$")
 LEAVES = re.compile(r"^\s+if \(.*\) (?:return\b.*|goto \w+|continue|break);$")
-WAITS_OR_CHECKS = re.compile(r"wait|lock|check|settle|drain|barrier|synchronize|notify|require|post|signal|broadcast|wake"
-                             r"|meet|join|flush|validate|verify")
+WAITS_OR_CHECKS = re.compile(r"wait|lock|check|settle|drain|barrier|synchronize|notify|require|post|signal|broadcast"
+                             r"|wake|meet|join|flush|validate|verify")
 ASSIGNED = re.compile(r"\b\w*status = (?=\w+\()")
 DECLARED = re.compile(r"^(\s+sluice_status status = )(\w+\(.*\);)$")
 
@@ -132,7 +133,8 @@ ONE_LINE = [
     ("    if (!status) status = slc_check_call(rt, name);",
      {"negation: if (!(!status)) status = slc_check_call(rt, name);", "dropped: ;",
       "status: if (!status) slc_check_call(rt, name);"}),
-    ("    sluice_status status = open_item(rt, pass);", {"status: sluice_status status = SLUICE_OK; open_item(rt, pass);"}),
+    ("    sluice_status status = open_item(rt, pass);",
+     {"status: sluice_status status = SLUICE_OK; open_item(rt, pass);"}),
     ("    status = open_item(rt,", {"status: open_item(rt,"}),
     ('    if (text[0] == \'<\') slc_error(status, "a < b", a < b);',
      {'comparison: if (text[0] != \'<\') slc_error(status, "a < b", a < b);',
@@ -150,7 +152,8 @@ def self_test():
         got = {f"{operator}: {new.strip()}" for _, _, found in mutants_of(line) for operator, new in found}
         if got != expected:
             wrong.append((line, sorted(got)))
-    source = "/* a < b\n * c && d */\nint f(void)\n{\n    return a < b;\n    return a < b;\n}\n#define M \\\n    (a < b)\n"
+    source = "/* a < b\n * c && d */\nint f(void)\n{\n    return a < b;\n    return a < b;\n}\n"
+    source += "#define M \\\n    (a < b)\n"
     drawn = draw({"f.c": source}, 7)
     if sorted(mutant["line"] for mutant in drawn) != [5, 6] or drawn != draw({"f.c": source}, 7):
         wrong.append(("draw", drawn))

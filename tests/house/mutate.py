@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How sharp the tests are: `mutate.py [PART] [COUNT] [SEED]` changes single lines of lib, sched, ilp and plugins, each in
-turn, and sees whether a test fails. PART is a folder (lib/comm; '' for all), COUNT is 20 and SEED is drawn if not given.
+"""How sharp the tests are: `mutate.py [PART] [COUNT] [SEED]` changes single lines of lib, sched, ilp and plugins, each
+in turn, and sees whether a test fails. PART is a folder (lib/comm; '' for all), COUNT is 20 and SEED is drawn if not
+given.
 
 It works in a copy of the tree under build/mutants, with builds of its own whose GPU is emulated. First all tests run
 once on the tree as it is, in a build that notes which of the drawn lines each test runs: a test that fails there kills
@@ -10,8 +11,8 @@ the scripts, each from the cheapest on, with a fifth of their rounds. A test kil
 tried again at the end by those of the tests that do more rounds in `./dev test`.
 
 Mutants that do not compile, or whose object is the same to the byte, are drawn again. What is in tests alone is not
-changed: tests, references, fuzzers, oracles. Verdicts go to build/mutants/runs/NAME/verdicts.jsonl as they come; the same
-command goes on after an interruption, and begins anew if a file of the tree has changed. `--self-test` checks how
+changed: tests, references, fuzzers, oracles. Verdicts go to build/mutants/runs/NAME/verdicts.jsonl as they come; the
+same command goes on after an interruption, and begins anew if a file of the tree has changed. `--self-test` checks how
 mutants are made."""
 import hashlib
 import json
@@ -34,8 +35,8 @@ WORK = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(WORK, "tree")
 FOLDERS = ("lib/", "sched/", "ilp/", "plugins/")
 TESTS_OWN = re.compile(r"_(test|ref|fuzz|theirs)\.c$|/testing/|^sched/study/|^ilp/enumerate\.c$")
-HOUSE = re.compile(r"^(hostcuda|hostnccl|cuda_emulated)\.|^tests\.(\w+_check|\w+_check_self|mutants_self|api_reference_test"
-                   r"|broken_command_test|dev_test|config_defaults_test)$") # these check the tree, or what stands in
+HOUSE = re.compile(r"^(hostcuda|hostnccl|cuda_emulated)\.|^tests\.(\w+_check|\w+_check_self|mutants_self"
+                   r"|api_reference_test|broken_command_test|dev_test|config_defaults_test)$") # these check the tree, or what stands in
 FIRST_TRY = {"SLUICE_TEST_SCALE": "0.2", "SLUICE_TEST_STEPS": "25"}
 LONG = re.compile(r"SLUICE_TEST_S|\bscale\.h|_rounds\(")
 PRESET = "emulated" if platform.machine() in ("x86_64", "AMD64") else "release"
@@ -170,7 +171,8 @@ class Test:
     def find_source(self):
         """The file that says what is tested, if there is one."""
         if not self.is_program:
-            return next((os.path.relpath(word, TREE) for word in self.command if re.search(r"_test\.(sh|py)$", word)), "")
+            scripts = (word for word in self.command if re.search(r"_test\.(sh|py)$", word))
+            return os.path.relpath(next(scripts, TREE), TREE).strip(".")
         folder = os.path.relpath(os.path.dirname(self.command[0]), self.build.path)
         for place, _, names in os.walk(os.path.join(TREE, folder)):
             if self.stem + ".c" in names:
@@ -457,7 +459,8 @@ def judge_all(build, drawn, known, verdicts_path, tree):
             if again:
                 tests = [test for test in tests if test.is_long()]
             killer, spent = judge(tests, mutant, known, {} if again else FIRST_TRY)
-            note(mutant, "killed" if killer else "survived" if again else "survived at first", killer, spent, len(tests))
+            verdict = "killed" if killer else "survived" if again else "survived at first"
+            note(mutant, verdict, killer, spent, len(tests))
             judged += 1
             left = sum(name_of(other) not in verdicts for other in drawn)
             print_line(f"[{len(drawn) - left}/{len(drawn)}] {mutant['file']}:{mutant['line']} "
