@@ -1,0 +1,65 @@
+/* Memory that runs out at each place in turn. The linker puts the functions below in the place of malloc, calloc and
+ * realloc (slc_memory_runs_out in cmake/SluiceParts.cmake), in the program and in what of this project it links. */
+#ifndef SLC_BASE_FAILING_MEMORY_TEST_H
+#define SLC_BASE_FAILING_MEMORY_TEST_H
+
+#include "lib/base/status.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+static uint64_t memory_asked, memory_fails_at = UINT64_MAX;
+
+static bool memory_fails(void)
+{
+    return memory_asked++ == memory_fails_at;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return memory_fails() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return memory_fails() ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return memory_fails() ? NULL : __real_realloc(memory, bytes);
+}
+
+/* Calls `subject` again and again: there is no memory for its first allocation, then for the second only, and so on
+ * until it ends without asking for so many; the step grows with the number. Each time that memory fails it must say
+ * so, and it must free what it has, which the address sanitizer sees. Returns how often memory failed. */
+static uint32_t memory_runs_out(const char *name, sluice_status (*subject)(void *context), void *context)
+{
+    uint32_t failures = 0;
+    for (uint64_t at = 0;; at += 1 + at / 16) {
+        memory_asked = 0, memory_fails_at = at;
+        sluice_status status = subject(context);
+        memory_fails_at = UINT64_MAX;
+        if (memory_asked <= at) {
+            if (status) fail_msg("%s: %s", name, sluice_last_error());
+            return failures;
+        }
+        failures++;
+        if (status != SLUICE_ERR_MEMORY)
+            fail_msg("%s: no memory for allocation %llu: status %d, not %d", name, (unsigned long long)at, (int)status,
+                     (int)SLUICE_ERR_MEMORY);
+    }
+}
+
+#endif
