@@ -1,5 +1,6 @@
 /* Memory that runs out at each place in turn. The linker puts the functions below in the place of malloc, calloc and
- * realloc (slc_memory_runs_out in cmake/SluiceParts.cmake), in the program and in what of this project it links. */
+ * realloc (slc_memory_runs_out in cmake/SluiceParts.cmake), in the program and in what of this project it links. Other
+ * threads have memory. */
 #ifndef SLC_BASE_FAILING_MEMORY_TEST_H
 #define SLC_BASE_FAILING_MEMORY_TEST_H
 
@@ -19,7 +20,7 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 
-static uint64_t memory_asked, memory_fails_at = UINT64_MAX;
+static _Thread_local uint64_t memory_asked, memory_fails_at = UINT64_MAX;
 
 static bool memory_fails(void)
 {
