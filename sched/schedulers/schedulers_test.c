@@ -284,6 +284,29 @@ static void greedy_gives_up_what_does_not_fit(void **state)
     }
 }
 
+/* A gather that takes hardly longer together with the next one stays with it, so that no slot comes between them. */
+static void greedy_moves_short_gathers_with_the_next(void **state)
+{
+    (void)state;
+    static equal_layers e;
+    equal_layers_init(&e, SLC_FSDP, 1);
+    for (uint32_t l = 2; l < LAYERS; l += 3) e.units[l].elements = 128;
+    uint64_t serial;
+    assert_int_equal(slc_plan_measure(&e.in, &slc_scheduler_serial, UINT64_MAX, &serial), SLUICE_OK);
+    for (uint64_t more = 1; more < 8; more += 2) {
+        slc_order order;
+        uint32_t with = 0, apart = 0;
+        e.in.limit = (uint64_t)((double)(serial + (more * 24 << 20)) / 0.9);
+        order_of(&e, &slc_scheduler_greedy, &order);
+        for (uint32_t i = 0; i + 1 < order.count; i++) {
+            if (order.items[i].kind != SLC_ITEM_GATHER_WINDOW || order.items[i].unit % 3 != 2) continue;
+            *(order.items[i + 1].kind == SLC_ITEM_GATHER_WINDOW ? &with : &apart) += 1;
+        }
+        assert_true(with > LAYERS / 3 && !apart);
+        slc_order_fini(&order);
+    }
+}
+
 /* Reductions of upper layers must be late, those of the lowest layer never; with a barrier nothing is late. */
 static void priority_lets_upper_layers_wait(void **state)
 {
@@ -335,6 +358,7 @@ int main(void)
         cmocka_unit_test(priority_hides_what_buckets_expose),
         cmocka_unit_test(greedy_is_faster_where_memory_allows),
         cmocka_unit_test(greedy_gives_up_what_does_not_fit),
+        cmocka_unit_test(greedy_moves_short_gathers_with_the_next),
         cmocka_unit_test(priority_lets_upper_layers_wait),
         cmocka_unit_test(buckets_are_those_of_ddp),
     };
