@@ -85,6 +85,12 @@ def write(path, text):
         file.write(text)
 
 
+def keep(path, facts):
+    """Writes facts that a later run reads; an interruption leaves the file of before."""
+    write(path + ".new", json.dumps(facts, indent=0))
+    os.replace(path + ".new", path)
+
+
 # ---- The copy of the tree ----
 
 def copy_tree():
@@ -363,7 +369,7 @@ def baseline(drawn, path):
             slots.append(slot)
             known[test.name] = {"verdict": verdict, "cpu_s": round(cpu_s, 2), "wall_s": round(wall_s, 1),
                                 "runs": [i for i, mutant in enumerate(drawn) if runs_line(lines, mutant)]}
-            write(path, json.dumps(known, indent=0))
+            keep(path, known)
             show(f"{len(known)} of {len(build.tests)} tests run on the tree as it is")
 
     with ThreadPoolExecutor(SLOTS) as pool:
@@ -504,7 +510,7 @@ def main():
     build = Build("mutated")
     drawn_path = os.path.join(folder, f"drawn-{tree}.json")
     if not os.path.exists(drawn_path):
-        write(drawn_path, json.dumps(draw(build, part, int(count), seed), indent=0))
+        keep(drawn_path, draw(build, part, int(count), seed))
     drawn = json.loads(read(drawn_path))
     known = baseline(drawn, os.path.join(folder, f"baseline-{tree}.json"))
     report(judge_all(build, drawn, known, os.path.join(folder, "verdicts.jsonl"), tree))
