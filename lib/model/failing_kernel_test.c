@@ -2,39 +2,12 @@
  * once, and a call of the model or of the runtime must return that failure. */
 #include "lib/model/model_test.h"
 
-#include "lib/kernels/host.h"
+#include "lib/kernels/failing_kernel_test.h"
 #include "lib/model/inputs.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
-static const sluice_status planted = SLUICE_ERR_SYSTEM;
-
 static const char *const models[] = {"gpt2", "bert_masked", "beit_masked_shared"};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t calls, fails_at;
-static const char *failed; /* the kernel that failed */
-
-/* The linker puts this in the place of the check that every kernel of the host begins with. */
-sluice_status __real_slc_host_check(const sluice_stream *stream, const char *kernel);
-sluice_status __wrap_slc_host_check(const sluice_stream *stream, const char *kernel);
-sluice_status __wrap_slc_host_check(const sluice_stream *stream, const char *kernel)
-{
-    pthread_mutex_lock(&lock);
-    const bool now = ++calls == fails_at;
-    if (now) failed = kernel;
-    pthread_mutex_unlock(&lock);
-    return now ? planted : __real_slc_host_check(stream, kernel);
-}
-
-/* `at`: the call that fails from now on; 0: none. */
-static void plant(uint32_t at)
-{
-    pthread_mutex_lock(&lock);
-    calls = 0, fails_at = at, failed = NULL;
-    pthread_mutex_unlock(&lock);
-}
 
 static sluice_status use(test_model *t, const slc_model_inputs *inputs)
 {
@@ -69,13 +42,13 @@ static void check_model(const char *model)
     snprintf(path, sizeof path, "%s/%s/inputs.safetensors", SLUICE_GOLDEN_DIR, model);
     must(slc_model_inputs_read(path, &config, &inputs));
     must(run_model(&config, &inputs, 0));
-    const uint32_t all = calls;
+    const uint32_t all = plant(0);
     assert_true(all > 50);
     for (uint32_t at = 1; at <= all; at++) {
         sluice_status status = run_model(&config, &inputs, at);
         if (status != planted)
             fail_msg("%s: call %u of %u fails, of %s, and nobody hears of it (%d)", model, at, all,
-                     failed ? failed : "none", (int)status);
+                     kernel_failed ? kernel_failed : "none", (int)status);
     }
     slc_model_inputs_free(&inputs);
 }
