@@ -20,6 +20,11 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 
+/* So many allocations fail one by one; of later ones only some do. */
+#ifndef MEMORY_EXACT
+#define MEMORY_EXACT 16
+#endif
+
 static _Thread_local uint64_t memory_asked, memory_fails_at = UINT64_MAX;
 
 static bool memory_fails(void)
@@ -43,14 +48,14 @@ void *__wrap_realloc(void *memory, size_t bytes)
 }
 
 /* Calls `subject` again and again: there is no memory for its first allocation, then for the second only, and so on
- * until it ends without asking for so many; the step grows with the number. Each time that memory fails it must say
+ * until it ends without asking for so many. Each time that memory fails it must say
  * so, or, where it `can_do_without` some, work; and it must free what it has, which the address sanitizer sees. Returns
  * how often it said so. */
 static uint32_t memory_runs_out(const char *name, sluice_status (*subject)(void *context), void *context,
                                 bool can_do_without)
 {
     uint32_t told = 0;
-    for (uint64_t at = 0;; at += 1 + at / 16) {
+    for (uint64_t at = 0;; at += 1 + (at > MEMORY_EXACT ? at / 16 : 0)) {
         memory_asked = 0, memory_fails_at = at;
         sluice_status status = subject(context);
         memory_fails_at = UINT64_MAX;

@@ -37,7 +37,7 @@ FOLDERS = ("lib/", "sched/", "ilp/", "plugins/")
 TESTS_OWN = re.compile(r"_(test|ref|fuzz|theirs)\.c$|/testing/|^sched/study/|^ilp/enumerate\.c$")
 HOUSE = re.compile(r"^(hostcuda|hostnccl|cuda_emulated)\.|^tests\.(\w+_check|\w+_check_self|mutants_self"
                    r"|api_reference_test|broken_command_test|dev_test|config_defaults_test)$") # they check the tree, or stand-ins
-FIRST_TRY = {"SLUICE_TEST_SCALE": "0.2", "SLUICE_TEST_STEPS": "25"}
+FIRST_TRY = {"SLUICE_TEST_SCALE": "0.2", "SLUICE_TEST_STEPS": "25"} # the second for scripts that know it
 LONG = re.compile(r"SLUICE_TEST_S|\bscale\.h|_rounds\(")
 PRESET = "emulated" if platform.machine() in ("x86_64", "AMD64") else "release"
 SLOTS = 2
@@ -173,6 +173,7 @@ class Test:
         self.part, _, self.stem = self.name.partition(".")
         self.is_program = self.command[0].startswith(build.path + "/")
         self.source = self.find_source()
+        self.takes_steps = self.source and "SLUICE_TEST_STEPS" in read(os.path.join(TREE, self.source))
 
     def find_source(self):
         """The file that says what is tested, if there is one."""
@@ -220,18 +221,22 @@ class Test:
 
     def run(self, limit_s, settings):
         """(passed, failed, skipped or late; CPU seconds; wall seconds). No process of it is left behind."""
+        if not self.takes_steps:
+            settings = {name: value for name, value in settings.items() if name != "SLUICE_TEST_STEPS"}
         with open(os.path.join(WORK, f"{self.name}.log"), "w+b") as log:
             begin = time.monotonic()
             started = subprocess.Popen(self.command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=log, start_new_session=True, preexec_fn=end_first_without_memory,
                                        env={**os.environ, **self.environment, **settings})
             late = threading.Event()
+            running.add(started.pid)
             timer = threading.Timer(limit_s, lambda: (late.set(), kill_session(started.pid)))
             timer.start()
             _, status, usage = os.wait4(started.pid, 0)
             timer.cancel()
             started.returncode = code = os.waitstatus_to_exitcode(status)
             kill_session(started.pid)
+            running.discard(started.pid)
             log.seek(0)
             output = log.read().decode(errors="replace")
         verdict = "failed"
@@ -248,6 +253,16 @@ class Test:
 
 def end_first_without_memory():
     write("/proc/self/oom_score_adj", "1000")
+
+
+running = set() # sessions of tests
+
+
+def stop(*_):
+    """Leaves no test behind; a line that is changed is put back by the next run."""
+    for session in list(running):
+        kill_session(session)
+    os._exit(130)
 
 
 def kill_session(session):
@@ -502,6 +517,8 @@ def main():
     part, count, seed = (sys.argv[1:] + ["", "20", ""][len(sys.argv) - 1:])[:3]
     if not count.isdigit() or not int(count) or len(sys.argv) > 4:
         fail("usage: mutate.py [PART] [COUNT] [SEED]; PART is a folder, '' for all")
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     part, seed = part.strip("/"), seed or str(int(time.time()))
     folder = os.path.join(WORK, "runs", f"{part.replace('/', '+') or 'all'}-{count}-{seed}")
     os.makedirs(folder, exist_ok=True)
