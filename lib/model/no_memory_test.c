@@ -42,7 +42,7 @@ static void registering_tells(void **state)
         snprintf(path, sizeof path, "%s/%s", SLUICE_GOLDEN_DIR, models[m]);
         must(sluice_model_config_read(path, &r.model));
         must(sluice_world_create(NULL, &r.world));
-        assert_true(memory_runs_out(models[m], registers, &r, true) > 1000); /* the packing can do without some */
+        assert_true(memory_runs_out(models[m], registers, &r, "packing") > 1000); /* the packing can do without some */
         sluice_world_destroy(r.world);
     }
 }

@@ -339,7 +339,7 @@ static void telling_without_memory(void **state)
     assert_int_equal(sluice_world_create(NULL, &m.world), SLUICE_OK);
     assert_int_equal(begin(&m, &w), 0);
     assert_int_equal(sluice_runtime_commit(m.rt), SLUICE_OK);
-    assert_true(memory_runs_out("plan_json", tell, m.rt, false) > 5);
+    assert_true(memory_runs_out("plan_json", tell, m.rt, NULL) > 5);
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(m.world);
 }
