@@ -216,10 +216,10 @@ static void bounds_are_below_every_answer(void **state)
         slc_slot_request request = request_of(&t, i % 2);
         request.limit = least_of(&request) * (10 + slot_below(&dice, 5)) / 10;
         double relaxed_s, bound_s, step_s = solved(&request, NULL);
-        request.time_limit_s = 0.5;
+        request.effort_s = 0.5;
         assert_int_equal(slc_slot_model_bound(&request, &relaxed_s, &bound_s), SLUICE_OK);
         assert_true(relaxed_s <= bound_s && bound_s <= step_s * (1 + 1e-9));
-        request.time_limit_s = 0;
+        request.effort_s = 0;
         request.relaxed = true;
         slc_slot_solution relaxed;
         assert_int_equal(slc_slot_model_solve(&request, &relaxed), SLUICE_OK);
@@ -229,7 +229,7 @@ static void bounds_are_below_every_answer(void **state)
     }
 }
 
-static void a_time_limit_still_gives_an_answer(void **state)
+static void a_little_effort_still_gives_an_answer(void **state)
 {
     (void)state;
     slot_dice dice = {.seed = 9};
@@ -238,7 +238,7 @@ static void a_time_limit_still_gives_an_answer(void **state)
         slot_job_draw(&t, &dice, 10, MOST_UNITS, 3);
         slc_slot_request request = request_of(&t, true);
         request.limit = least_of(&request) * (10 + slot_below(&dice, 5)) / 10;
-        request.time_limit_s = 1e-6;
+        request.effort_s = 1e-6;
         solved(&request, NULL);
     }
 }
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(uniform_choices_are_never_better),
         cmocka_unit_test(free_recomputation_is_never_worse),
         cmocka_unit_test(bounds_are_below_every_answer),
-        cmocka_unit_test(a_time_limit_still_gives_an_answer),
+        cmocka_unit_test(a_little_effort_still_gives_an_answer),
         cmocka_unit_test(equal_inputs_give_equal_answers),
         cmocka_unit_test(nonsense_is_refused),
     };

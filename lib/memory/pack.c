@@ -442,7 +442,8 @@ static sluice_status pack_below(packing *p, slc_stack *stack, int64_t bound, uin
     return SLUICE_OK;
 }
 
-sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak)
+sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak,
+                              uint64_t *looked_at)
 {
     item *items = calloc(count + 1, sizeof *items);
     ranked *scratch = calloc(count + 1, sizeof *scratch);
@@ -470,6 +471,7 @@ sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t t
     *peak = (uint64_t)best.peak;
 
 free_all:
+    if (looked_at) *looked_at = p.work + (stack ? slc_stack_looked_at(stack) : 0);
     slc_stack_destroy(stack);
     free(p.whole.items);
     free(p.parts.items);
