@@ -98,6 +98,16 @@ function(slc_test part file)
     slc_test_properties(${part}.${stem} LABELS ${part} ${TEST_LABELS})
 endfunction()
 
+# slc_threads(PART STEM...): tests of a part that the thread sanitizer runs too, because a second thread is at work in them,
+# or a process that shares their memory.
+function(slc_threads part)
+    if(SLUICE_TESTS)
+        foreach(stem IN LISTS ARGN)
+            set_property(TEST ${part}.${stem} APPEND PROPERTY LABELS threads)
+        endforeach()
+    endif()
+endfunction()
+
 # Tests that this build cannot have: ctest lists them as skipped, and prints why.
 function(slc_skipped part why)
     foreach(stem IN LISTS ARGN)

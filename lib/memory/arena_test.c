@@ -1,6 +1,7 @@
 /* The arena against a byte map: random claims and partial releases must be answered as the map says, from several
  * threads too. With the address sanitizer, unclaimed memory must be poisoned. */
 #include "lib/memory/arena.h"
+#include "tests/support/seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +177,7 @@ static void random_claims_agree_with_a_map(void **state)
     (void)state;
     slc_arena *arena = new_arena(CELL * CELLS, 0);
     int owner[CELLS] = {0}, next = 1;
-    uint32_t seed = 1, highest = 0, granted = 0;
+    uint32_t seed = (uint32_t)test_seed(1), highest = 0, granted = 0;
     for (int round = 0; round < 20000; round++) {
         seed = seed * 1664525u + 1013904223u;
         uint32_t first = (seed >> 8) % CELLS, count = 1 + (seed >> 20) % (seed >> 31 ? 8 : 3);
