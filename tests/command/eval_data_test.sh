@@ -15,7 +15,7 @@ evaluate() { # OPTION...: output in out and err, exit code in $code
 }
 
 train() { # OPTION...
-    timeout 200 "$sluice" train "$@" --eval-batches 0 >out 2>err </dev/null
+    timeout 100 "$sluice" train --schedule one_ahead "$@" --eval-batches 0 >out 2>err </dev/null
     check "train $*" 0 $?
 }
 
@@ -97,13 +97,15 @@ print("yes" if 140 <= r["tokens"] <= 220 and r["windows"] == 32 and "perplexity"
 
     seq 1 2000 | sed 's/.*/in the year & nothing was brewed;/' >second
     train --model bert --size nano --head classes --data text,second --context 32 --steps 40 --save-weights classes
-    evaluate --weights classes --data text,second --context 32 --json c.json
+    head -n 200 text >text.head
+    head -n 200 second >second.head
+    evaluate --weights classes --data text.head,second.head --context 32 --json c.json
     check 'classes of files' 0 $code
     check 'they are easily told apart' yes "$(python3 -c '
 import json
 r = json.load(open("c.json"))
 print("yes" if r["accuracy"] > .9 and r["windows"] == r["answers"] else r)')"
-    evaluate --weights classes --data second,text --context 32 --json c.json
+    evaluate --weights classes --data second.head,text.head --context 32 --json c.json
     check 'the order of the files names the classes' yes "$(python3 -c '
 import json
 r = json.load(open("c.json"))
