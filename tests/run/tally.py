@@ -1,12 +1,9 @@
-#!/usr/bin/env python3
-"""What became of the tests of one run, for `./dev test`: `tally.py JUNIT` reads the file that ctest --output-junit
-writes and prints one fact a line: `passed N`, `failed N`, `skipped TEST: WHY` for each test and each part of one that
-did not run, `ran SET` and `lacks SET` for the instruction sets that kernels were tested with.
+"""What became of the tests of one run: reads the file that ctest --output-junit writes, and the seconds that
+test_seconds notes.
 
 A test that is skipped, or skips a part, prints a line `SKIP: WHY`; skip() of cmocka counts without one too. Where a build
 has the device cuda and the machine no GPU, all kernel tests say so, which counts once."""
 import re
-import sys
 import xml.etree.ElementTree as xml
 
 RUN = re.compile(r"^\[ RUN      \] (\S+)")
@@ -15,6 +12,14 @@ DONE = re.compile(r"^\[(  SKIPPED |       OK |  FAILED  |  ERROR   |==========)\
 SETS = re.compile(r"^instruction sets: ran(.*); lacking(.*)$")
 NO_GPU = re.compile(r"^(kernels on cuda): not run: (.*)$")
 NO_REASON = "without a word why"
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed = [], []  # names of tests
+        self.skipped = []  # names of tests that did not run
+        self.skips = []  # lines `TEST: WHY`, of tests and of parts of tests
+        self.ran, self.lacks = set(), set()  # instruction sets that kernels were tested with, and others
 
 
 def skips_inside(output):
@@ -32,41 +37,39 @@ def skips_inside(output):
             inside = ""
 
 
-def tally(cases):
-    counts = {"passed": 0, "failed": 0}
-    skips, ran, lacks, no_gpu = [], set(), set(), set()
-    for case in cases:
+def tally(junit):
+    result, no_gpu = Tally(), set()
+    for case in xml.parse(junit).getroot().iter("testcase"):
         name, status = case.get("name"), case.get("status")
         output = case.findtext("system-out") or ""
         inside = list(skips_inside(output))
         for line in output.splitlines():
             if SETS.match(line):
-                ran.update(SETS.match(line)[1].split())
-                lacks.update(SETS.match(line)[2].split())
+                result.ran.update(SETS.match(line)[1].split())
+                result.lacks.update(SETS.match(line)[2].split())
             if NO_GPU.match(line):
                 no_gpu.add(": ".join(NO_GPU.match(line).groups()))
         skipped = case.find("skipped")
         asked = skipped is not None and skipped.get("message", "").startswith("SKIP_RETURN_CODE")
         if status == "disabled" or (status == "notrun" and asked):
             why = "; ".join(reason for _, reason in inside) or ("disabled" if status == "disabled" else NO_REASON)
-            skips.append(f"{name}: {why}")
+            result.skips.append(f"{name}: {why}")
+            result.skipped.append(name)
             continue
-        counts["passed" if status == "run" else "failed"] += 1
-        skips += [f"{name}: {test}: {why}" if test else f"{name}: {why}" for test, why in inside]
-    return counts, skips + sorted(no_gpu), ran, lacks
+        (result.passed if status == "run" else result.failed).append(name)
+        result.skips += [f"{name}: {test}: {why}" if test else f"{name}: {why}" for test, why in inside]
+    result.skips += sorted(no_gpu)
+    return result
 
 
-def main():
-    cases = xml.parse(sys.argv[1]).getroot().iter("testcase")
-    counts, skips, ran, lacks = tally(cases)
-    for kind, count in counts.items():
-        print(kind, count)
-    for skip in skips:
-        print("skipped", skip)
-    for kind, sets in (("ran", ran), ("lacks", lacks)):
-        for name in sorted(sets):
-            print(kind, name)
-
-
-if __name__ == "__main__":
-    main()
+def seconds_of(path):
+    """The CPU seconds of each test; one that was killed before it ended is not among them."""
+    seconds = {}
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                name, user, system = line.split()
+                seconds[name] = seconds.get(name, 0.0) + float(user) + float(system)
+    except FileNotFoundError:
+        pass  # no test was started by test_seconds
+    return seconds
