@@ -66,17 +66,14 @@ static sluice_status look_at_data(training *t)
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
+/* Every rank reads the files by itself. */
 static sluice_status same_data_everywhere(training *t)
 {
-    uint64_t mine[2] = {t->identity.data, t->identity.content}, (*all)[2] = malloc(t->ranks * sizeof *all);
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
-    sluice_status status = sluice_world_all_gather(t->world, mine, sizeof mine, all);
-    for (uint64_t r = 1; !status && r < t->ranks; r++)
-        if (memcmp(all[r], all[0], sizeof mine))
-            status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
-                               (unsigned long long)r);
-    free(all);
-    return status;
+    sluice_status status = sluice_world_same(t->world, "--data", t->identity.data);
+    if (!status) status = sluice_world_same(t->world, "tokenizer for --data", t->identity.tokenizer);
+    if (!status)
+        status = sluice_world_same(t->world, "way to read --data (preprocessor_config.json)", t->identity.reading);
+    return status ? status : sluice_world_same(t->world, "--data", t->identity.content);
 }
 
 /* A long text takes a while; Ctrl-C ends it at once, since nothing has been trained yet. */

@@ -93,6 +93,11 @@ SLUICE_API sluice_status sluice_world_all_gather(sluice_world *world, const void
 /* Replaces `count` values by their sums over all ranks, in double, added in rank order: the same bits on every rank. */
 SLUICE_API sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count);
 
+/* Compares what each rank has found by itself: `fingerprint` is a hash or a checksum of something that must be the same
+ * on all of them, as of a file that every rank reads, and `what` names it in the error. Returns the same on every rank.
+ * Errors: MISMATCH (the first rank whose fingerprint is not rank 0's), and those above. */
+SLUICE_API sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t fingerprint);
+
 /* The first failure that this world has seen, with its line as this thread's error: SLUICE_OK while it is healthy.
  * Never blocks. */
 SLUICE_API sluice_status sluice_world_check(sluice_world *world);

@@ -490,6 +490,20 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
     return sluice_world_check(world);
 }
 
+sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t fingerprint)
+{
+    const size_t size = (size_t)world->config.size;
+    uint64_t *all = malloc(size * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %zu ranks", size);
+    sluice_status status = sluice_world_all_gather(world, &fingerprint, sizeof fingerprint, all);
+    for (size_t rank = 1; !status && rank < size; rank++)
+        if (all[rank] != all[0])
+            status = slc_error(SLUICE_ERR_MISMATCH, "rank %zu has another %s than rank 0; give every rank the same",
+                               rank, what);
+    free(all);
+    return status;
+}
+
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
     sluice_status status = check_size("all_reduce", count, sizeof *values);

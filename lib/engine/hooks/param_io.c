@@ -1,4 +1,5 @@
 /* Reading and writing parameters and optimizer states between steps, whatever their layout and type. */
+#include "lib/base/hash/fnv.h"
 #include "lib/base/hash/sha256.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
@@ -144,6 +145,13 @@ sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
     return status ? status : slc_phase_follow(rt);
 }
 
+/* Under dp and oss each rank has read its own replica. Between two exchanges of a compressed optimizer they differ. */
+static sluice_status replicas_agree(sluice_runtime *rt, const char *hex)
+{
+    if (rt->compression.replicas_differ) return SLUICE_OK;
+    return sluice_world_same(rt->world, "replica of the weights", slc_fnv(SLC_FNV_START, hex, strlen(hex)));
+}
+
 sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
     enum { PIECE = 1 << 18 };
@@ -160,5 +168,6 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
         }
     slc_sha256_finish(&hash, hex);
     free(piece);
+    if (!status) status = replicas_agree(rt, hex);
     return status;
 }
