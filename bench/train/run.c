@@ -404,8 +404,28 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
     }
 }
 
+/* Counts the steps that a gradient which is not finite makes the run skip. *in_a_row are the latest. */
+static sluice_status note_skip(training *t, const slc_training_step *step, uint64_t *in_a_row)
+{
+    *in_a_row = step->skipped ? *in_a_row + 1 : 0;
+    if (!step->skipped) return SLUICE_OK;
+    if (!t->result->skipped++ && t->rank == 0)
+        slc_log(
+            SLC_LOG_WARN,
+            "step %llu was skipped, because a gradient is not finite (--nan skip); the last line and the JSON count "
+            "such steps, and %llu in a row end the run (--nan-limit)",
+            (unsigned long long)step->step, (unsigned long long)t->options->nan_limit);
+    if (*in_a_row < t->options->nan_limit) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_NON_FINITE,
+                     "step %llu: %llu steps in a row were skipped, because a gradient is not finite (--nan-limit); the "
+                     "weights are those of step %llu; lower --lr, clip, or --nan stop to learn which layer it is",
+                     (unsigned long long)step->step, (unsigned long long)*in_a_row,
+                     (unsigned long long)(step->step - *in_a_row));
+}
+
 static sluice_status run_steps(training *t)
 {
+    uint64_t skipped_in_a_row = 0;
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
@@ -429,6 +449,7 @@ static sluice_status run_steps(training *t)
         if (status) break;
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+        if (!status) status = note_skip(t, step, &skipped_in_a_row);
         if (!status) status = show_plan(t, last);
         saves |= save_after(t, i, last);
         if (!status && saves && readable) {
