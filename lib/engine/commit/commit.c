@@ -149,6 +149,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");
     rt->world = world;
     rt->comm = slc_world_comm(world);
+    slc_world_hold(world);
     slc_comm_call(rt->comm, "runtime_create", NULL);
     rt->config = *config;
     rt->planning.planner = planner;
@@ -258,5 +259,6 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     free(rt->planning.schedule_now);
     free(rt->planning.kept);
     free(rt->failure.line);
+    slc_world_release(rt->world);
     free(rt);
 }

@@ -155,6 +155,9 @@ static sluice_status replicas_agree(sluice_runtime *rt, const char *hex)
 sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
     enum { PIECE = 1 << 18 };
+    sluice_status ready = slc_runtime_require_mode(rt, SLC_IDLE, "weights_sha256");
+    if (!ready && !hex) ready = slc_error(SLUICE_ERR_ARGUMENT, "weights_sha256: no place for the result");
+    if (ready) return ready;
     float *piece = malloc(PIECE * sizeof *piece);
     if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
     slc_sha256 hash;
