@@ -102,9 +102,36 @@ static void a_world_outlives_its_runtimes(void **state)
     assert_int_equal(run_ranks(2, world_first, NULL, LIMIT_S), 0);
 }
 
+/* A number of updates is one for which bias correction can be computed, and the same on every rank. */
+static int odd_numbers_of_steps(int rank, int size, void *context)
+{
+    (void)size, (void)context;
+    program p;
+    if (create(&p)) return 1;
+    RANK_CHECK(sluice_runtime_step_set(p.rt, 5) == SLUICE_ERR_ORDER); /* before commit */
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    RANK_CHECK(sluice_runtime_step_set(p.rt, UINT64_MAX) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(sluice_runtime_step_set(p.rt, UINT64_C(1) << 53) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_runtime_step_set(p.rt, 1000) && sluice_runtime_step(p.rt) == 1000);
+    if (one_step(&p)) return 1;
+    RANK_CHECK(sluice_runtime_step(p.rt) == 1001);
+    RANK_CHECK(sluice_runtime_step_set(p.rt, 7 + (uint64_t)rank) == SLUICE_ERR_MISMATCH);
+    RANK_CHECK(strstr(sluice_last_error(), "is 7 on rank 0 and 8 on rank 1"));
+    sluice_runtime_destroy(p.rt);
+    sluice_world_destroy(p.world);
+    return 0;
+}
+
+static void a_number_of_updates_is_checked(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, odd_numbers_of_steps, NULL, LIMIT_S), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(results_need_a_place_and_a_moment),
-                                       cmocka_unit_test(a_world_outlives_its_runtimes)};
+                                       cmocka_unit_test(a_world_outlives_its_runtimes),
+                                       cmocka_unit_test(a_number_of_updates_is_checked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

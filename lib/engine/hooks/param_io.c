@@ -135,12 +135,36 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     return status ? status : slc_runtime_fail(param->rt, slc_param_get(param, which, first, count, dst));
 }
 
+static const uint64_t MOST_STEPS = UINT64_C(1) << 53; /* bias correction computes with it in double */
+
+static sluice_status same_step(sluice_runtime *rt, uint64_t step)
+{
+    uint64_t *all = malloc((size_t)rt->size * sizeof *all);
+    if (!all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "numbers of %d ranks", rt->size));
+    sluice_status status = slc_runtime_fail(rt, sluice_world_all_gather(rt->world, &step, sizeof step, all));
+    for (int r = 1; !status && r < rt->size; r++)
+        if (all[r] != all[0])
+            status = slc_runtime_alike(
+                rt,
+                slc_error(SLUICE_ERR_MISMATCH,
+                          "step_set: the number of updates is %llu on rank 0 and %llu on rank %d; give every rank the "
+                          "same",
+                          (unsigned long long)all[0], (unsigned long long)all[r], r));
+    free(all);
+    return status;
+}
+
 sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
 {
     sluice_status status = slc_runtime_require(rt, true, "step_set");
     if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
+    if (!status && step >= MOST_STEPS)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "step_set: %llu is no number of updates; it is below 2^53",
+                           (unsigned long long)step);
     if (status) return status;
-    status = slc_runtime_drain(rt);
+    status = same_step(rt, step);
+    if (!status) status = slc_runtime_drain(rt);
+    if (status) return status;
     rt->step = step;
     return status ? status : slc_phase_follow(rt);
 }
