@@ -1,4 +1,5 @@
 /* Creation, commit, destruction. */
+#include "lib/base/floats.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
@@ -185,6 +186,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
 
 sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
+    SLC_HOLD_FLOATS;
     slc_host_look host;
     sluice_status status = slc_runtime_require(rt, false, "commit");
     if (status) return status;
