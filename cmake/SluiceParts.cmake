@@ -146,3 +146,10 @@ function(slc_test_properties test)
         endif()
     endforeach()
 endfunction()
+
+# slc_memory_runs_out(TARGET): its memory fails where lib/base/failing_memory_test.h says.
+function(slc_memory_runs_out target)
+    if(TARGET ${target})
+        target_link_options(${target} PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
+    endif()
+endfunction()
