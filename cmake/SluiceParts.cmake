@@ -25,7 +25,7 @@ set(SLUICE_TEST_ENVIRONMENT
     "SLUICE_COMMAND=${PROJECT_BINARY_DIR}/bench/sluice")
 if(SLUICE_SANITIZE)
     list(APPEND SLUICE_TEST_ENVIRONMENT
-        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/race_suppressions.txt:ignore_noninstrumented_modules=1"
+        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/race_suppressions.txt"
         # UCX loads modules and unloads those that find no device; the leak checker would still look at their
         # thread-local memory and crash.
         "ASAN_OPTIONS=intercept_tls_get_addr=0"
