@@ -1,6 +1,6 @@
 /* A file of results that is either whole or absent: it is written as a draft (lib/base/file/draft.h), which gets
- * its name when all of it is on the disk. "-" is standard output; a path that is no regular file (a pipe, a device) is written directly. The errors of
- * all functions name the path, also those of a full disk. One thread uses a file. */
+ * its name when all of it is on the disk. "-" is standard output; a path that is no regular file (a pipe, a device) is
+ * written directly. The errors of all functions name the path, also those of a full disk. One thread uses a file. */
 #ifndef SLC_BENCH_RESULT_FILE_H
 #define SLC_BENCH_RESULT_FILE_H
 

@@ -61,8 +61,8 @@ SLUICE_API const char *sluice_launcher_name(void);
 SLUICE_API sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out);
 
 /* Leaves; destroy the world's runtimes before: while there is one, this only notes that the world is not wanted any
- * more, warns, and the last runtime's destroy does it. Never communicates after a failure, never blocks for long. NULL is
- * allowed. In a child that a fork made it does nothing. */
+ * more, warns, and the last runtime's destroy does it. Never communicates after a failure, never blocks for long. NULL
+ * is allowed. In a child that a fork made it does nothing. */
 SLUICE_API void sluice_world_destroy(sluice_world *world);
 
 /* Who this rank is: 0 to size - 1. The local ones count the ranks that reach each other through memory, this one
