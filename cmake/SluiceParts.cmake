@@ -185,3 +185,10 @@ function(slc_test_properties test)
     set_tests_properties(${test} PROPERTIES TIMEOUT 900 PROCESSORS ${TEST_PROCESSORS} LABELS "${TEST_LABELS}"
                          ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "${SLUICE_FORGOTTEN}")
 endfunction()
+
+# slc_memory_runs_out(TARGET): its memory fails where lib/base/failing_memory_test.h says.
+function(slc_memory_runs_out target)
+    if(TARGET ${target})
+        target_link_options(${target} PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
+    endif()
+endfunction()

@@ -181,7 +181,7 @@ static void solved_points_are_what_they_say(void **state)
         slc_profile *profile = draw(100 + seed);
         uint64_t low = arena_of(profile, SLC_FSDP), high = arena_of(profile, SLC_SDP);
         slc_tradeoff_request ask = {
-            .job = &profile->job, .times = &profile->times, .limit = (low + high) / 2, .count = 4, .time_limit_s = 0.1};
+            .job = &profile->job, .times = &profile->times, .limit = (low + high) / 2, .count = 4, .effort_s = 0.1};
         slc_tradeoff t;
         assert_int_equal(slc_tradeoff_make(&ask, &t), 0);
         for (uint32_t i = 0; i < t.count; i++)

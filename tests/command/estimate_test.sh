@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../support/command_check.sh"
 need_command estimate
 
-pace=(--time-limit 0.1 --pace "100gflops,20GB")
+pace=(--effort 0.1 --pace "100gflops,20GB")
 
 get() { # FILE EXPRESSION: of the JSON `j`
     python3 -c "import json, sys; j = json.load(open('$work/$1')); print($2)" 2>"$work/err"
@@ -87,7 +87,7 @@ for path in "$work/model" "$work/model/config.json"; do
     (
         ulimit -v 2000000
         "$sluice" estimate --weights "$path" -n 64 --batch 8 --context 1024 --machines 64xA100-200gbit --ranks-a-host 8 \
-            --time-limit 0.2 --json "$work/large.json" >"$work/out" 2>"$work/err"
+            --effort 0.2 --json "$work/large.json" >"$work/out" 2>"$work/err"
     )
     check "estimate --weights ${path##*/}" 0 $?
     check "the parameters of GPT-2 XL" 1557611200 "$(get large.json "j['parameters']")"
@@ -97,14 +97,14 @@ done
 if [ -r /proc/self/status ]; then
     check "a model of 25 GB is estimated in less than 200 MB" True "$(python3 - "$sluice" "$work/model" 2>"$work/err" <<'E2'
 import resource, subprocess, sys
-subprocess.run([sys.argv[1], "estimate", "--weights", sys.argv[2], "--time-limit", "0.2", "--pace", "1tflops,1TB"],
+subprocess.run([sys.argv[1], "estimate", "--weights", sys.argv[2], "--effort", "0.2", "--pace", "1tflops,1TB"],
                stdout=subprocess.DEVNULL, check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200 << 10)
 E2
 )"
 fi
 
-machines=(--machines 8xcpu-10gbit --time-limit 0.1)
+machines=(--machines 8xcpu-10gbit --effort 0.1)
 "$sluice" estimate "${machines[@]}" --json "$work/all.json" >"$work/out" 2>"$work/err"
 check "without -n all ranks of the machines train" "0 8" "$? $(get all.json "j['world']")"
 "$sluice" estimate "${machines[@]}" -n 2 --json "$work/few.json" >"$work/out" 2>"$work/err"

@@ -180,6 +180,7 @@ MISTAKES = [
     ("S plan --profile profile.json --schedule nonsense", 2, ["nonsense", "ilp"]),
     ("S plan --profile profile.json --recompute some", 2, ["--recompute some", "auto"]),
     ("S plan --profile profile.json --time-limit 0", 2, ["--time-limit"]),
+    ("S plan --profile profile.json --effort 0", 2, ["--effort"]),
     ("S check --profile profile.json --plan nowhere.json", 2, ["nowhere.json", "No such file"]),
     ("S check --profile profile.json --plan broken.json", 2, ["broken.json"]),
     ("S check --profile profile.json --plan profile.json", 2, ["profile.json"]),

@@ -54,7 +54,7 @@ size_of_table() {
 
 bound() {
     [ "$(default_schedule)" = ilp ] || { skip 'the bound: this build has no solver'; return; }
-    tool plan --profile "$examples/three_layers.json" --budget 330MB --time-limit 3
+    tool plan --profile "$examples/three_layers.json" --budget 330MB --effort 3
     check 'a plan with a bound' 0 $code
     check 'the bound and the distance in words' yes \
         "$(grep -Eq '^bound +lower bound [0-9.]+ ms; this plan is [0-9.]+ % (above|below)' out && echo yes)"
@@ -64,7 +64,7 @@ bound() {
 # The parts of the distance to the bound add up, in the file and in the line; --schedule portfolio has no bound.
 distance() {
     command -v python3 >/dev/null || { skip 'the parts of the distance: python3 is not installed'; return; }
-    tool plan --profile "$examples/three_layers.json" --budget 310MB --time-limit 0.4 -o parts.json
+    tool plan --profile "$examples/three_layers.json" --budget 310MB --effort 0.4 -o parts.json
     check 'a plan of a tight budget' 0 $code
     cat >parts.py <<'P'
 import json, re
@@ -79,12 +79,14 @@ told = {name: float(share) for share, name in re.findall("([0-9.]+) % ([a-z]+)",
 assert set(told) == {name for name, s in parts.items() if s >= 0.0005 * bound}, (told, parts)
 assert all(abs(share - 100 * parts[name] / bound) < 0.06 for name, share in told.items()), (told, parts)
 assert list(told.values()) == sorted(told.values(), reverse=True), told
-assert distance["out_of_time"] in (True, False), distance
+planning = forecast["planning"]
+assert planning["ended"] == "effort" and 0.4 <= planning["effort_s"] < 0.6, planning
 P
+    says 'why planning ended' ': its effort was spent; more of it may find a faster plan' out
     check 'the parts add up' '' "$(python3 parts.py 2>&1 | tail -1)"
-    tool plan --profile "$examples/three_layers.json" --budget 310MB --time-limit 0.4 --schedule portfolio -o parts.json
+    tool plan --profile "$examples/three_layers.json" --budget 310MB --effort 0.4 --schedule portfolio -o parts.json
     check 'a plan without a bound' 0 $code
-    check 'has no parts' '' "$(grep -E '^bound|time-limit' out)"
+    check 'has no parts' '' "$(grep -E '^bound' out)"
     says 'nor in its file' '"bound_s": null, "distance": null' parts.json
 }
 

@@ -81,7 +81,7 @@ static slc_joint_answer plan(const slc_profile *profile, uint64_t limit)
                                  .strategies = strategies,
                                  .recompute = recompute,
                                  .limit = limit,
-                                 .time_limit_s = 100, /* the number of tries ends the search */
+                                 .effort_s = 100, /* the number of tries ends the search */
                                  .tries = 30};
     slc_joint_answer answer;
     unsigned calls = solver.calls;

@@ -43,7 +43,7 @@ static sluice_status plan_while_it_dies(void *context, const slc_job *job, const
     slc_plan_request long_one = *request;
     pthread_t killer;
     if (!request->times) return slc_plan_for_budget(job, request, answer);
-    long_one.time_limit_s = planning_s;
+    long_one.effort_s = planning_s;
     if (pthread_create(&killer, NULL, kill_later, NULL)) return SLUICE_ERR_SYSTEM;
     sluice_status status = slc_plan_for_budget(job, &long_one, answer);
     pthread_join(killer, NULL);

@@ -42,7 +42,8 @@ typedef struct {
     const char *budget;     /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
-    double timeout_s; /* 0: the world's default */
+    double timeout_s;    /* 0: the world's default */
+    double time_limit_s; /* of planning; 0: none */
     uint64_t eval_every, eval_batches;
     uint64_t ranks;                            /* 0: as the launcher says */
     const char *json, *csv, *trace;            /* NULL: none */
