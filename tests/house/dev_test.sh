@@ -14,14 +14,14 @@ done
 # ---- The tree ----
 
 tree=$work/tree
-mkdir -p "$work/bin" "$tree/tests/house" "$tree/tests/run" "$tree/.ci" "$tree/build/release/tests" "$tree/build/tsan/tests"
+mkdir -p "$work/bin" "$tree/tests/house" "$tree/tests/run" "$tree/.ci" "$tree/build/"{release,tsan}/tests
 for folder in include lib sched bench plugins docs ilp; do mkdir "$tree/$folder"; done
 cp "$source/dev" "$tree/dev"
 cp "$source/.ci/run" "$tree/.ci/run"
 cp "$source/tests/run/"*.py "$tree/tests/run/"
 # Nothing is to be built or installed, and the style is always right.
 printf '#!/bin/sh\nshift 2; printf "%%s install ok installed\\n" "$@"\n' >"$work/bin/dpkg-query"
-printf '#!/bin/sh\ncase $1 in --preset) echo "-- nvcc not found: tests of CUDA are left out" ;; esac\n' >"$work/bin/cmake"
+printf '#!/bin/sh\n[ $1 != --preset ] || echo "-- nvcc not found: tests of CUDA are left out"\n' >"$work/bin/cmake"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/apt-get"
 printf '#!/bin/sh\nexit 0\n' | tee "$work/bin/clang-format" "$work/bin/shellcheck" >"$tree/tests/house/include_check.py"
 echo >"$tree/tests/house/include_check.py"
@@ -318,8 +318,9 @@ run_dev test --failed
 says 'a budget is nothing to repeat' 'nothing failed in the last run'
 budget 70 30
 run_dev budget --write
-check 'the last run is written' 'good asan 20/good release 40/good tsan 10/sched asan 10/sched noglpk 10/sched release 10' \
-    "$(grep '^good\|^sched' "$tree/tests/budget.txt" | awk '{ printf "%s%s %s %d0", (NR > 1 ? "/" : ""), $1, $2, ($3 + 5) / 10 }')"
+rows='good asan 20/good release 40/good tsan 10/sched asan 10/sched noglpk 10/sched release 10'
+check 'the last run is written' "$rows" "$(grep '^good\|^sched' "$tree/tests/budget.txt" |
+    awk '{ printf "%s %s %d0\n", $1, $2, ($3 + 5) / 10 }' | paste -sd/)"
 check 'the rest of the table stays' '# A table./unit 0.10/file a.c/total 1000/reserved tomorrow 100' \
     "$(grep -E '^(#|unit|file|total|reserved)' "$tree/tests/budget.txt" | sed 's/  */ /g' | paste -sd/)"
 for line in 'total lots' 'good release' 'good release asan 5'; do
@@ -345,7 +346,8 @@ run_dev budget --write
 check 'seconds of a run that failed are no budget' 1 $code
 : >"$work/ran"
 run_dev test --failed
-check 'each in its build, as before' 'good.plain asan 0.1 fixed/sched.order noglpk 0.1 fixed' "$(sort "$work/ran" | paste -sd/)"
+check 'each in its build, as before' 'good.plain asan 0.1 fixed/sched.order noglpk 0.1 fixed' \
+    "$(sort "$work/ran" | paste -sd/)"
 rm "$work/broken.asan.good.plain"
 run_dev test --failed
 check 'one is mended' '1 passed, 1 failed, 0 skipped' "$(tail -n 1 "$work/out")"
@@ -362,7 +364,7 @@ check 'a part of stress alone' '1 passed, 0 failed, 0 skipped' "$(tail -n 1 "$wo
 # ---- Ends ----
 
 mark=dev_test_$$
-printf 'add_test(good.waits sh -c "echo begun >%s/begun; timeout 300 sh -c %s")\n' "$work" "'sleep 300; : $mark'" \
+echo "add_test(good.waits sh -c \"echo begun >$work/begun; timeout 300 sh -c 'sleep 300; : $mark'\")" \
     >"$tree/build/release/CTestTestfile.cmake"
 PATH=$work/bin:$PATH timeout 120 "$tree/dev" test good >"$work/out" 2>"$work/err" </dev/null &
 process=$!
@@ -374,7 +376,7 @@ check 'and leaves nothing behind' 0 "$(alive "$mark")"
 rm "$tree/build/release/CTestTestfile.cmake"
 refused 'no test.s name matches' test .
 
-check 'time left: of what is known' '--- stage 2 of 3, test a: 5 of 10 tests; about 2 min left/--- stage 2 of 3, test a' \
+check 'time left' '--- stage 2 of 3, test a: 5 of 10 tests; about 2 min left/--- stage 2 of 3, test a' \
     "$(cd "$tree/tests/run" && python3 -B -c '
 import os, time, time_left
 time_left.IN_USE = 1.0 / os.cpu_count()

@@ -163,6 +163,8 @@ class Build:
 class Test:
     def __init__(self, build, described):
         self.build, self.name, self.command = build, described["name"], described["command"]
+        if os.path.basename(self.command[0]) == "test_seconds":  # only starts the test, whose name follows
+            self.command = self.command[2:]
         of = {property["name"]: property["value"] for property in described.get("properties", [])}
         if {"WILL_FAIL", "PASS_REGULAR_EXPRESSION"} & set(of):
             fail(f"{self.name} passes in a way that mutate.py does not know")

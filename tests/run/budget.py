@@ -54,7 +54,8 @@ class Table:
     def text(self):
         """Comments stand on top."""
         lines = [line for line in self.comments if line] + [""]
-        lines += [f"unit {self.unit_s:.2f}"] + [f"file {path}" for path in self.files] + [f"total {self.total_s:.0f}", ""]
+        lines += [f"unit {self.unit_s:.2f}"] + [f"file {path}" for path in self.files]
+        lines += [f"total {self.total_s:.0f}", ""]
         for (part, stage), seconds in self.cells.items():
             lines.append(f"{part:<14} {stage:<8} {seconds:5.0f}")
         lines += [""] + [f"reserved {name:<14} {seconds:5.0f}" for name, seconds in self.reserved.items()]
@@ -110,7 +111,7 @@ def judge(table, cells, unit_s):
         fail(f"{PATH}: the unit is unknown, in the table or of this run")
         return lines, failures
     speed = unit_s / table.unit_s
-    lines.append(f"CPU seconds by part, of the seconds in {PATH} times {speed:.2f}, this machine's time for the same work:")
+    lines.append(f"CPU seconds by part, of those in {PATH} times {speed:.2f}, as this machine compiles:")
     budgets = by_part(table.cells)
     for part, stages in sorted(by_part(cells).items(), key=lambda row: -sum(row[1].values())):
         taken, allowed = sum(stages.values()), speed * sum(budgets.get(part, {}).values())
@@ -161,7 +162,8 @@ def main(words):
         print(f"{PATH}: written; look at `git diff {PATH}`")
     lines, failures = judge(table, cells, last["unit_s"])
     print("\n".join(lines))
-    print(f"together {sum(table.cells.values()):.0f} s, and {sum(table.reserved.values()):.0f} reserved, of {table.total_s:.0f}")
+    reserved_s = sum(table.reserved.values())
+    print(f"together {table.sum_s() - reserved_s:.0f} s, and {reserved_s:.0f} reserved, of {table.total_s:.0f}")
     return 1 if failures else 0
 
 

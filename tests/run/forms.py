@@ -62,7 +62,8 @@ def stress(steps, plans, kills, worlds):
     for name, preset, test, pattern, rounds in (
             (f"{plans} random plans", "release", "engine_test", "random_plans*", plans),
             (f"{steps} steps of changing plans, tsan", "tsan", "engine_test", "changing_plans*", steps),
-            (f"{steps // 4} steps of split parameters, tsan", "tsan", "engine_split_test", "changing_plans*", steps // 4),
+            (f"{steps // 4} steps of split parameters, tsan", "tsan", "engine_split_test", "changing_plans*",
+             steps // 4),
             (f"{kills} kills while saving", "release", "checkpoint_test", "kills*", kills),
             (f"{worlds} worlds reading each other", "release", "checkpoint_test", "every*", worlds)):
         argv, env = program(preset, test, pattern, rounds)

@@ -155,7 +155,8 @@ class Run:
             if self.form.judged and stage.name == "release":
                 expected[UNIT] = None
             if stage.select is not None:
-                expected[f"test {stage.name}"] = budgeted(lambda part, of, name=stage.name: part != "build" and of == name)
+                expected[f"test {stage.name}"] = budgeted(
+                    lambda part, of, name=stage.name: part != "build" and of == name)
         return [(name, known.get(name, seconds)) for name, seconds in expected.items()]
 
     # ---- Stages ----
@@ -249,15 +250,17 @@ class Run:
                 done = DONE.match(line)
                 if done:
                     came[0] += weights.get(done[3], 0.0)
-                    self.clock.advance(name, came[0] / (sum(weights.values()) or 1.0), f"{done[1]} of {done[2]} tests")
+                    self.clock.advance(name, came[0] / (sum(weights.values()) or 1.0),
+                                       f"{done[1]} of {done[2]} tests")
                 if not re.match(r" *Start +\d", line):
                     say(line)
 
             begin = time.monotonic()
-            ended = measured(["ctest", "--test-dir", folder, "-j", str(2 * (os.cpu_count() or 1)), "--output-on-failure",
-                              "--no-tests=error", "--output-junit", junit, "--test-output-size-passed", "1000000",
-                              *options], take,
-                             {**stage.env, "SLUICE_TEST_SCALE": str(stage.scale), "TEST_SECONDS": seconds}, TESTS_LIMIT_S)
+            ended = measured(["ctest", "--test-dir", folder, "-j", str(2 * (os.cpu_count() or 1)),
+                              "--output-on-failure", "--no-tests=error", "--output-junit", junit,
+                              "--test-output-size-passed", "1000000", *options], take,
+                             {**stage.env, "SLUICE_TEST_SCALE": str(stage.scale), "TEST_SECONDS": seconds},
+                             TESTS_LIMIT_S)
         ok = self.count(stage, built, junit, seconds, ended.code)
         self.leave(name, "ok" if ok else "FAILED", ended.cpu_s, begin)
 

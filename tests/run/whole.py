@@ -1,5 +1,6 @@
-"""tests/whole.json, which says when all tests passed: the commit, the date, the processor, the CPU seconds of each stage.
-`./dev test --all` writes it; `./dev test` says how old it is, and leaves out tests whose inputs are the same since."""
+"""tests/whole.json, which says when all tests passed: the commit, the date, the processor, the CPU seconds of each
+stage. `./dev test --all` writes it; `./dev test` says how old it is, and leaves out tests whose inputs are the same
+since."""
 import datetime
 import fnmatch
 import json
