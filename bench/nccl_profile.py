@@ -129,7 +129,7 @@ def plan_all(bench, program, profile, plan):
     sluice = bench.at("bench/sluice")
     own, schedule = SCHEDULES[program]
     for strategy in ("dp", "oss", "sdp", "fsdp", "auto"):
-        bench.call([sluice, "plan", "--profile", profile, "--strategy", strategy, "--time-limit", "0.2"])
+        bench.call([sluice, "plan", "--profile", profile, "--strategy", strategy, "--effort", "0.2"])
     bench.call([sluice, "plan", "--profile", profile, "--strategy", own, "--schedule", schedule, "-o", plan])
 
 

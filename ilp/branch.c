@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-static const double longest_s = 600;
-
 static void suggest(glp_tree *tree, void *context)
 {
     slc_slot_search *search = context;
@@ -40,13 +38,14 @@ static void keep_better(slc_slot_search *search)
 
 typedef struct {
     slc_slot_search *search;
+    slc_branching branching;
     double bound;
 } hearing;
 
 static void hear(glp_tree *tree, void *context)
 {
     hearing *h = context;
-    if (slc_cancelled(h->search->request->cancel)) glp_ios_terminate(tree);
+    slc_branching_look(&h->branching, tree);
     suggest(tree, h->search);
     int best = glp_ios_best_node(tree);
     if (best) h->bound = glp_ios_node_bound(tree, best);
@@ -54,9 +53,8 @@ static void hear(glp_tree *tree, void *context)
 
 sluice_status slc_search_branch(slc_slot_search *search)
 {
-    double left = slc_search_left_s(search);
-    if (left <= 0 || !slc_search_simplex(search, true)) return SLUICE_OK;
-    hearing h = {search, search->bound};
+    if (slc_effort_left_s(&search->effort) <= 0 || !slc_search_simplex(search, true)) return SLUICE_OK;
+    hearing h = {.search = search, .branching = {.effort = &search->effort}, .bound = search->bound};
     glp_iocp options;
     glp_init_iocp(&options);
     options.msg_lev = GLP_MSG_OFF;
@@ -66,9 +64,8 @@ sluice_status slc_search_branch(slc_slot_search *search)
     options.mip_gap = search->request->gap;
     options.cb_func = hear;
     options.cb_info = &h;
-    /* Also a guard: without a limit a node's LP that goes in circles would never come back. */
-    options.tm_lim = 1 + (int)(1e3 * fmin(left, longest_s));
-    int failed = glp_intopt(search->program->lp, &options);
+    slc_branching_limit(&h.branching, &options);
+    int failed = slc_branching_run(&h.branching, search->program->lp, &options);
     keep_better(search);
     int status = glp_mip_status(search->program->lp);
     double bound = h.bound;

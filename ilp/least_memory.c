@@ -1,11 +1,12 @@
 /* Finds the least memory by a small program over strategies and recomputation alone, because flows next to their needs
  * hold least. */
+#include "ilp/effort.h"
 #include "ilp/serial_memory.h"
 #include "ilp/slot_program.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -92,14 +93,14 @@ void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *ch
     for (uint32_t l = 0; l < job->layer_count; l++) choice->recompute[l] = slc_recompute_of(memory->parts, l) != 0;
 }
 
-static void end_if_cancelled(glp_tree *tree, void *context)
+static void look(glp_tree *tree, void *context)
 {
-    if (slc_cancelled(context)) glp_ios_terminate(tree);
+    slc_branching_look(context, tree);
 }
 
-static sluice_status solve(least *l, double time_limit_s, const slc_cancel *cancel, slc_slot_choice *choice,
-                           bool *proven)
+static sluice_status solve(least *l, const slc_effort *effort, slc_slot_choice *choice, bool *proven)
 {
+    slc_branching branching = {.effort = effort};
     glp_smcp simplex;
     glp_init_smcp(&simplex);
     simplex.msg_lev = GLP_MSG_OFF;
@@ -110,12 +111,14 @@ static sluice_status solve(least *l, double time_limit_s, const slc_cancel *canc
     search.pp_tech = GLP_PP_NONE;
     search.br_tech = GLP_BR_MFV;
     search.mip_gap = 1e-7;
-    search.cb_func = end_if_cancelled;
-    search.cb_info = (void *)(uintptr_t)cancel;
-    if (time_limit_s > 0) simplex.tm_lim = search.tm_lim = 1 + (int)(1e3 * fmin(time_limit_s, 1e6));
+    search.cb_func = look;
+    search.cb_info = &branching;
     *proven = false;
-    if (glp_simplex(l->lp, &simplex) || glp_get_status(l->lp) != GLP_OPT) return SLUICE_OK;
-    int failed = glp_intopt(l->lp, &search);
+    if (slc_effort_left_s(effort) <= 0) return SLUICE_OK;
+    slc_effort_limit(effort, l->lp, INT_MAX, &simplex);
+    if (slc_effort_simplex(effort, l->lp, &simplex) || glp_get_status(l->lp) != GLP_OPT) return SLUICE_OK;
+    slc_branching_limit(&branching, &search);
+    int failed = slc_branching_run(&branching, l->lp, &search);
     int found = glp_mip_status(l->lp);
     if (found != GLP_OPT && found != GLP_FEAS) return SLUICE_OK;
     *proven = !failed && found == GLP_OPT;
@@ -150,7 +153,7 @@ void slc_least_memory_destroy(least *l)
     free(l);
 }
 
-sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, const slc_cancel *cancel,
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, const slc_effort *effort,
                                       slc_slot_choice *choice, bool *proven, least **work)
 {
     const slc_job *job = memory->parts->job;
@@ -164,7 +167,7 @@ sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double ti
     l->lp = glp_create_prob();
     build(l);
     slc_slot_choice_copy(&l->found, choice, job);
-    status = solve(l, time_limit_s, cancel, &l->found, proven);
+    status = solve(l, effort, &l->found, proven);
     if (!status && slc_serial_peak(memory, &l->found, l->values) < guessed)
         slc_slot_choice_copy(choice, &l->found, job);
     glp_delete_prob(l->lp);

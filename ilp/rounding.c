@@ -2,18 +2,10 @@
  * that all settled choices still fit in memory, and the LP is solved again from its current basis. */
 #include "ilp/slot_search.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-double slc_search_left_s(const slc_slot_search *search)
-{
-    if (slc_cancelled(search->request->cancel)) return 0;
-    if (!(search->request->time_limit_s > 0)) return INFINITY;
-    return search->request->time_limit_s - slc_seconds(slc_clock_ns() - search->begun_ns);
-}
 
 bool slc_search_is_done(const slc_slot_search *search)
 {
@@ -26,23 +18,21 @@ enum { DUAL_STEPS = 300, REPORTED_STEPS = 10 };
 
 bool slc_search_simplex(slc_slot_search *search, bool dual)
 {
-    double left = slc_search_left_s(search);
-    if (left <= 0) return false;
+    if (slc_effort_left_s(&search->effort) <= 0) return false;
     glp_prob *lp = search->program->lp;
     glp_smcp simplex;
     glp_init_smcp(&simplex);
     simplex.msg_lev = search->request->cancel ? GLP_MSG_ON : GLP_MSG_OFF;
     simplex.out_frq = REPORTED_STEPS;
-    if (isfinite(left)) simplex.tm_lim = 1 + (int)(1e3 * fmin(left, 1e6));
     if (dual) {
         simplex.meth = GLP_DUAL;
-        simplex.it_lim = DUAL_STEPS;
-        int stopped = glp_simplex(lp, &simplex);
+        slc_effort_limit(&search->effort, lp, DUAL_STEPS, &simplex);
+        int stopped = slc_effort_simplex(&search->effort, lp, &simplex);
         if (!stopped && glp_get_status(lp) != GLP_UNDEF) return glp_get_status(lp) == GLP_OPT;
     }
-    simplex.it_lim = 20000 + 20 * glp_get_num_rows(lp);
+    slc_effort_limit(&search->effort, lp, 20000 + 20 * glp_get_num_rows(lp), &simplex);
     simplex.meth = GLP_PRIMAL;
-    return !glp_simplex(lp, &simplex) && glp_get_status(lp) == GLP_OPT;
+    return !slc_effort_simplex(&search->effort, lp, &simplex) && glp_get_status(lp) == GLP_OPT;
 }
 
 static void free_choices(const slc_slot_search *search)

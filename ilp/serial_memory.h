@@ -37,11 +37,12 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
  * recomputes. */
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice);
 
-/* Finds the choice of least memory with GLPK (call within slc_glpk_run). `time_limit_s` <= 0: none; then *proven is
- * true. It ends early, as when the time is over, if `cancel` (NULL: none) says so. *work, NULL before, is what it works
- * with: the caller destroys it, also if the solver gave up in the middle. Errors: MEMORY. */
+/* Finds the choice of least memory with GLPK (call within slc_glpk_run). If the effort lets it come to its end, *proven
+ * is true. *work, NULL before, is what it works with: the caller destroys it, also if the solver gave up in the middle.
+ * Errors: MEMORY. */
+struct slc_effort;
 struct slc_least_memory;
-sluice_status slc_least_memory_choice(const slc_serial_memory *memory, double time_limit_s, const slc_cancel *cancel,
+sluice_status slc_least_memory_choice(const slc_serial_memory *memory, const struct slc_effort *effort,
                                       slc_slot_choice *choice, bool *proven, struct slc_least_memory **work);
 void slc_least_memory_destroy(struct slc_least_memory *work); /* NULL is allowed */
 

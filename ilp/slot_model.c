@@ -33,15 +33,18 @@ static sluice_status no_room(const slc_slot_search *search, double least)
                      (unsigned long long)search->request->limit, ceil(least));
 }
 
+static const double LEAST_EFFORT_S = 0.02; /* to find out whether anything fits, however little is left */
+
 /* Finds an answer that fits, or shows that there is none. A guess is tried first; the solver is asked only if it does
  * not fit. */
 static sluice_status begin(slc_slot_search *search)
 {
     bool proven = false;
+    slc_effort effort = search->effort;
+    effort.until_s = fmax(effort.until_s, effort.work->spent_s + LEAST_EFFORT_S);
     slc_least_memory_guess(search->memory, &search->least);
     if (slc_search_serial(search)) return SLUICE_OK;
-    sluice_status status = slc_least_memory_choice(search->memory, slc_search_left_s(search), search->request->cancel,
-                                                   &search->least, &proven, &search->lightest);
+    sluice_status status = slc_least_memory_choice(search->memory, &effort, &search->least, &proven, &search->lightest);
     if (status || slc_search_serial(search)) return status;
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
@@ -60,7 +63,7 @@ static void tighten(slc_slot_search *search)
     }
 }
 
-/* Solves the relaxation, which gives a bound. False: out of time. */
+/* Solves the relaxation, which gives a bound. False: the effort is spent. */
 static bool relax(slc_slot_search *search)
 {
     glp_prob *lp = search->program->lp;
@@ -108,7 +111,7 @@ typedef struct {
     slc_serial_memory memory;
     slc_slot_program program;
     slc_slot_search search;
-    uint64_t begun_ns;
+    slc_effort effort;
     bool bounding; /* only bounds are wanted */
     slc_slot_solution *out;
 } solving;
@@ -119,11 +122,9 @@ static sluice_status solve(void *context)
     uint32_t tie = s->request->tie ? s->request->tie : slc_tie_by_size(s->parts);
     bool plain = s->request->whole_blocks || s->request->relaxed || s->bounding;
     sluice_status status = slc_slot_program_init(&s->program, s->parts, tie, !plain);
-    s->search = (slc_slot_search){.request = s->request,
-                                  .parts = s->parts,
-                                  .memory = &s->memory,
-                                  .program = &s->program,
-                                  .begun_ns = s->begun_ns};
+    s->search = (slc_slot_search){
+        .request = s->request, .parts = s->parts, .memory = &s->memory, .program = &s->program, .effort = s->effort};
+    if (!status) slc_work_add(s->effort.work, SLC_WORK_MODEL_CELL, glp_get_num_nz(s->program.lp));
     if (!status) status = search_init(&s->search);
     if (!status) status = begin(&s->search);
     if (!status) status = search_all(&s->search, s->bounding);
@@ -144,13 +145,23 @@ static sluice_status write_out(solving *s)
     return status;
 }
 
+/* `own` counts if the caller does not. */
+static slc_effort effort_of(const slc_slot_request *request, slc_work *own)
+{
+    slc_work *work = request->work ? request->work : own;
+    double until_s = request->effort_s > 0 ? work->spent_s + request->effort_s : INFINITY;
+    return (slc_effort){.work = work, .until_s = until_s, .cancel = request->cancel};
+}
+
 static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail detail, slc_slot_solution *out)
 {
     *out = (slc_slot_solution){0};
+    uint64_t begun_ns = slc_clock_ns();
+    slc_work own = {0};
     slc_slot_model_parts parts;
     solving s = {.request = request,
                  .parts = &parts,
-                 .begun_ns = slc_clock_ns(),
+                 .effort = effort_of(request, &own),
                  .bounding = detail == SLC_UNFOLDED,
                  .out = out};
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
@@ -163,7 +174,7 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     slc_slot_program_fini(&s.program);
     slc_serial_memory_fini(&s.memory);
     slc_slot_parts_fini(&parts);
-    out->solve_s = slc_seconds(slc_clock_ns() - s.begun_ns);
+    out->solve_s = slc_seconds(slc_clock_ns() - begun_ns);
     if (status) slc_slot_solution_fini(out);
     return status;
 }
@@ -196,14 +207,14 @@ typedef struct {
     slc_serial_memory memory;
     slc_slot_program none; /* empty: writing an answer without values asks for no column */
     slc_slot_search search;
+    slc_effort effort;
     bool proven;
 } lightening;
 
 static sluice_status lighten(void *context)
 {
     lightening *l = context;
-    return slc_least_memory_choice(&l->memory, l->request->time_limit_s, l->request->cancel, &l->search.best,
-                                   &l->proven, &l->search.lightest);
+    return slc_least_memory_choice(&l->memory, &l->effort, &l->search.best, &l->proven, &l->search.lightest);
 }
 
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out)
@@ -211,7 +222,8 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
     *out = (slc_slot_solution){0};
     uint64_t begun_ns = slc_clock_ns();
     slc_slot_model_parts parts;
-    lightening l = {.request = request};
+    slc_work own = {0};
+    lightening l = {.request = request, .effort = effort_of(request, &own)};
     sluice_status status = slc_slot_parts_init(&parts, request, SLC_FOLDED);
     if (status) return status;
     l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};

@@ -38,6 +38,7 @@
 
 #include "lib/plan/cancel.h"
 #include "lib/plan/times.h"
+#include "lib/plan/work.h"
 
 typedef enum { SLC_FLOW_REDUCE, SLC_FLOW_GATHER_VALUE, SLC_FLOW_WINDOW, SLC_FLOW_EXCHANGE } slc_flow_kind;
 enum { SLC_FLOW_KINDS = SLC_FLOW_EXCHANGE + 1 };
@@ -57,7 +58,8 @@ typedef struct {
                                  slc_unit_strategy of it */
     const uint8_t *recompute; /* [L] 0: no, 1: yes, 2: free. NULL: no layer recomputes */
     uint64_t limit;           /* bytes of the arena: the right side of the memory rows */
-    double time_limit_s;      /* <= 0: none */
+    double effort_s;          /* nominal seconds of work at which the search ends; <= 0: it ends by itself */
+    slc_work *work;           /* counts the work, and may have a ceiling; NULL: nobody asks */
     double gap;               /* share of the whole step's time at which the search stops: 0.003 */
     uint32_t tie; /* neighbouring equal units share their choices in groups of at most this many; 1: none; 0: by size
                      (none up to 512 slots) */
@@ -77,7 +79,7 @@ typedef struct {
     uint32_t flow_count;
     double step_s;    /* the model's objective, without the tie-breaking term */
     double bound_s;   /* lower bound of all answers of this model (its positions and ties) */
-    double relaxed_s; /* lower bound of the LP alone; 0: out of time */
+    double relaxed_s; /* lower bound of the LP alone; 0: not found within the effort */
     double solve_s;
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
@@ -87,18 +89,18 @@ const char *slc_slot_model_solver(void);
 
 /* Solves the model. The caller calls slc_slot_solution_fini. Errors: BUDGET (no answer exists within `limit`; the
  * message says by how much in the model), MEMORY, FORMAT (the solver failed: its message), INTERRUPTED (cancelled).
- * Running out of time is no error: the answer is the best found so far, or found = false. */
+ * To end because the effort is spent is no error: the answer is the best found so far, or found = false. */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 
 /* Lower bounds on the step of any answer, with every legal position, no ties, and every micro-batch modelled.
  * *relaxed_s: the LP, in which choices may be taken in part. *bound_s: the least of the nodes that branch and bound
- * over the choices has left when it ends or time is up; never below the LP. If time is up before there is either: the
- * compute alone. */
+ * over the choices has left when it ends or the effort is spent; never below the LP. If it is spent before there is
+ * either: the compute alone. */
 sluice_status slc_slot_model_bound(const slc_slot_request *request, double *relaxed_s, double *bound_s);
 
 /* Finds the least `limit` for which the model has an answer, and that answer, without overlap (step_s is its time).
- * With request->time_limit_s: the least found until then. request->limit is not read. */
+ * With request->effort_s: the least found until it is spent. request->limit is not read. */
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out);
 
 /* The model's own account of an answer, worked out apart from the solver: the step's time for given strategies,

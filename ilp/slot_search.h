@@ -2,6 +2,7 @@
 #ifndef SLC_SLOT_SEARCH_H
 #define SLC_SLOT_SEARCH_H
 
+#include "ilp/effort.h"
 #include "ilp/serial_memory.h"
 #include "ilp/slot_program.h"
 
@@ -10,7 +11,7 @@ typedef struct {
     const slc_slot_model_parts *parts;
     const slc_serial_memory *memory;
     slc_slot_program *program;
-    uint64_t begun_ns;
+    slc_effort effort;
     double bound;     /* in the program's units: lower bound of every answer's objective, tie-breaking term included */
     double bound_s;   /* lower bound of the step's time in seconds */
     double relaxed_s; /* lower bound by the relaxation, before any branching */
@@ -30,8 +31,6 @@ typedef struct {
     struct slc_dive *dive;
 } slc_slot_search;
 
-/* Seconds left; INFINITY without a limit; 0 when the work is cancelled. */
-double slc_search_left_s(const slc_slot_search *search);
 /* Is the best answer within the wanted gap of the bound? */
 bool slc_search_is_done(const slc_slot_search *search);
 

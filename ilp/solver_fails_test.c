@@ -119,7 +119,7 @@ static void planning_goes_on_without_it(void **state)
                                  .times = &profile->times,
                                  .strategies = strategies,
                                  .limit = UINT64_MAX,
-                                 .time_limit_s = 20,
+                                 .effort_s = 20,
                                  .tries = 30};
     for (int k = 0; k <= 4; k++) {
         slc_joint_answer answer;

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 plan() { # OPTION...: leaves $work/plan.json; what it says on standard output
-    "$sluice" plan --profile "$work/profile.json" --recompute none --time-limit "$seconds" -o "$work/plan.json" "$@"
+    "$sluice" plan --profile "$work/profile.json" --recompute none --effort "$seconds" -o "$work/plan.json" "$@"
 }
 
 step_s() { # SCHEDULE BUDGET: the predicted step; nothing: no plan

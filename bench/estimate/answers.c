@@ -109,7 +109,7 @@ void slc_budget_plan_of(const slc_profile *profile, const slc_plan_answer *answe
     for (uint32_t l = 0; l < profile->job.layer_count; l++) out->recomputed += plan->recompute && plan->recompute[l];
 }
 
-static sluice_status plan_share(const slc_survey *s, double share, double time_limit_s, slc_answers *out)
+static sluice_status plan_share(const slc_survey *s, double share, double effort_s, slc_answers *out)
 {
     slc_budget_plan *row = &out->plans[out->plan_count++];
     slc_profile *profile = NULL;
@@ -119,7 +119,8 @@ static sluice_status plan_share(const slc_survey *s, double share, double time_l
     sluice_status status = survey_under(s, 0, share, &profile);
     if (!status) status = make_request(profile, s->training, s->training->recompute, &request);
     request.budget_of_dp = share;
-    request.time_limit_s = time_limit_s;
+    request.effort_s = effort_s;
+    request.time_limit_s = s->training->time_limit_s;
     if (!status && row->budget_bytes < out->smallest_bytes)
         status = SLUICE_ERR_BUDGET; /* no need to look for a plan */
     else if (!status)
@@ -131,19 +132,19 @@ static sluice_status plan_share(const slc_survey *s, double share, double time_l
     return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
 }
 
-sluice_status slc_answers_find(const slc_survey *s, double time_limit_s, slc_answers *out)
+sluice_status slc_answers_find(const slc_survey *s, double effort_s, slc_answers *out)
 {
     *out = (slc_answers){.parameters = sluice_model_param_count(&s->model)};
     sluice_status status = find_smallest(s, &out->smallest_bytes);
     if (!status) status = weigh_strategies(s, out);
     out->dp_bytes = out->needs[0].bytes;
-    for (int i = 0; !status && i < SLC_BUDGETS; i++) status = plan_share(s, shares[i], time_limit_s, out);
+    for (int i = 0; !status && i < SLC_BUDGETS; i++) status = plan_share(s, shares[i], effort_s, out);
     return status;
 }
 
 /* ---- The user's plan ---- */
 
-sluice_status slc_answers_plan(const slc_survey *s, double time_limit_s, slc_profile **profile, slc_plan_answer *answer)
+sluice_status slc_answers_plan(const slc_survey *s, double effort_s, slc_profile **profile, slc_plan_answer *answer)
 {
     sluice_config config;
     slc_plan_request request = {0};
@@ -152,7 +153,8 @@ sluice_status slc_answers_plan(const slc_survey *s, double time_limit_s, slc_pro
     if (!status) status = make_request(*profile, s->training, s->training->recompute, &request);
     request.budget_bytes = config.budget_bytes;
     request.budget_of_dp = config.budget_of_dp;
-    request.time_limit_s = time_limit_s;
+    request.effort_s = effort_s;
+    request.time_limit_s = s->training->time_limit_s;
     if (!status) status = slc_plan_for_budget(&(*profile)->job, &request, answer);
     free((void *)request.recompute);
     return status;

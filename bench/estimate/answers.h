@@ -35,13 +35,13 @@ typedef struct {
 } slc_answers;
 
 /* Answers without a budget of the user's: the smallest budget, the strategies, and plans for 100, 80, 60 and 40 % of
- * what dp needs. `time_limit_s` is for each plan; 0: the planner's. Errors: those of slc_survey_profile and of planning
- * but BUDGET. */
-sluice_status slc_answers_find(const slc_survey *survey, double time_limit_s, slc_answers *out);
+ * what dp needs. `effort_s` is nominal seconds of work for each plan; 0: the planner's. Errors: those of
+ * slc_survey_profile and of planning but BUDGET. */
+sluice_status slc_answers_find(const slc_survey *survey, double effort_s, slc_answers *out);
 
 /* Plans under the training options' strategy, schedule, recomputation and budget. The caller destroys *profile and
  * answer->plan. Errors: those of slc_survey_profile and of planning; BUDGET says what would work. */
-sluice_status slc_answers_plan(const slc_survey *survey, double time_limit_s, slc_profile **profile,
+sluice_status slc_answers_plan(const slc_survey *survey, double effort_s, slc_profile **profile,
                                slc_plan_answer *answer);
 
 /* Fills a row from a plan. */

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MACHINES = 512, KEY_RANKS_A_HOST, KEY_PACE, KEY_TIME_LIMIT };
+enum { KEY_MACHINES = 512, KEY_RANKS_A_HOST, KEY_PACE, KEY_EFFORT };
 
 typedef struct {
     slc_training_options training;
     const char *machines, *pace;
     uint64_t ranks_a_host;
-    double time_limit_s;
+    double effort_s;
 } estimate_options;
 
 /* It takes the options of the training that it is for, and refuses those that ask for files of one. */
@@ -42,7 +42,7 @@ static const struct argp_option rows[] = {
     {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
      "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
     {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
-    {"time-limit", KEY_TIME_LIMIT, "S", SLC_OPTION_SHORT, "Seconds to make each plan (default: 1)", 0},
+    {"effort", KEY_EFFORT, "S", SLC_OPTION_SHORT, "Work to make each plan, in nominal seconds (default: 1)", 0},
     {0},
 };
 
@@ -56,9 +56,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_RANKS_A_HOST:
         o->ranks_a_host = slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks-a-host");
         return 0;
-    case KEY_TIME_LIMIT:
-        if (slc_parse_seconds(text, &o->time_limit_s) || o->time_limit_s <= 0)
-            argp_error(state, "--time-limit: \"%s\" is no time above 0", text);
+    case KEY_EFFORT:
+        if (slc_parse_seconds(text, &o->effort_s) || o->effort_s <= 0)
+            argp_error(state, "--effort: \"%s\" is no time above 0", text);
         return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\": options only", text); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -138,7 +138,7 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
 {
     slc_profile *profile = NULL;
     slc_plan_answer answer = {0};
-    sluice_status status = slc_answers_plan(s, o->time_limit_s, &profile, &answer);
+    sluice_status status = slc_answers_plan(s, o->effort_s, &profile, &answer);
     if (!status) {
         const slc_shown_plan shown = {profile,     answer.plan, answer.forecast, answer.budget_bytes, answer.member,
                                       answer.note, true};
@@ -180,7 +180,7 @@ static sluice_status estimate(const estimate_options *o)
     sluice_status status = check_outputs(t);
     if (!status) status = find_pace(o, &survey);
     if (!status) status = slc_survey_begin(&survey);
-    if (!status) status = slc_answers_find(&survey, o->time_limit_s, &answers);
+    if (!status) status = slc_answers_find(&survey, o->effort_s, &answers);
     if (status) return status;
     slc_estimate_print(out, &survey, &answers);
     if (planned) status = plan_for_user(o, &survey, out, &row, &failures);
@@ -192,7 +192,7 @@ static sluice_status estimate(const estimate_options *o)
 
 static int run_estimate(int argc, char **argv)
 {
-    estimate_options options = {.time_limit_s = 1};
+    estimate_options options = {.effort_s = 1};
     const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .options = rows,

@@ -1,4 +1,4 @@
-/* Says what a plan's distance to the bound is made of, and whether more time for the search may lessen it. */
+/* Says what a plan's distance to the bound is made of. */
 #include "bench/plan/distance_words.h"
 
 #include "lib/base/text/size_text.h"
@@ -7,7 +7,6 @@
 
 static const double SHOWN = 0.0005; /* a smaller share of the bound is not told */
 static const double WORTH = 0.01;   /* a plan that is closer than this, but for what is unproven, needs no advice */
-enum { MORE = 4 };                  /* so many times the planner's time is what advice names */
 
 /* Lists the parts, the largest first. */
 static void rank_parts(const slc_plan_distance *d, int *rank)
@@ -48,15 +47,12 @@ void slc_distance_print_advice(FILE *out, const slc_shown_plan *shown)
     rank_parts(d, rank);
     if (!(f->step_s - f->bound_s - d->part_s[SLC_DISTANCE_UNPROVEN] >= WORTH * f->bound_s)) return;
     if (d->known && (rank[0] == SLC_DISTANCE_CHOICES || rank[0] == SLC_DISTANCE_PACKING)) print_memory(out, shown);
-    if (d->out_of_time)
-        fprintf(out, "           the search ended when its %.1f s were up; --time-limit %.0f may find a faster plan\n",
-                d->searched_s, ceil(MORE * d->searched_s));
 }
 
 json_t *slc_distance_json(const slc_plan_distance *d)
 {
     if (!d->known) return json_null();
-    json_t *parts = json_pack("{s:b, s:f}", "out_of_time", d->out_of_time, "searched_s", d->searched_s);
+    json_t *parts = json_object();
     for (int k = 0; parts && k < SLC_DISTANCE_PARTS; k++) {
         char key[24];
         snprintf(key, sizeof key, "%s_s", slc_distance_part_name(k));

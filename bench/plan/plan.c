@@ -28,6 +28,7 @@ enum {
     KEY_SCHEDULE,
     KEY_RECOMPUTE,
     KEY_LOSSY,
+    KEY_EFFORT,
     KEY_TIME_LIMIT,
     KEY_PICTURE
 };
@@ -35,7 +36,7 @@ enum {
 typedef struct {
     const char *profile, *budget, *strategy, *schedule, *recompute, *lossy, *output, *picture;
     uint32_t world; /* 0: the profile's */
-    double time_limit_s;
+    double time_limit_s, effort_s;
 } plan_options;
 
 static const struct argp_option option_rows[] = {
@@ -52,8 +53,13 @@ static const struct argp_option option_rows[] = {
     {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, portfolio, or one of the others (default ilp; without GLPK portfolio)",
      0},
     {"recompute", KEY_RECOMPUTE, "HOW=auto,none,all", 0, "auto, none or all of the layers that can (default auto)", 0},
+    {"effort", KEY_EFFORT, "S", 0,
+     "Work that planning may do, in nominal seconds, so that equal input gives the equal plan anywhere (default: 0.9 "
+     "for "
+     "48 layers, 4.5 for 126, twice that with recomputation)",
+     0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0,
-     "Seconds to plan (default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)", 0},
+     "Take the best plan found after so many seconds, which may differ from run to run (default: none)", 0},
     {"picture", KEY_PICTURE, "FILE", 0,
      "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)", 0},
     {"output", 'o', "FILE", 0, "Write the plan as JSON; '-': standard output", 0},
@@ -63,7 +69,7 @@ static const struct argp_option option_rows[] = {
 static const char doc[] = "Plans a training step: how each layer is sharded, and when each block is sent.\v"
                           "Examples:\n"
                           "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
-                          "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --time-limit 5\n"
+                          "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
                           "  sluice plan --profile profile.json --budget 60% --strategy fsdp --schedule one_ahead\n"
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
@@ -94,6 +100,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->world = (uint32_t)n;
         return 0;
     }
+    case KEY_EFFORT:
+        if (slc_parse_seconds(arg, &o->effort_s) || o->effort_s <= 0)
+            argp_error(state, "--effort: \"%s\" is no time above 0", arg);
+        return 0;
     case KEY_TIME_LIMIT:
         if (slc_parse_seconds(arg, &o->time_limit_s) || o->time_limit_s <= 0)
             argp_error(state, "--time-limit: \"%s\" is no time above 0", arg);
@@ -146,8 +156,11 @@ static sluice_status write_plan(const slc_profile *profile, const slc_plan_answe
 
 static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, FILE *out)
 {
-    slc_plan_request request = {
-        .strategy = o->strategy, .schedule = o->schedule, .times = &profile->times, .time_limit_s = o->time_limit_s};
+    slc_plan_request request = {.strategy = o->strategy,
+                                .schedule = o->schedule,
+                                .times = &profile->times,
+                                .effort_s = o->effort_s,
+                                .time_limit_s = o->time_limit_s};
     slc_plan_answer answer = {0};
     uint8_t *recompute = calloc((size_t)profile->job.layer_count + 1, 1);
     if (!recompute) return slc_error(SLUICE_ERR_MEMORY, "layers");

@@ -29,9 +29,14 @@ static slc_plan_distance distance_of(const sluice_plan_report *report)
                                           [SLC_DISTANCE_BLOCKS] = report->blocks_s,
                                           [SLC_DISTANCE_ORDER] = report->order_s,
                                           [SLC_DISTANCE_LATENCY] = report->latency_s,
-                                          [SLC_DISTANCE_PACKING] = report->packing_s},
-                               .searched_s = report->searched_s,
-                               .out_of_time = report->out_of_time};
+                                          [SLC_DISTANCE_PACKING] = report->packing_s}};
+}
+
+static slc_planning_end ended_of(const sluice_plan_report *report)
+{
+    int end = SLC_PLANNING_TIME_LIMIT;
+    while (end && strcmp(slc_planning_end_name((slc_planning_end)end), report->ended)) end--;
+    return (slc_planning_end)end;
 }
 
 static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *report, const char *kept, FILE *out,
@@ -49,6 +54,9 @@ static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *r
                                                    .compute_s = report->compute_s,
                                                    .communication_s = report->communication_s,
                                                    .bound_s = report->bound_s,
+                                                   .searched_s = report->searched_s,
+                                                   .effort_s = report->effort_s,
+                                                   .ended = ended_of(report),
                                                    .distance = distance_of(report)},
                                       .budget_bytes = report->budget_bytes,
                                       .chosen = report->chosen,

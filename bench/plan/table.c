@@ -132,6 +132,23 @@ static void print_times(FILE *out, const slc_shown_plan *shown)
     slc_distance_print_advice(out, shown);
 }
 
+/* Says what planning took, in nominal seconds, and why it ended. */
+static void print_planning(FILE *out, const slc_shown_plan *shown)
+{
+    static const char *const why[] = {
+        [SLC_PLANNING_DONE] = "nothing was left to try",
+        [SLC_PLANNING_TRIVIAL] = "there was nothing to choose",
+        [SLC_PLANNING_PAYS_NO_MORE] = "the steps that are left could not win back more of it",
+        [SLC_PLANNING_EFFORT] = "its effort was spent; more of it may find a faster plan (sluice plan --effort)",
+        [SLC_PLANNING_TIME_LIMIT] = "its time limit cut it off, so the plan may differ the next time",
+    };
+    const slc_plan_forecast *f = &shown->forecast;
+    char effort[24];
+    if (f->effort_s > 0)
+        fprintf(out, "planning   ended after an effort of %s: %s\n", slc_plan_seconds(f->effort_s, effort),
+                why[f->ended]);
+}
+
 static void print_schedule(FILE *out, const slc_shown_plan *shown)
 {
     const slc_plan *plan = shown->plan;
@@ -184,6 +201,7 @@ sluice_status slc_plan_table(FILE *out, const slc_shown_plan *shown)
     print_legend(out, shown);
     print_memory(out, shown);
     print_times(out, shown);
+    print_planning(out, shown);
     print_schedule(out, shown);
     return SLUICE_OK;
 }

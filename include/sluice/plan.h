@@ -31,7 +31,11 @@ typedef struct {
     bool distance_known; /* false: these are 0 */
     double unproven_s, choices_s, blocks_s, order_s, latency_s, packing_s;
     double searched_s; /* how long the planner searched for the plan; 0: it did not */
-    bool out_of_time;  /* its search ended because its time was up, not because it had nothing left to try */
+    bool out_of_time;  /* its search ended because its effort was spent or its time was up, not because it had nothing
+                          left to try, or because more would not have paid */
+    double effort_s;   /* the planner's work at nominal prices, in seconds of one core; 0: not known */
+    const char *ended; /* why the planner ended: "done", "trivial", "pays_no_more", "effort", "time_limit"
+                          (docs/planning.md); static memory */
 } sluice_plan_report;
 
 /* Says what plan runs, after commit, at any time. Local; the same on every rank. Errors: ORDER (before commit). */

@@ -140,6 +140,12 @@ typedef struct {
                                rank 0 reads it and sends it to the others, which give any text. `strategy`, `schedule`
                                and `fuse` then say nothing, and no re-plan follows. NULL: a plan is made. Not with a
                                compressed optimizer */
+    uint64_t steps; /* steps of the whole run, counted as sluice_runtime_step does: planning ends when those that
+                       are left cannot win back what more of it costs. 0: not known; planning counts on 1000
+                       more. Rank 0's counts */
+    double plan_time_limit_s; /* > 0: planning takes the best plan that it has after so many seconds, which then depends
+                                 on the machine and how busy it is. Without, equal input gives the equal plan anywhere.
+                                 Rank 0's counts */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
@@ -190,7 +196,9 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   updates = SLUICE_UPDATES_BY_SETTING
  *   threads = 1
  *   device = "cpu"
- *   plan_file = NULL */
+ *   plan_file = NULL
+ *   steps = 0                              (not known)
+ *   plan_time_limit_s = 0                  (none) */
 static inline void sluice_config_init(sluice_config *config)
 {
     sluice_config_init_sized(config, sizeof *config);
@@ -485,8 +493,8 @@ SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const
 
 /* The number of updates applied: what bias correction uses. Local, any time. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
-/* Sets it, on every rank alike. With a compressed optimizer the phase follows it. Collective. Errors: as
- * sluice_runtime_progress_write's, without ARGUMENT. */
+/* Sets it, on every rank alike. With a compressed optimizer the phase follows it. Collective. Errors: ARGUMENT (2^53 or
+ * more), MISMATCH (ranks give different numbers: names the rank), ORDER, and those of a failed world. */
 SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
 
 /* These say what was registered. Local, any time, before commit too. */

@@ -74,6 +74,13 @@ struct sluice_runtime {
     struct slc_check *check;     /* check/check.h; NULL: off */
 };
 
+/* Steps that the run has left. A program that does not say how many it makes is expected to make 1000 more. */
+static inline uint64_t slc_runtime_steps_left(const sluice_runtime *rt)
+{
+    if (!rt->config.steps) return 1000;
+    return rt->config.steps > rt->step ? rt->config.steps - rt->step : 1;
+}
+
 /* Makes every later call return `status` with this thread's error line; returns it. The runtime takes part in nothing
  * any more, so the other ranks are told at once, unless they know (slc_runtime_alike). */
 sluice_status slc_runtime_fail(sluice_runtime *rt, sluice_status status);

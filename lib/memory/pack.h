@@ -25,9 +25,11 @@ typedef struct {
 
 /* Fills every `offset`; *peak is the highest end. Packing stops as soon as the peak is at most `target`, and tries up
  * to `tries` more orders than usual until it is; with 0 for both it packs as tightly as the usual orders do. It is
- * deterministic: the same input gives the same result everywhere. Errors: MEMORY, ARGUMENT (a part outside its buffer,
- * or more buffers or bytes than can be packed). */
-sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak);
+ * deterministic: the same input gives the same result everywhere. *looked_at (NULL: nobody asks) is how much work that
+ * was: parts, and pairs of parts, that were looked at. Errors: MEMORY, ARGUMENT (a part outside its buffer, or more
+ * buffers or bytes than can be packed). */
+sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak,
+                              uint64_t *looked_at);
 
 /* Returns the largest sum of live bytes at any time: no packing can be smaller. If memory runs out it returns 0, which
  * is a bound too. */

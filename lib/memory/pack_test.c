@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static uint64_t random_state;
 static uint32_t random_below(uint32_t limit)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
+    return (uint32_t)((test_seed(random_state) >> 33) % limit);
 }
 
 typedef struct {
@@ -51,7 +52,7 @@ static void free_problem(problem *p)
 
 static sluice_status pack(slc_pack_buffer *buffers, size_t count, uint64_t *peak)
 {
-    return slc_pack_within(buffers, count, 0, 0, peak);
+    return slc_pack_within(buffers, count, 0, 0, peak, NULL);
 }
 
 /* ---- The check: sorts all rectangles by address and looks at every pair that shares an address ---- */
@@ -260,8 +261,8 @@ static void times_may_be_of_any_size(void **state)
             part->end = part->end == TIMES ? UINT32_MAX : part->end * (UINT32_MAX / TIMES);
         }
     }
-    assert_int_equal(slc_pack_within(p.buffers, BUFFERS, 0, 20, &peak), SLUICE_OK);
-    assert_int_equal(slc_pack_within(far.buffers, BUFFERS, 0, 20, &peak_far), SLUICE_OK);
+    assert_int_equal(slc_pack_within(p.buffers, BUFFERS, 0, 20, &peak, NULL), SLUICE_OK);
+    assert_int_equal(slc_pack_within(far.buffers, BUFFERS, 0, 20, &peak_far, NULL), SLUICE_OK);
     assert_int_equal(peak_far, peak);
     free_problem(&far);
     free_problem(&p);
@@ -321,7 +322,7 @@ static void what_fills_an_arena_is_put_together_again(void **state)
         cut_up(&p, bytes, 40);
         uint64_t peak;
         assert_int_equal(slc_pack_lower_bound(p.buffers, p.count), bytes);
-        assert_int_equal(slc_pack_within(p.buffers, p.count, bytes, 1000, &peak), SLUICE_OK);
+        assert_int_equal(slc_pack_within(p.buffers, p.count, bytes, 1000, &peak, NULL), SLUICE_OK);
         assert_int_equal(check_packing(p.buffers, p.count), SLUICE_OK);
         assert_true(peak >= bytes);
         whole += peak == bytes;
@@ -358,6 +359,7 @@ static void wrong_parts_are_refused(void **state)
     }
     slc_pack_buffer huge[] = {{.bytes = UINT64_MAX}, {.bytes = 64}};
     assert_int_equal(pack(huge, 2, &peak), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(pack(huge, UINT32_MAX, &peak), SLUICE_ERR_ARGUMENT); /* none of which is looked at */
 }
 
 static void the_check_finds_planted_faults(void **state)

@@ -50,6 +50,8 @@ struct slc_stack {
     int64_t target;
     uint64_t placements_left;
     uint64_t drawn;
+    size_t waiting_cells; /* of the blocks that are not placed */
+    uint64_t looked_at;
 };
 
 typedef struct {
@@ -295,6 +297,7 @@ static void place(slc_stack *s, const choice *next)
 {
     block *it = &s->blocks[next->block];
     it->placed = true;
+    s->waiting_cells -= it->cell_count;
     s->offset[it->buffer] = next->offset;
     for (uint32_t i = 0; i < it->cell_count; i++) {
         const cell *c = &it->cells[i];
@@ -308,6 +311,7 @@ static void take_back(slc_stack *s, const choice *next)
 {
     block *it = &s->blocks[next->block];
     it->placed = false;
+    s->waiting_cells += it->cell_count;
     s->undo_count -= it->cell_count;
     for (uint32_t i = 0; i < it->cell_count; i++) {
         const cell *c = &it->cells[i];
@@ -324,6 +328,7 @@ static outcome dive(slc_stack *s, uint32_t depth)
     if (depth == s->block_count) return STACKED;
     if (!s->placements_left) return SPENT;
     s->placements_left--;
+    s->looked_at += 2 * (s->waiting_cells + s->moment_count) + s->block_count;
     if (!find_floors(s)) return STUCK;
     int count = list_choices(s, list);
     outcome result = STUCK;
@@ -347,8 +352,10 @@ static void begin_dive(slc_stack *s)
     memset(s->height, 0, s->moment_count * sizeof *s->height);
     memset(s->waiting, 0, s->moment_count * sizeof *s->waiting);
     s->undo_count = 0;
+    s->waiting_cells = 0;
     for (uint32_t b = 0; b < s->block_count; b++) {
         block *it = &s->blocks[b];
+        s->waiting_cells += it->cell_count;
         it->placed = false;
         it->taste = CHANCE * draw(s);
         for (uint32_t i = 0; i < it->cell_count; i++)
@@ -356,11 +363,17 @@ static void begin_dive(slc_stack *s)
     }
 }
 
+uint64_t slc_stack_looked_at(const slc_stack *s)
+{
+    return s->looked_at;
+}
+
 uint64_t slc_stack_lower_bound(slc_stack *s, bool *exact)
 {
     int64_t bound = 0;
     s->target = INT64_MAX / 2;
     begin_dive(s);
+    s->looked_at += s->waiting_cells + s->moment_count;
     find_floors(s);
     for (uint32_t m = 0; m < s->moment_count; m++)
         if (s->floor[m] + s->waiting[m] > bound) bound = s->floor[m] + s->waiting[m];

@@ -19,9 +19,23 @@ typedef struct {
     bool known;                        /* false: the parts were not found, and are 0 */
     double part_s[SLC_DISTANCE_PARTS]; /* none is negative. They add up to the plan's step minus the bound; all are 0 if
                                           the plan is below the bound */
-    double searched_s;                 /* how long the planner searched for the plan; 0: not known */
-    bool out_of_time; /* the search ended because its time was up, not because it had nothing left to try */
 } slc_plan_distance;
+
+/* Why a planner that searches ended. */
+typedef enum {
+    SLC_PLANNING_DONE,         /* it had nothing left to try, or did not search */
+    SLC_PLANNING_TRIVIAL,      /* there was nothing to choose */
+    SLC_PLANNING_PAYS_NO_MORE, /* the steps that are left could not win back what further planning costs */
+    SLC_PLANNING_EFFORT,       /* its effort was spent */
+    SLC_PLANNING_TIME_LIMIT    /* its time was up, so the plan depends on the machine, and may differ next time */
+} slc_planning_end;
+
+/* What stands for it in JSON. */
+static inline const char *slc_planning_end_name(slc_planning_end end)
+{
+    static const char *const names[] = {"done", "trivial", "pays_no_more", "effort", "time_limit"};
+    return names[end];
+}
 
 /* The name of a part, in tables and as a key of JSON. */
 static inline const char *slc_distance_part_name(slc_distance_part part)

@@ -22,10 +22,14 @@ typedef struct {
     const char *schedule;
     const uint8_t *recompute; /* [L] 0 no, 1 yes, 2 the planner's choice; NULL: no layer recomputes */
     slc_updates updates;
-    const slc_times *times;   /* NULL: the planner estimates them from sizes */
-    double time_limit_s;      /* of a schedule that searches; 0: its default */
-    uint64_t budget_bytes;    /* 0: none */
-    double budget_of_dp;      /* > 0: a budget as a fraction of what dp with the serial schedule needs */
+    const slc_times *times; /* NULL: the planner estimates them from sizes */
+    double effort_s;        /* nominal seconds of work (work.h) of a schedule that searches; 0: its default */
+    double time_limit_s;    /* seconds after which it takes the best plan that it has; 0: none. Where that cuts, the
+                               plan depends on the machine, and the answer says so */
+    uint64_t steps_left;    /* steps that will run with the plan: planning ends when they cannot win back what it costs;
+                               0: planning does not ask */
+    uint64_t budget_bytes;  /* 0: none */
+    double budget_of_dp;    /* > 0: a budget as a fraction of what dp with the serial schedule needs */
     const slc_cancel *cancel; /* NULL: nobody cancels */
     const char *kept;         /* the file of a plan that is taken instead of making one; `strategy`, `schedule` and
                                  `times` only serve to find out what dp needs. NULL: a plan is made */

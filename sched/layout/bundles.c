@@ -93,7 +93,7 @@ static uint32_t affordable(uint32_t tries, uint32_t bundles)
 }
 
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,
-                               uint64_t *peak)
+                               uint64_t *peak, uint64_t *looked_at)
 {
     size_t parts = 1, room = (size_t)count + 1;
     for (uint32_t i = 0; i < count; i++) parts += buffers[i].part_count;
@@ -106,7 +106,7 @@ sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_
     if (g.sorted && g.bundles && g.first && g.last && g.parts) {
         group(&g, buffers, count);
         describe(&g);
-        status = slc_pack_within(g.bundles, g.count, target, affordable(tries, g.count), peak);
+        status = slc_pack_within(g.bundles, g.count, target, affordable(tries, g.count), peak, looked_at);
         if (!status) spread_offsets(&g);
     } else
         status = slc_error(SLUICE_ERR_MEMORY, "no memory for packing %u buffers", count);

@@ -57,12 +57,25 @@ static sluice_status write_programs(const slc_scheduling *in, const slc_order *t
 
 static sluice_status add_lives(const slc_scheduling *in, slc_plan *plan)
 {
+    slc_work_add(in->work, SLC_WORK_ITEM, plan->train.item_count + (double)plan->evaluate.item_count);
     sluice_status status = slc_plan_add_buffers(in->job, plan);
     if (!status) status = slc_plan_add_claims(in->job, plan, false);
     return status ? status : slc_plan_add_claims(in->job, plan, true);
 }
 
 /* Fills all of a plan but the waits, which is enough to know its size. */
+/* The packing of slc_plan_make. */
+static slc_packing_effort usual_effort(const slc_scheduling *in, uint64_t limit)
+{
+    return (slc_packing_effort){.limit = limit, .work = in->work};
+}
+
+static sluice_status renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
+{
+    slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
+    return slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
+}
+
 static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
 {
     sluice_status status = add_lives(in, plan);
@@ -74,10 +87,12 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
 {
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    const slc_packing_effort effort = usual_effort(in, UINT64_MAX);
     sluice_status status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_cancel_check(in->cancel);
-    if (!status) status = lay_out(in, &(slc_packing_effort){.limit = UINT64_MAX}, plan);
-    if (!status) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
+    if (!status) status = lay_out(in, &effort, plan);
+    if (!status) status = renew_waits(in, scheduler, plan);
+    if (!status) slc_work_add(in->work, SLC_WORK_CHECKED, slc_plan_length(plan));
     if (!status) status = slc_plan_validate(in->job, plan);
     if (status) {
         slc_plan_destroy(plan);
@@ -98,7 +113,7 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
     *out = NULL;
     slc_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    slc_packing_effort effort = {.limit = in->limit, .enough = tries ? in->limit : 0, .tries = tries};
+    slc_packing_effort effort = {.limit = in->limit, .enough = tries ? in->limit : 0, .tries = tries, .work = in->work};
     bool legal = false;
     sluice_status status = slc_cancel_check(in->cancel);
     if (!status) status = write_programs(in, train, scheduler, plan);
@@ -127,7 +142,7 @@ static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *
 {
     sluice_status status = slc_plan_pack(plan, effort);
     *fits = !status && plan->arena_bytes <= in->limit;
-    if (*fits) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
+    if (*fits) status = renew_waits(in, scheduler, plan);
     if (*fits && !status) *fits = !waits_for_later(&plan->train);
     return status;
 }
@@ -138,8 +153,10 @@ static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler
                                    slc_plan *plan, bool *could)
 {
     slc_forecast forecast;
-    sluice_status status = finish_plan(in, scheduler, &(slc_packing_effort){.apart = true}, plan, could);
-    if (!status && *could) status = slc_simulate(in->job, in->times, plan, NULL, &forecast);
+    sluice_status status =
+        finish_plan(in, scheduler, &(slc_packing_effort){.apart = true, .work = in->work}, plan, could);
+    if (!status && *could)
+        status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &forecast);
     *could = !status && *could && forecast.step_s <= at_most_s;
     return status;
 }
@@ -151,7 +168,8 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
     *out = NULL;
     *arena_bytes = UINT64_MAX;
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
-    slc_packing_effort effort = {.limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries};
+    slc_packing_effort effort = {
+        .limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries, .work = in->work};
     bool fine = false;
     sluice_status status = slc_cancel_check(in->cancel);
     if (!status) status = write_programs(in, train, scheduler, plan);
@@ -184,7 +202,8 @@ sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *sc
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     sluice_status status = slc_cancel_check(in->cancel);
     if (!status) status = write_programs(in, NULL, scheduler, plan);
-    if (!status) status = lay_out(in, &(slc_packing_effort){.limit = limit}, plan);
+    const slc_packing_effort effort = usual_effort(in, limit);
+    if (!status) status = lay_out(in, &effort, plan);
     *arena_bytes = plan->arena_bytes;
     slc_plan_destroy(plan);
     return slc_error_context(status, "plan");

@@ -19,9 +19,10 @@ static bool starts_before(const slc_item_times *times, uint32_t item, uint32_t c
 /* until[c] becomes the last item that starts more than `tolerance_s` before claim c is over, at least its last user;
  * items of the next pass are counted on. */
 static void lives_in_time(const slc_program *program, const slc_item_times *times, double step_s, double tolerance_s,
-                          uint32_t *until)
+                          slc_work *work, uint32_t *until)
 {
     const uint32_t count = program->item_count;
+    slc_work_add(work, SLC_WORK_PACKED, (double)program->claim_count * count / 2);
     for (uint32_t c = 0; c < program->claim_count; c++) {
         const slc_claim *claim = &program->claims[c];
         const bool wraps = slc_claim_wraps(program, claim);
@@ -50,9 +51,11 @@ typedef struct {
 static sluice_status simulate_by_sum(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan,
                                      in_time *t)
 {
+    const slc_simulation how = {.work = in->work};
     slc_program_forget_waits(&plan->train);
     sluice_status status = slc_plan_add_waits_by_sum(in->job, plan, scheduler->slots_wait_for_all, in->limit);
-    if (!status) status = slc_simulate_items(in->job, in->times, plan, NULL, &t->ideal, t->times);
+    slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
+    if (!status) status = slc_simulate_items(in->job, in->times, plan, &how, &t->ideal, t->times);
     slc_program_forget_waits(&plan->train);
     return status;
 }
@@ -66,12 +69,14 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
     slc_packing_effort mine = *effort;
     const uint64_t arena_bytes = plan->arena_bytes, lower_bound = plan->lower_bound;
     mine.until = t->until;
-    lives_in_time(&plan->train, t->times, t->ideal.step_s, tolerance * t->ideal.step_s, t->until);
+    lives_in_time(&plan->train, t->times, t->ideal.step_s, tolerance * t->ideal.step_s, in->work, t->until);
     sluice_status status = slc_plan_pack(plan, &mine);
     plan->lower_bound = lower_bound;
     *better = !status && plan->arena_bytes <= in->limit;
     if (*better) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
-    if (*better && !status) status = slc_simulate(in->job, in->times, plan, NULL, &found);
+    if (*better) slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
+    if (*better && !status)
+        status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &found);
     *better = *better && !status && found.step_s < step_s;
     if (*better) return SLUICE_OK;
     copy_offsets(plan, t->offsets);
@@ -88,7 +93,7 @@ sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_schedule
                  .offsets = malloc((plan->buffer_count + (size_t)1) * sizeof *t.offsets)};
     sluice_status status = t.times && t.until && t.offsets ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");
     bool better = false;
-    if (!status) status = slc_simulate(in->job, in->times, plan, NULL, &now);
+    if (!status) status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &now);
     if (!status) {
         for (uint32_t b = 0; b < plan->buffer_count; b++) t.offsets[b] = plan->buffers[b].offset;
         status = simulate_by_sum(in, scheduler, plan, &t);
@@ -97,6 +102,7 @@ sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_schedule
         if (t.ideal.step_s * (1 + tolerances[k]) < now.step_s * (1 - 1e-3))
             status = pack_in_time(in, scheduler, effort, tolerances[k], now.step_s, plan, &t, &better);
     /* A simulation that cannot go on leaves the plan as it was. */
+    slc_work_add(in->work, SLC_WORK_WAIT, better ? 0 : slc_plan_length(plan));
     if ((!status || status == SLUICE_ERR_FORMAT) && !better)
         status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
     free(t.offsets);

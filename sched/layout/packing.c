@@ -181,11 +181,15 @@ sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
     packing p;
     sluice_status status = packing_init(&p, plan, effort->until);
     if (status) return status;
+    slc_work_add(effort->work, SLC_WORK_LIFE, p.moment_count + 2.0 * plan->train.claim_count);
     plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
     if (effort->apart) {
         set_apart(plan);
     } else if (plan->lower_bound <= effort->limit) {
-        status = slc_pack_bundled(p.buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes);
+        uint64_t looked_at = 0;
+        status = slc_pack_bundled(p.buffers, plan->buffer_count, effort->enough, effort->tries, &plan->arena_bytes,
+                                  &looked_at);
+        slc_work_add(effort->work, SLC_WORK_PACKED, (double)looked_at);
         for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = p.buffers[b].offset;
     }
     packing_fini(&p);

@@ -25,6 +25,13 @@ sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool
 /* Fills the waits of both programs in place of those that there are. Errors: MEMORY. */
 sluice_status slc_plan_renew_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all);
 
+/* Items and claims of both programs: by how much of a plan its work is counted. */
+static inline double slc_plan_length(const slc_plan *plan)
+{
+    return (double)plan->train.item_count + plan->train.claim_count + plan->evaluate.item_count +
+           plan->evaluate.claim_count;
+}
+
 /* Removes the waits again. */
 void slc_program_forget_waits(slc_program *program);
 
@@ -39,6 +46,7 @@ typedef struct {
     uint32_t tries;  /* orders to try beyond the usual ones while it is above `enough` */
     bool apart; /* no packing at all: every buffer has memory of its own, and arena_bytes is the lower bound. Shows how
                    fast a plan would be if no two buffers shared memory */
+    slc_work *work;        /* counts; NULL: nobody asks */
     const uint32_t *until; /* [training claims] the last item for which each is kept apart from others, items of the
                               next pass counted on; NULL: as the order says */
 } slc_packing_effort;
@@ -53,7 +61,7 @@ sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_schedule
 
 /* Packs as slc_pack_within does, but keeps buffers that live at the same times next to each other. */
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,
-                               uint64_t *peak);
+                               uint64_t *peak, uint64_t *looked_at);
 
 /* Finds items by what they are: item numbers, SLC_NONE if there is none. */
 typedef struct {

@@ -6,6 +6,7 @@
 #include "lib/plan/cancel.h"
 #include "lib/plan/roles.h"
 #include "lib/plan/times.h"
+#include "lib/plan/work.h"
 
 #include <stddef.h>
 
@@ -25,6 +26,7 @@ typedef struct {
     uint64_t limit;                 /* bytes that the arena may have; a scheduler that hoists stays below */
     uint64_t seed;                  /* for `random` */
     const slc_cancel *cancel;       /* NULL: none; else everything that makes a plan of this may return INTERRUPTED */
+    slc_work *work;                 /* counts what everything that makes a plan of this does; NULL: nobody asks */
 } slc_scheduling;
 
 /* Appends a copy of an item, without its waits. */

@@ -59,7 +59,7 @@ static slc_plan_request make_request(const slc_profile *profile, const char *sch
                               .recompute = recompute,
                               .times = &profile->times,
                               .budget_of_dp = budget,
-                              .time_limit_s = 1,
+                              .effort_s = 1,
                               .cancel = cancel};
 }
 
@@ -149,7 +149,7 @@ static void the_solver_ends(void **state)
     assert_int_equal(slc_slot_model_least_memory(&ask, &least, &solution), SLUICE_OK);
     slc_slot_solution_fini(&solution);
     ask.limit = least + least / 4;
-    ask.time_limit_s = 2;
+    ask.effort_s = 2;
     assert_int_equal(slc_slot_model_solve(&ask, &solution), SLUICE_OK);
     slc_slot_solution_fini(&solution);
     for (uint64_t most = 1; most < whole.looks / 2; most = 2 * most + 1) {

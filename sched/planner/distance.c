@@ -27,7 +27,8 @@ static sluice_status ask_model(const slc_joint_request *r, const slc_plan *plan,
                                   .allowed = allowed,
                                   .recompute = recompute,
                                   .limit = r->limit,
-                                  .time_limit_s = most_s,
+                                  .effort_s = most_s,
+                                  .work = r->work,
                                   .cancel = r->cancel};
     sluice_status status = allowed && recompute ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "distance to the bound");
     for (uint32_t u = 0; !status && u < r->job->unit_count; u++) allowed[u] = (uint8_t)(1 << plan->strategies[u]);

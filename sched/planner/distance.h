@@ -16,9 +16,9 @@
 #include "sched/planner/joint.h"
 
 /* Divides the distance between `bound_s` and answer->plan; a plan below the bound has parts of 0. The model is asked
- * for at most `most_s` seconds. out->known is false if that is not enough, if bound_s is 0, or if the model has no
- * answer with the plan's choices. Fields of *out that are not parts stay 0. Errors: MEMORY; FORMAT (the solver failed);
- * INTERRUPTED. */
+ * for at most `most_s` nominal seconds of work. out->known is false if that is not enough, if bound_s is 0, or if the
+ * model has no answer with the plan's choices. Fields of *out that are not parts stay 0. Errors: MEMORY; FORMAT (the
+ * solver failed); INTERRUPTED. */
 sluice_status slc_distance_find(const slc_joint_request *request, const slc_joint_answer *answer, double bound_s,
                                 double most_s, slc_plan_distance *out);
 

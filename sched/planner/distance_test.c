@@ -234,7 +234,7 @@ static void parts_add_up(void **state)
                                            .strategies = choices.strategies,
                                            .recompute = choices.recompute,
                                            .limit = least + (most - least) / 8 * seed,
-                                           .time_limit_s = 0.2};
+                                           .effort_s = 0.2};
         assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
         assert_int_equal(slc_distance_find(&request, &answer, answer.bound_s, 60, &distance), SLUICE_OK);
         assert_true(distance.known);

@@ -255,7 +255,7 @@ static void joint_plan_agrees(const slc_job *job, const slc_times *times)
     slc_strategy strategies[64];
     for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = SLC_STRATEGIES;
     slc_joint_request ask = {
-        .job = job, .times = times, .strategies = strategies, .limit = UINT64_MAX, .time_limit_s = 0.1};
+        .job = job, .times = times, .strategies = strategies, .limit = UINT64_MAX, .effort_s = 0.1};
     slc_joint_answer answer;
     slc_forecast again;
     if (slc_joint_plan(&ask, &answer, NULL)) fail_msg("%s", sluice_last_error());

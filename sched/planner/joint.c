@@ -1,5 +1,5 @@
-/* The portfolio and its order: members that give a plan at once come first, those that improve it follow while time
- * lasts. */
+/* The portfolio and its order: members that give a plan at once come first, those that improve it follow while there is
+ * effort left, and while they can win back what they cost. */
 #include "sched/planner/joint.h"
 
 #include "ilp/slot_model.h"
@@ -14,13 +14,15 @@
 #include "sched/schedulers/slot_order.h"
 #include "sched/search/update_lane.h"
 #include "sched/layout/make_plan.h"
+#include "sched/layout/parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of the search. The default of the time limit itself is in default_limit_s. */
+/* Limits of the search. The default of the effort itself is in default_effort_s. */
+static const double WORTH = 4;         /* see worth_s */
 static const double NEAR = 1.02;       /* a step within this factor of the model's bound needs no other answer */
 static const double SLACK = 1.25;      /* of at most FINE_UNITS units, plans this much slower are searched too */
 static const double MODEL_GAP = 0.003; /* share of the step's time at which the solver stops */
@@ -44,7 +46,10 @@ enum {
 typedef struct {
     const slc_joint_request *request;
     slc_joint_answer *answer;
-    uint64_t start_ns, deadline_ns;
+    uint64_t start_ns;
+    slc_work *work;
+    double begun_s, until_s;  /* nominal seconds of `work` */
+    double least_step_s;      /* a step's compute alone: no step is shorter */
     slc_strategy *strategies; /* choices of the member that is looked at */
     bool *recompute;
     slc_shortlist list;
@@ -52,21 +57,38 @@ typedef struct {
     uint64_t least; /* smallest arena seen */
 } joint;
 
-static uint64_t left_ns(const joint *j)
-{
-    uint64_t now = slc_clock_ns();
-    return now < j->deadline_ns ? j->deadline_ns - now : 0;
-}
-
-static slc_scheduling scheduling(const joint *j)
-{
-    return slc_joint_scheduling(j->request, j->strategies, j->recompute);
-}
-
 /* The step of the fastest plan; there must be one. */
 static double best_s(const joint *j)
 {
     return j->list.list[0].forecast.step_s;
+}
+
+/* Nominal seconds that planning may take altogether so that the steps that are left can win them back: WORTH times what
+ * they would all save with a step as short as the bound proven so far. */
+static double worth_s(const joint *j)
+{
+    if (!j->request->steps_left || !j->list.count) return INFINITY;
+    double proven_s = fmax(j->answer->bound_s, j->least_step_s);
+    return WORTH * (double)j->request->steps_left * fmax(best_s(j) - proven_s, 0);
+}
+
+/* Nominal seconds left; at 0 planning ends, and the answer says why. */
+static double left_s(joint *j)
+{
+    double spent_s = j->work->spent_s - j->begun_s, worth = worth_s(j) - spent_s;
+    double left = slc_work_is_over(j->work, j->until_s) ? 0 : fmin(j->until_s - j->work->spent_s, worth);
+    if (left > 0) return left;
+    j->answer->ended = j->work->cut ? SLC_PLANNING_TIME_LIMIT
+                       : worth <= 0 ? SLC_PLANNING_PAYS_NO_MORE
+                                    : SLC_PLANNING_EFFORT;
+    return 0;
+}
+
+static slc_scheduling scheduling(const joint *j)
+{
+    slc_scheduling in = slc_joint_scheduling(j->request, j->strategies, j->recompute);
+    in.work = j->work;
+    return in;
 }
 
 /* Seconds that the step of a plan with the choices looked at must be below to be of interest; 0: any is. */
@@ -86,8 +108,10 @@ static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *sch
                                .bound_s = j->bound_s};
     if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
     sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
-    if (!status) status = slc_simulate(job, j->request->times, plan, NULL, &candidate.forecast);
+    if (!status)
+        status = slc_simulate(job, j->request->times, plan, &(slc_simulation){.work = j->work}, &candidate.forecast);
     bool taken = !status && (!below_s(j) || candidate.forecast.step_s < below_s(j));
+    slc_work_add(j->work, SLC_WORK_CHECKED, taken ? slc_plan_length(plan) : 0);
     if (taken) status = slc_plan_validate(job, plan);
     if (!taken || status) {
         slc_plan_destroy(plan);
@@ -213,7 +237,7 @@ static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_str
     sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &bytes);
     if (status || bytes > limit) return status;
     status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
-    for (uint32_t i = 0; !status && i < count && left_ns(j); i++) {
+    for (uint32_t i = 0; !status && i < count && left_s(j) > 0; i++) {
         slc_strategy *strategy = &j->strategies[ranked[i]], before = *strategy;
         *strategy = slc_unit_strategy(job, &job->units[ranked[i]], to);
         if (*strategy == before) continue;
@@ -232,11 +256,11 @@ static sluice_status try_mixtures(joint *j)
     for (size_t i = 0;
          !status && slc_strategies_free(j->request->job, j->request->strategies) && (scheduler = slc_scheduler_at(i));
          i++) {
-        if (!scheduler->baseline || (i && !left_ns(j))) continue;
+        if (!scheduler->baseline || (i && left_s(j) <= 0)) continue;
         status = try_mixture(j, scheduler, false);
         if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
     }
-    if (status || j->request->quick || !slc_strategies_free(j->request->job, j->request->strategies) || !left_ns(j))
+    if (status || j->request->quick || !slc_strategies_free(j->request->job, j->request->strategies) || left_s(j) <= 0)
         return status;
     uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
     status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
@@ -297,7 +321,7 @@ static sluice_status write_down(joint *j, const slc_slot_solution *solution, slc
         slc_order order = {0}, larger;
         slc_plan *plan = NULL;
         uint64_t arena = UINT64_MAX;
-        if (v && !left_ns(j)) break;
+        if (v && left_s(j) <= 0) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
         slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = below_s(j), .in_time = true};
@@ -322,7 +346,7 @@ static sluice_status fit_nearest(joint *j, const slc_slot_solution *solution, sl
     uint64_t arena = UINT64_MAX;
     take_choices(j, solution);
     slc_scheduling in = scheduling(j);
-    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->deadline_ns, nearest, &plan, &arena);
+    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->work->spent_s + left_s(j), nearest, &plan, &arena);
     if (plan) *excess = 0;
     return status || !plan ? status : consider(j, plan, &slc_scheduler_ilp, "ilp");
 }
@@ -344,7 +368,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
 {
     slc_slot_solution solution = {0};
     slc_order nearest = {0};
-    ask->time_limit_s = slc_seconds(left_ns(j)) / 2;
+    ask->effort_s = left_s(j) / 2;
     *excess = 0;
     sluice_status status = slc_slot_model_solve(ask, &solution);
     j->answer->solver_s += solution.solve_s;
@@ -381,10 +405,11 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
                             .limit = r->limit,
                             .gap = MODEL_GAP,
                             .in_series = in_series,
+                            .work = j->work,
                             .cancel = r->cancel};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     sluice_status status = SLUICE_OK;
-    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && left_ns(j); round++) {
+    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && left_s(j) > 0; round++) {
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);
@@ -406,13 +431,18 @@ static uint8_t nth_choice(uint8_t choices, uint32_t n)
     return choices & (uint8_t)-choices;
 }
 
+static double halfway_s(const joint *j)
+{
+    return (j->until_s + j->work->spent_s) / 2;
+}
+
 /* Packing may take more than the model knows, and then other strategies than the model's may be the best. If few units
  * are free, all their choices that the model's bound does not exclude are tried. */
 static sluice_status try_every_choice(joint *j, uint8_t *allowed)
 {
     const slc_joint_request *r = j->request;
     uint32_t units[FEW_UNITS], count = 0, all = 1;
-    uint64_t deadline_ns = j->deadline_ns;
+    double until_s = j->until_s;
     uint8_t choices[FEW_UNITS];
     for (uint32_t u = 0; u < r->job->unit_count; u++) {
         if (!(allowed[u] & (allowed[u] - 1))) continue;
@@ -423,8 +453,8 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
     }
     sluice_status status = SLUICE_OK;
     if (!count || all > MOST_CHOICES) return status;
-    j->deadline_ns -= left_ns(j) / 2; /* the rest is for the search */
-    for (uint32_t choice = 0; !status && choice < all && left_ns(j); choice++) {
+    j->until_s = halfway_s(j); /* the rest is for the search */
+    for (uint32_t choice = 0; !status && choice < all && left_s(j) > 0; choice++) {
         for (uint32_t k = 0, rest = choice; k < count; k++) {
             uint32_t of_unit = (uint32_t)__builtin_popcount(choices[k]);
             allowed[units[k]] = nth_choice(choices[k], rest % of_unit);
@@ -432,23 +462,23 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
         }
         status = try_allowed(j, allowed, false, false);
     }
-    j->deadline_ns = deadline_ns;
+    j->until_s = until_s;
     return status;
 }
 
 /* With more to choose from, the search takes longer and may find less; and no order may keep link and thread busy all
- * the time, as the model does. So if onebit is a choice, the first model gets two fifths of the time. Unless the plan
+ * the time, as the model does. So if onebit is a choice, the first model gets two fifths of the effort. Unless the plan
  * is near the bound then, one fifth goes to the model that charges an exchange and its passes one after the other, and
  * the rest to the model without onebit. */
 static sluice_status try_all(joint *j, const uint8_t *all, const uint8_t *exact)
 {
-    uint64_t deadline_ns = j->deadline_ns, fifth = left_ns(j) / 5;
+    double until_s = j->until_s, fifth = (until_s - j->work->spent_s) / 5;
     bool differ = memcmp(all, exact, j->request->job->unit_count) != 0;
-    if (differ) j->deadline_ns = deadline_ns - 3 * fifth;
+    if (differ) j->until_s = until_s - 3 * fifth;
     sluice_status status = try_allowed(j, all, false, true);
-    if (differ) j->deadline_ns = deadline_ns - 2 * fifth;
+    if (differ) j->until_s = until_s - 2 * fifth;
     if (!status && differ && !is_near_bound(j)) status = try_allowed(j, all, true, false);
-    j->deadline_ns = deadline_ns;
+    j->until_s = until_s;
     return status || !differ || is_near_bound(j) ? status : try_allowed(j, exact, false, false);
 }
 
@@ -478,29 +508,31 @@ static sluice_status try_least_memory(joint *j)
 
 /* ---- Local search ---- */
 
-/* Takes a quarter of the time that is left; the search goes on from there. */
+/* Takes a quarter of the effort that is left; the search goes on from there. */
 static sluice_status place_updates(joint *j)
 {
     slc_updates updates = j->request->updates;
     sluice_status status = SLUICE_OK;
     if (j->request->quick && updates == SLC_UPDATES_AUTO) return SLUICE_OK;
-    uint64_t now = slc_clock_ns(), quarter = left_ns(j) / 4;
+    double begin_s = j->work->spent_s, quarter = left_s(j) / 4;
     for (uint32_t i = 0; !status && i < j->list.count; i++) {
         slc_candidate *c = &j->list.list[i];
         slc_scheduling in = slc_joint_scheduling(j->request, c->strategies, c->recompute);
-        status = slc_updates_place(&in, c->scheduler, updates, now + quarter / j->list.count * (i + 1), &c->plan,
-                                   &c->forecast);
+        in.work = j->work;
+        double until_s = updates == SLC_UPDATES_AUTO ? begin_s + quarter / j->list.count * (i + 1) : INFINITY;
+        if (updates != SLC_UPDATES_AUTO || quarter > 0)
+            status = slc_updates_place(&in, c->scheduler, updates, until_s, &c->plan, &c->forecast);
     }
     slc_shortlist_sort(&j->list);
     return status;
 }
 
-static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t deadline_ns, uint32_t tries,
-                                 uint64_t seed)
+static sluice_status search_from(const joint *j, slc_candidate *from, double until_s, uint32_t tries, uint64_t seed)
 {
     slc_scheduling in = slc_joint_scheduling(j->request, from->strategies, from->recompute);
     uint32_t items = from->plan->train.item_count;
-    slc_search_options options = {.deadline_ns = deadline_ns,
+    in.work = j->work;
+    slc_search_options options = {.until_s = until_s,
                                   .most_tries = tries,
                                   .patience = 200 + 2 * items + 40000 / items,
                                   .rounds = items < SHORT_ORDER ? 30 : 6,
@@ -515,7 +547,7 @@ static sluice_status search_from(const joint *j, slc_candidate *from, uint64_t d
     return status;
 }
 
-/* Searches from several plans for two fifths of the time, from the faster quarter of them for two fifths of what is
+/* Searches from several plans for two fifths of the effort, from the faster quarter of them for two fifths of what is
  * left, and so on; from the last one for all of the rest. */
 static sluice_status improve(joint *j)
 {
@@ -525,29 +557,37 @@ static sluice_status improve(joint *j)
     uint64_t seed = 1;
     uint32_t count = list->count ? ITEMS_SEARCHED / (list->list[0].plan->train.item_count + 1) + 1 : 0;
     if (count > list->count) count = list->count;
-    for (; !status && count; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
-        uint64_t now = slc_clock_ns(), left = left_ns(j);
+    for (; !status && count && left_s(j) > 0; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
+        double begin_s = j->work->spent_s, left = left_s(j);
         if (count > 1) left = left / 5 * 2;
         for (uint32_t i = 0; !status && i < count; i++) {
             slc_candidate *from = &list->list[i];
             bool open = from->bound_s < best_s(j); /* a search from there may end faster than the fastest */
             if (open && from->plan->train.item_count > 1)
-                status = search_from(j, from, now + left / count * (i + 1), tries / count, seed);
+                status = search_from(j, from, begin_s + left / count * (i + 1), tries / count, seed);
         }
         slc_shortlist_sort(list);
     }
     return status;
 }
 
+/* On one rank nothing is sharded. Without recomputation no more than where updates run is left to choose, once a simple
+ * plan fits. */
+static bool is_trivial(const joint *j)
+{
+    return j->request->job->world == 1 && j->list.count && !may_recompute(j->request);
+}
+
 static sluice_status find_plan(joint *j)
 {
+    const bool search = !j->request->quick;
     sluice_status status = try_baselines(j, false);
-    if (!status && !j->request->quick && has_model(j->request)) status = try_slot_model(j);
+    if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
     if (!status && !has_model(j->request)) status = try_mixtures(j);
     if (!status && !j->list.count) status = try_least_memory(j);
     if (!status) status = place_updates(j);
-    if (!status && !j->request->quick) status = improve(j);
+    if (!status && search && !is_trivial(j)) status = improve(j);
     if (status == SLUICE_ERR_FORMAT && j->list.count) { /* a defect of ours; the plans that were found stay good */
         note_problem(j, status);
         status = SLUICE_OK;
@@ -567,25 +607,36 @@ static void answer_with(const joint *j, slc_candidate *best)
     memcpy(j->answer->member, best->member, sizeof best->member);
 }
 
-/* A second for what people train today, five for the deepest models; twice that with recomputation to choose. */
-static double default_limit_s(const slc_joint_request *r)
+/* Nominal seconds: one for what people train today, five for the deepest models; twice that with recomputation to
+ * choose. */
+static double default_effort_s(const slc_joint_request *r)
 {
     double layers = r->job->layer_count, seconds = layers <= 48 ? 0.9 : 0.9 + (layers - 48) * (3.6 / 78);
     return (seconds < 4.5 ? seconds : 4.5) * (may_recompute(r) ? 2 : 1);
 }
 
+static double compute_s(const slc_joint_request *r)
+{
+    double sum_s = 0;
+    for (uint32_t s = 0; s < slc_job_slots(r->job); s++) sum_s += r->times->slot_s[s];
+    return sum_s * r->job->micro_batches;
+}
+
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least)
 {
     size_t units = (size_t)request->job->unit_count + 1, layers = (size_t)request->job->layer_count + 1;
-    double limit_s = request->time_limit_s > 0 ? request->time_limit_s : default_limit_s(request);
+    slc_work own = {0};
     joint j = {.request = request,
                .answer = answer,
                .start_ns = slc_clock_ns(),
+               .work = request->work ? request->work : &own,
+               .least_step_s = compute_s(request),
                .strategies = calloc(units, sizeof *j.strategies),
                .recompute = calloc(layers, sizeof *j.recompute),
                .list = {.job = request->job, .slack = request->job->unit_count <= FINE_UNITS ? SLACK : 1},
                .least = UINT64_MAX};
-    j.deadline_ns = j.start_ns + (uint64_t)(limit_s * 1e9);
+    j.begun_s = j.work->spent_s;
+    j.until_s = j.begun_s + (request->effort_s > 0 ? request->effort_s : default_effort_s(request));
     *answer = (slc_joint_answer){0};
     sluice_status status = SLUICE_ERR_MEMORY;
     if (j.strategies && j.recompute)
@@ -594,7 +645,9 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
         slc_error(status, "plan");
     if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
     if (!status) answer_with(&j, &j.list.list[0]);
-    answer->out_of_time = !request->quick && !left_ns(&j);
+    answer->ended = is_trivial(&j) ? SLC_PLANNING_TRIVIAL : SLC_PLANNING_DONE;
+    if (!request->quick && !is_trivial(&j)) left_s(&j);
+    answer->effort_s = j.work->spent_s - j.begun_s;
     answer->total_s = slc_seconds(slc_clock_ns() - j.start_ns);
     if (least) *least = j.least;
     free(j.strategies);

@@ -16,10 +16,13 @@ typedef struct {
     const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;                 /* bytes that the arena may have */
     slc_updates updates;
-    double time_limit_s;      /* for the whole planning; 0: 0.9 s up to 48 layers, rising to 4.5 s from 126 layers on,
-                                 twice that if recomputation is free */
-    bool quick;               /* only baselines and rounding: a valid plan in a tenth of a second */
-    uint32_t tries;           /* most tries of the local search; 0: as many as the time limit allows */
+    double effort_s;     /* nominal seconds of work for the whole planning; 0: 0.9 up to 48 layers, rising to 4.5
+                            from 126 layers on, twice that if recomputation is free */
+    uint64_t steps_left; /* steps that will run with the plan: planning ends when they cannot win back what it costs;
+                            0: it does not ask */
+    slc_work *work;      /* counts the work, and may have a ceiling; NULL: nobody asks */
+    bool quick;          /* only baselines and rounding: a valid plan in a tenth of a second */
+    uint32_t tries;      /* most tries of the local search; 0: as many as the effort allows */
     const slc_cancel *cancel; /* NULL: none */
     bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
@@ -32,8 +35,9 @@ typedef struct {
     double model_s;  /* the slot model's objective for its answer; 0: it found none */
     double first_s;  /* seconds until the first valid plan */
     double solver_s, total_s;
-    bool out_of_time; /* the search ended because its time was up, not because it had nothing left to try */
-    char note[200];   /* problems on the way that planning survived; else empty */
+    double effort_s;        /* nominal seconds that were spent */
+    slc_planning_end ended; /* why planning ended */
+    char note[200];         /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
 /* The input of a scheduler for a choice of strategies and recomputation. */
@@ -45,7 +49,8 @@ static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *reque
                             .recompute = recompute,
                             .times = request->times,
                             .limit = request->limit,
-                            .cancel = request->cancel};
+                            .cancel = request->cancel,
+                            .work = request->work};
 }
 
 /* Makes the joint plan. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY,

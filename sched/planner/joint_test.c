@@ -114,7 +114,7 @@ static void the_smallest_budget_works(void **state)
         bool recompute[TEST_LAYERS];
         for (uint32_t u = 0; u < t.job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
         slc_joint_request request = {
-            .job = &t.job, .times = &times, .strategies = strategies, .time_limit_s = 1e-3, .quick = true};
+            .job = &t.job, .times = &times, .strategies = strategies, .effort_s = 1e-3, .quick = true};
         slc_joint_answer answer;
         assert_int_equal(slc_least_memory(&request, small, recompute, &request.limit), SLUICE_OK);
         assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
@@ -174,7 +174,7 @@ static void never_slower_than_a_mixture(void **state)
         bool recompute[MIXED_UNITS];
         for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = SLC_STRATEGIES;
         slc_joint_request request = {
-            .job = job, .times = &profile->times, .strategies = strategies, .time_limit_s = 60, .tries = 20};
+            .job = job, .times = &profile->times, .strategies = strategies, .effort_s = 60, .tries = 20};
         assert_int_equal(slc_least_memory(&request, small, recompute, &request.limit), SLUICE_OK);
         request.limit += request.limit / 100 * (seed % 5) * 2;
         slc_joint_answer answer;
@@ -251,7 +251,7 @@ static void answers_are_legal_and_bounds_are_bounds(void **state)
             .job = &t.job, .times = &times, .allowed = allowed, .limit = UINT64_MAX >> 12, .gap = 0.003};
         slc_slot_solution solution;
         double relaxed_s, bound_s, fastest = fastest_s(&t.job, &times);
-        request.time_limit_s = 0.5;
+        request.effort_s = 0.5;
         assert_int_equal(slc_slot_model_bound(&request, &relaxed_s, &bound_s), SLUICE_OK);
         if (fastest < bound_s * (1 - 1e-9))
             fail_msg("seed %llu: a plan of %.9f s, a bound of %.9f s", (unsigned long long)seed, fastest, bound_s);
@@ -282,7 +282,7 @@ static void the_portfolio_plans_without_a_solver(void **state)
                                      .times = &times,
                                      .strategies = strategies,
                                      .limit = UINT64_MAX,
-                                     .time_limit_s = 20,
+                                     .effort_s = 20,
                                      .tries = 30,
                                      .portfolio = true};
         slc_joint_answer answer;

@@ -104,7 +104,8 @@ static sluice_status weigh_model(smallest *s)
                             .times = r->times,
                             .allowed = allowed,
                             .recompute = r->recompute,
-                            .time_limit_s = 2,
+                            .effort_s = 2,
+                            .work = r->work,
                             .gap = 0.003,
                             .cancel = r->cancel};
     slc_slot_solution solution = {0};

@@ -59,7 +59,7 @@ static slc_joint_request request_of(const compressed_case *c)
                                .times = &c->profile->times,
                                .strategies = c->strategies,
                                .limit = UINT64_MAX,
-                               .time_limit_s = 60,
+                               .effort_s = 60,
                                .tries = TRIES};
 }
 

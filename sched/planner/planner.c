@@ -4,6 +4,7 @@
 #include "sched/planner.h"
 
 #include "ilp/slot_model.h"
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "sched/planner/distance.h"
 #include "sched/planner/joint.h"
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Share of the planning time in which the model may be asked what a plan's distance to the bound is made of. */
+/* Share of the planning effort for which the model may be asked what a plan's distance to the bound is made of. */
 static const double DISTANCE_SHARE = 0.04;
 
 typedef struct {
@@ -27,6 +28,7 @@ typedef struct {
     const slc_scheduler *scheduler;
     const slc_times *times;
     slc_times estimated;
+    slc_work work;
     slc_strategy *strategies, *scratch; /* [units] */
     bool *recompute;                    /* [L] what is forced; free layers do not */
 } planning;
@@ -43,17 +45,18 @@ static sluice_status find_scheduler(const char *name, const slc_scheduler **out)
                      slc_scheduler_names());
 }
 
-static slc_scheduling scheduling(const planning *p, const slc_strategy *strategies)
+static slc_scheduling scheduling(planning *p, const slc_strategy *strategies)
 {
     return (slc_scheduling){.job = p->job,
                             .strategies = strategies,
                             .recompute = p->recompute,
                             .times = p->times,
                             .limit = UINT64_MAX,
-                            .cancel = p->request->cancel};
+                            .cancel = p->request->cancel,
+                            .work = &p->work};
 }
 
-static sluice_status measure_dp(const planning *p)
+static sluice_status measure_dp(planning *p)
 {
     for (uint32_t u = 0; u < p->job->unit_count; u++)
         p->scratch[u] = slc_unit_strategy(p->job, &p->job->units[u], SLC_DP);
@@ -84,7 +87,7 @@ static uint64_t limit_of(const planning *p)
     return !budget ? UINT64_MAX : budget > reserved ? budget - reserved : 0;
 }
 
-static sluice_status fill_free_units(const planning *p)
+static sluice_status fill_free_units(planning *p)
 {
     if (!slc_strategies_free(p->job, p->strategies)) return SLUICE_OK;
     uint64_t bytes;
@@ -102,7 +105,7 @@ static void note_forecast(const planning *p, const slc_forecast *f)
     out->communication_s = f->communication_s;
 }
 
-static sluice_status make_within(const planning *p)
+static sluice_status make_within(planning *p)
 {
     slc_plan *plan;
     slc_forecast forecast;
@@ -124,7 +127,7 @@ static sluice_status make_within(const planning *p)
     return SLUICE_OK;
 }
 
-static slc_joint_request joint_request(const planning *p)
+static slc_joint_request joint_request(planning *p)
 {
     return (slc_joint_request){.job = p->job,
                                .times = p->times,
@@ -132,14 +135,16 @@ static slc_joint_request joint_request(const planning *p)
                                .recompute = p->request->recompute,
                                .limit = limit_of(p),
                                .updates = p->request->updates,
-                               .time_limit_s = p->request->time_limit_s,
+                               .effort_s = p->request->effort_s,
+                               .steps_left = p->request->steps_left,
+                               .work = &p->work,
                                .quick = !p->request->times,
                                .cancel = p->request->cancel,
                                .portfolio = p->scheduler == &slc_scheduler_portfolio};
 }
 
 /* The error of a budget that is too small speaks of the plan that needs least. */
-static sluice_status refuse_budget(const planning *p)
+static sluice_status refuse_budget(planning *p)
 {
     slc_plan *plan;
     uint64_t arena;
@@ -154,20 +159,18 @@ static sluice_status refuse_budget(const planning *p)
 }
 
 /* Finds what the distance to the bound is made of; a problem with that leaves the plan as it is and is noted. */
-static void divide_distance(const planning *p, const slc_joint_request *ask, const slc_joint_answer *found)
+static void divide_distance(planning *p, const slc_joint_request *ask, const slc_joint_answer *found)
 {
     slc_plan_distance *distance = &p->answer->forecast.distance;
     char *note = p->answer->note;
-    if (ask->quick) return;
-    sluice_status status = slc_distance_find(ask, found, found->bound_s, DISTANCE_SHARE * found->total_s, distance);
-    distance->searched_s = found->total_s;
-    distance->out_of_time = found->out_of_time;
+    if (ask->quick || found->ended == SLC_PLANNING_PAYS_NO_MORE) return;
+    sluice_status status = slc_distance_find(ask, found, found->bound_s, DISTANCE_SHARE * found->effort_s, distance);
     if (status && !*note)
         snprintf(note, sizeof p->answer->note, "the distance to the bound was not divided (%s: %.120s)",
                  sluice_status_name(status), sluice_last_error());
 }
 
-static sluice_status make_joint(const planning *p)
+static sluice_status make_joint(planning *p)
 {
     slc_joint_request ask = joint_request(p);
     slc_joint_answer found;
@@ -176,6 +179,9 @@ static sluice_status make_joint(const planning *p)
     if (status) return status;
     note_forecast(p, &found.forecast);
     p->answer->forecast.bound_s = found.bound_s;
+    p->answer->forecast.searched_s = found.total_s;
+    p->answer->forecast.effort_s = found.effort_s;
+    p->answer->forecast.ended = found.ended;
     snprintf(p->answer->member, sizeof p->answer->member, "%s", found.member);
     snprintf(p->answer->note, sizeof p->answer->note, "%s", found.note);
     p->answer->plan = found.plan;
@@ -183,7 +189,7 @@ static sluice_status make_joint(const planning *p)
     return SLUICE_OK;
 }
 
-static sluice_status take_kept(const planning *p)
+static sluice_status take_kept(planning *p)
 {
     slc_forecast forecast;
     sluice_status status = slc_kept_plan(p->job, p->request, p->answer);
@@ -224,6 +230,8 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
         p.times = &p.estimated;
     }
     if (status) return status;
+    if (request->time_limit_s > 0)
+        p.work.ceiling_ns = slc_clock_ns() + (uint64_t)(1e9 * fmin(request->time_limit_s, 1e9));
     p.strategies = calloc(2 * (size_t)job->unit_count + 1, sizeof *p.strategies);
     p.recompute = calloc((size_t)job->layer_count + 1, sizeof *p.recompute);
     if (p.strategies && p.recompute) {

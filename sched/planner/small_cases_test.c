@@ -147,7 +147,7 @@ static void joint_is_near_the_best_and_never_faster(void **state)
                                  .times = &c.profile->times,
                                  .strategies = c.strategies,
                                  .limit = c.limit,
-                                 .time_limit_s = 60,
+                                 .effort_s = 60,
                                  .tries = 2000};
         slc_joint_answer shipped;
         assert_int_equal(slc_joint_plan(&ask, &shipped, NULL), SLUICE_OK);

@@ -18,7 +18,8 @@ static bool solve(const slc_scheduling *in, const slc_times *times, slc_slot_sol
                             .allowed = allowed,
                             .recompute = recompute,
                             .limit = in->limit,
-                            .time_limit_s = 5,
+                            .effort_s = 5,
+                            .work = in->work,
                             .gap = 0.003,
                             .cancel = in->cancel};
     bool found = allowed && recompute && !slc_slot_model_solve(&ask, solution) && solution->found;

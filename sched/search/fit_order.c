@@ -1,7 +1,6 @@
 /* Makes one change at a time, each aimed at the fullest moment; changes that make the arena larger are undone. */
 #include "sched/search/fit_order.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "sched/search/fullest.h"
@@ -130,8 +129,8 @@ static sluice_status try_once(const slc_scheduling *in, const slc_scheduler *sch
     return status;
 }
 
-sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t deadline_ns,
-                            slc_order *order, slc_plan **plan, uint64_t *arena_bytes)
+sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *scheduler, double until_s, slc_order *order,
+                            slc_plan **plan, uint64_t *arena_bytes)
 {
     fitting f = {.job = in->job};
     slc_plan *now = NULL;
@@ -141,7 +140,7 @@ sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *sched
     if (status || !now) return status;
     for (uint32_t t = 0, idle = 0; t < MOST_TRIES && idle < PATIENCE && now->arena_bytes > in->limit; t++, idle++) {
         bool smaller;
-        if (deadline_ns && slc_clock_ns() > deadline_ns) break;
+        if (until_s > 0 && slc_work_is_over(in->work, until_s)) break;
         f.plan = now;
         uint64_t bytes;
         status = slc_fullest_item(&now->train, &f.fullest, &bytes);

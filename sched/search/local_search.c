@@ -3,11 +3,11 @@
  * one. */
 #include "sched/search/local_search.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
+#include "sched/layout/parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -233,7 +233,8 @@ static sluice_status remember(search *s, const slc_plan *plan)
     if (!copy_order(&s->current, plan->train.items, plan->train.item_count))
         return slc_error(SLUICE_ERR_MEMORY, "search");
     slc_forecast again;
-    sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, NULL, &again, s->times);
+    const slc_simulation how = {.work = s->in->work};
+    sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, &how, &again, s->times);
     if (!status) list_waits(s, plan);
     return status;
 }
@@ -262,7 +263,7 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true};
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
     if (status || !plan) return status;
-    status = slc_simulate(s->in->job, s->in->times, plan, NULL, forecast);
+    status = slc_simulate(s->in->job, s->in->times, plan, &(slc_simulation){.work = s->in->work}, forecast);
     if (!status && forecast->step_s <= at_most_s) {
         *next = plan;
         return SLUICE_OK;
@@ -274,7 +275,9 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
 /* Takes a faster plan over. */
 static bool keep_best(search *s, slc_plan *next, const slc_forecast *found, slc_plan **plan, slc_forecast *forecast)
 {
-    if (found->step_s >= forecast->step_s * (1 - 1e-6) || slc_plan_validate(s->in->job, next)) return false;
+    if (found->step_s >= forecast->step_s * (1 - 1e-6)) return false;
+    slc_work_add(s->in->work, SLC_WORK_CHECKED, slc_plan_length(next));
+    if (slc_plan_validate(s->in->job, next)) return false;
     slc_plan_destroy(*plan);
     *plan = next;
     *forecast = *found;
@@ -290,7 +293,7 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
     double current_s = forecast->step_s;
     uint32_t tried = 0, without_gain = 0, rounds_without_gain = 0;
     for (; !status && tried < options->most_tries && rounds_without_gain < options->rounds; tried++) {
-        if (options->deadline_ns && slc_clock_ns() > options->deadline_ns) break;
+        if (options->until_s > 0 && slc_work_is_over(in->work, options->until_s)) break;
         if (without_gain++ == options->patience) { /* back to the best plan, and warm again */
             without_gain = 0;
             rounds_without_gain++;

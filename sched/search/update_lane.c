@@ -6,7 +6,6 @@
  * moves to an item's place goes to place - 1/2, right before that item; the gathers of its values go right after it. */
 #include "sched/search/update_lane.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "sched/layout/parts.h"
 #include "sched/layout/make_plan.h"
@@ -30,7 +29,7 @@ typedef struct {
     slc_plan **plan;
     slc_forecast *forecast;
     bool all;
-    uint64_t deadline_ns;
+    double until_s;
     slc_item_times *times; /* of the plan's items */
     moved_item *placed;
     uint32_t room;
@@ -180,7 +179,7 @@ static void write_order(lanes *l, const bool *chosen, target_kind where, slc_ord
 
 static bool time_left(const lanes *l)
 {
-    return !slc_cancelled(l->in->cancel) && (!l->deadline_ns || slc_clock_ns() < l->deadline_ns);
+    return !slc_cancelled(l->in->cancel) && (l->until_s <= 0 || !slc_work_is_over(l->in->work, l->until_s));
 }
 
 /* Makes the plan of an order if it is legal, within the limit and takes less than at_most_s (0: however long it takes);
@@ -194,8 +193,9 @@ static sluice_status try_order(const lanes *l, const slc_order *order, double at
     slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
     sluice_status status = slc_plan_try(l->in, order, l->scheduler, &trying, out, &arena);
     if (status || !*out) return status;
-    status = slc_simulate(l->in->job, l->in->times, *out, NULL, forecast);
+    status = slc_simulate(l->in->job, l->in->times, *out, &(slc_simulation){.work = l->in->work}, forecast);
     bool better = !status && (!(at_most_s > 0) || forecast->step_s < at_most_s);
+    slc_work_add(l->in->work, SLC_WORK_CHECKED, better ? slc_plan_length(*out) : 0);
     if (better && !slc_plan_validate(l->in->job, *out)) return SLUICE_OK;
     slc_plan_destroy(*out);
     *out = NULL;
@@ -229,7 +229,8 @@ static sluice_status take_over(lanes *l, slc_plan *better)
         *l->plan = better;
     }
     if (!make_room(l)) return slc_error(SLUICE_ERR_MEMORY, "lanes of %u items", program(l)->item_count);
-    return slc_simulate_items(l->in->job, l->in->times, *l->plan, NULL, l->forecast, l->times);
+    return slc_simulate_items(l->in->job, l->in->times, *l->plan, &(slc_simulation){.work = l->in->work}, l->forecast,
+                              l->times);
 }
 
 /* Tries the last `count` units together, at each kind of place. */
@@ -299,12 +300,11 @@ static sluice_status move_updates(lanes *l, bool *chosen)
     return status;
 }
 
-static sluice_status choose_lanes(const slc_scheduling *in, const slc_scheduler *scheduler, bool all,
-                                  uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast)
+static sluice_status choose_lanes(const slc_scheduling *in, const slc_scheduler *scheduler, bool all, double until_s,
+                                  slc_plan **plan, slc_forecast *forecast)
 {
     uint32_t units = in->job->unit_count;
-    lanes l = {
-        .in = in, .scheduler = scheduler, .plan = plan, .forecast = forecast, .all = all, .deadline_ns = deadline_ns};
+    lanes l = {.in = in, .scheduler = scheduler, .plan = plan, .forecast = forecast, .all = all, .until_s = until_s};
     bool *chosen = calloc((size_t)units + 1, sizeof *chosen);
     l.units = calloc((size_t)units + 1, sizeof *l.units);
     sluice_status status = chosen && l.units ? move_updates(&l, chosen) : slc_error(SLUICE_ERR_MEMORY, "lanes");
@@ -344,11 +344,11 @@ static sluice_status assign_lanes(const slc_scheduling *in, const slc_scheduler 
 }
 
 sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates,
-                                uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast)
+                                double until_s, slc_plan **plan, slc_forecast *forecast)
 {
     bool known = in->times->update_compute_s_per_element > 0, puts = updates >= SLC_UPDATES_COMPUTE;
     sluice_status status = puts ? assign_lanes(in, scheduler, updates, *plan) : SLUICE_OK;
     if (!status && puts) status = slc_simulate(in->job, in->times, *plan, NULL, forecast);
     if (status || !(updates == SLC_UPDATES_COMPUTE || (updates == SLC_UPDATES_AUTO && known))) return status;
-    return choose_lanes(in, scheduler, updates == SLC_UPDATES_COMPUTE, deadline_ns, plan, forecast);
+    return choose_lanes(in, scheduler, updates == SLC_UPDATES_COMPUTE, until_s, plan, forecast);
 }

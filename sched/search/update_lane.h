@@ -15,9 +15,9 @@
  * step; gathers follow it.
  *
  * *plan (owned) and *forecast are replaced by a plan that is valid and within in->limit. The choice ends at
- * `deadline_ns` (slc_clock_ns; 0: none); except for that it is deterministic. Errors: MEMORY; FORMAT (a defect of
- * ours). */
+ * `until_s` nominal seconds of in->work (0: none). Deterministic, as long as that has no ceiling. Errors: MEMORY;
+ * FORMAT (a defect of ours). */
 sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates,
-                                uint64_t deadline_ns, slc_plan **plan, slc_forecast *forecast);
+                                double until_s, slc_plan **plan, slc_forecast *forecast);
 
 #endif

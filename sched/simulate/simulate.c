@@ -158,6 +158,7 @@ static sluice_status simulate_passes(simulation *s, const slc_plan *plan, const 
         s->lanes.record[1] = room + count;
     }
     sluice_status status = run_passes(s, options, &steady);
+    slc_work_add(options->work, SLC_WORK_SIMULATED, (s->passes + 1.0) * plan->train.item_count);
     if (!status) *out = summarise(s, plan, steady);
     if (!status && items) status = finish_items(s, &plan->train, items);
     free(room);

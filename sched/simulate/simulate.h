@@ -4,6 +4,7 @@
 #define SLC_SIMULATE_H
 
 #include "lib/plan/times.h"
+#include "lib/plan/work.h"
 
 /* An operation opens when its waits are over (its memory is claimed then), starts when the link or the thread is free
  * for it, ends, and is over when it and all operations before it have ended (its memory is released then). An item of
@@ -39,6 +40,7 @@ typedef struct {
     double spread; /* 0: exact. Otherwise every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;
     uint32_t passes;   /* at most; 0: enough for a steady state. If none is reached, the later half counts */
+    slc_work *work;    /* counts; NULL: nobody asks */
     bool latency_once; /* runs of an operation after its first blocks cost no latency, as if they were one message */
 } slc_simulation;
 

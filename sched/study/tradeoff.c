@@ -105,7 +105,7 @@ static sluice_status plan_point(const slc_tradeoff_request *r, const slc_strateg
                                    .strategies = strategies,
                                    .recompute = r->recompute,
                                    .limit = r->limit,
-                                   .time_limit_s = r->time_limit_s,
+                                   .effort_s = r->effort_s,
                                    .quick = r->quick};
     slc_joint_answer answer;
     sluice_status status = slc_joint_plan(&ask, &answer, NULL);

@@ -33,7 +33,7 @@ typedef struct {
     const uint8_t *recompute; /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
     uint64_t limit;           /* bytes of the arena */
     uint32_t count;           /* number of shares, evenly from 0 to 1; at least 2 */
-    double time_limit_s;      /* for each plan; 0: the planner's own */
+    double effort_s;          /* for each plan; 0: the planner's own */
     bool quick;               /* as in slc_joint_request */
 } slc_tradeoff_request;
 

@@ -28,7 +28,7 @@ if ! command -v gnuplot >/dev/null; then
 fi
 
 for kind in svg png; do
-    tool plan --profile "$work/profile.json" --budget 50% --time-limit 1 --picture "$work/memory.$kind" -o "$work/plan.json"
+    tool plan --profile "$work/profile.json" --budget 50% --effort 1 --picture "$work/memory.$kind" -o "$work/plan.json"
     check "plan --picture memory.$kind" 0 $code
     check "... is written" yes "$([ -s "$work/memory.$kind" ] && echo yes)"
     tool trace --profile "$work/profile.json" --plan "$work/plan.json" --budget 50% --picture "$work/step.$kind"

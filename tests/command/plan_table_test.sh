@@ -54,7 +54,7 @@ size_of_table() {
 
 bound() {
     [ "$(default_schedule)" = ilp ] || { skip 'the bound: this build has no solver'; return; }
-    tool plan --profile "$examples/three_layers.json" --budget 330MB --time-limit 3
+    tool plan --profile "$examples/three_layers.json" --budget 330MB --effort 3
     check 'a plan with a bound' 0 $code
     check 'the bound and the distance in words' yes \
         "$(grep -Eq '^bound +lower bound [0-9.]+ ms; this plan is [0-9.]+ % (above|below)' out && echo yes)"
@@ -64,7 +64,7 @@ bound() {
 # The parts of the distance to the bound add up, in the file and in the line; --schedule portfolio has no bound.
 distance() {
     command -v python3 >/dev/null || { skip 'the parts of the distance: python3 is not installed'; return; }
-    tool plan --profile "$examples/three_layers.json" --budget 310MB --time-limit 0.4 -o parts.json
+    tool plan --profile "$examples/three_layers.json" --budget 310MB --effort 0.4 -o parts.json
     check 'a plan of a tight budget' 0 $code
     cat >parts.py <<'P'
 import json, re
@@ -79,12 +79,14 @@ told = {name: float(share) for share, name in re.findall("([0-9.]+) % ([a-z]+)",
 assert set(told) == {name for name, s in parts.items() if s >= 0.0005 * bound}, (told, parts)
 assert all(abs(share - 100 * parts[name] / bound) < 0.06 for name, share in told.items()), (told, parts)
 assert list(told.values()) == sorted(told.values(), reverse=True), told
-assert distance["out_of_time"] in (True, False), distance
+planning = forecast["planning"]
+assert planning["ended"] == "effort" and 0.4 <= planning["effort_s"] < 0.6, planning
 P
+    says 'why planning ended' ': its effort was spent; more of it may find a faster plan' out
     check 'the parts add up' '' "$(python3 parts.py 2>&1 | tail -1)"
-    tool plan --profile "$examples/three_layers.json" --budget 310MB --time-limit 0.4 --schedule portfolio -o parts.json
+    tool plan --profile "$examples/three_layers.json" --budget 310MB --effort 0.4 --schedule portfolio -o parts.json
     check 'a plan without a bound' 0 $code
-    check 'has no parts' '' "$(grep -E '^bound|time-limit' out)"
+    check 'has no parts' '' "$(grep -E '^bound' out)"
     says 'nor in its file' '"bound_s": null, "distance": null' parts.json
 }
 
@@ -192,10 +194,10 @@ kept() {
     check 'the weights are equal to the bit' "$(hash_of made.json)" "$(hash_of kept.json)"
     check 'and the plan is the same' "$(grep -v '"forecast"' plan.json)" "$(grep -v '"forecast"' again.json)"
     check 'its decisions too' "$(decisions made.json)" "$(decisions kept.json)"
-    train -n 2 --steps 6 --json free.json
+    train -n 2 --steps 6 --schedule one_ahead --json free.json
     check 'and those of a run without a budget' "$(hash_of free.json)" "$(hash_of kept.json)"
     # many small layers as one, which the plan says and the registration does not
-    SLUICE_PLAN_FUSE=4MiB train -n 2 --steps 4 --plan-out fused.json
+    SLUICE_PLAN_FUSE=4MiB train -n 2 --steps 4 --strategy fsdp --schedule greedy --plan-out fused.json
     check 'a plan of fused layers' yes "$(grep -q '"embed..h' fused.json || grep -q '"h.0..h' fused.json && echo yes)"
     SLUICE_PLAN_FUSE=off train -n 2 --steps 4 --plan fused.json --json fused_run.json
     check 'runs where nothing is fused' 0 $code
@@ -248,7 +250,7 @@ damaged() {
 
 # A full disk costs the plan, not the run.
 full_disk() {
-    train -n 2 --steps 4 --plan-out /dev/full --profile-out ok_profile.json --json ok.json
+    train -n 2 --steps 4 --strategy fsdp --schedule greedy --plan-out /dev/full --profile-out ok_profile.json --json ok.json
     check 'a plan that cannot be written is an error' 1 $code
     says 'which names it' 'cannot write /dev/full' err
     check 'the rest is written' yes "$([ -s ok_profile.json ] && grep -q '"interrupted": false' ok.json && echo yes)"

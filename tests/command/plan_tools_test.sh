@@ -53,7 +53,7 @@ schedules() {
 # A step of a compressed optimizer: at a middle budget some layers are onebit and others sharded.
 compressed() {
     local lossy=(--profile "$work/profile.json" --plan "$work/lossy.json") kind
-    tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --time-limit 2.5 -o "$work/lossy.json"
+    tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --effort 2.5 -o "$work/lossy.json"
     check 'plan --lossy onebit' 0 $code
     check 'it says why a layer is onebit' yes \
         "$(grep -q ' onebit .*one bit an element: keeps .* more than sdp, exchanged in' "$work/out" && echo yes)"
@@ -67,7 +67,7 @@ compressed() {
     tool plan --profile "$work/profile.json" --world 1 --lossy onebit --schedule one_ahead --strategy auto
     check 'one rank has nobody to exchange with' 0 $code
     check 'so nothing is onebit' '' "$(grep ' onebit ' "$work/out")"
-    laboratory study lossy --count 1 --time-limit 0.05 --json "$work/study.json"
+    laboratory study lossy --count 1 --effort 0.05 --json "$work/study.json"
     check 'study lossy' 0 $code
     check 'never slower than a uniform choice' yes \
         "$(grep -q 'slower than a uniform choice: 0 of 10' "$work/out" && echo yes)"
@@ -129,14 +129,14 @@ measured() {
     built_with train || return 0
     seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
-        --trace "$work/run.json" --json "$work/result.json"
+        --schedule one_ahead --trace "$work/run.json" --json "$work/result.json"
     check 'train --trace' 0 $code
     for event in '"rank 0"' '"rank 1"' '"F head"' '"B head"' 'gather_window' 'reduce_scatter' 'update h.0' \
         '"memory, bytes"'; do
         check "a measured timeline has $event" yes "$(grep -qF "$event" "$work/run.json" && echo yes)"
     done
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
-        --json "$work/plain.json"
+        --schedule one_ahead --json "$work/plain.json"
     check 'recording changes no bit' "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/plain.json")" \
         "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/result.json")"
     refuses 'cannot write' 2 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json

@@ -59,9 +59,9 @@ def read(path):
 def plan_with(profile, folder):
     for strategy in ("dp", "oss", "sdp", "fsdp", "auto"):
         plan = os.path.join(folder, f"{strategy}.json")
-        call([SLUICE, "plan", "--profile", profile, "--strategy", strategy, "--time-limit", "0.1", "-o", plan])
+        call([SLUICE, "plan", "--profile", profile, "--strategy", strategy, "--effort", "0.1", "-o", plan])
         call([SLUICE, "check", "--profile", profile, "--plan", plan])
-    call([SLUICE, "plan", "--profile", profile, "--world", "16", "--budget", "70%", "--time-limit", "0.1"])
+    call([SLUICE, "plan", "--profile", profile, "--world", "16", "--budget", "70%", "--effort", "0.1"])
 
 
 def check_program(program, folder):

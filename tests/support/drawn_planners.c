@@ -94,7 +94,7 @@ static sluice_status plan_tightly(const slc_job *job, const slc_plan_request *re
     slc_plan_request ask = *request;
     ask.schedule = schedule;
     ask.times = &times;
-    ask.time_limit_s = 0.05;
+    ask.effort_s = 0.05;
     ask.budget_bytes = 0;
     if (ask.updates == SLC_UPDATES_COMPUTE) ask.updates = (slc_updates)draw(&random, SLC_UPDATES_BOTH + 1);
     status = slc_plan_for_budget(job, &ask, answer);

@@ -36,12 +36,12 @@ static sluice_status ask_model(const slc_profile *profile, uint64_t limit, gap *
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "study");
     memset(allowed, 1 << SLC_SDP | 1 << SLC_FSDP, job->unit_count);
     slc_slot_request ask = {
-        .job = job, .times = &profile->times, .allowed = allowed, .limit = limit, .time_limit_s = 5, .gap = 0.003};
+        .job = job, .times = &profile->times, .allowed = allowed, .limit = limit, .effort_s = 5, .gap = 0.003};
     slc_slot_solution solution = {0};
     double relaxed_s = 0;
     sluice_status status = slc_slot_model_solve(&ask, &solution);
     if (!status && !solution.found) status = slc_error(SLUICE_ERR_BUDGET, "no answer in time");
-    ask.time_limit_s = 60;
+    ask.effort_s = 60;
     if (!status) status = slc_slot_model_bound(&ask, &relaxed_s, &out->bound_s);
     if (!status) {
         out->above[SEARCH] = solution.step_s / solution.bound_s - 1;

@@ -13,7 +13,8 @@ sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile
                              .strategies = c.strategies,
                              .recompute = c.recompute,
                              .limit = limit,
-                             .time_limit_s = study->time_limit_s};
+                             .effort_s = study->effort_s,
+                             .steps_left = study->steps};
     status = slc_joint_plan(&ask, answer, NULL);
     slc_free_choices_fini(&c);
     return status;

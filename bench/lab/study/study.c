@@ -10,12 +10,13 @@
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_SEED = 256, KEY_JSON, KEY_TIME_LIMIT };
+enum { KEY_SEED = 256, KEY_JSON, KEY_EFFORT, KEY_STEPS };
 
 /* The studies: X(name, what it measures). */
 #define STUDIES(X)                                                                                                     \
     X(gaps, "the slot model against its bounds")                                                                       \
     X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
+    X(same, "the checksum of each plan, which no load changes; what planning took")                                    \
     X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"
@@ -34,7 +35,9 @@ typedef struct {
 static const struct argp_option option_rows[] = {
     {"count", 'c', "N", 0, "Profiles (default: each study's own number)", 0},
     {"seed", KEY_SEED, "N", 0, "Seed of the first profile (default 1)", 0},
-    {"time-limit", KEY_TIME_LIMIT, "S", 0, "Time limit of each plan (default: the planner's own)", 0},
+    {"effort", KEY_EFFORT, "S", 0, "Effort of each plan in nominal seconds (default: the planner's own)", 0},
+    {"steps", KEY_STEPS, "N", 0, "Steps that each plan will run, so that planning ends when they cannot win back more",
+     0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
     {0},
 };
@@ -50,9 +53,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'c': o->study.count = (uint32_t)slc_whole_number(arg, 0, UINT32_MAX, state, "--count"); return 0;
     case KEY_SEED: o->study.seed = slc_whole_number(arg, 0, UINT64_MAX, state, "--seed"); return 0;
+    case KEY_STEPS: o->study.steps = slc_whole_number(arg, 1, UINT64_MAX, state, "--steps"); return 0;
     case KEY_JSON: o->json = arg; return 0;
-    case KEY_TIME_LIMIT:
-        if (slc_parse_seconds(arg, &o->study.time_limit_s)) argp_error(state, "--time-limit: \"%s\" is no time", arg);
+    case KEY_EFFORT:
+        if (slc_parse_seconds(arg, &o->study.effort_s)) argp_error(state, "--effort: \"%s\" is no time", arg);
         return 0;
     case ARGP_KEY_ARG:
         if (o->name) argp_error(state, "one study at a time");

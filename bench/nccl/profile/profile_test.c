@@ -285,7 +285,7 @@ static void planner_takes_it(const slc_profile *profile)
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "auto"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         slc_plan_request request = {
-            .strategy = strategies[i], .schedule = "portfolio", .times = &profile->times, .time_limit_s = 0.05};
+            .strategy = strategies[i], .schedule = "portfolio", .times = &profile->times, .effort_s = 0.05};
         slc_plan_answer answer = {0};
         works(slc_plan_for_budget(&profile->job, &request, &answer));
         assert_true(isfinite(answer.forecast.step_s) && answer.forecast.step_s > 0);

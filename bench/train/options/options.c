@@ -141,6 +141,8 @@ static const option_row rows[] = {
      "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
     {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED,
      "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
+    {"nan-limit", "N", TRAINING, COUNT, FIELD(nan_limit), "10", SLC_SAVED | SLC_REPORTED,
+     "With --nan skip: so many skipped steps in a row end the run with an error", 1, MOST},
     {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED,
      "Reduce gradients after the last micro-batch, or after each", .choices = "last,each", CONFIG(accumulate)},
     {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED,
@@ -172,6 +174,9 @@ static const option_row rows[] = {
      .choices = "auto,none,all", CONFIG(recompute)},
     {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED,
      "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
+    {"time-limit", "S", RESOURCES, REAL, FIELD(time_limit_s), "0", SLC_OWN,
+     "Take the best plan that planning has after so many seconds; 0: planning ends by itself", 0, 1e9,
+     CONFIG(plan_time_limit_s)},
     {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
      "Base block of communication; fixes who owns what"},
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN,
@@ -656,6 +661,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     sluice_config_init(config);
     copy_to_config(o, config);
     config->updates = o->updates;
+    config->steps = o->steps;
     slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);

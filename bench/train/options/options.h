@@ -37,12 +37,14 @@ typedef struct {
     double beta1, beta2, epsilon, weight_decay;  /* NaN: the optimizer's (optimizer_options.h) */
     double label_smoothing;
     const char *nan, *accumulate, *tied;
+    uint64_t nan_limit; /* skipped steps in a row that end the run */
     const char *strategy, *schedule, *recompute;
     sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
     const char *budget;     /* as given: "", "900MiB", "60%" */
     const char *block;
     const char *throttle;
-    double timeout_s; /* 0: the world's default */
+    double timeout_s;    /* 0: the world's default */
+    double time_limit_s; /* of planning; 0: none */
     uint64_t eval_every, eval_batches;
     uint64_t ranks;                            /* 0: as the launcher says */
     const char *json, *csv, *trace;            /* NULL: none */

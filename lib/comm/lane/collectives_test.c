@@ -3,6 +3,7 @@
  * operations, and some operations of every kind are skipped. */
 #include "lib/comm/lane/compressed_exchange_test.h"
 #include "lib/comm/lane/random_op_test.h"
+#include "tests/support/scale.h"
 
 #include <setjmp.h>
 #include <stdint.h>
@@ -300,22 +301,22 @@ static void test_large(void **state)
 static void test_direct(void **state)
 {
     (void)state;
-    for (int size = 1; size <= 5; size++) check_case(size, DIRECT, "", 4, false);
-    check_case(3, DIRECT, "", 4, true);
+    for (int size = 1; size <= 5; size++) check_case(size, DIRECT, "", (int)test_rounds(4), false);
+    check_case(3, DIRECT, "", (int)test_rounds(4), true);
 }
 
 static void test_messages(void **state)
 {
     (void)state;
-    for (int size = 2; size <= 5; size++) check_case(size, MESSAGES, "", 4, false);
-    check_case(3, MESSAGES, "", 4, true);
+    for (int size = 2; size <= 5; size++) check_case(size, MESSAGES, "", (int)test_rounds(4), false);
+    check_case(3, MESSAGES, "", (int)test_rounds(4), true);
 }
 
 static void test_mixed(void **state)
 {
     (void)state;
-    for (int size = 3; size <= 5; size++) check_case(size, MIXED, "", 4, false);
-    check_case(4, MIXED, "", 4, true);
+    for (int size = 3; size <= 5; size++) check_case(size, MIXED, "", (int)test_rounds(4), false);
+    check_case(4, MIXED, "", (int)test_rounds(4), true);
 }
 
 /* Each rank in turn goes through skipped operations, of which the others know nothing yet. */
@@ -353,14 +354,48 @@ static void test_skipped_wait_for_nobody(void **state)
 static void test_throttled(void **state)
 {
     (void)state;
-    check_case(3, DIRECT, "10gbit,50us", 2, false);
-    check_case(3, MESSAGES, "10gbit,50us", 2, false);
-    check_case(3, MIXED, "10gbit,50us", 2, true);
+    check_case(3, DIRECT, "10gbit,50us", (int)test_rounds(2), false);
+    check_case(3, MESSAGES, "10gbit,50us", (int)test_rounds(2), false);
+    check_case(3, MIXED, "10gbit,50us", (int)test_rounds(2), true);
+}
+
+/* One rank sums in place: nothing is to be done unless the sum is scaled or added to what lies there. */
+static int sum_alone(int rank, void *argument)
+{
+    const test_case *test = argument;
+    rig all = {0};
+    rig_open(&all, test, rank);
+    for (int c = 0; c < 4; c++) {
+        random_op made = {.op = {.kind = SLC_REDUCE_SCATTER,
+                                 .dtype = SLUICE_FP32,
+                                 .elements = 160,
+                                 .block_elements = 64,
+                                 .block_count = 3,
+                                 .scale = c / 2 ? 0.75f : 1.0f,
+                                 .accumulate = c % 2,
+                                 .src = all.segment.base,
+                                 .dst = all.segment.base}};
+        random_op_fill(all.arenas[0], test->place_bytes, 7, 0);
+        memcpy(all.segment.base, all.arenas[0], PLACES * test->place_bytes);
+        for (uint64_t b = 0; b < made.op.block_count; b++) random_op_block(&made, all.arenas, 1, b);
+        CHECK(!slc_comm_submit(all.comm, &made.op, 1, NULL) && !slc_comm_wait(all.comm, ++all.submitted));
+        if (check_arena(&all, test, 7)) return 1;
+    }
+    rig_close(&all, test->size);
+    return 0;
+}
+
+static void test_one_rank_in_place(void **state)
+{
+    (void)state;
+    test_case test = {.size = 1, .port = free_port(), .path = DIRECT, .throttle = "", .place_bytes = SMALL_PLACE};
+    assert_int_equal(run_ranks(test.size, sum_alone, &test), 0);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_rank_in_place),
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_mixed),

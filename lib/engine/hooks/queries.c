@@ -111,8 +111,10 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
                                      .order_s = distance->part_s[SLC_DISTANCE_ORDER],
                                      .latency_s = distance->part_s[SLC_DISTANCE_LATENCY],
                                      .packing_s = distance->part_s[SLC_DISTANCE_PACKING],
-                                     .searched_s = distance->searched_s,
-                                     .out_of_time = distance->out_of_time};
+                                     .searched_s = now->forecast.searched_s,
+                                     .out_of_time = now->forecast.ended >= SLC_PLANNING_EFFORT,
+                                     .effort_s = now->forecast.effort_s,
+                                     .ended = slc_planning_end_name(now->forecast.ended)};
     sluice_status status = slc_sized_check("sluice_plan_report", NULL, report, sizeof *report);
     if (!status) slc_sized_write(&made, sizeof made, report);
     return status;

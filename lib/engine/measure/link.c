@@ -37,6 +37,9 @@ static const double burst_least_s = 0.03; /* time in which a burst is used up on
 static const double burst_most_s = 0.4;   /* and on a slow one */
 static const double enough = 0.95;        /* share of the bandwidth */
 
+static const double full_run_s = 10;   /* a run with so much compute left is worth full durations, */
+static const double least_share = 0.1; /* any run is worth this share of them */
+
 typedef slc_measure_lab lab;
 
 /* ---- Lines ---- */
@@ -74,7 +77,7 @@ static sluice_status use_up_bursts(lab *l, double *s_per_byte)
         if (status) return status;
         spent += took_s;
         sent += (double)train.count * (double)run * (double)others / l->rt->job.world;
-        train.count = slc_train_length(train_s, seconds, 2);
+        train.count = slc_train_length(l->share * train_s, seconds, 2);
     }
     *s_per_byte = seconds / (double)run;
     return SLUICE_OK;
@@ -90,8 +93,9 @@ static sluice_status measure_line(lab *l, slc_train_kind kind, double s_per_byte
     double spent = 0, seconds = s_per_byte * (double)bytes / 2;
     for (; bytes <= largest && count < SIZES_MAX; bytes *= 2) {
         double expected = 2 * seconds;
-        if (count >= 3 && spent + TRAIN_LEAST * expected > kind_s) break;
-        slc_train train = {.kind = kind, .bytes = bytes, .count = slc_train_length(train_s, expected, TRAIN_LEAST)};
+        if (count >= 3 && spent + TRAIN_LEAST * expected > l->share * kind_s) break;
+        slc_train train = {
+            .kind = kind, .bytes = bytes, .count = slc_train_length(l->share * train_s, expected, TRAIN_LEAST)};
         double took_s;
         sluice_status status = run_together(l, &train, &seconds, &took_s);
         if (status) return status;
@@ -116,7 +120,7 @@ static sluice_status compute_alone(lab *l, double *piece_s)
 {
     sluice_status status = sluice_world_barrier(l->rt->world);
     uint64_t start = slc_clock_ns(), now = start, pieces = 0;
-    while (!status && slc_seconds(now - start) < compute_alone_s) {
+    while (!status && slc_seconds(now - start) < l->share * compute_alone_s) {
         status = compute_piece(l);
         pieces++;
         now = slc_clock_ns();
@@ -172,10 +176,10 @@ static sluice_status measure_overlap(lab *l, slc_train_kind kind, uint64_t bytes
     sluice_status status = run_together(l, &train, &one_s, &spent);
     if (status) return status;
     uint32_t most = kind == SLC_TRAIN_UPDATES ? SLC_TRAIN_MAX : OVERLAP_MOST;
-    train.count = (uint32_t)slc_least(slc_train_length(overlap_s, one_s, TRAIN_LEAST), most);
+    train.count = (uint32_t)slc_least(slc_train_length(l->share * overlap_s, one_s, TRAIN_LEAST), most);
     size_t rounds = 0;
     /* Where threads block each other, one round can take very long. */
-    while (rounds < ROUNDS && (!rounds || spent < kind_s)) {
+    while (rounds < ROUNDS && (!rounds || spent < l->share * kind_s)) {
         slc_overlap_sample sample;
         status = overlap_once(l, &train, &sample);
         if (status) return status;
@@ -287,6 +291,16 @@ static uint64_t enough_bytes(const lab *l, const slc_link *link)
     return longer <= block ? block : longer < 1ull << 40 ? (longer + block - 1) / block * block : 1ull << 40;
 }
 
+/* A short run cannot win back what long measurements cost, so they take a share of their usual time. */
+static sluice_status choose_share(lab *l)
+{
+    const sluice_runtime *rt = l->rt;
+    double compute_s = slc_measured_compute_s(rt->measure, &rt->job) * (double)slc_runtime_steps_left(rt);
+    sluice_status status = slc_measure_slowest(l->rt, &compute_s, 1);
+    l->share = compute_s > 0 ? fmin(fmax(compute_s / full_run_s, least_share), 1) : 1;
+    return status;
+}
+
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
 {
     slc_times estimate;
@@ -301,7 +315,8 @@ sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out)
     out->thread_moves =
         !strcmp(sluice_world_path(rt->world), "direct") && strncmp(sluice_world_transport(rt->world), "throttle", 8);
 
-    status = slc_train_operation_s(&l, &out->operation_s);
+    status = choose_share(&l);
+    if (!status) status = slc_train_operation_s(&l, &out->operation_s);
     if (!status) status = find_stretch(&l);
     if (rt->size == 1) {
         out->kappa = 0;

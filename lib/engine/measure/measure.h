@@ -70,11 +70,15 @@ void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t element
  * slc_times_fini. */
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
 
+/* Seconds of a step's compute on this rank, as measured since the last reset; 0: nothing was. */
+double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
+
 /* Measures the link with operations of this job: lines of RS and AG over sizes, how compute and communication slow each
  * other down, and the run that is long enough. Collective, between steps with nothing pending; the same result on every
  * rank. It works in the largest stretch of the plan's arena that nothing resident covers; a stretch too short for two
  * sizes, or a world of one, gives the estimate's lines. With one rank kappa and sigma are those of updates on the
- * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s. */
+ * communication thread. It takes about 1 s, at 100 Mbit/s up to 1.5 s; where the steps
+ * that are left have less than 10 s of compute, that share of it, a tenth at least. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
 /* Times the passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64,

@@ -117,6 +117,13 @@ static void find_update_times(const slc_measure *m, double *on_thread, double *o
     *on_compute = m->computed_update.elements ? inspection + per_element(&m->computed_update) : 0;
 }
 
+double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
+{
+    double sum_s = 0;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) sum_s += median_of(&measure->slots[s]);
+    return sum_s * job->micro_batches;
+}
+
 /* One array holds all that a rank measured, 0 where it measured nothing: slots, recomputations, updates on the
  * communication thread and on the compute lane, the passes. */
 enum { REST = 2 + SLC_MEASURE_PASSES };

@@ -15,6 +15,7 @@ typedef struct {
     unsigned char *link, *compute;
     uint64_t link_bytes, compute_elements;
     uint64_t grain;     /* bytes */
+    double share;       /* of the usual durations that measurements take */
     sluice_dtype dtype; /* of the gradients of the job's first unit */
     slc_measure *m;     /* holds the times of the train that ran last; it outlives operations that a failure leaves */
 } slc_measure_lab;

@@ -42,7 +42,7 @@ sluice_status slc_pack_slot(slc_slot_life *lives, uint32_t count, uint64_t *pack
         parts[i] = (slc_pack_part){0, bytes, lives[i].first, end};
         buffers[i] = (slc_pack_buffer){.bytes = bytes, .parts = &parts[i], .part_count = 1};
     }
-    if (!status && count) status = slc_pack_within(buffers, count, 0, PACK_TRIES, packed);
+    if (!status && count) status = slc_pack_within(buffers, count, 0, PACK_TRIES, packed, NULL);
     for (uint32_t i = 0; !status && i < count; i++) lives[i].offset = buffers[i].offset;
     free(buffers);
     free(parts);
@@ -160,7 +160,7 @@ sluice_status slc_size_activations(const slc_job *job, const bool *recompute, co
             parts[i][0] = (slc_pack_part){0, buffer->bytes, life->slot, life->slot + 1};
         }
     }
-    if (!status) status = slc_pack_within(buffers, count, 0, PACK_TRIES, &out->packed);
+    if (!status) status = slc_pack_within(buffers, count, 0, PACK_TRIES, &out->packed, NULL);
     free(buffers);
     free(parts);
     return status;

@@ -21,6 +21,8 @@ static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, anno
 {
     const slc_planner *planner = &rt->planning.planner;
     slc_plan_request asked = *request;
+    asked.steps_left = slc_runtime_steps_left(rt);
+    asked.time_limit_s = rt->config.plan_time_limit_s;
     char *text = NULL;
     char error[1024]; /* the caller's last one, because a candidate that does not fit is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());

@@ -78,7 +78,7 @@ static void put_distance(slc_json_text *text, const slc_plan_distance *distance)
         slc_json_text_add(text, "%s\"%s_s\": ", k ? ", " : "{", slc_distance_part_name(k));
         slc_json_text_real(text, distance->part_s[k]);
     }
-    slc_json_text_add(text, ", \"out_of_time\": %s}", distance->out_of_time ? "true" : "false");
+    slc_json_text_add(text, "}");
 }
 
 static void put_forecast(slc_json_text *text, const slc_plan_forecast *forecast)
@@ -94,6 +94,10 @@ static void put_forecast(slc_json_text *text, const slc_plan_forecast *forecast)
     else
         slc_json_text_add(text, "null");
     put_distance(text, &forecast->distance);
+    if (forecast->effort_s > 0) {
+        put_real(text, ", \"planning\": {\"effort_s\": ", forecast->effort_s);
+        slc_json_text_add(text, ", \"ended\": \"%s\"}", slc_planning_end_name(forecast->ended));
+    }
     slc_json_text_add(text, ", \"why\": ");
     if (forecast->why)
         slc_json_text_string(text, forecast->why);

@@ -1,0 +1,163 @@
+/* Planning counts its work and not the time: whatever the clock says, and whoever else uses the machine, equal input
+ * gives the equal plan. It ends when the steps that are left cannot win back more of it. */
+#include "lib/base/clock.h"
+#include "sched/planner.h"
+#include "sched/planner/simple_plans.h"
+#include "sched/study/random_profile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The clock of this program jumps ahead by a tick at each look. */
+static uint64_t clock_ns, tick_ns;
+
+uint64_t __wrap_slc_clock_ns(void);
+uint64_t __wrap_slc_clock_ns(void)
+{
+    return clock_ns += tick_ns;
+}
+
+static slc_profile *draw_profile(uint64_t seed, uint32_t world)
+{
+    slc_random_options options = slc_random_defaults();
+    slc_profile *profile;
+    options.layers = (slc_random_range){6, 10};
+    options.world = world;
+    assert_int_equal(slc_random_profile(&options, seed, &profile), SLUICE_OK);
+    return profile;
+}
+
+static slc_plan_request request_for(const slc_profile *profile, double share)
+{
+    uint64_t least, all_sdp;
+    assert_int_equal(slc_simple_plan_range(profile, false, &least, &all_sdp), SLUICE_OK);
+    return (slc_plan_request){.strategy = "auto",
+                              .schedule = slc_schedule_default,
+                              .times = &profile->times,
+                              .budget_bytes =
+                                  profile->job.reserved_bytes + least + (uint64_t)(share * (double)(all_sdp - least))};
+}
+
+/* Plans, and gives the plan's file as text, which the caller frees. */
+static char *plan_text(const slc_profile *profile, const slc_plan_request *request, slc_plan_forecast *forecast)
+{
+    slc_plan_answer answer;
+    char *text;
+    assert_int_equal(slc_plan_for_budget(&profile->job, request, &answer), SLUICE_OK);
+    assert_int_equal(slc_plan_to_json(&profile->job, answer.plan, &answer.forecast, &text), SLUICE_OK);
+    *forecast = answer.forecast;
+    slc_plan_destroy(answer.plan);
+    return text;
+}
+
+static void no_clock_changes_a_plan(void **state)
+{
+    (void)state;
+    static const uint64_t ticks_ns[] = {0, 1000, 3600000000000};
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        slc_profile *profile = draw_profile(seed, 4);
+        slc_plan_request request = request_for(profile, 0.2 * (double)seed);
+        slc_plan_forecast forecast;
+        char *first = NULL;
+        request.effort_s = 0.1;
+        for (size_t i = 0; i < sizeof ticks_ns / sizeof *ticks_ns; i++) {
+            tick_ns = ticks_ns[i];
+            char *text = plan_text(profile, &request, &forecast);
+            if (first) assert_string_equal(text, first);
+            free(first);
+            first = text;
+        }
+        free(first);
+        slc_profile_destroy(profile);
+    }
+}
+
+/* A ceiling by the clock cuts, still gives a plan, and says that it did. */
+static void a_time_limit_cuts(void **state)
+{
+    (void)state;
+    slc_profile *profile = draw_profile(4, 4);
+    slc_plan_request request = request_for(profile, 0.5);
+    slc_plan_forecast forecast;
+    request.time_limit_s = 1;
+    tick_ns = 400000000;
+    free(plan_text(profile, &request, &forecast));
+    assert_int_equal(forecast.ended, SLC_PLANNING_TIME_LIMIT);
+    tick_ns = 0;
+    request.effort_s = 0.05;
+    free(plan_text(profile, &request, &forecast));
+    assert_int_not_equal(forecast.ended, SLC_PLANNING_TIME_LIMIT);
+    slc_profile_destroy(profile);
+}
+
+/* With fewer steps left planning spends no more, and the plan is no better; with very few it ends at once. */
+static void few_steps_are_planned_little(void **state)
+{
+    (void)state;
+    static const uint64_t steps[] = {1, 30, 1000000000};
+    tick_ns = 0;
+    for (uint64_t seed = 5; seed <= 7; seed++) {
+        slc_profile *profile = draw_profile(seed, 4);
+        slc_plan_request request = request_for(profile, 0.3);
+        slc_plan_forecast forecast[3];
+        request.effort_s = 0.3;
+        for (uint32_t l = 0; l < slc_job_slots(&profile->job); l++) profile->times.slot_s[l] *= 1e-3;
+        profile->times.link.reduce_scatter.bytes_per_s *= 1e3;
+        profile->times.link.all_gather.bytes_per_s *= 1e3;
+        for (int i = 0; i < 3; i++) {
+            request.steps_left = steps[i];
+            free(plan_text(profile, &request, &forecast[i]));
+        }
+        assert_int_equal(forecast[0].ended, SLC_PLANNING_PAYS_NO_MORE);
+        assert_true(forecast[0].effort_s < forecast[2].effort_s / 3);
+        for (int i = 1; i < 3; i++) {
+            assert_true(forecast[i].effort_s >= forecast[i - 1].effort_s);
+            assert_true(forecast[i].step_s <= forecast[i - 1].step_s * (1 + 1e-9));
+        }
+        slc_profile_destroy(profile);
+    }
+}
+
+static void one_rank_has_nothing_to_choose(void **state)
+{
+    (void)state;
+    tick_ns = 0;
+    slc_profile *profile = draw_profile(8, 1);
+    slc_plan_request request = request_for(profile, 2);
+    slc_plan_forecast forecast;
+    free(plan_text(profile, &request, &forecast));
+    assert_int_equal(forecast.ended, SLC_PLANNING_TRIVIAL);
+    assert_true(forecast.effort_s < 0.1);
+    slc_profile_destroy(profile);
+}
+
+/* An effort beyond the default finds a plan that is no worse. */
+static void more_effort_is_no_worse(void **state)
+{
+    (void)state;
+    tick_ns = 0;
+    slc_profile *profile = draw_profile(9, 4);
+    slc_plan_request request = request_for(profile, 0.2);
+    slc_plan_forecast little, more;
+    request.effort_s = 0.05;
+    free(plan_text(profile, &request, &little));
+    request.effort_s = 0.4;
+    free(plan_text(profile, &request, &more));
+    assert_true(more.step_s <= little.step_s * (1 + 1e-9));
+    assert_true(more.effort_s > little.effort_s);
+    slc_profile_destroy(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_clock_changes_a_plan),      cmocka_unit_test(a_time_limit_cuts),
+        cmocka_unit_test(few_steps_are_planned_little), cmocka_unit_test(one_rank_has_nothing_to_choose),
+        cmocka_unit_test(more_effort_is_no_worse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
