@@ -137,6 +137,8 @@ function(slc_threads part)
     if(SLUICE_TESTS)
         foreach(stem IN LISTS ARGN)
             set_property(TEST ${part}.${stem} APPEND PROPERTY LABELS threads)
+            set_tests_properties(${part}.${stem} PROPERTIES DISABLED OFF) # slc_test did not know
+            set_target_properties(${part}_${stem} PROPERTIES EXCLUDE_FROM_ALL OFF)
         endforeach()
     endif()
 endfunction()
