@@ -10,7 +10,8 @@
 # sluice_testing only, never into the library that is installed.
 #
 # Labels say which tests `./dev test` runs where: each test has its part's name; "threads" means that the thread
-# sanitizer has something to see; "release_only" that sanitizers would only repeat it slowly.
+# sanitizer has something to see; "release_only" that sanitizers would only repeat it slowly; "by_change" that it runs
+# where files have changed that tests/house/by_change.txt names; "all_only" that `./dev test --all` alone runs it.
 set_property(GLOBAL PROPERTY SLUICE_PART_TARGETS "")
 set_property(GLOBAL PROPERTY SLUICE_COMMAND_TARGETS "")
 set_property(GLOBAL PROPERTY SLUICE_COMMAND_LINK "")
@@ -24,7 +25,7 @@ set(SLUICE_TEST_ENVIRONMENT
     "SLUICE_COMMAND=${PROJECT_BINARY_DIR}/bench/sluice")
 if(SLUICE_SANITIZE)
     list(APPEND SLUICE_TEST_ENVIRONMENT
-        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/race_suppressions.txt:ignore_noninstrumented_modules=1"
+        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/race_suppressions.txt"
         # UCX loads modules and unloads those that find no device; the leak checker would still look at their
         # thread-local memory and crash.
         "ASAN_OPTIONS=intercept_tls_get_addr=0"
@@ -130,6 +131,16 @@ function(slc_test part file)
     endif()
 endfunction()
 
+# slc_threads(PART STEM...): tests of a part that the thread sanitizer runs too, because a second thread is at work in them,
+# or a process that shares their memory.
+function(slc_threads part)
+    if(SLUICE_TESTS)
+        foreach(stem IN LISTS ARGN)
+            set_property(TEST ${part}.${stem} APPEND PROPERTY LABELS threads)
+        endforeach()
+    endif()
+endfunction()
+
 # Tests that this build cannot have: ctest lists them as skipped, and prints why.
 function(slc_skipped part why)
     foreach(stem IN LISTS ARGN)
@@ -172,18 +183,33 @@ function(slc_fuzzer part file)
     endif()
 endfunction()
 
-# slc_test_properties(TEST [LABELS label...] [PROCESSORS n]): what every test of the project has.
+# slc_test_properties(TEST [LABELS label...]): what every test of the project has.
+#
+# A test that computes counts as two processors, one that mostly waits as one: with twice as many as the machine has
+# (`ctest -j`), tests that wait run beside those that compute. tests/house/scheduling.txt says what is not usual.
+set(SLUICE_SCHEDULING_FILE "${PROJECT_SOURCE_DIR}/tests/house/scheduling.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${SLUICE_SCHEDULING_FILE}")
+file(STRINGS "${SLUICE_SCHEDULING_FILE}" SLUICE_SCHEDULING REGEX "^[a-z]")
+set(SLUICE_TEST_TIMEOUT 120)
+if(SLUICE_SANITIZE)
+    set(SLUICE_TEST_TIMEOUT 300)
+endif()
+
 function(slc_test_properties test)
-    cmake_parse_arguments(TEST "" "PROCESSORS" "LABELS" ${ARGN})
+    cmake_parse_arguments(TEST "" "" "LABELS" ${ARGN})
     get_property(timed GLOBAL PROPERTY SLUICE_TIMED_TESTS)
     if(NOT test IN_LIST timed)
         message(FATAL_ERROR "${test}: add it with slc_add_test, so that its CPU time is known")
     endif()
-    if(NOT TEST_PROCESSORS)
-        set(TEST_PROCESSORS 1)
-    endif()
-    set_tests_properties(${test} PROPERTIES TIMEOUT 900 PROCESSORS ${TEST_PROCESSORS} LABELS "${TEST_LABELS}"
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT} PROCESSORS 2 LABELS "${TEST_LABELS}"
                          ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "${SLUICE_FORGOTTEN}")
+    foreach(line IN LISTS SLUICE_SCHEDULING)
+        separate_arguments(words UNIX_COMMAND "${line}")
+        list(POP_FRONT words name)
+        if(name STREQUAL test)
+            set_tests_properties(${test} PROPERTIES ${words})
+        endif()
+    endforeach()
 endfunction()
 
 # slc_memory_runs_out(TARGET): its memory fails where lib/base/failing_memory_test.h says.
