@@ -208,7 +208,8 @@ import time
 while time.process_time() < 0.04:
     pass
 TEXT
-echo "[{\"directory\": \"$tree\", \"file\": \"$tree/a.c\", \"command\": \"python3 -I -S $work/unit.py -o a.o -c a.c\"}]" \
+compiles="python3 -I -S $work/unit.py -o a.o -c a.c"
+echo "[{\"directory\": \"$tree\", \"file\": \"$tree/a.c\", \"command\": \"$compiles\"}]" \
     >"$tree/build/release/compile_commands.json"
 
 budget() { # GOOD SCHED [TOTAL]: a table with these seconds for two parts
@@ -362,11 +363,10 @@ check 'a part of stress alone' '1 passed, 0 failed, 0 skipped' "$(tail -n 1 "$wo
 mark=dev_test_$$
 echo "add_test(good.waits sh -c \"echo begun >$work/begun; timeout 300 sh -c 'sleep 300; : $mark'\")" \
     >"$tree/build/release/CTestTestfile.cmake"
-PATH=$work/bin:$PATH timeout 120 "$tree/dev" test good >"$work/out" 2>"$work/err" </dev/null &
-process=$!
+PATH=$work/bin:$PATH begin "$work/out" "$work/err" timeout 120 "$tree/dev" test good
 comes_true test -e "$work/begun"
-kill -TERM $process
-wait $process
+kill -TERM "$process"
+ends 'an interrupted run'
 says 'an interrupted run says so' '^dev: interrupted'
 check 'and leaves nothing behind' 0 "$(alive "$mark")"
 rm "$tree/build/release/CTestTestfile.cmake"
@@ -425,7 +425,7 @@ check 'a signal' $((128 + 10)) $code
 check 'a signal to the launcher' $((128 + 15)) $code
 timed sh -c 'test -z "$TEST_SECONDS"'
 check 'tests inside a test are not noted' 0 $code
-timed sh -c "python3 '$work/unit.py' & one=\$!; python3 '$work/unit.py'; wait \$one"
+timed sh -c "python3 '$work/unit.py'; python3 '$work/unit.py'"
 check 'the seconds of a process and its children' yes \
     "$(awk '$1 == "a.test" && $2 + $3 >= 0.08 && $2 + $3 < 3 { print "yes" }' "$work/noted_seconds")"
 check 'without a file to write to it is the command itself' yes "$(sh -c 'echo $$; exec "$0" a.test sh -c "echo \$\$"' \
