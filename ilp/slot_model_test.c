@@ -215,7 +215,7 @@ static void bounds_are_below_every_answer(void **state)
         slot_job_draw(&t, &dice, 2 + slot_below(&dice, 7), MOST_UNITS, 1 + slot_below(&dice, 5));
         slc_slot_request request = request_of(&t, i % 2);
         request.limit = least_of(&request) * (10 + slot_below(&dice, 5)) / 10;
-        double relaxed_s, bound_s, step_s = solved(&request, NULL);
+        double relaxed_s, bound_s, tight_s, step_s = solved(&request, &tight_s);
         request.effort_s = 0.5;
         assert_int_equal(slc_slot_model_bound(&request, &relaxed_s, &bound_s), SLUICE_OK);
         assert_true(relaxed_s <= bound_s && bound_s <= step_s * (1 + 1e-9));
@@ -225,11 +225,44 @@ static void bounds_are_below_every_answer(void **state)
         assert_int_equal(slc_slot_model_solve(&request, &relaxed), SLUICE_OK);
         assert_false(relaxed.found);
         assert_true(relaxed.bound_s <= step_s * (1 + 1e-9));
+        assert_true(tight_s >=
+                    relaxed.bound_s * (1 - 1e-9)); /* an answer's bound is as tight, for all its tie-breaking */
         slc_slot_solution_fini(&relaxed);
     }
 }
 
-static void a_little_effort_still_gives_an_answer(void **state)
+/* Just below the gap that an answer without overlap has, rounding answers, within that gap; and branching answers only
+ * where it finds something better than that. */
+static void rounding_is_used_and_branching_where_it_is_better(void **state)
+{
+    (void)state;
+    enum { CASES = 20 };
+    slot_dice dice = {.seed = 12};
+    slot_job t;
+    int rounded = 0, branched = 0;
+    for (int i = 0; i < CASES; i++) {
+        slot_job_draw(&t, &dice, 4 + slot_below(&dice, 5), MOST_UNITS, 1 + slot_below(&dice, 3));
+        slc_slot_request request = request_of(&t, i % 2);
+        slc_slot_solution answer, wide;
+        request.limit = least_of(&request) * (11 + slot_below(&dice, 4)) / 10;
+        assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_OK);
+        request.gap = 1;
+        double serial_s = solved(&request, NULL);
+        request.gap = 0.99 * (serial_s - answer.bound_s) / serial_s;
+        assert_int_equal(slc_slot_model_solve(&request, &wide), SLUICE_OK);
+        assert_true(wide.step_s - wide.bound_s <= (request.gap + 1e-3) * wide.step_s);
+        rounded += !strcmp(wide.how, "rounding");
+        if (!strcmp(answer.how, "branch and bound")) {
+            assert_true(answer.step_s < wide.step_s * (1 - 1e-9));
+            branched++;
+        }
+        slc_slot_solution_fini(&wide);
+        slc_slot_solution_fini(&answer);
+    }
+    assert_true(rounded > CASES / 2 && branched > 1);
+}
+
+static void a_effort_still_gives_an_answer(void **state)
 {
     (void)state;
     slot_dice dice = {.seed = 9};
@@ -300,7 +333,8 @@ int main(void)
         cmocka_unit_test(uniform_choices_are_never_better),
         cmocka_unit_test(free_recomputation_is_never_worse),
         cmocka_unit_test(bounds_are_below_every_answer),
-        cmocka_unit_test(a_little_effort_still_gives_an_answer),
+        cmocka_unit_test(rounding_is_used_and_branching_where_it_is_better),
+        cmocka_unit_test(a_effort_still_gives_an_answer),
         cmocka_unit_test(equal_inputs_give_equal_answers),
         cmocka_unit_test(nonsense_is_refused),
     };

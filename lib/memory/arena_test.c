@@ -134,6 +134,8 @@ static void a_limit_is_kept_and_can_move(void **state)
     memset(a, 7, 64);
     assert_int_equal(slc_arena_limit(arena, 4096), SLUICE_ERR_ORDER);
     assert_non_null(strstr(sluice_last_error(), "v"));
+    assert_int_equal(slc_arena_limit(arena, 8191), SLUICE_ERR_ORDER);
+    assert_int_equal(slc_arena_limit(arena, 8192), SLUICE_OK); /* a plan may fill it to the last byte */
     assert_int_equal(slc_arena_limit(arena, (1 << 20) + 1), SLUICE_ERR_ARGUMENT);
     assert_int_equal(slc_arena_limit(arena, 1 << 20), SLUICE_OK);
     assert_int_equal(((unsigned char *)a)[63], 7);
@@ -204,6 +206,28 @@ static void random_claims_agree_with_a_map(void **state)
     slc_arena_destroy(arena);
 }
 
+/* More claims than the list first has room for, each of which loses a cell from its middle. Before each cut the list
+ * has an even number of claims, so that it is a cut that finds it full: then it moves while a claim becomes two. */
+static void a_claim_is_cut_while_the_list_grows(void **state)
+{
+    (void)state;
+    enum { CLAIMS = 700, EACH = 3 * CELL };
+    slc_arena *arena = new_arena((CLAIMS + 1) * EACH, 0);
+    void *address;
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "last", CLAIMS * EACH, EACH, &address), SLUICE_OK);
+    for (uint64_t i = 0; i < CLAIMS; i++) {
+        assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", i * EACH, EACH, &address), SLUICE_OK);
+        assert_int_equal(slc_arena_release(arena, i * EACH + CELL, CELL), SLUICE_OK);
+    }
+    for (uint64_t i = 0; i < CLAIMS; i++) {
+        assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "w", i * EACH, CELL, &address), SLUICE_ERR_ORDER);
+        assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "w", i * EACH + CELL, CELL, &address), SLUICE_OK);
+        assert_int_equal(slc_arena_release(arena, i * EACH, CELL), SLUICE_OK);
+        assert_int_equal(slc_arena_release(arena, i * EACH + 2 * CELL, CELL), SLUICE_OK);
+    }
+    slc_arena_destroy(arena);
+}
+
 typedef struct {
     slc_arena *arena;
     uint32_t first; /* the worker's first cell */
@@ -234,6 +258,13 @@ static void threads_do_not_disturb_each_other(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         workers[i] = (worker){arena, 4 * i, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, claim_and_release, &workers[i]), 0);
+    }
+    /* Peaks may be asked for at any time, and never fall. */
+    for (uint64_t i = 0, peak = 0; i < 1000; i++) {
+        uint64_t now = slc_arena_peak(arena);
+        assert_true(now >= peak && now <= 16 * CELL);
+        assert_true(slc_arena_category_peak(arena, SLC_MEMORY_REDUCED) <= 16 * CELL);
+        peak = now;
     }
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
@@ -273,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_limit_is_kept_and_can_move),
         cmocka_unit_test(peaks_are_counted),
         cmocka_unit_test(random_claims_agree_with_a_map),
+        cmocka_unit_test(a_claim_is_cut_while_the_list_grows),
         cmocka_unit_test(threads_do_not_disturb_each_other),
 #if defined(__SANITIZE_ADDRESS__)
         cmocka_unit_test(unclaimed_memory_is_poisoned),

@@ -391,7 +391,6 @@ static sluice_status describe(const slc_pack_buffer *buffer, item *out)
 static sluice_status describe_all(const slc_pack_buffer *buffers, size_t count, item *items)
 {
     uint64_t total = 0;
-    if (count >= UINT32_MAX) return slc_error(SLUICE_ERR_ARGUMENT, "packing: %zu buffers: too many", count);
     for (size_t i = 0; i < count; i++) {
         sluice_status status = check_buffer(&buffers[i], i, &total);
         if (!status) status = describe(&buffers[i], &items[i]);
@@ -445,6 +444,7 @@ static sluice_status pack_below(packing *p, slc_stack *stack, int64_t bound, uin
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak,
                               uint64_t *looked_at)
 {
+    if (count >= UINT32_MAX) return slc_error(SLUICE_ERR_ARGUMENT, "packing: %zu buffers: too many", count);
     item *items = calloc(count + 1, sizeof *items);
     ranked *scratch = calloc(count + 1, sizeof *scratch);
     uint32_t *orders = calloc(4 * count + 1, sizeof *orders);

@@ -359,6 +359,7 @@ static void wrong_parts_are_refused(void **state)
     }
     slc_pack_buffer huge[] = {{.bytes = UINT64_MAX}, {.bytes = 64}};
     assert_int_equal(pack(huge, 2, &peak), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(pack(huge, UINT32_MAX, &peak), SLUICE_ERR_ARGUMENT); /* none of which is looked at */
 }
 
 static void the_check_finds_planted_faults(void **state)

@@ -272,6 +272,44 @@ static void infinities_are_skipped(void **state)
     test_job_destroy(&j);
 }
 
+/* One server's result is infinite, though all that ranks sent is finite: no element of that tensor may move, also not
+ * those of other servers, and every rank learns which tensor it is. */
+static void one_infinite_result_spares_the_tensor(void **state)
+{
+    (void)state;
+    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
+    test_job j;
+    job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
+    for (uint64_t step = 1; step <= FREEZE + 2; step++) {
+        test_draw_gradients(&j, step);
+        fast_step(&j, step, 4096);
+        test_free_gradients(&j);
+    }
+    test_draw_gradients(&j, FREEZE + 3);
+    sluice_update updates[TEST_TENSORS];
+    slc_onebit_unit unit;
+    float *flat[TEST_TENSORS];
+    uint32_t bad = UINT32_MAX;
+    for (uint32_t r = 0; r < 3; r++) {
+        test_make_unit(&j, FREEZE + 3, r, updates, &unit, flat);
+        assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_OK);
+    }
+    test_exchange_run(&j.exchange, &j.stream);
+    assert_int_equal(bad, UINT32_MAX);
+    const float infinite = INFINITY;
+    memcpy(j.exchange.results + j.exchange.group.stride + j.exchange.group.offsets[5], &infinite, sizeof infinite);
+    float *value = test_copy(test_counts[5], j.value[5]), *momentum = test_copy(test_counts[5], j.state[5][0]);
+    float *other = test_copy(test_counts[0], j.value[0]);
+    assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &bad), SLUICE_OK);
+    assert_int_equal(bad, 5);
+    assert_memory_equal(value, j.value[5], test_counts[5] * sizeof *value);
+    assert_memory_equal(momentum, j.state[5][0], test_counts[5] * sizeof *momentum);
+    assert_memory_not_equal(other, j.value[0], test_counts[0] * sizeof *other);
+    test_release(value), test_release(momentum), test_release(other);
+    test_free_gradients(&j);
+    test_job_destroy(&j);
+}
+
 static void refuses_what_cannot_be(void **state)
 {
     (void)state;
@@ -317,6 +355,7 @@ int main(void)
         cmocka_unit_test(warm_up_is_adamw_to_the_bit),
         cmocka_unit_test(freezes_when_it_is_time),
         cmocka_unit_test(infinities_are_skipped),
+        cmocka_unit_test(one_infinite_result_spares_the_tensor),
         cmocka_unit_test(refuses_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

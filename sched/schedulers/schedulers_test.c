@@ -250,6 +250,63 @@ static void order_of(const equal_layers *e, const slc_scheduler *scheduler, slc_
     assert_false(order->failed);
 }
 
+static bool orders_equal(const slc_order *a, const slc_order *b)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->items[i].kind != b->items[i].kind || a->items[i].unit != b->items[i].unit) return false;
+    return true;
+}
+
+/* Greedy leaves a tenth of the limit for holes in the packing. If the rest holds the plan that it makes without a
+ * limit, it makes that plan; if not, it gives something up: its account of memory is exact, whichever rule says how
+ * long a sum lives. The workspace of an upper layer makes the backward pass the peak. */
+static void greedy_gives_up_what_does_not_fit(void **state)
+{
+    (void)state;
+    static equal_layers e;
+    slc_workspace_life work = {.slot = slc_backward_slot(&(slc_job){.layer_count = LAYERS}, 15), .bytes = 1200 << 20};
+    for (int rule = 0; rule < 4; rule++) {
+        equal_layers_init(&e, SLC_FSDP, 1);
+        e.job.each = rule & 1, e.job.barrier = rule & 2;
+        e.job.workspaces = &work, e.job.workspace_count = 1;
+        uint64_t bytes;
+        assert_int_equal(slc_plan_measure(&e.in, &slc_scheduler_greedy, UINT64_MAX, &bytes), SLUICE_OK);
+        slc_order all, some;
+        order_of(&e, &slc_scheduler_greedy, &all);
+        for (int fits = 0; fits < 2; fits++) {
+            e.in.limit = (uint64_t)((fits ? 1.01 : 0.99) / 0.9 * (double)bytes);
+            order_of(&e, &slc_scheduler_greedy, &some);
+            assert_int_equal(orders_equal(&all, &some), fits);
+            slc_order_fini(&some);
+        }
+        slc_order_fini(&all);
+    }
+}
+
+/* A gather that takes hardly longer together with the next one stays with it, so that no slot comes between them. */
+static void greedy_moves_short_gathers_with_the_next(void **state)
+{
+    (void)state;
+    static equal_layers e;
+    equal_layers_init(&e, SLC_FSDP, 1);
+    for (uint32_t l = 2; l < LAYERS; l += 3) e.units[l].elements = 128;
+    uint64_t serial;
+    assert_int_equal(slc_plan_measure(&e.in, &slc_scheduler_serial, UINT64_MAX, &serial), SLUICE_OK);
+    for (uint64_t more = 1; more < 8; more += 2) {
+        slc_order order;
+        uint32_t with = 0, apart = 0;
+        e.in.limit = (uint64_t)((double)(serial + (more * 24 << 20)) / 0.9);
+        order_of(&e, &slc_scheduler_greedy, &order);
+        for (uint32_t i = 0; i + 1 < order.count; i++) {
+            if (order.items[i].kind != SLC_ITEM_GATHER_WINDOW || order.items[i].unit % 3 != 2) continue;
+            *(order.items[i + 1].kind == SLC_ITEM_GATHER_WINDOW ? &with : &apart) += 1;
+        }
+        assert_true(with > LAYERS / 3 && !apart);
+        slc_order_fini(&order);
+    }
+}
+
 /* Reductions of upper layers must be late, those of the lowest layer never; with a barrier nothing is late. */
 static void priority_lets_upper_layers_wait(void **state)
 {
@@ -300,6 +357,8 @@ int main(void)
         cmocka_unit_test(greedy_fits_where_serial_does),
         cmocka_unit_test(priority_hides_what_buckets_expose),
         cmocka_unit_test(greedy_is_faster_where_memory_allows),
+        cmocka_unit_test(greedy_gives_up_what_does_not_fit),
+        cmocka_unit_test(greedy_moves_short_gathers_with_the_next),
         cmocka_unit_test(priority_lets_upper_layers_wait),
         cmocka_unit_test(buckets_are_those_of_ddp),
     };

@@ -67,25 +67,20 @@ keeps_two() {
 
 # Begins a long run and ends it with SIGNAL when it has saved something new, or for INT has trained a step.
 stop_with() { # SIGNAL, RANKS, OPTION...
-    local signal=$1 ranks=() process before
+    local signal=$1 ranks=() before
     [ "$2" = 1 ] || ranks=(-n "$2")
     shift 2
     before=$(latest)
-    rm -f "$work/err"
-    touch "$work/err"
-    setsid "$sluice" train "${common[@]}" "${ranks[@]}" --steps 100000 --save "$work/cut" "$@" \
-        >"$work/out" 2>"$work/err" </dev/null &
-    process=$!
-    for _ in $(seq 600); do
-        [ "$(latest)" = "$before" ] || break
-        [ "$signal" = INT ] && grep -q 'step 1/' "$work/err" && break
-        kill -0 $process 2>/dev/null || break
-        sleep 0.05
-    done
+    begin "$work/out" "$work/err" setsid "$sluice" train "${common[@]}" "${ranks[@]}" --steps 100000 \
+        --save "$work/cut" "$@"
+    comes_true has_come_far "$signal" "$before"
     sleep "0.0$((RANDOM % 10))"
-    if [ "$signal" = KILL ]; then kill -KILL -- "-$process"; else kill -"$signal" $process; fi
-    wait $process 2>/dev/null
-    code=$?
+    if [ "$signal" = KILL ]; then kill -KILL -- "-$process"; else kill -"$signal" "$process"; fi
+    ends "a run that is stopped with SIG$signal"
+}
+
+has_come_far() { # SIGNAL, what was saved before
+    [ "$(latest)" != "$2" ] || { [ "$1" = INT ] && grep -q 'step 1/' "$work/err"; } || ended
 }
 
 latest() { # step in $work/cut
@@ -183,17 +178,12 @@ save_errors() {
 
 two_jobs() {
     rm -rf "$work/cut"
-    touch "$work/first"
-    setsid "$sluice" train "${common[@]}" --steps 100000 --save "$work/cut" >"$work/first" 2>&1 </dev/null &
-    local process=$!
-    for _ in $(seq 1200); do
-        grep -q 'step 1/' "$work/first" && break
-        sleep 0.05
-    done
+    begin "$work/first" "$work/first.err" setsid "$sluice" train "${common[@]}" --steps 100000 --save "$work/cut"
+    comes_true said_or_ended 'step 1/' "$work/first.err"
     refuses "another job saves to .*host $(hostname), process $process, since 20" --steps 3 --save "$work/cut"
     check 'said before the first step' 0 "$(grep -c 'step 1/' "$work/err")"
-    kill -KILL $process
-    wait $process 2>/dev/null
+    kill -KILL "$process"
+    ends 'a job that is killed'
     train --steps 3 --save "$work/cut"
     check 'a job that was killed holds nothing' 0 $code
 }
@@ -323,10 +313,9 @@ END
     refuses 'manifest.json.*version 3; this program reads 2' --resume "$work/run" --steps 4
 }
 
-goes_on 1 dp dp
 goes_on 2 fsdp oss --micro-batches 2 --accumulate each
 goes_on 1 auto auto --precision bf16 --dropout 0.1
-goes_on 2 auto sdp --clip 1
+goes_on 2 auto sdp --clip 1 --schedule "$(default_schedule)"
 other_worlds
 refusals
 keeps_two

@@ -6,7 +6,7 @@ need_command bench
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 bench() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 200 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 --repeat 1 "$@" \
+    timeout 100 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 --repeat 1 "$@" \
         >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
@@ -66,27 +66,27 @@ repeats() {
 # By default the planner's own choice runs next to the others, over budgets that are found.
 adaptive() {
     folder=$work/adaptive
-    bench -n 2 --steps 7 --strategy sdp,fsdp,auto --budget none,auto:2 --throttle none,4gbit --output "$folder"
+    bench -n 2 --steps 7 --strategy sdp,auto --budget none,auto:1 --throttle none,4gbit --output "$folder"
     check 'an adaptive sweep ends well' 0 $code
     local planned
     planned=$(default_schedule)
-    check 'auto has ilp, the others one_ahead' "auto,$planned fsdp,one_ahead sdp,one_ahead" \
+    check 'auto has ilp, the other one_ahead' "auto,$planned sdp,one_ahead" \
         "$(awk -F, 'NR > 1 {print $5 "," $6}' "$folder/results.csv" | sort -u | paste -sd ' ')"
-    check 'three budgets, the same for both throttles' 3 "$(column budget | wc -w)"
-    check 'auto runs in all of them' 6 "$(grep -c ",auto,$planned,.*,1,1," "$folder/results.csv")"
+    check 'two budgets, the same for both throttles' 2 "$(column budget | wc -w)"
+    check 'auto runs in all of them' 4 "$(grep -c ",auto,$planned,.*,1,1," "$folder/results.csv")"
     check 'within the budget' 0 "$(awk -F, 'NR > 1 && $9 && $10 && $12 > $10' "$folder/results.csv" | wc -l)"
     check 'only its steps are predicted' 'auto' \
         "$(awk -F, 'NR > 1 && $14 > 0 {print $5}' "$folder/results.csv" | sort -u | paste -sd ' ')"
-    check 'six predictions' 6 "$(grep -c '"predicted_step_s": [0-9]' "$folder/results.json")"
-    check 'a comparison for each budget and throttle' 6 "$(grep -c '^  throttle .* auto .* ms, ' "$work/out")"
+    check 'four predictions' 4 "$(grep -c '"predicted_step_s": [0-9]' "$folder/results.json")"
+    check 'a comparison for each budget and throttle' 4 "$(grep -c '^  throttle .* auto .* ms, ' "$work/out")"
     check 'a profile' yes "$("$sluice" plan --profile "$folder/profile.json" >/dev/null && echo yes)"
 }
 
 tradeoff() {
     folder=$work/tradeoff
-    bench -n 2 --steps 6 --tradeoff --shares 4 --throttle 4gbit --output "$folder"
+    bench -n 2 --steps 6 --tradeoff --shares 3 --throttle 4gbit --output "$folder"
     check 'a trade-off ends well' 0 $code
-    check 'a row a share, and the joint plan' 5 "$(($(wc -l <"$folder/tradeoff.csv") - 1))"
+    check 'a row a share, and the joint plan' 4 "$(($(wc -l <"$folder/tradeoff.csv") - 1))"
     check 'it was run' yes "$(awk -F, '$1 == "joint" && $7 > 0 && $9 > 0 {print "yes"}' "$folder/tradeoff.csv")"
     check 'each choice that fits was run' 0 "$(awk -F, 'NR > 1 && $6 && !($9 > 0)' "$folder/tradeoff.csv" | wc -l)"
     check 'promises kept' 1 "$(grep -c '^weights equal to the bit: yes; within the budget: yes' "$work/out")"
@@ -94,13 +94,10 @@ tradeoff() {
     check 'and written' 2 "$(grep -cE '"(predicted|measured)_shape": "' "$folder/tradeoff.json")"
     "$sluice" check --profile "$folder/profile.json" --plan "$folder/plan.json" >"$work/out" 2>"$work/err"
     check 'the joint plan is sound' 0 $?
-    "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" >"$work/out" \
-        2>"$work/err"
+    timeout 100 "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 2 --output "$work/predicted" \
+        --json - >"$work/out" 2>"$work/err"
     check 'from a profile' 0 $?
-    "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 3 --output "$work/predicted" --json - \
-        2>"$work/err" | grep -v '"predicted_step_s"' >"$work/out"
-    check 'the document on standard output' "$(grep -cv '"predicted_step_s"' "$work/predicted/tradeoff.json")" \
-        "$(wc -l <"$work/out")"
+    check 'the document on standard output' yes "$(cmp -s "$work/predicted/tradeoff.json" "$work/out" && echo yes)"
     check 'nothing is measured' 1 "$(grep -c '"measured_shape": null' "$work/predicted/tradeoff.json")"
     command -v gnuplot >/dev/null || { skip 'pictures of a trade-off: gnuplot is not installed'; return; }
     check 'pictures' 4 "$(find "$folder" "$work/predicted" -name 'tradeoff.*g' -size +1k | wc -l)"
@@ -108,7 +105,7 @@ tradeoff() {
 
 optimizers() {
     folder=$work/optimizers
-    bench -n 2 --steps 20 --optimizer adamw,lamb@0.01 --throttle none,4gbit --repeat 2 --output "$folder"
+    bench -n 2 --steps 12 --optimizer adamw,lamb@0.01 --throttle none,4gbit --repeat 2 --output "$folder"
     check 'a comparison of optimizers ends well' 0 $code
     check 'rows' 8 "$(($(wc -l <"$folder/results.csv") - 1))"
     check 'each under its own strategy' dp "$(column strategy)"
@@ -155,17 +152,12 @@ without_gnuplot() {
 
 interrupt() {
     folder=$work/stopped
-    "$sluice" bench -n 2 --data "$work/text" --steps 100000 --strategy dp,fsdp --output "$folder" \
-        >"$work/out" 2>"$work/err" &
-    local pid=$!
-    for _ in $(seq 300); do # the table's head shows that it listens
-        grep -q '^optimizer' "$work/out" && break
-        kill -0 $pid 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -INT $pid 2>/dev/null
-    wait $pid
-    check 'Ctrl-C' 130 $?
+    begin "$work/out" "$work/err" "$sluice" bench -n 2 --data "$work/text" --context 32 --steps 100000 \
+        --strategy dp,fsdp --output "$folder"
+    comes_true said_or_ended '^optimizer' "$work/out" # the table's head shows that it listens
+    kill -INT $process 2>/dev/null
+    ends 'a sweep after Ctrl-C'
+    check 'Ctrl-C' 130 $code
     check 'what there is is written' 1 "$(grep -c ',dp,[a-z_]*,none,1,1,.*,1,[0-9a-f]*,adamw,' "$folder/results.csv")"
 }
 
@@ -187,7 +179,7 @@ refusals() {
     refuses 'whole number' --repeat 0
     refuses 'budget' --budget auto:0
     refuses 'one budget' --tradeoff --budget none,60%
-    refuses 'nothing to trade' --tradeoff
+    refuses 'nothing to trade' --tradeoff # one rank shards nothing
     refuses 'whole number' --tradeoff --shares 1
     refuses 'only --tradeoff' --profile "$work/text"
     refuses 'cannot make the folder' --output "$work/text/below"

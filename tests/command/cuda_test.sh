@@ -16,7 +16,7 @@ data=(--data "$work/text" --context 32)
 train() { # DEVICE OPTION...: as run; JSON in $work/DEVICE.json
     local device=$1
     shift
-    run train --device "$device" "${data[@]}" --batch 2 --eval-batches 1 --steps 4 "$@" \
+    run train --device "$device" "${data[@]}" --batch 2 --eval-batches 1 --steps 4 --schedule one_ahead "$@" \
         --json "$work/$device.json"
 }
 
@@ -50,13 +50,13 @@ settings() {
     alike bf16 --precision bf16 --clip 1
     alike LAMB --optimizer lamb --nan skip
     alike 'fsdp with dropout' --strategy fsdp --schedule one_ahead --dropout 0.1
-    alike 'a budget' --budget 85%
+    alike 'a budget' --budget 85% --schedule "$(default_schedule)"
     alike 'tensors cut small' --block 4096 --schedule priority --strategy sdp
     alike recomputing --recompute all --strategy sdp --schedule greedy
     alike BERT --model bert
 }
 
-same_bits() { # OPTION...: eight seeds, drawn anew each time, give the same weights after 20 steps
+same_bits() { # OPTION...: some seeds, drawn anew each time, give the same weights after some steps
     local hashes='' seed
     for _ in $(seq 8); do
         seed=$((RANDOM * 32768 + RANDOM))

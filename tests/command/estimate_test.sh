@@ -11,60 +11,67 @@ get() { # FILE EXPRESSION: of the JSON `j`
     python3 -c "import json, sys; j = json.load(open('$work/$1')); print($2)" 2>"$work/err"
 }
 
-compare_with_train() { # SIZE RANKS STRATEGY RECOMPUTE OPTION..., against $work/estimate.json
-    rm -f "$work/train.json"
-    "$sluice" train --size "$1" -n "$2" --strategy "$3" --recompute "$4" --schedule serial --steps 1 --eval-batches 0 \
-        "${@:5}" --json "$work/train.json" >/dev/null 2>"$work/err"
-    check "train --size $1 -n $2 --strategy $3 --recompute $4 ${*:5} works" 0 $?
-    check "bytes of $1 on $2 ranks under $3, recompute $4 ${*:5}" "$(get train.json "j['runs'][0]['planned_bytes']")" \
-        "$(get estimate.json "[s['bytes'] for s in j['strategies'] if (s['strategy'], s['recompute']) == ('$3', '$4' == 'all')][0]")"
+estimate() { # OPTION...: JSON in $work/estimate.json, what it says of strategies in $work/bytes
+    timeout 60 "$sluice" estimate "${pace[@]}" "$@" --json "$work/estimate.json" >"$work/out" 2>"$work/err"
+    check "estimate $* works" 0 $?
+    get estimate.json "'\\n'.join('%s,%s %d' % (s['strategy'], 'all' if s['recompute'] else 'none', s['bytes']) for s in j['strategies'])" \
+        >"$work/bytes"
 }
 
-compare_all() { # SIZE RANKS
-    "$sluice" estimate --size "$1" -n "$2" "${pace[@]}" --json "$work/estimate.json" >/dev/null 2>"$work/err"
-    check "estimate --size $1 -n $2 works" 0 $?
-    for strategy in dp oss sdp fsdp; do
-        for recompute in none all; do compare_with_train "$1" "$2" $strategy $recompute; done
-    done
-    smallest=$(get estimate.json "j['smallest_budget_bytes']")
-    "$sluice" train --size "$1" -n "$2" --budget 1 --steps 1 >/dev/null 2>"$work/err"
-    check "the refusal of one byte on $2 ranks, $1, names the same smallest budget" 1 \
-        "$(grep -c -- "--budget $smallest," "$work/err")"
-    "$sluice" train --size "$1" -n "$2" --budget "$smallest" --steps 1 --eval-batches 0 >/dev/null 2>"$work/err"
-    check "the smallest budget of $1 on $2 ranks is enough" 0 $?
+compare_with_train() { # STRATEGY RECOMPUTE OPTION..., those that $work/bytes was made with
+    rm -f "$work/train.json"
+    timeout 60 "$sluice" train --strategy "$1" --recompute "$2" --schedule serial --steps 1 --eval-batches 0 "${@:3}" \
+        --json "$work/train.json" >/dev/null 2>"$work/err"
+    check "train --strategy $1 --recompute $2 ${*:3} works" 0 $?
+    check "bytes of $1, recompute $2, ${*:3}" "$(sed -n 's/^ *"planned_bytes": \([0-9]*\),*$/\1/p' "$work/train.json" | head -n 1)" \
+        "$(sed -n "s/^$1,$2 //p" "$work/bytes")"
 }
-compare_all nano 1
-compare_all nano 2
-compare_all mini 2
+
+# The smallest budget is what the refusal of one byte names, and it is enough.
+smallest_budget() { # OPTION...
+    local smallest
+    smallest=$(get estimate.json "j['smallest_budget_bytes']")
+    timeout 60 "$sluice" train --budget 1 --steps 1 "$@" >/dev/null 2>"$work/err"
+    check "the refusal of one byte, $*, names the same smallest budget" 1 "$(grep -c -- "--budget $smallest," "$work/err")"
+    timeout 60 "$sluice" train --budget "$smallest" --steps 1 --eval-batches 0 "$@" >/dev/null 2>"$work/err"
+    check "the smallest budget of $* is enough" 0 $?
+}
+
+for ranks in 1 2; do
+    estimate -n $ranks
+    for strategy in dp oss sdp fsdp; do
+        for recompute in none all; do compare_with_train $strategy $recompute -n $ranks; done
+    done
+    smallest_budget -n $ranks
+done
+mini=(--size mini -n 2 --batch 1 --context 32)
+estimate "${mini[@]}"
+compare_with_train dp none "${mini[@]}"
+compare_with_train fsdp all "${mini[@]}"
+smallest_budget "${mini[@]}"
 
 # What else decides bytes.
 compare_options() { # OPTION...
-    "$sluice" estimate -n 2 "${pace[@]}" "$@" --json "$work/estimate.json" >/dev/null 2>"$work/err"
-    check "estimate -n 2 $* works" 0 $?
-    compare_with_train nano 2 fsdp none "$@"
+    estimate -n 2 "$@"
+    compare_with_train fsdp none -n 2 "$@"
 }
 compare_options --model bert --precision bf16 --micro-batches 2
 compare_options --tied split --accumulate each --micro-batches 2
 compare_options --nan skip --block 64KiB --layer-precision h.0=bf16 --optimizer lamb
 
 # One that sends messages needs scratch memory.
-"$sluice" estimate -n 2 --ranks-a-host 1 --throttle 1gbit,50us "${pace[@]}" --json "$work/estimate.json" >/dev/null \
-    2>"$work/err"
-check "estimate of two hosts works" 0 $?
+estimate -n 2 --ranks-a-host 1 --throttle 1gbit,50us
 if [ -e "${SLUICE_TRANSPORT_PATH:-/nowhere}/libsluice_transport_ucx.so" ]; then
     export SLUICE_COMM_DIRECT=0
-    compare_with_train nano 2 dp none
-    compare_with_train nano 2 fsdp none
+    compare_with_train dp none -n 2
+    compare_with_train fsdp none -n 2
     unset SLUICE_COMM_DIRECT
 else
     skip 'scratch memory of messages: the transport ucx is not built'
 fi
 
 # A budget of the user's: the plan keeps to it, and another reader can go on from the profile.
-"$sluice" estimate --size mini -n 2 --budget 60% "${pace[@]}" --profile-out "$work/profile.json" \
-    --plan-out "$work/plan.json" --json "$work/estimate.json" \
-    >"$work/out" 2>"$work/err"
-check "estimate --budget 60% works" 0 $?
+estimate "${mini[@]}" --budget 60% --profile-out "$work/profile.json" --plan-out "$work/plan.json"
 check "it says that the budget fits" 1 "$(grep -c '^--budget 60% fits' "$work/out")"
 check "its plan keeps to the budget" True "$(get estimate.json "j['plan']['planned_bytes'] <= j['plan']['budget_bytes']")"
 "$sluice" plan --profile "$work/profile.json" --budget 60% >"$work/out" 2>"$work/err"
@@ -83,22 +90,20 @@ cat >"$work/model/config.json" <<'E2'
 {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 48, "n_embd": 1600, "n_head": 25,
  "n_positions": 1024, "vocab_size": 50257}
 E2
-for path in "$work/model" "$work/model/config.json"; do
-    (
-        ulimit -v 2000000
-        "$sluice" estimate --weights "$path" -n 64 --batch 8 --context 1024 --machines 64xA100-200gbit --ranks-a-host 8 \
-            --effort 0.2 --json "$work/large.json" >"$work/out" 2>"$work/err"
-    )
-    check "estimate --weights ${path##*/}" 0 $?
-    check "the parameters of GPT-2 XL" 1557611200 "$(get large.json "j['parameters']")"
-    check "fsdp keeps less than dp" True \
-        "$(get large.json "j['strategies'][6]['bytes'] < j['strategies'][0]['bytes'] > 4 * 4 * j['parameters']")"
-done
+(
+    ulimit -v 2000000
+    timeout 60 "$sluice" estimate --weights "$work/model" -n 64 --batch 8 --context 1024 --machines 64xA100-200gbit \
+        --ranks-a-host 8 --effort 0.2 --json "$work/large.json" >"$work/out" 2>"$work/err"
+)
+check "estimate --weights FOLDER" 0 $?
+check "the parameters of GPT-2 XL, and fsdp keeps less than dp" "1557611200 True" "$(get large.json \
+    "j['parameters'], j['strategies'][6]['bytes'] < j['strategies'][0]['bytes'] > 4 * 4 * j['parameters']" | tr -d '(,)')"
 if [ -r /proc/self/status ]; then
-    check "a model of 25 GB is estimated in less than 200 MB" True "$(python3 - "$sluice" "$work/model" 2>"$work/err" <<'E2'
+    check "a model of 25 GB, named by its config.json, is estimated in less than 200 MB" True \
+        "$(python3 - "$sluice" "$work/model/config.json" 2>"$work/err" <<'E2'
 import resource, subprocess, sys
 subprocess.run([sys.argv[1], "estimate", "--weights", sys.argv[2], "--effort", "0.2", "--pace", "1tflops,1TB"],
-               stdout=subprocess.DEVNULL, check=True)
+               stdout=subprocess.DEVNULL, check=True, timeout=60)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200 << 10)
 E2
 )"

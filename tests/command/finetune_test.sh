@@ -11,7 +11,7 @@ golden=$here/../golden
 python=${SLUICE_TEST_PYTHON:-}
 cp "$here/../../LICENSE" "$work/one"
 cp "$here/../../CONTRIBUTING.md" "$work/two"
-common=(--context 24 --batch 3 --eval-batches 1 --steps 2)
+common=(--context 24 --batch 3 --eval-batches 1 --steps 2 --schedule one_ahead)
 
 config_says() { # FOLDER KEY
     sed -n "s/^ *\"$2\": \(.*[^,]\),*$/\1/p" "$1/config.json"

@@ -12,7 +12,9 @@ sluice=$(realpath "$sluice")
 cd "$work" || exit 1
 
 run() { # COMMAND OPTION...: output in out and err, exit code in $code
-    timeout 200 "$sluice" "$@" >out 2>err </dev/null
+    local planned=()
+    [ "$1" != train ] || planned=(--schedule one_ahead)
+    timeout 100 "$sluice" "$@" "${planned[@]}" >out 2>err </dev/null
     code=$?
 }
 
@@ -213,13 +215,12 @@ print("yes" if 0 <= a <= 1 else a)')"
 # A path that is wrong from the start is a mistake (2); a file that vanishes while the command works is a failure (1).
 what_vanishes() {
     cp -r trees leaving
-    timeout 200 "$sluice" train --model vit --size nano --data leaving --steps 1000000 --eval-batches 0 \
-        >out 2>err </dev/null &
-    local run=$!
-    check 'training begins' yes "$(comes_true grep -q '^step 1/' err && echo yes)"
+    begin out err "$sluice" train --model vit --size nano --data leaving --steps 1000000 --eval-batches 0 \
+        --schedule one_ahead
+    check 'training begins' yes "$(comes_true said_or_ended '^step 1/' err && echo yes)"
     mv leaving gone
-    wait $run
-    check 'images that vanish end the run as failed' 1 $?
+    ends 'training on images that vanish'
+    check 'images that vanish end the run as failed' 1 $code
     check 'and the message names one' yes \
         "$(grep -Eq '^sluice train: cannot read leaving/.*: No such file or directory$' err && echo yes)"
     run train --model vit --size nano --data leaving --steps 1

@@ -18,7 +18,8 @@ import time
 SLUICE, WORK = sys.argv[1], sys.argv[2]
 PATTERN = sys.argv[3] if len(sys.argv) > 3 else ""
 MARK = f"SLUICE_LOG_LEVEL=warn{os.getpid()}"  # in the environment of all that a mistake starts
-SHORT = "--data text --context 32 --batch 2 --eval-batches 1 --steps 3"
+SHORT = "--data text --context 32 --batch 2 --eval-batches 1 --schedule one_ahead --steps 3"
+FREE = SHORT.replace(" --schedule one_ahead", "")  # where a plan says the schedule
 
 # ---- The list: command line, exit code, words; `S` is the path of sluice ----
 
@@ -151,10 +152,10 @@ MISTAKES = [
     ("S train --data weights/model.safetensors", 2, ["holds no text", "safetensors"]),
     ("S eval --weights weights --data nowhere", 2, ["nowhere", "No such file"]),
     ("S eval --weights weights --data empty", 2, ["empty"]),
-    ("S train --plan nowhere.json " + SHORT, 2, ["--plan nowhere.json", "No such file", "--plan-out"]),
-    ("S train --plan . " + SHORT, 2, ["--plan", "not a regular file"]),
-    ("S train --plan text " + SHORT, 2, ["plan text"]),
-    ("S train -n 2 --plan plan.json " + SHORT, 2, ["plan plan.json", "made for"]),
+    ("S train --plan nowhere.json " + FREE, 2, ["--plan nowhere.json", "No such file", "--plan-out"]),
+    ("S train --plan . " + FREE, 2, ["--plan", "not a regular file"]),
+    ("S train --plan text " + FREE, 2, ["plan text"]),
+    ("S train -n 2 --plan plan.json " + FREE, 2, ["plan plan.json", "made for"]),
     # Outputs
     ("S train --plan-out nowhere/p.json", 2, ["--plan-out", "nowhere/p.json", "No such file"]),
     ("S train --json nowhere/a.json", 2, ["--json", "cannot write nowhere/a.json", "No such file"]),

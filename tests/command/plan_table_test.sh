@@ -194,10 +194,10 @@ kept() {
     check 'the weights are equal to the bit' "$(hash_of made.json)" "$(hash_of kept.json)"
     check 'and the plan is the same' "$(grep -v '"forecast"' plan.json)" "$(grep -v '"forecast"' again.json)"
     check 'its decisions too' "$(decisions made.json)" "$(decisions kept.json)"
-    train -n 2 --steps 6 --json free.json
+    train -n 2 --steps 6 --schedule one_ahead --json free.json
     check 'and those of a run without a budget' "$(hash_of free.json)" "$(hash_of kept.json)"
     # many small layers as one, which the plan says and the registration does not
-    SLUICE_PLAN_FUSE=4MiB train -n 2 --steps 4 --plan-out fused.json
+    SLUICE_PLAN_FUSE=4MiB train -n 2 --steps 4 --strategy fsdp --schedule greedy --plan-out fused.json
     check 'a plan of fused layers' yes "$(grep -q '"embed..h' fused.json || grep -q '"h.0..h' fused.json && echo yes)"
     SLUICE_PLAN_FUSE=off train -n 2 --steps 4 --plan fused.json --json fused_run.json
     check 'runs where nothing is fused' 0 $code
@@ -250,7 +250,7 @@ damaged() {
 
 # A full disk costs the plan, not the run.
 full_disk() {
-    train -n 2 --steps 4 --plan-out /dev/full --profile-out ok_profile.json --json ok.json
+    train -n 2 --steps 4 --strategy fsdp --schedule greedy --plan-out /dev/full --profile-out ok_profile.json --json ok.json
     check 'a plan that cannot be written is an error' 1 $code
     says 'which names it' 'cannot write /dev/full' err
     check 'the rest is written' yes "$([ -s ok_profile.json ] && grep -q '"interrupted": false' ok.json && echo yes)"

@@ -129,14 +129,14 @@ measured() {
     built_with train || return 0
     seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
-        --trace "$work/run.json" --json "$work/result.json"
+        --schedule one_ahead --trace "$work/run.json" --json "$work/result.json"
     check 'train --trace' 0 $code
     for event in '"rank 0"' '"rank 1"' '"F head"' '"B head"' 'gather_window' 'reduce_scatter' 'update h.0' \
         '"memory, bytes"'; do
         check "a measured timeline has $event" yes "$(grep -qF "$event" "$work/run.json" && echo yes)"
     done
     tool train -n 2 --data "$work/text" --size nano --context 32 --batch 2 --steps 6 --eval-batches 1 --strategy fsdp \
-        --json "$work/plain.json"
+        --schedule one_ahead --json "$work/plain.json"
     check 'recording changes no bit' "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/plain.json")" \
         "$(grep -o '"weights_sha256": "[0-9a-f]*"' "$work/result.json")"
     refuses 'cannot write' 2 train --data "$work/text" --size nano --steps 1 --trace /no/such/folder/run.json

@@ -10,8 +10,8 @@ recipe=(--weight-decay 0.1 --beta1 0.8 --beta2 0.95 --epsilon 1e-7 --label-smoot
 
 train() { # OPTION...: output in $work/out and $work/err, results in $work/run.json, exit code in $code
     rm -f "$work/run.json"
-    timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 --json "$work/run.json" \
-        "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout 120 "$sluice" train --data "$work/text" --context 32 --batch 2 --eval-batches 1 --schedule one_ahead \
+        --json "$work/run.json" "$@" >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
 
@@ -27,22 +27,21 @@ PY
 weights() { # OPTION...: trains; the hash of what it ends with
     train "$@"
     [ $code = 0 ] || { echo "exit code $code: $(tail -n 1 "$work/err")"; return; }
-    value weights_sha256
+    sed -n 's/.*"weights_sha256": \("[0-9a-f]*"\).*/\1/p' "$work/run.json"
 }
 
-schedules=('constant' 'linear --lr-min 0.0001' 'cosine' 'inverse_sqrt --lr-timescale 3' 'wsd --lr-decay 5')
+schedules=('linear --lr-min 0.0001' 'inverse_sqrt --lr-timescale 3' 'wsd --lr-decay 5')
 
 # Equal bits: strategies, a budget, and runs that were stopped in the middle of the warm-up and of the decay.
 equal_bits() {
     local schedule one
     for schedule in "${schedules[@]}"; do
         # shellcheck disable=SC2206 # options are words
-        one=(-n 2 --steps 12 --schedule one_ahead --warmup 4 "${recipe[@]}" --lr-schedule $schedule)
-        case $schedule in linear* | cosine* | wsd*) one+=(--lr-horizon 12) ;; esac
+        one=(-n 2 --steps 12 --warmup 4 "${recipe[@]}" --lr-schedule $schedule)
+        case $schedule in linear* | wsd*) one+=(--lr-horizon 12) ;; esac
         local whole
         whole=$(weights "${one[@]}" --strategy dp)
         check "$schedule: a run ends with weights" 66 ${#whole}
-        check "$schedule: fsdp has the weights of dp" "$whole" "$(weights "${one[@]}" --strategy fsdp)"
         rm -rf "$work/run"
         train "${one[@]}" --strategy sdp --steps 2 --save "$work/run"
         check "$schedule: a part" 0 $code
@@ -93,13 +92,13 @@ smoothing() {
     train --steps 2 --lr 0 --label-smoothing 0.3
     check 'evaluations are without smoothing' "$plain" "$(value evaluation_loss)"
     [ "$trained" != "$(value losses)" ] || check 'training is with it' different same
-    if ! "$sluice" train --model vit --steps 1 >"$work/out" 2>"$work/err"; then
+    if ! timeout 60 "$sluice" train --model vit --steps 1 --schedule one_ahead >"$work/out" 2>"$work/err"; then
         skip "smoothing of classes: $(tail -n 1 "$work/err")"
         return
     fi
     for smoothing in 0 0.3; do
-        timeout 60 "$sluice" train --model vit --steps 2 --lr 0 --label-smoothing $smoothing --json "$work/run.json" \
-            >"$work/out" 2>"$work/err"
+        timeout 60 "$sluice" train --model vit --steps 2 --lr 0 --label-smoothing $smoothing --schedule one_ahead \
+            --json "$work/run.json" >"$work/out" 2>"$work/err"
         check "vit with $smoothing" 0 $?
         value losses >>"$work/losses"
         value evaluation_loss >>"$work/evaluations"
@@ -112,7 +111,7 @@ smoothing() {
 optimizers() {
     local optimizer plain other epsilon option
     for optimizer in adamw lamb onebit_adam onebit_lamb zero_one_adam; do
-        local one=(-n 2 --steps 8 --schedule one_ahead --optimizer "$optimizer" --lr-schedule cosine)
+        local one=(--steps 5 --optimizer "$optimizer" --lr-schedule cosine)
         epsilon=1e-8
         case $optimizer in
         onebit* | zero*) one+=(--strategy onebit --freeze-step 3) ;;
@@ -137,7 +136,7 @@ optimizers() {
 compressed_resumes() {
     local optimizer whole
     for optimizer in onebit_adam onebit_lamb zero_one_adam; do
-        local one=(-n 2 --schedule one_ahead --strategy onebit --optimizer "$optimizer" --freeze-step 4 --warmup 3
+        local one=(-n 2 --strategy onebit --optimizer "$optimizer" --freeze-step 4 --warmup 3
             --lr-schedule linear --lr-min 0.0001 --lr-horizon 12 --onebit "local_step_scaler=2,var_update_scaler=2")
         rm -rf "$work/run" "$work/whole"
         # Saving ends local steps with an exchange, so the whole run saves where the others end.
@@ -168,7 +167,7 @@ ranks_differ() {
         # shellcheck disable=SC2016 # for the ranks' shell
         timeout 60 "$sluice" run -n 2 -- sh -c '
             if [ $RANK = 1 ]; then set -- $1; else set --; fi
-            exec "$0" train --steps 3 --eval-batches 1 "$@"' "$sluice" "$options" >"$work/out" 2>"$work/err"
+            exec "$0" train --steps 3 --eval-batches 1 --schedule one_ahead "$@"' "$sluice" "$options" >"$work/out" 2>"$work/err"
         check "$options of one rank" 2 $?
         check "$options: who differs" yes \
             "$(grep -q "rank 1 has another ${options%% *} than rank 0" "$work/err" && echo yes)"

@@ -71,7 +71,7 @@ full_disks() {
     refuses 'cannot write' --steps 1 --json "$work/nowhere/a.json"
     refuses 'no space left' --steps 1 --json /dev/full
     refuses 'no space left' --steps 1 --csv /dev/full
-    timeout 60 "$sluice" train --data "$work/text" --steps 1 >/dev/full 2>"$work/err" </dev/null
+    timeout 60 "$sluice" train "${common[@]}" --steps 1 >/dev/full 2>"$work/err" </dev/null
     check 'a summary that is lost is an error' 1 $?
     check 'and it says so' 1 "$(grep -ci 'no space left' "$work/err")"
     echo before >"$work/kept.json"
@@ -95,24 +95,13 @@ ranks() {
 stop() {
     local ranks=()
     [ "$2" = 1 ] || ranks=(-n "$2")
-    rm -f "$work/stop.json" "$work/stop.csv" "$work/err"
-    touch "$work/err"
-    "$sluice" train "${ranks[@]}" --data "$work/text" --context 32 --batch 2 --steps 1000000 --json "$work/stop.json" \
-        --csv "$work/stop.csv" >"$work/out" 2>"$work/err" </dev/null &
-    local process=$!
-    for _ in $(seq 300); do
-        grep -q 'step 1/' "$work/err" && break
-        kill -0 $process 2>/dev/null || break
-        sleep 0.1
-    done
+    rm -f "$work/stop.json" "$work/stop.csv"
+    begin "$work/out" "$work/err" "$sluice" train "${ranks[@]}" "${common[@]}" --steps 1000000 \
+        --json "$work/stop.json" --csv "$work/stop.csv"
+    comes_true said_or_ended 'step 1/' "$work/err"
     kill -"$1" $process 2>/dev/null
-    for _ in $(seq 300); do
-        kill -0 $process 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -KILL $process 2>/dev/null && check 'stopped in 30 s' yes no
-    wait $process
-    check "exit code after SIG$1 on $2 ranks" 130 $?
+    ends "training after SIG$1 on $2 ranks"
+    check "exit code after SIG$1 on $2 ranks" 130 $code
     check 'results say so' 1 "$(grep -c '"interrupted": true' "$work/stop.json")"
     check 'metrics are there' yes "$([ "$(wc -l <"$work/stop.csv")" -gt 1 ] && echo yes)"
 }
@@ -126,7 +115,7 @@ ranks_differ() {
         # shellcheck disable=SC2016 # for the ranks' shell
         timeout 60 "$sluice" run -n 2 -- sh -c '
             if [ $RANK = 1 ]; then set -- $1; else set -- $2; fi
-            exec "$0" train --steps 3 --eval-batches 1 "$@"' "$sluice" "$options" '' >"$work/out" 2>"$work/err"
+            exec "$0" train --steps 3 --eval-batches 1 --schedule one_ahead "$@"' "$sluice" "$options" '' >"$work/out" 2>"$work/err"
         check "$options of one rank" 2 $?
         check "$options: who differs, once" 1 "$(grep -c "rank 1 has another ${options%% *} than rank 0" "$work/err")"
     done
@@ -134,8 +123,8 @@ ranks_differ() {
 
 # A run that plans again with measured times stays within its budget and has the same weights as one that does not.
 adaptive() {
-    train -n 2 --steps 6 --strategy dp --schedule one_ahead --json "$work/plain.json"
-    train -n 2 --steps 6 --budget 70% --json "$work/adaptive.json"
+    train -n 2 --steps 6 --strategy dp --json "$work/plain.json"
+    train -n 2 --steps 6 --budget 70% --schedule "$(default_schedule)" --json "$work/adaptive.json"
     check 'an adaptive run' 0 $code
     check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
     check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"

@@ -1,6 +1,7 @@
 /* A runtime tells its plan, and another runs it from a file: the same decisions and the same bits, with no plan of its
  * own. A plan that does otherwise than the program wants, needs more than the budget, or is not there on every rank is
  * refused on all of them. */
+#include "lib/base/failing_memory_test.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -319,11 +320,35 @@ static void an_optimizer_that_cannot_is_not_asked_to(void **state)
     remove_files(&f);
 }
 
+static sluice_status tell(void *rt)
+{
+    char *text, *profile;
+    sluice_status status = sluice_runtime_plan_json(rt, "a model", &text, &profile);
+    assert_true(status ? !text && !profile : text && profile);
+    free(text);
+    free(profile);
+    return status;
+}
+
+/* A world of one, in this process. */
+static void telling_without_memory(void **state)
+{
+    (void)state;
+    model m;
+    wish w = default_wish();
+    assert_int_equal(sluice_world_create(NULL, &m.world), SLUICE_OK);
+    assert_int_equal(begin(&m, &w), 0);
+    assert_int_equal(sluice_runtime_commit(m.rt), SLUICE_OK);
+    assert_true(memory_runs_out("plan_json", tell, m.rt, NULL) > 5);
+    sluice_runtime_destroy(m.rt);
+    sluice_world_destroy(m.world);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_kept_plan_runs),
-                                       cmocka_unit_test(what_does_not_fit_is_refused),
-                                       cmocka_unit_test(an_optimizer_that_cannot_is_not_asked_to)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kept_plan_runs), cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(an_optimizer_that_cannot_is_not_asked_to), cmocka_unit_test(telling_without_memory)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

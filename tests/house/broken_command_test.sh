@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of the command fail where the command does not work: every script of tests/ that runs it, and the check of
 # the documents, is run with one that fails, one that does nothing, and one of which only --help works. None of them
-# may pass, or be skipped.
+# may pass, or be skipped. It runs where scripts or what the command begins with have changed (by_change.txt).
 . "$(dirname "$0")/../support/command_check.sh"
 tests=$(dirname "$0")/..
 
@@ -11,18 +11,19 @@ case \$1 in --help) exec "$(realpath "$sluice")" "\$@" ;; esac
 TEXT
 chmod +x "$work/only_help"
 
-run_script() { # SCRIPT COMMAND: what it says goes to a file of its own, its code to another
+export work
+run_script() { # COMMAND SCRIPT: what it says goes to a file of its own, its code to another
     local interpreter=bash name
-    name=$(basename "$1").$(basename "$2")
-    case $1 in *.py) interpreter=python3 ;; esac
-    timeout 300 "$interpreter" "$1" "$2" >"$work/$name.out" 2>&1 </dev/null
+    name=$(basename "$2").$(basename "$1")
+    case $2 in *.py) interpreter=python3 ;; esac
+    timeout 100 "$interpreter" "$2" "$1" >"$work/$name.out" 2>&1 </dev/null
     echo $? >"$work/$name.code"
 }
 
 scripts=("$tests/house/docs_check.py")
 for script in "$tests"/*/*_test.sh; do
     case $script in
-    */broken_command_test.sh | */dev_test.sh | */api_reference_test.sh) ;; # itself, and those that do not run the command
+    */broken_command_test.sh | */dev_test.sh | */scripts_test.sh | */api_reference_test.sh) ;; # itself, and those that do not run the command
     *) scripts+=("$script") ;;
     esac
 done
@@ -31,10 +32,10 @@ if ! command -v python3 >/dev/null; then
     unset 'scripts[0]'
 fi
 check 'there are scripts to run' yes "$([ ${#scripts[@]} -gt 9 ] && echo yes)"
+export -f run_script
 commands=(/bin/false /bin/true "$work/only_help")
 for command in "${commands[@]}"; do
-    for script in "${scripts[@]}"; do run_script "$script" "$command" & done
-    wait
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'run_script "$@"' run "$command"
     for script in "${scripts[@]}"; do
         name=$(basename "$script").$(basename "$command")
         cp "$work/$name.out" "$work/err"

@@ -12,13 +12,13 @@ fi
 sluice=$(realpath "$sluice")
 cd "$work" || exit 1
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >text
-data=(--data text --context 32 --batch 2 --eval-batches 1)
+data=(--data text --context 32 --batch 2 --eval-batches 1 --schedule one_ahead)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # containers of tests
 export OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_tcp_if_include=lo
 unset RANK WORLD_SIZE # of whoever runs the tests
 
 launch() { # RANKS COMMAND...: output in out and err, exit code in $code
-    timeout -k 10 200 mpirun --oversubscribe -np "$@" >out 2>err </dev/null
+    timeout -k 10 60 mpirun --oversubscribe -np "$@" >out 2>err </dev/null
     code=$?
 }
 
@@ -41,12 +41,17 @@ if "$sluice" --help | grep -q '^  train '; then
     launch 2 "$sluice" train "${data[@]}" -n 2 --steps 3 --save saved --json mpirun.json
     check 'train' 0 $code
     check 'one job, not two' 1 "$(grep -c 'weights sha256' out)"
-    timeout -k 10 200 "$sluice" train "${data[@]}" -n 2 --steps 3 --json own.json >out 2>err </dev/null
+    timeout -k 10 60 "$sluice" train "${data[@]}" -n 2 --steps 3 --json own.json >out 2>err </dev/null
     sum() { grep -o '"weights_sha256": "[0-9a-f]*"' "$1"; }
     check 'the weights of our own launcher' "$(sum own.json)" "$(sum mpirun.json)"
     check 'its world' 1 "$(grep -c '"world": 2' mpirun.json)"
-    # mpirun hands SIGTERM on to the ranks, which stop after the step and save.
-    launch 2 sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then (sleep 2; kill -TERM $$) & fi
+    # A rank that gets SIGTERM, as mpirun hands it on, stops all of them after the step, and they save.
+    launch 2 sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then
+            (for _ in $(seq 500); do
+                grep -q "step 1/" err || ! kill -0 $$ && break
+                sleep 0.1
+            done; kill -TERM $$) &
+        fi
         exec "$0" train "$@" --steps 1000000 --save stopped --json stopped.json' "$sluice" "${data[@]}"
     check 'a stop' yes "$([ $code != 0 ] && grep -q '"interrupted": true' stopped.json && echo yes)"
     check 'is saved' 1 "$(find stopped -name manifest.json | wc -l)"

@@ -11,8 +11,8 @@ launch() { # OPTION...: output in $work/out and $work/err, exit code in $code
     code=$?
 }
 
-are_ready() { # how many ranks say so, unless $pid has ended
-    [ "$(grep -c ready "$work/out")" = "$1" ] || ! kill -0 $pid 2>/dev/null
+are_ready() { # how many ranks say so, unless $process has ended
+    [ "$(grep -c ready "$work/out")" = "$1" ] || ended
 }
 
 environment() {
@@ -36,16 +36,15 @@ network() {
 }
 
 endings() {
-    local mark=namespaces-test-$$-$RANDOM pid
+    local mark=namespaces-test-$$-$RANDOM
     launch -n 2 -- bash -c 'if [ $RANK = 1 ]; then exit 7; fi; exec -a $0 sleep 50' "$mark-b"
     check 'code of the first that failed' 7 $code
     check 'none survives a failure' 0 "$(alive "$mark-b")"
-    timeout 60 "$script" -n 2 -- bash -c 'echo ready; exec -a $0 sleep 50' "$mark-c" >"$work/out" 2>"$work/err" &
-    pid=$!
+    begin "$work/out" "$work/err" "$script" -n 2 -- bash -c 'echo ready; exec -a $0 sleep 50' "$mark-c"
     comes_true are_ready 2
-    kill -TERM $pid
-    wait $pid
-    check 'SIGTERM' 143 $?
+    kill -TERM $process
+    ends 'SIGTERM'
+    check 'SIGTERM' 143 $code
     check 'none survives SIGTERM' 0 "$(alive "$mark-c")"
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # `sluice run` keeps its promises: the environment, the prefix, exit codes, the time that survivors get, and no orphans.
+# Most of this test waits.
 . "$(dirname "$0")/../support/command_check.sh"
 
 launch() { # CMD...: output in $work/out and $work/err, exit code in $code
@@ -24,8 +25,8 @@ some_alive() { # MARK, how many
     [ "$(alive "$1")" -ge "$2" ]
 }
 
-some_alive_or_ended() { # as some_alive, unless $pid has ended
-    some_alive "$@" || ! kill -0 $pid 2>/dev/null
+some_alive_or_ended() { # as some_alive, unless $process has ended
+    some_alive "$@" || ended
 }
 
 gone() { # waits until no process has the mark
@@ -33,8 +34,14 @@ gone() { # waits until no process has the mark
     check "no orphan with mark $1" 0 "$(alive "$1")"
 }
 
-are_ready() { # how many ranks say so, unless $pid has ended
-    [ "$(grep -c ready "$work/out")" = "$1" ] || ! kill -0 $pid 2>/dev/null
+are_ready() { # how many ranks say so, unless $process has ended
+    [ "$(grep -c ready "$work/out")" = "$1" ] || ended
+}
+
+interrupted() { # SIGNAL: sends it when two ranks are ready; before that it might be lost
+    comes_true are_ready 2
+    check "two ranks are ready for SIG$1" 2 "$(grep -c ready "$work/out")"
+    kill -"$1" $process
 }
 
 environment() {
@@ -80,14 +87,13 @@ exit_codes() {
 }
 
 survivors() {
-    local begin=$SECONDS stubborn late
+    local stubborn late
     stubborn=$(mark 61) late=$(mark 62)
     launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; sleep 0.3; echo I saw it; exit 6'
     check 'the first failure counts' 5 $code
     check 'a survivor can speak' '[1] I saw it' "$(cat "$work/out")"
     launch -n 2 -- sh -c 'if [ $RANK = 0 ]; then exit 5; fi; trap "" TERM; sleep $0 & wait; sleep $0' "$stubborn"
     check 'a stubborn survivor is ended' 5 $code
-    check 'soon' yes "$([ $((SECONDS - begin)) -lt 60 ] && echo yes)"
     gone "$stubborn"
     launch --limit 0.5 -n 2 -- sleep "$late"
     check 'time limit' 124 $code
@@ -95,26 +101,22 @@ survivors() {
 }
 
 interrupts() {
-    "$sluice" run -n 2 -- sh -c 'trap "echo stopping; exit 0" INT; echo ready; while :; do sleep 0.1; done' \
-        >"$work/out" 2>"$work/err" &
-    local pid=$! stubborn
-    comes_true are_ready 2
-    kill -INT $pid
-    wait $pid
-    check 'ranks that stop cleanly' 0 $?
+    local stubborn
+    begin "$work/out" "$work/err" "$sluice" run -n 2 -- \
+        sh -c 'trap "echo stopping; exit 0" INT; echo ready; while :; do sleep 0.1; done'
+    interrupted INT
+    ends 'ranks that stop cleanly'
+    check 'ranks that stop cleanly' 0 $code
     check 'both did' '[0] stopping,[1] stopping' "$(grep stopping "$work/out" | sort | paste -sd,)"
     stubborn=$(mark 63)
-    "$sluice" run -n 2 -- sh -c 'trap "" INT TERM; echo ready; while :; do sleep $0; done' "$stubborn" \
-        >"$work/out" 2>"$work/err" &
-    pid=$!
-    comes_true are_ready 2
-    kill -INT $pid
-    sleep 0.5
-    kill -0 $pid
-    check 'waits after the first' 0 $?
-    kill -TERM $pid
-    wait $pid
-    check 'the second kills' 137 $?
+    begin "$work/out" "$work/err" "$sluice" run -n 2 -- \
+        sh -c 'trap "" INT TERM; echo ready; while :; do sleep $0; done' "$stubborn"
+    interrupted INT
+    comes_true said_or_ended 'once more kills them' "$work/err"
+    check 'it waits after the first' no "$(ended && echo yes || echo no)"
+    kill -TERM $process
+    ends 'ranks that stop for no signal'
+    check 'the second kills' 137 $code
     gone "$stubborn"
 }
 
@@ -125,12 +127,11 @@ orphans() {
     launch -n 2 -- sh -c 'sleep $0 & exit 0' "$left_behind"
     check 'left behind' 0 $code
     gone "$left_behind"
-    "$sluice" run -n 2 -- sh -c 'sleep $0; true' "$orphan" >/dev/null 2>&1 &
-    local pid=$!
+    begin /dev/null /dev/null "$sluice" run -n 2 -- sh -c 'sleep $0; true' "$orphan"
     comes_true some_alive_or_ended "$orphan" 5 # the command, two shells, what they run
     check 'they run' yes "$(some_alive "$orphan" 5 && echo yes)"
-    kill -KILL $pid
-    wait $pid 2>/dev/null
+    kill -KILL $process
+    ends 'a launcher that is killed'
     gone "$orphan"
 }
 
@@ -138,39 +139,24 @@ orphans() {
 stalled() { # CMD...: process in $process; read from &7
     [ -p "$work/pipe" ] || mkfifo "$work/pipe"
     exec 7<>"$work/pipe"
+    : >"$work/err" # not by the shell below, at some later time: says() reads it
     "$sluice" run "$@" >"$work/pipe" 2>"$work/err" </dev/null 7<&- &
     process=$!
 }
 
-finished() { # waits up to 60 s for $process; its exit code in $code
-    for _ in $(seq 600); do
-        kill -0 $process 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -KILL $process 2>/dev/null && check "$1: it ends" yes no
-    wait $process
-    code=$?
+appears() { # FILE
+    comes_true [ -e "$1" ]
+    check "$1 appears" yes "$([ -e "$1" ] && echo yes)"
 }
 
-appears() { # FILE: waits up to 60 s
-    for _ in $(seq 600); do
-        [ -e "$1" ] && return
-        sleep 0.1
-    done
-    check "$1 appears" yes no
-}
-
-says() { # WORDS: waits up to 60 s until the launcher has said them
-    for _ in $(seq 600); do
-        grep -q "$1" "$work/err" && return
-        sleep 0.1
-    done
-    check "it says: $1" yes no
+says() { # WORDS: of the launcher
+    comes_true grep -q "$1" "$work/err"
+    check "it says: $1" yes "$(grep -q "$1" "$work/err" && echo yes)"
 }
 
 stalled_readers() {
     stalled --limit 2 -n 1 -- yes
-    finished 'limit'
+    ends 'limit'
     check 'a time limit counts while nobody reads' 124 $code
     check 'what is lost is named' 1 "$(grep -c 'output of the ranks was lost: nobody read it' "$work/err")"
     exec 7<&-
@@ -180,7 +166,7 @@ stalled_readers() {
     check 'the launcher waits for its reader' 0 "$(kill -0 $process; echo $?)"
     cat <&7 >"$work/out" &
     local reader=$!
-    finished 'a failure'
+    ends 'a failure'
     check 'the failure is the result' 5 $code
     check 'its reader gets all' '[1] 66.25' "$(sort -u "$work/out")"
     kill $reader
@@ -191,33 +177,38 @@ stalled_readers() {
     appears "$work/ready"
     sleep 1
     kill -INT $process
-    finished 'Ctrl-C'
+    ends 'Ctrl-C'
     check 'a rank whose output is stuck saves' yes "$([ -e "$work/saved" ] && echo yes)"
     exec 7<&-
 
-    stalled -n 2 -- bash -c 'trap "" INT TERM; while :; do echo 67.25; done' 67.25
+    stalled -n 2 -- bash -c 'trap "" INT TERM; touch "$0.$RANK"; while :; do echo 67.25; done' "$work/deaf"
+    appears "$work/deaf.0"
+    appears "$work/deaf.1"
     sleep 1
     kill -INT $process
     says 'once more kills them'
     kill -INT $process
-    finished 'a second Ctrl-C'
+    ends 'a second Ctrl-C'
     check 'a second one kills while output is stuck' 137 $code
-    gone 67.25
+    gone "$work/deaf"
     exec 7<&-
 
     # Both outputs are stuck: nothing can be said, and it ends all the same.
     mkfifo "$work/pipe2"
     exec 8<>"$work/pipe2"
-    stalled -n 1 -- sh -c 'yes >&2 & exec yes'
-    "$sluice" run -n 1 -- sh -c 'yes >&2 & exec yes' >"$work/pipe" 2>"$work/pipe2" </dev/null 7<&- 8<&- &
+    stalled -n 1 -- sh -c 'yes >&2 & touch "$0"; exec yes' "$work/begun"
+    "$sluice" run -n 1 -- sh -c 'yes >&2 & touch "$0.too"; exec yes' "$work/begun" >"$work/pipe" 2>"$work/pipe2" \
+        </dev/null 7<&- 8<&- &
     local second=$!
+    appears "$work/begun"
+    appears "$work/begun.too"
     sleep 1
     kill -INT $process $second
     sleep 0.5
     kill -INT $process $second 2>/dev/null
-    finished 'the first'
+    ends 'the first'
     process=$second
-    finished 'both outputs stuck'
+    ends 'both outputs stuck'
     exec 7<&- 8<&-
 }
 
@@ -230,7 +221,7 @@ if not os.fork(): os.close(r); os.dup2(w, 1); os.execv(sys.argv[1], [sys.argv[1]
 os.close(w); time.sleep(1); sys.stdout.write(open(r).read().splitlines()[-1])' "$sluice" >"$work/out"
     check 'a non-blocking output' '[0] 100000' "$(cat "$work/out")"
     # A rank that writes much does not keep the others silent.
-    "$sluice" run --limit 5 -n 3 -- sh -c 'if [ $RANK = 2 ]; then echo here; fi; exec yes' 2>"$work/err" |
+    "$sluice" run --limit 60 -n 3 -- sh -c 'if [ $RANK = 2 ]; then echo here; fi; exec yes' 2>"$work/err" |
         grep -m 1 here >"$work/out"
     check 'every rank has its turn' '[2] here' "$(cat "$work/out")"
 }

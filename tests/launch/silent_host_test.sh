@@ -28,28 +28,27 @@ start_rank() { # RANK NAMESPACE
     pids+=($!)
 }
 
-connected() { # the control connection is there
-    [ -n "$(ip netns exec $a ss -Htn state established 'sport = :29500')" ]
+connected_or_ended() { # the control connection is there, or never will be
+    [ -n "$(ip netns exec $a ss -Htn state established 'sport = :29500')" ] || ended
 }
 
-wait_for_links() { # UCX takes none that is down, and a new one takes a moment
-    local tries=0
-    until [ "$(ip -n $a link show uplink | grep -c 'state UP')$(ip -n $b link show uplink | grep -c 'state UP')" = 11 ] ||
-        [ $((tries += 1)) -gt 100 ]; do sleep 0.1; done
+are_up() { # UCX takes no link that is down, and a new one takes a moment
+    [ "$(ip -n $a link show uplink | grep -c 'state UP')$(ip -n $b link show uplink | grep -c 'state UP')" = 11 ]
 }
 
 falls_silent() { # WHOSE-NAMESPACE
     pids=()
     start_rank 0 $a
     start_rank 1 $b
-    local tries=0
-    until connected || [ $((tries += 1)) -gt 300 ]; do sleep 0.1; done
+    process=${pids[0]}
+    comes_true connected_or_ended
     sleep 2 # messages are on their way
     ip -n "$1" link set uplink down
-    wait "${pids[0]}"
-    check 'rank 0 fails' yes "$([ $? -ne 0 ] && [ $? -ne 124 ] && echo yes)"
+    ends 'rank 0'
+    check 'rank 0 fails' yes "$([ $code -ne 0 ] && [ $code -ne 124 ] && echo yes)"
     check 'and says why' 1 "$(grep -c 'rank 1 is gone: its host does not answer' "$work/err0")"
-    wait "${pids[1]}"
+    process=${pids[1]}
+    ends 'rank 1'
     check 'so does rank 1' 1 "$(grep -c 'rank 0 is gone: its host does not answer' "$work/err1")"
     [ $failed = 0 ] || cat "$work/err0" "$work/err1"
 }
@@ -59,7 +58,7 @@ if ! make_hosts 2>"$work/why"; then
     echo "SKIP: a host that falls silent: $(head -n 1 "$work/why")"
     exit 77
 fi
-wait_for_links
+comes_true are_up
 falls_silent $b
 [ $failed = 0 ] && echo 'a silent host is named by both sides'
 exit $failed

@@ -14,7 +14,7 @@ fi
 sluice=$(realpath "$sluice")
 cd "$work" || exit 1
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >text
-data=(--data text --context 32 --batch 2 --eval-batches 1)
+data=(--data text --context 32 --batch 2 --eval-batches 1 --schedule one_ahead)
 unset RANK WORLD_SIZE
 
 torchrun() { # RANKS COMMAND...: on a free port of this machine; output in out and err, exit code in $code

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # The tests of the command begin with this file, sourced as `. "$(dirname "$0")/../support/command_check.sh"` by a script
 # that got the path of the command. It gives $sluice, the developers' $lab next to it, a folder $work that goes when the
-# script ends, check, which sets $failed, and ways to say what is skipped. A command that does not work ends the script at
-# once, as failed.
+# script ends, check, which sets $failed, ways to say what is skipped, and waits that have a limit. A command that does
+# not work ends the script at once, as failed.
 # shellcheck disable=SC2034 # used by those who source it
 set -u
 sluice=$1
@@ -10,6 +10,15 @@ lab=${sluice%/*}/sluice-lab
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
+
+# A python3 that is a script, as pyenv's, looks for its interpreter at every start, which takes longer than most of what
+# tests do with it: it is asked once.
+if command -v python3 >/dev/null && read -r -n 2 start <"$(command -v python3)" && [ "$start" = '#!' ]; then
+    interpreter=$(python3 -c 'import sys; print(sys.executable)')
+    python3() {
+        "$interpreter" "$@"
+    }
+fi
 
 default_schedule() { # of a build: ilp, or portfolio where there is no solver
     "$sluice" info | sed -n 's/^planner  *schedule: \([a-z]*\);.*/\1/p'
@@ -51,12 +60,37 @@ alive() { # MARK: how many processes have it in their command line (zombies have
     grep -las -- "[${mark:0:1}]${mark:1}" /proc/[0-9]*/cmdline | wc -l # the brackets hide this search from itself
 }
 
-comes_true() { # COMMAND...: waits until it succeeds, 30 s at most
-    for _ in $(seq 300); do
-        if "$@"; then return 0; fi
-        sleep 0.1
+comes_true() { # COMMAND...: waits until it succeeds, a minute at most on an idle machine, longer on a busy one
+    local left=1200
+    until "$@"; do
+        [ $((left -= 1)) -gt 0 ] || return 1
+        sleep 0.05
     done
-    return 1
+}
+
+# Both files are emptied here, before the command begins in the background: the shell that runs it would empty them at
+# some later time, and who waits for a word in them would find it in what an earlier command said.
+begin() { # OUT ERR COMMAND...: its output goes to the two files, its process is $process
+    local out=$1 err=$2
+    shift 2
+    : >"$out"
+    : >"$err"
+    "$@" >"$out" 2>"$err" </dev/null &
+    process=$!
+}
+
+ended() { # whether $process has
+    ! kill -0 "$process" 2>/dev/null
+}
+
+said_or_ended() { # WORDS FILE: whether they are in it, or never will be
+    grep -q -- "$1" "$2" || ended
+}
+
+ends() { # WHAT: waits until $process has ended; its exit code in $code. One that does not end fails and is killed.
+    comes_true ended 2>/dev/null || { check "$1: it ends" yes no; kill -KILL "$process"; }
+    wait "$process" 2>/dev/null
+    code=$?
 }
 
 "$sluice" --help >"$work/help" 2>"$work/err"

@@ -1,5 +1,5 @@
-/* The reference for kernels whose pace memory sets: a copy of at least 256 MiB by one thread, done in the way that is
- * fastest on this machine. */
+/* The reference for kernels whose pace memory sets: a copy by one thread, done in the way that is fastest on this
+ * machine; it should be larger than the caches. */
 #ifndef SLC_BENCH_COPY_PACE_H
 #define SLC_BENCH_COPY_PACE_H
 

@@ -19,12 +19,22 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
-enum { KEY_OP = 256, KEY_DTYPE, KEY_SIZE, KEY_CHANNELS, KEY_ROUNDS, KEY_THREADS, KEY_JSON, KEY_DEVICE, KEY_SMALL };
-static const uint64_t copy_bytes = 256 << 20;
+enum {
+    KEY_OP = 256,
+    KEY_DTYPE,
+    KEY_SIZE,
+    KEY_COPY,
+    KEY_CHANNELS,
+    KEY_ROUNDS,
+    KEY_THREADS,
+    KEY_JSON,
+    KEY_DEVICE,
+    KEY_SMALL
+};
 
 typedef struct {
     const char *op, *dtype, *json;
-    uint64_t bytes, channels;
+    uint64_t bytes, copy_bytes, channels;
     uint32_t rounds, threads;
     bool cuda, small, host_sizes; /* host_sizes: an option was given that is for the host alone */
 } kernels_options;
@@ -33,6 +43,7 @@ static const struct argp_option option_rows[] = {
     {"op", KEY_OP, "NAME", 0, "One kernel (default: all of them)", 0},
     {"dtype", KEY_DTYPE, "TYPE", 0, "fp32 or bf16 (default: both)", 0},
     {"size", KEY_SIZE, "BYTES", 0, "Of one array (default 64MiB)", 0},
+    {"copy", KEY_COPY, "BYTES", 0, "Of the copy, which is never smaller than an array (default 256MiB)", 0},
     {"channels", KEY_CHANNELS, "N", 0, "Elements of a row (default 768)", 0},
     {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the copy and the kernel once (default 9)", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads of a kernel; the copy has one (default 1)", 0},
@@ -43,7 +54,7 @@ static const struct argp_option option_rows[] = {
 };
 
 static const char doc[] =
-    "Measures the kernels whose pace memory sets beside a copy of 256 MiB by one thread, by turns.\v"
+    "Measures the kernels whose pace memory sets beside a copy by one thread, by turns.\v"
     "Columns: bytes moved an element (each array read or written once), time of a call, gigabytes a second of the "
     "kernel and of the copy (what it reads and what it writes), medians over the rounds; of copy: the median ratio; "
     "best: the ratio of the fastest call to the fastest copy. With one thread, times are of the thread, not of the "
@@ -84,7 +95,8 @@ static void refuse_op(const kernels_options *o, struct argp_state *state)
 /* Refuses options that exclude each other, which can be seen only once all of them are read. */
 static void check_options(const kernels_options *o, struct argp_state *state)
 {
-    if (o->cuda && o->host_sizes) argp_error(state, "--size, --channels and --threads are not for --device cuda");
+    if (o->cuda && o->host_sizes)
+        argp_error(state, "--size, --copy, --channels and --threads are not for --device cuda");
     if (!o->cuda && o->small) argp_error(state, "--small is for --device cuda; give --size on the host");
     if (o->op && !known(o)) refuse_op(o, state);
 }
@@ -107,6 +119,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
         o->host_sizes = true;
         if (slc_parse_bytes(text, &o->bytes) || o->bytes < 4096 || o->bytes > UINT64_C(1) << 34)
             argp_error(state, "--size: \"%s\" is no size from 4 KiB to 16 GiB", text);
+        return 0;
+    case KEY_COPY:
+        o->host_sizes = true;
+        if (slc_parse_bytes(text, &o->copy_bytes) || o->copy_bytes < 4096 || o->copy_bytes > UINT64_C(1) << 34)
+            argp_error(state, "--copy: \"%s\" is no size from 4 KiB to 16 GiB", text);
         return 0;
     case KEY_CHANNELS:
         o->host_sizes = true;
@@ -218,7 +235,7 @@ static sluice_status measure_all(slc_device *device, const kernels_options *o, F
                                  const char **copy_name)
 {
     slc_copy_pace copy;
-    const uint64_t bytes = o->bytes > copy_bytes ? o->bytes : copy_bytes;
+    const uint64_t bytes = o->bytes > o->copy_bytes ? o->bytes : o->copy_bytes;
     const clockid_t clock = o->threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     sluice_status status = slc_copy_pace_open(device, bytes, 5, clock, &copy);
     if (status) return status;
@@ -294,7 +311,7 @@ static sluice_status measure_on_gpu(const kernels_options *o)
 static int run(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
-    kernels_options o = {.bytes = 64 << 20, .channels = 768, .rounds = 9, .threads = 1};
+    kernels_options o = {.bytes = 64 << 20, .copy_bytes = 256 << 20, .channels = 768, .rounds = 9, .threads = 1};
     argp_err_exit_status = EXIT_USAGE;
     slc_parse(&parser, argc, argv, 0, &o);
     sluice_status status = o.cuda ? measure_on_gpu(&o) : measure_and_write(&o);

@@ -7,7 +7,7 @@
 
 const char *slc_collect_name(slc_collect_kind kind)
 {
-    static const char *const names[] = {"barrier", "broadcast", "all_gather", "all_reduce", "a call of all ranks"};
+    static const char *const names[] = {"barrier", "broadcast", "all_gather", "all_reduce", "call of all ranks"};
     return kind <= SLC_COLLECT_MEET ? names[kind] : "nonsense";
 }
 

@@ -1,4 +1,5 @@
-/* The control connections, without a world around them, when memory runs out while a message is read. */
+/* The control connections, without a world around them: memory runs out while a message is read, or a rank has left
+ * that a collective needs. */
 #include "lib/base/clock.h"
 #include "lib/comm/control/control.h"
 
@@ -57,8 +58,39 @@ static void test_no_memory(void **state)
     close(ends[1]);
 }
 
+/* The failure says in what the others were. */
+static void test_left(void **state)
+{
+    (void)state;
+    static const struct {
+        slc_collect_kind kind;
+        const char *said;
+    } cases[] = {{SLC_COLLECT_BARRIER, "rank 1 left while others were in a barrier"},
+                 {SLC_COLLECT_MEET, "rank 1 left while others were in a call of all ranks"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int ends[2], fds[2] = {-1, -1};
+        slc_failure failure;
+        slc_control control;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+        fds[1] = ends[0];
+        slc_failure_init(&failure);
+        slc_rendezvous rendezvous = {.rank = 0, .size = 2, .fds = fds};
+        assert_int_equal(slc_control_init(&control, &rendezvous, &failure, 60), SLUICE_OK);
+        slc_frame frame = {.kind = SLC_FRAME_LEAVE, .rank = 1};
+        assert_int_equal(write(ends[1], &frame, sizeof frame), sizeof frame);
+        slc_control_step(&control, slc_clock_ns());
+        assert_int_equal(slc_failure_get(&failure), SLUICE_OK);
+        slc_control_collect(&control, &(slc_collect){.kind = cases[i].kind, .src = "", .bytes = 0});
+        assert_int_equal(slc_failure_get(&failure), SLUICE_ERR_PEER);
+        assert_string_equal(failure.line, cases[i].said);
+        slc_control_fini(&control);
+        slc_failure_fini(&failure);
+        close(ends[1]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory), cmocka_unit_test(test_left)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -359,9 +359,43 @@ static void test_throttled(void **state)
     check_case(3, MIXED, "10gbit,50us", (int)test_rounds(2), true);
 }
 
+/* One rank sums in place: nothing is to be done unless the sum is scaled or added to what lies there. */
+static int sum_alone(int rank, void *argument)
+{
+    const test_case *test = argument;
+    rig all = {0};
+    rig_open(&all, test, rank);
+    for (int c = 0; c < 4; c++) {
+        random_op made = {.op = {.kind = SLC_REDUCE_SCATTER,
+                                 .dtype = SLUICE_FP32,
+                                 .elements = 160,
+                                 .block_elements = 64,
+                                 .block_count = 3,
+                                 .scale = c / 2 ? 0.75f : 1.0f,
+                                 .accumulate = c % 2,
+                                 .src = all.segment.base,
+                                 .dst = all.segment.base}};
+        random_op_fill(all.arenas[0], test->place_bytes, 7, 0);
+        memcpy(all.segment.base, all.arenas[0], PLACES * test->place_bytes);
+        for (uint64_t b = 0; b < made.op.block_count; b++) random_op_block(&made, all.arenas, 1, b);
+        CHECK(!slc_comm_submit(all.comm, &made.op, 1, NULL) && !slc_comm_wait(all.comm, ++all.submitted));
+        if (check_arena(&all, test, 7)) return 1;
+    }
+    rig_close(&all, test->size);
+    return 0;
+}
+
+static void test_one_rank_in_place(void **state)
+{
+    (void)state;
+    test_case test = {.size = 1, .port = free_port(), .path = DIRECT, .throttle = "", .place_bytes = SMALL_PLACE};
+    assert_int_equal(run_ranks(test.size, sum_alone, &test), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_rank_in_place),
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_mixed),

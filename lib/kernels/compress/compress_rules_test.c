@@ -168,7 +168,8 @@ static void wrong_arguments(void **state)
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) assert_int_equal(slc_compress_check(&bad[i]), SLUICE_ERR_ARGUMENT);
     int64_t bins[SLC_NORM_BINS] = {0};
     const void *packets[] = {e.packets[0], e.packets[1]};
-    const uint64_t pieces[][2] = {{16, 64}, {0, 100}, {64, 1024}, {1024, 64}};
+    assert_int_equal(e.chunk, 504);
+    const uint64_t pieces[][2] = {{16, 64}, {0, 100}, {64, 1024}, {1024, 64}, {64, 448}, {448, 64}, {64, 504}};
     for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++)
         assert_int_equal(
             slc_compress_server(&e.stream, &e.shape, packets, pieces[i][0], pieces[i][1], &e.server[0], bins, e.result),

@@ -1,4 +1,5 @@
 /* See gemm_dnnl.h. C is added before the residual. */
+#define HASH_NONFATAL_OOM 1
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
 #include "lib/base/status.h"
@@ -9,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(entry) ((entry)->key.threads = 0)
 
 /* oneDNN runs on OpenMP's threads, and takes their number from the calling thread's setting. The symbols are weak
  * because an oneDNN built on another runtime brings no libgomp. */
@@ -278,10 +282,15 @@ static void threads_end(int outside)
     if (omp_set_num_threads) omp_set_num_threads(outside);
 }
 
+static sluice_status no_memory(void)
+{
+    return slc_error(SLUICE_ERR_MEMORY, "kernel gemm: no memory for a primitive");
+}
+
 static sluice_status add(const gemm_key *key, slc_gemm_primitive **out)
 {
     slc_gemm_primitive *p = calloc(1, sizeof *p);
-    if (!p) return slc_error(SLUICE_ERR_MEMORY, "kernel gemm: no memory for a primitive");
+    if (!p) return no_memory();
     p->key = *key;
     int outside = threads_begin(key->threads);
     dnnl_status_t status = create(p);
@@ -291,6 +300,10 @@ static sluice_status add(const gemm_key *key, slc_gemm_primitive **out)
         return failed(status, &key->product.shape, "make a primitive");
     }
     HASH_ADD(hh, entries, key, sizeof p->key, p);
+    if (!p->key.threads) {
+        destroy(p);
+        return no_memory();
+    }
     *out = p;
     return SLUICE_OK;
 }

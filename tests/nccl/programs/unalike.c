@@ -1,6 +1,6 @@
-/* What NCCL does not want to be the same on all ranks: rank 0 alone has memory from ncclMemAlloc, and a buffer that it
- * registers, in groups with others; and an operator that is destroyed before the group that uses it ends, as PyTorch
- * does. */
+/* Groups of what is not alike. Not on all ranks: rank 0 alone has memory from ncclMemAlloc, and a buffer that it
+ * registers. Not in its operator: sums between maxima, and an operator that is destroyed before the group that uses it
+ * ends, as PyTorch does. */
 #include "tests/nccl/programs/ranks.h"
 
 enum { BUFFERS = 4, COUNT = 300, BYTES = COUNT * sizeof(float), ROUNDS = 3 };
@@ -64,6 +64,28 @@ static void reduce_with_operator(unalike *u)
     check(u, half);
 }
 
+/* One group of sums and of maxima, in turns. */
+static void reduce_sums_and_maxima(unalike *u)
+{
+    float host[COUNT];
+    fill(u);
+    NCCL(ncclGroupStart());
+    for (int b = 0; b < BUFFERS; b++) reduce(u, b, b % 2 ? ncclMax : ncclSum);
+    NCCL(ncclGroupEnd());
+    CUDA(cudaStreamSynchronize(u->stream));
+    for (int b = 0; b < BUFFERS; b++) {
+        CUDA(cudaMemcpy(host, u->memory[b], BYTES, cudaMemcpyDeviceToHost));
+        slc_rank_result(u->rank, host, BYTES);
+        for (int i = 0; i < COUNT; i++) {
+            float sum = 0;
+            for (int r = 0; r < u->rank->size; r++) sum += value(r, b, i);
+            const float expected = b % 2 ? value(u->rank->size - 1, b, i) : sum; /* the last rank has the largest */
+            CHECK(host[i] == expected, "rank %d, buffer %d: element %d is %g, not %g", u->rank->rank, b, i,
+                  (double)host[i], (double)expected);
+        }
+    }
+}
+
 static void run(slc_rank *rank)
 {
     unalike u = {.rank = rank};
@@ -85,6 +107,7 @@ static void run(slc_rank *rank)
         NCCL(ncclGroupEnd());
         check(&u, 1);
         reduce_with_operator(&u);
+        reduce_sums_and_maxima(&u);
     }
     if (own) NCCL(ncclCommDeregister(u.communicator, handle));
     NCCL(ncclCommDestroy(u.communicator));

@@ -1,0 +1,125 @@
+/* A kernel of one rank fails in a step: that rank hears of just this failure, by the end of the training at the latest,
+ * and every other rank hears of one. Each call of a kernel fails in turn, under plain and compressed optimizers and on
+ * both lanes. */
+#include "lib/kernels/failing_kernel_test.h"
+#include "tests/support/ranks.h"
+
+#include <sluice/sluice.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { LAYERS = 3, COUNT = 700, STEPS = 4, PASSED_BY = 77 };
+
+typedef struct {
+    const char *optimizer, *strategy, *schedule;
+    sluice_updates updates;
+    double clip;
+    uint32_t at; /* the call that fails */
+} trial;
+
+typedef struct {
+    sluice_runtime *rt;
+    sluice_layer *layers[LAYERS];
+    sluice_param *params[LAYERS];
+} model;
+
+static sluice_status create(const trial *t, sluice_world *world, model *m)
+{
+    sluice_config config;
+    sluice_config_init(&config);
+    config.optimizer_name = t->optimizer;
+    config.strategy = t->strategy;
+    config.schedule = t->schedule;
+    config.updates = t->updates;
+    config.clip = t->clip;
+    config.fuse = "off";
+    config.onebit.freeze_step = 2;
+    config.threads = 1;
+    sluice_status status = sluice_runtime_create(world, &config, &m->rt);
+    for (int l = 0; !status && l < LAYERS; l++) {
+        char name[16];
+        snprintf(name, sizeof name, "l%d", l);
+        status = sluice_layer_add(m->rt, name, &m->layers[l]);
+        const sluice_param_desc desc = SLUICE_INIT(sluice_param_desc, .name = "w", .count = COUNT);
+        if (!status) status = sluice_param_add(m->layers[l], &desc, &m->params[l]);
+    }
+    return status ? status : sluice_runtime_commit(m->rt);
+}
+
+static sluice_status make_step(model *m, int rank)
+{
+    sluice_status status =
+        sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01, .exchange = true));
+    for (int l = 0; !status && l < LAYERS; l++) {
+        status = sluice_forward_begin(m->layers[l]);
+        if (!status) status = sluice_forward_end(m->layers[l]);
+    }
+    for (int l = LAYERS; !status && l-- > 0;) {
+        status = sluice_backward_begin(m->layers[l]);
+        float *gradient = status ? NULL : sluice_param_gradient(m->params[l]);
+        for (int i = 0; gradient && i < COUNT; i++) gradient[i] += (float)(i % 7 - 3 + rank);
+        if (!status) status = sluice_backward_end(m->layers[l]);
+    }
+    return status ? status : sluice_step_end(m->rt, NULL);
+}
+
+static int train(int rank, int size, void *context)
+{
+    const trial *t = context;
+    sluice_world *world;
+    model m = {0};
+    (void)size;
+    RANK_CHECK(!sluice_world_create(NULL, &world));
+    sluice_status status = create(t, world, &m);
+    RANK_CHECK(!status);
+    plant(rank == 0 ? t->at : 0);
+    for (int step = 0; !status && step < STEPS; step++) status = make_step(&m, rank);
+    if (!status) status = sluice_runtime_sync(m.rt);
+    const char *name = kernel_failed;
+    const uint32_t calls = plant(0);
+    if (rank == 0 && calls >= t->at && status != planted)
+        fprintf(stderr, "%s, %s: call %u of %s fails: %s\n", t->optimizer, t->strategy, t->at, name ? name : "none",
+                sluice_status_name(status));
+    RANK_CHECK(rank || status == (calls < t->at ? SLUICE_OK : planted));
+    const bool heard = status != SLUICE_OK;
+    sluice_runtime_destroy(m.rt);
+    sluice_world_destroy(world);
+    return heard ? 0 : PASSED_BY;
+}
+
+static void check(trial t)
+{
+    uint32_t heard = 0;
+    for (t.at = 1;; t.at += 1 + t.at / 16, heard++) {
+        int codes[2];
+        const int failed = run_ranks_codes(2, train, &t, 60, codes);
+        if (!failed) continue;
+        if (codes[0] != PASSED_BY || codes[1] != PASSED_BY)
+            fail_msg("%s, %s, call %u: %d and %d", t.optimizer, t.strategy, t.at, codes[0], codes[1]);
+        break;
+    }
+    assert_true(heard > 20);
+}
+
+static void plain_optimizers(void **state)
+{
+    (void)state;
+    check((trial){"adamw", "fsdp", "one_ahead", SLUICE_UPDATES_COMPUTE, 0.1, 0});
+    check((trial){"lamb", "dp", "one_ahead", SLUICE_UPDATES_COMMUNICATION, 0, 0});
+}
+
+static void compressed_optimizers(void **state)
+{
+    (void)state;
+    check((trial){"onebit_adam", "onebit", "one_ahead", SLUICE_UPDATES_AUTO, 0.1, 0});
+    check((trial){"onebit_lamb", "onebit", "one_ahead", SLUICE_UPDATES_AUTO, 0, 0});
+    check((trial){"zero_one_adam", "onebit", "one_ahead", SLUICE_UPDATES_AUTO, 0, 0});
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_optimizers), cmocka_unit_test(compressed_optimizers)};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
