@@ -369,6 +369,9 @@ kill -TERM "$process"
 ends 'an interrupted run'
 says 'an interrupted run says so' '^dev: interrupted'
 check 'and leaves nothing behind' 0 "$(alive "$mark")"
+echo 'set_tests_properties(good.waits PROPERTIES DISABLED ON)' >>"$tree/build/release/CTestTestfile.cmake"
+run_dev test good
+check 'a disabled test has not passed' '0 passed, 1 failed, 1 skipped' "$(tail -n 1 "$work/out")"
 rm "$tree/build/release/CTestTestfile.cmake"
 refused 'no test.s name matches' test .
 
