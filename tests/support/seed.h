@@ -4,7 +4,7 @@
 #ifndef SLC_TESTS_SEED_H
 #define SLC_TESTS_SEED_H
 
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +26,21 @@ static inline void test_seed_draw(void)
     fflush(stdout);
 }
 
-/* Returns `seed`, or in its place another that SLUICE_TEST_SEED makes of it. */
+static uint64_t test_seed_number;
+
+static inline void test_seed_learn(void)
+{
+    test_seed_draw();
+    const char *text = getenv("SLUICE_TEST_SEED");
+    test_seed_number = text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Returns `seed`, or in its place another that SLUICE_TEST_SEED makes of it. Any thread. */
 static inline uint64_t test_seed(uint64_t seed)
 {
-    static uint64_t number;
-    static bool known;
-    if (!known) {
-        test_seed_draw();
-        const char *text = getenv("SLUICE_TEST_SEED");
-        number = text ? strtoull(text, NULL, 10) : 0;
-        known = true;
-    }
-    return seed + number * 0x9e3779b97f4a7c15u;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, test_seed_learn);
+    return seed + test_seed_number * 0x9e3779b97f4a7c15u;
 }
 
 #endif
