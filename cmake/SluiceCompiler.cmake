@@ -33,7 +33,8 @@ set(CMAKE_C_FLAGS_DEBUG "-O1 ${debug_information} -DSLUICE_DEBUG=1")
 find_program(SLUICE_CCACHE ccache)
 mark_as_advanced(SLUICE_CCACHE)
 if(SLUICE_CCACHE)
-    set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${SLUICE_CCACHE}")
+    set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+        CCACHE_DEPEND=1 "${SLUICE_CCACHE}") # it does not preprocess as well, so that an empty cache costs little
     foreach(language C CXX CUDA)
         set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
     endforeach()

@@ -25,7 +25,7 @@ set(SLUICE_TEST_ENVIRONMENT
     "SLUICE_COMMAND=${PROJECT_BINARY_DIR}/bench/sluice")
 if(SLUICE_SANITIZE)
     list(APPEND SLUICE_TEST_ENVIRONMENT
-        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/race_suppressions.txt:ignore_noninstrumented_modules=1"
+        "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/race_suppressions.txt"
         # UCX loads modules and unloads those that find no device; the leak checker would still look at their
         # thread-local memory and crash.
         "ASAN_OPTIONS=intercept_tls_get_addr=0"
@@ -34,6 +34,34 @@ endif()
 
 # UCX frees a request that a transport forgot when its worker goes, unseen by the leak checker, and warns of it.
 set(SLUICE_FORGOTTEN "UCX +WARN .*was not returned to mpool")
+
+if(SLUICE_TESTS)
+    add_executable(test_seconds "${PROJECT_SOURCE_DIR}/tests/run/test_seconds.c")
+    target_compile_options(test_seconds PRIVATE -fno-sanitize=all)
+    target_link_options(test_seconds PRIVATE -fno-sanitize=all)
+    add_library(corpus_replay OBJECT "${PROJECT_SOURCE_DIR}/tests/corpus/replay.c")
+endif()
+
+# Under sanitizers mold links test programs in half the time, where it is installed. Nothing else is linked with it: it
+# leaves missing functions to be found at another time than ld does.
+find_program(SLUICE_MOLD mold)
+mark_as_advanced(SLUICE_MOLD)
+set(SLUICE_TEST_LINK_OPTIONS)
+if(SLUICE_MOLD AND SLUICE_SANITIZE AND NOT SLUICE_FUZZ)
+    set(SLUICE_TEST_LINK_OPTIONS -fuse-ld=mold)
+endif()
+
+# slc_add_test(NAME test COMMAND command...): add_test by way of test_seconds, which notes the test's CPU time.
+function(slc_add_test)
+    cmake_parse_arguments(PARSE_ARGV 0 TEST "" "NAME" "COMMAND")
+    list(GET TEST_COMMAND 0 program)
+    if(TARGET "${program}") # add_test would replace only its first word
+        list(REMOVE_AT TEST_COMMAND 0)
+        list(PREPEND TEST_COMMAND "$<TARGET_FILE:${program}>")
+    endif()
+    add_test(NAME ${TEST_NAME} COMMAND test_seconds ${TEST_NAME} ${TEST_COMMAND})
+    set_property(GLOBAL APPEND PROPERTY SLUICE_TIMED_TESTS ${TEST_NAME})
+endfunction()
 
 function(slc_objects target property link)
     add_library(${target} OBJECT ${ARGN})
@@ -77,11 +105,9 @@ function(slc_part name)
             slc_test("${name}" "${test}" LABELS ${PART_LABELS})
         endforeach()
     endif()
-    if(SLUICE_FUZZ)
-        foreach(fuzzer IN LISTS fuzzers)
-            slc_fuzzer("${name}" "${fuzzer}")
-        endforeach()
-    endif()
+    foreach(fuzzer IN LISTS fuzzers)
+        slc_fuzzer("${name}" "${fuzzer}")
+    endforeach()
 endfunction()
 
 # One test program, PART.FILE; it may look behind the headers, so it links every part (sluice_testing).
@@ -94,32 +120,67 @@ function(slc_test part file)
         target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/cuda_emulated/first_line.c")
     endif()
     target_link_libraries(${target} PRIVATE sluice_testing PkgConfig::CMOCKA)
+    target_link_options(${target} PRIVATE ${SLUICE_TEST_LINK_OPTIONS})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
-    add_test(NAME ${part}.${stem} COMMAND ${target})
+    add_dependencies(${target} test_seconds)
+    slc_add_test(NAME ${part}.${stem} COMMAND ${target})
     slc_test_properties(${part}.${stem} LABELS ${part} ${TEST_LABELS})
+    if(SLUICE_SANITIZE MATCHES "thread" AND NOT "threads" IN_LIST TEST_LABELS) # neither built nor run
+        set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+        set_tests_properties(${part}.${stem} PROPERTIES DISABLED ON)
+    endif()
+endfunction()
+
+# slc_threads(PART STEM...): tests of a part that the thread sanitizer runs too, because a second thread is at work in them,
+# or a process that shares their memory.
+function(slc_threads part)
+    if(SLUICE_TESTS)
+        foreach(stem IN LISTS ARGN)
+            set_property(TEST ${part}.${stem} APPEND PROPERTY LABELS threads)
+        endforeach()
+    endif()
 endfunction()
 
 # Tests that this build cannot have: ctest lists them as skipped, and prints why.
 function(slc_skipped part why)
     foreach(stem IN LISTS ARGN)
         if(SLUICE_TESTS)
-            add_test(NAME ${part}.${stem} COMMAND sh -c "echo \"SKIP: $0\"; exit 77" "${why}")
+            slc_add_test(NAME ${part}.${stem} COMMAND sh -c "echo \"SKIP: $0\"; exit 77" "${why}")
             slc_test_properties(${part}.${stem} LABELS ${part} release_only)
             set_tests_properties(${part}.${stem} PROPERTIES SKIP_RETURN_CODE 77)
         endif()
     endforeach()
 endfunction()
 
-# One fuzzer, fuzz/PART_FILE, for `./dev fuzz`, which builds the target fuzzers.
+# One fuzzer: fuzz/FILE_fuzz for `./dev fuzz`, which builds the target fuzzers; in other builds the test PART.FILE_corpus,
+# which feeds what tests/corpus/FILE holds to the same function. Further arguments are
+# linked.
 function(slc_fuzzer part file)
     get_filename_component(stem "${file}" NAME_WE)
     set(target "${part}_${stem}")
-    add_executable(${target} "${file}")
-    target_link_libraries(${target} PRIVATE sluice_testing)
-    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    set(sources "${file}")
+    if(NOT SLUICE_FUZZ)
+        if(NOT SLUICE_TESTS OR SLUICE_SANITIZE MATCHES "thread") # readers have no threads
+            return()
+        endif()
+        string(REGEX REPLACE "_fuzz$" "" name "${stem}")
+        set(target "${part}_${name}_corpus")
+        list(APPEND sources $<TARGET_OBJECTS:corpus_replay>)
+    endif()
+    add_executable(${target} ${sources})
+    target_link_libraries(${target} PRIVATE sluice_testing ${ARGN})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
-    add_dependencies(fuzzers ${target})
-    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    if(SLUICE_FUZZ)
+        target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+        add_dependencies(fuzzers ${target})
+        set_target_properties(${target} PROPERTIES OUTPUT_NAME "${stem}"
+                              RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    else()
+        target_link_options(${target} PRIVATE ${SLUICE_TEST_LINK_OPTIONS})
+        add_dependencies(${target} test_seconds)
+        slc_add_test(NAME ${part}.${name}_corpus COMMAND ${target} "${PROJECT_SOURCE_DIR}/tests/corpus/${name}")
+        slc_test_properties(${part}.${name}_corpus LABELS ${part})
+    endif()
 endfunction()
 
 # slc_test_properties(TEST [LABELS label...]): what every test of the project has.
@@ -136,6 +197,10 @@ endif()
 
 function(slc_test_properties test)
     cmake_parse_arguments(TEST "" "" "LABELS" ${ARGN})
+    get_property(timed GLOBAL PROPERTY SLUICE_TIMED_TESTS)
+    if(NOT test IN_LIST timed)
+        message(FATAL_ERROR "${test}: add it with slc_add_test, so that its CPU time is known")
+    endif()
     set_tests_properties(${test} PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT} PROCESSORS 2 LABELS "${TEST_LABELS}"
                          ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "${SLUICE_FORGOTTEN}")
     foreach(line IN LISTS SLUICE_SCHEDULING)

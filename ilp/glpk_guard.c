@@ -6,6 +6,7 @@
  * asks whether the work is still wanted. */
 #include "ilp/slot_program.h"
 
+#include "lib/base/floats.h"
 #include "lib/base/status.h"
 
 #include <pthread.h>
@@ -49,6 +50,7 @@ static void leave(void *context)
 
 static void *run_guarded(void *context)
 {
+    SLC_HOLD_FLOATS;
     guard *g = context;
     glp_term_out(g->cancel ? GLP_ON : GLP_OFF);
     glp_term_hook(hear, g);

@@ -35,16 +35,15 @@ sluice_status slc_result_file_open(const char *path, slc_result_file *out)
         out->file = stdout;
         return SLUICE_OK;
     }
-    if (!written_directly(path)) {
-        size_t bytes = strlen(path) + sizeof ".part";
-        out->part = malloc(bytes);
-        if (!out->part) return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
-        snprintf(out->part, bytes, "%s.part", path);
+    out->draft = SLC_DRAFT_NONE;
+    sluice_status status = written_directly(path) ? SLUICE_OK : slc_draft_open(path, &out->draft);
+    if (!status) out->file = out->draft.path ? fdopen(out->draft.fd, "w") : fopen(path, "we");
+    if (out->file) {
+        out->draft.fd = -1; /* the stream closes it */
+        return SLUICE_OK;
     }
-    out->file = fopen(out->part ? out->part : path, "we");
-    if (out->file) return SLUICE_OK;
-    sluice_status status = cannot_write(path, errno);
-    free(out->part);
+    if (!status) status = cannot_write(path, errno);
+    slc_draft_drop(&out->draft);
     *out = (slc_result_file){0};
     return status;
 }
@@ -76,10 +75,9 @@ static int finish(slc_result_file *file)
     bool lost = ferror(file->file); /* a later write that succeeds does not make the file whole */
     if (fflush(file->file) && !why) why = errno;
     if (lost && !why) why = EIO;
-    if (!why && file->part && fsync(fileno(file->file))) why = errno;
+    if (!why && file->draft.path && fsync(fileno(file->file))) why = errno;
     if (file->file != stdout && fclose(file->file) && !why) why = errno;
     file->file = NULL;
-    if (!why && file->part && rename(file->part, file->path)) why = errno;
     return why;
 }
 
@@ -88,8 +86,8 @@ sluice_status slc_result_file_commit(slc_result_file *file)
     if (!file->file) return SLUICE_OK;
     int why = finish(file);
     sluice_status status = why ? cannot_write(file->path, why) : SLUICE_OK;
-    if (why && file->part) unlink(file->part);
-    free(file->part);
+    if (!status && file->draft.path) status = slc_draft_keep(&file->draft, file->path);
+    if (why && file->draft.path) slc_draft_drop(&file->draft);
     *file = (slc_result_file){0};
     return status;
 }
@@ -97,8 +95,7 @@ sluice_status slc_result_file_commit(slc_result_file *file)
 void slc_result_file_abandon(slc_result_file *file)
 {
     if (file->file && file->file != stdout) fclose(file->file);
-    if (file->part) unlink(file->part);
-    free(file->part);
+    if (file->draft.path) slc_draft_drop(&file->draft);
     *file = (slc_result_file){0};
 }
 

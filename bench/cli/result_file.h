@@ -1,8 +1,10 @@
-/* A file of results that is either whole or absent: it is written as PATH.part and renamed when all of it is on the
- * disk. "-" is standard output; a path that is no regular file (a pipe, a device) is written directly. The errors of
- * all functions name the path, also those of a full disk. One thread uses a file. */
+/* A file of results that is either whole or absent: it is written as a draft (lib/base/file/draft.h), which gets
+ * its name when all of it is on the disk. "-" is standard output; a path that is no regular file (a pipe, a device) is
+ * written directly. The errors of all functions name the path, also those of a full disk. One thread uses a file. */
 #ifndef SLC_BENCH_RESULT_FILE_H
 #define SLC_BENCH_RESULT_FILE_H
+
+#include "lib/base/file/draft.h"
 
 #include <jansson.h>
 #include <sluice/status.h>
@@ -11,7 +13,7 @@
 
 typedef struct {
     const char *path; /* the caller's; NULL: no file is wanted, and every call succeeds and does nothing */
-    char *part;       /* NULL: written directly */
+    slc_draft draft;  /* its path is NULL where the file is written directly */
     FILE *file;
     int why; /* errno of the first write that failed, if slc_result_file_check was called in time */
 } slc_result_file;

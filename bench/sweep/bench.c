@@ -15,6 +15,7 @@
 #include "bench/launch/self_launch.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/options/paths_check.h"
+#include "lib/base/file/draft.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -207,11 +208,12 @@ static int run_tradeoff_as_rank(const slc_bench_options *options)
 static sluice_status run_part(const slc_bench_options *options, uint64_t throttle, char **argv,
                               slc_bench_results *results, int *code)
 {
-    char part[PATH_BYTES], done[32], overall[32];
+    char beside[PATH_BYTES], done[32], overall[32];
     uint64_t count = slc_bench_case_count(options);
-    sluice_status status = in_folder(options, "part.json", part);
+    slc_draft part = SLC_DRAFT_NONE; /* the ranks' results of this part, read and removed when they have ended */
+    sluice_status status = in_folder(options, "part.json", beside);
+    if (!status) status = slc_draft_open(beside, &part);
     if (status) return status;
-    unlink(part);
     snprintf(done, sizeof done, "%" PRIu64, throttle * count);
     snprintf(overall, sizeof overall, "%" PRIu64, options->throttles.count * count);
     /* The budgets that the first part found hold for all parts. */
@@ -219,7 +221,7 @@ static sluice_status run_part(const slc_bench_options *options, uint64_t throttl
     char *const more[] = {(char *)"--throttle",
                           options->throttles.text[throttle],
                           (char *)"--part",
-                          part,
+                          part.path,
                           (char *)"--done",
                           done,
                           (char *)"--overall",
@@ -229,8 +231,8 @@ static sluice_status run_part(const slc_bench_options *options, uint64_t throttl
                           NULL};
     int ranks = options->training.ranks ? (int)options->training.ranks : 1;
     status = slc_launch_self(ranks, "bench", argv + 1, more, code);
-    if (!status) status = slc_bench_results_append(results, part);
-    unlink(part);
+    if (!status) status = slc_bench_results_append(results, part.path);
+    slc_draft_drop(&part);
     return status;
 }
 

@@ -202,7 +202,7 @@ sluice_status slc_bench_results_append(slc_bench_results *results, const char *p
 {
     struct stat info;
     json_error_t error;
-    if (stat(path, &info) && errno == ENOENT) return SLUICE_OK;
+    if (stat(path, &info) ? errno == ENOENT : !info.st_size) return SLUICE_OK;
     json_t *all = json_load_file(path, 0, &error);
     if (!all) return slc_error(SLUICE_ERR_FORMAT, "%s: %s", path, error.text);
     json_t *environment = json_object_get(all, "environment"), *budgets = json_object_get(all, "budgets");

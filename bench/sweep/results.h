@@ -34,7 +34,8 @@ sluice_status slc_bench_make_folder(const char *path);
  * PATH, IO. */
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path);
 sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path);
-/* Appends the contents of such a JSON file; a file that does not exist counts as empty. Errors: PATH, IO, FORMAT. */
+/* Appends the contents of such a JSON file; one that is not there, or is empty, adds nothing. Errors: PATH, IO, FORMAT.
+ */
 sluice_status slc_bench_results_append(slc_bench_results *results, const char *path);
 
 /* ---- Shared by the readers of results ---- */

@@ -101,6 +101,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         elapsed_json(r), "train_s", number(r->train_s), "final_loss", number(r->final_loss), "learning_rates",
         rates_json(r));
     if (!run) return NULL;
+    json_object_set_new(run, "skipped_steps", json_integer((json_int_t)r->skipped));
     json_object_set_new(run, "images_per_s", number(r->images_per_s));
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));
@@ -177,15 +178,16 @@ void slc_training_progress_show(slc_training_progress *progress, const slc_train
     bool edge = !progress->shown_ns || step->step == progress->steps || !isnan(step->evaluation_loss);
     if (!edge && now - progress->shown_ns < every) return;
     progress->shown_ns = now;
-    char left[32], evaluation[48] = "", accuracy[32] = "";
+    char left[32], loss[32] = "not finite", evaluation[48] = "", accuracy[32] = "";
+    if (isfinite(step->loss)) snprintf(loss, sizeof loss, "%.4f", step->loss);
     double mean_s = slc_seconds(now - progress->start_ns) / (double)(step->step - progress->before);
     format_left(mean_s * (double)(progress->steps - step->step), left, sizeof left);
     if (!isnan(step->evaluation_loss))
         snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
     if (!isnan(step->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.2f %%", 100 * step->accuracy);
     fprintf(progress->out,
-            "%sstep %" PRIu64 "/%" PRIu64 "  loss %.4f%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
-            progress->terminal ? "\r" : "", step->step, progress->steps, step->loss, evaluation, accuracy,
+            "%sstep %" PRIu64 "/%" PRIu64 "  loss %s%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
+            progress->terminal ? "\r" : "", step->step, progress->steps, loss, evaluation, accuracy,
             (double)progress->per_step / step->step_s, progress->images ? "images" : "tokens", step->exposed_s * 1e3,
             (double)step->peak_bytes / 0x1p20, left, step->skipped ? "  skipped" : "",
             progress->terminal ? "\x1b[K" : "\n");

@@ -66,17 +66,14 @@ static sluice_status look_at_data(training *t)
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
+/* Every rank reads the files by itself. */
 static sluice_status same_data_everywhere(training *t)
 {
-    uint64_t mine[2] = {t->identity.data, t->identity.content}, (*all)[2] = malloc(t->ranks * sizeof *all);
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %llu ranks", (unsigned long long)t->ranks);
-    sluice_status status = sluice_world_all_gather(t->world, mine, sizeof mine, all);
-    for (uint64_t r = 1; !status && r < t->ranks; r++)
-        if (memcmp(all[r], all[0], sizeof mine))
-            status = slc_error(SLUICE_ERR_MISMATCH, "rank %llu reads other data than rank 0; give all the same --data",
-                               (unsigned long long)r);
-    free(all);
-    return status;
+    sluice_status status = sluice_world_same(t->world, "--data", t->identity.data);
+    if (!status) status = sluice_world_same(t->world, "tokenizer for --data", t->identity.tokenizer);
+    if (!status)
+        status = sluice_world_same(t->world, "way to read --data (preprocessor_config.json)", t->identity.reading);
+    return status ? status : sluice_world_same(t->world, "--data", t->identity.content);
 }
 
 /* A long text takes a while; Ctrl-C ends it at once, since nothing has been trained yet. */
@@ -407,8 +404,28 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
     }
 }
 
+/* Counts the steps that a gradient which is not finite makes the run skip. *in_a_row are the latest. */
+static sluice_status note_skip(training *t, const slc_training_step *step, uint64_t *in_a_row)
+{
+    *in_a_row = step->skipped ? *in_a_row + 1 : 0;
+    if (!step->skipped) return SLUICE_OK;
+    if (!t->result->skipped++ && t->rank == 0)
+        slc_log(
+            SLC_LOG_WARN,
+            "step %llu was skipped, because a gradient is not finite (--nan skip); the last line and the JSON count "
+            "such steps, and %llu in a row end the run (--nan-limit)",
+            (unsigned long long)step->step, (unsigned long long)t->options->nan_limit);
+    if (*in_a_row < t->options->nan_limit) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_NON_FINITE,
+                     "step %llu: %llu steps in a row were skipped, because a gradient is not finite (--nan-limit); the "
+                     "weights are those of step %llu; lower --lr, clip, or --nan stop to learn which layer it is",
+                     (unsigned long long)step->step, (unsigned long long)*in_a_row,
+                     (unsigned long long)(step->step - *in_a_row));
+}
+
 static sluice_status run_steps(training *t)
 {
+    uint64_t skipped_in_a_row = 0;
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
@@ -432,6 +449,7 @@ static sluice_status run_steps(training *t)
         if (status) break;
         result->step_count++;
         if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
+        if (!status) status = note_skip(t, step, &skipped_in_a_row);
         if (!status) status = show_plan(t, last);
         saves |= save_after(t, i, last);
         if (!status && saves && readable) {

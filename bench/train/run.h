@@ -37,8 +37,8 @@ typedef struct {
 } slc_training_phase;
 
 typedef struct {
-    slc_training_step *steps; /* step_count of them, done by this run */
-    uint64_t step_count;
+    slc_training_step *steps;     /* step_count of them, done by this run */
+    uint64_t step_count, skipped; /* skipped: because a gradient was not finite */
     bool interrupted;
     uint64_t steps_before;                       /* steps of the run that --resume continues */
     bool saved;                                  /* the last state is in --save DIR */

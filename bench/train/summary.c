@@ -42,12 +42,17 @@ static uint64_t first_compressed(const slc_training_result *result)
     return first;
 }
 
-/* Takes the mean of the last tenth, because one step's loss says more about its batch than about the run. */
+/* Takes the mean of the last tenth, because one step's loss says more about its batch than about the run. Skipped steps
+ * do not count: their losses need not be finite. NaN: all of them were skipped. */
 static double final_loss(const slc_training_result *result)
 {
-    uint64_t count = (result->step_count + 9) / 10;
+    uint64_t count = 0, most = (result->step_count + 9) / 10;
     double sum = 0;
-    for (uint64_t i = 1; i <= count; i++) sum += result->steps[result->step_count - i].loss;
+    for (uint64_t i = result->step_count; i-- > 0 && count < most;) {
+        if (result->steps[i].skipped) continue;
+        sum += result->steps[i].loss;
+        count++;
+    }
     return sum / (double)count;
 }
 

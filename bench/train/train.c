@@ -57,7 +57,7 @@ static sluice_status open_output(output *out, const slc_training_options *option
 /* A number without a value leaves its column empty. */
 static void put_optional(FILE *file, double value)
 {
-    if (!isnan(value)) fprintf(file, "%.9g", value);
+    if (isfinite(value)) fprintf(file, "%.9g", value);
 }
 
 /* A full disk does not end the run: its end reports the error. */
@@ -66,8 +66,9 @@ static void write_step(slc_result_file *csv, const slc_training_step *step)
     FILE *file = csv->file;
     if (!file || !slc_result_file_check(csv)) return;
     errno = 0;
-    fprintf(file, "%" PRIu64 ",%.9g,%.15g,%.6f,%.6f,", step->step, step->loss, step->learning_rate, step->step_s,
-            step->exposed_s);
+    fprintf(file, "%" PRIu64 ",", step->step);
+    put_optional(file, step->loss);
+    fprintf(file, ",%.15g,%.6f,%.6f,", step->learning_rate, step->step_s, step->exposed_s);
     put_optional(file, step->gradient_norm);
     fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
     put_optional(file, step->evaluation_loss);
@@ -183,6 +184,19 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
         fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
 }
 
+/* Prints the first and the last loss of steps that were not skipped; those of skipped ones need not be finite. */
+static void print_losses(FILE *file, const slc_training_result *r)
+{
+    uint64_t first = 0, last = r->step_count;
+    while (first < r->step_count && !isfinite(r->steps[first].loss)) first++;
+    while (last > 0 && !isfinite(r->steps[last - 1].loss)) last--;
+    if (first < last)
+        fprintf(file, ", loss %.4f -> %.4f", r->steps[first].loss, r->steps[last - 1].loss);
+    else
+        fputs(", no loss that is finite", file);
+    if (r->skipped) fprintf(file, ", %" PRIu64 " of the steps skipped, because a gradient was not finite", r->skipped);
+}
+
 static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
 {
     if (r->step_count == 0) {
@@ -193,9 +207,9 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (r->interrupted) print_stop(file, o, r);
     fprintf(file, "trained %s %s", o->model, o->size);
     if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
-    fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps, loss %.4f -> %.4f", r->parameters, r->step_count,
-            r->steps[0].loss, r->steps[r->step_count - 1].loss);
-    if (!isnan(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
+    fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps", r->parameters, r->step_count);
+    print_losses(file, r);
+    if (isfinite(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     if (!isnan(r->accuracy)) fprintf(file, ", accuracy %.2f %%", 100 * r->accuracy);
     const bool images = r->images_per_step > 0;
     fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,

@@ -137,12 +137,13 @@ SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
  * ARGUMENT (a model that cannot be, as sluice_model_config_check says). */
 SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model_config *out);
 
-/* Reads values from such a folder or file, after commit, between steps. Local: every rank calls it alike and reads the
- * files itself. Every parameter must be there under Hugging Face's name, with the model's shape and finite values, and
- * nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training that Hugging Face drops
- * too). trunk: the head keeps the values that it has, whatever head the file has. Errors: FORMAT and NON_FINITE (name
- * the tensor), PATH, IO, UNSUPPORTED: nothing has been changed; while values are written, as sluice_param_write, and
- * IO. */
+/* Reads values from such a folder or file, after commit, between steps. Collective: every rank reads the files itself,
+ * and what they have read is compared before anything is changed, since one path may lead to another file on each host
+ * (MISMATCH: the rank and the file). Every parameter must be there under Hugging Face's name, with the model's shape
+ * and finite values, and nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training
+ * that Hugging Face drops too). trunk: the head keeps the values that it has, whatever head the file has. Errors:
+ * FORMAT and NON_FINITE (name the tensor), PATH, IO, UNSUPPORTED: nothing has been changed; while values are written,
+ * as sluice_param_write, and IO. */
 SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool trunk);
 
 /* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:

@@ -493,8 +493,8 @@ SLUICE_API sluice_status sluice_runtime_progress_write(sluice_runtime *rt, const
 
 /* The number of updates applied: what bias correction uses. Local, any time. */
 SLUICE_API uint64_t sluice_runtime_step(const sluice_runtime *rt);
-/* Sets it, on every rank alike. With a compressed optimizer the phase follows it. Collective. Errors: as
- * sluice_runtime_progress_write's, without ARGUMENT. */
+/* Sets it, on every rank alike. With a compressed optimizer the phase follows it. Collective. Errors: ARGUMENT (2^53 or
+ * more), MISMATCH (ranks give different numbers: names the rank), ORDER, and those of a failed world. */
 SLUICE_API sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step);
 
 /* These say what was registered. Local, any time, before commit too. */

@@ -60,8 +60,9 @@ SLUICE_API const char *sluice_launcher_name(void);
  * or built for another version), FORMAT (a rank says what cannot be), MEMORY, SYSTEM; what the transport returns. */
 SLUICE_API sluice_status sluice_world_create(const sluice_world_config *config, sluice_world **out);
 
-/* Leaves; destroy the world's runtimes before. Never communicates after a failure, never blocks for long. NULL is
- * allowed. In a child that a fork made it does nothing. */
+/* Leaves; destroy the world's runtimes before: while there is one, this only notes that the world is not wanted any
+ * more, warns, and the last runtime's destroy does it. Never communicates after a failure, never blocks for long. NULL
+ * is allowed. In a child that a fork made it does nothing. */
 SLUICE_API void sluice_world_destroy(sluice_world *world);
 
 /* Who this rank is: 0 to size - 1. The local ones count the ranks that reach each other through memory, this one
@@ -92,6 +93,11 @@ SLUICE_API sluice_status sluice_world_broadcast(sluice_world *world, void *data,
 SLUICE_API sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst);
 /* Replaces `count` values by their sums over all ranks, in double, added in rank order: the same bits on every rank. */
 SLUICE_API sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count);
+
+/* Compares what each rank has found by itself: `fingerprint` is a hash or a checksum of something that must be the same
+ * on all of them, as of a file that every rank reads, and `what` names it in the error. Returns the same on every rank.
+ * Errors: MISMATCH (the first rank whose fingerprint is not rank 0's), and those above. */
+SLUICE_API sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t fingerprint);
 
 /* The first failure that this world has seen, with its line as this thread's error: SLUICE_OK while it is healthy.
  * Never blocks. */

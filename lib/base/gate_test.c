@@ -1,5 +1,6 @@
 /* No wake-up may be lost: threads hand a count to and fro far more often than is needed to hit a window of a few
- * instructions, and sleep in between. A watchdog ends a test that hangs. */
+ * instructions, and sleep in between. Whoever passes a gate sees what was written before the post: the ball is a plain
+ * word, which the thread sanitizer watches. A watchdog ends a test that hangs. */
 #include "lib/base/gate.h"
 
 #include "lib/base/clock.h"
@@ -21,6 +22,7 @@ typedef struct {
     slc_gate ping, pong;
     uint32_t first, rounds;
     uint64_t pause_ns; /* longer than a waiter spins, so that it sleeps */
+    uint32_t ball;     /* how often it was hit; belongs to whoever has passed a gate last */
 } table_tennis;
 
 static void pause_for(uint64_t ns)
@@ -34,6 +36,7 @@ static void *answer(void *context)
     table_tennis *game = context;
     for (uint32_t i = 1; i <= game->rounds; i++) {
         if (!slc_gate_wait(&game->ping, game->first + i, UINT64_MAX)) return game;
+        if (game->ball++ != 2 * i - 1) return game;
         if (i % 16 == 0) pause_for(game->pause_ns);
         slc_gate_post(&game->pong, game->first + i);
     }
@@ -50,8 +53,10 @@ static void play(uint32_t first, uint32_t rounds, uint64_t pause_ns)
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, answer, &game), 0);
     for (uint32_t i = 1; i <= rounds; i++) {
+        game.ball++;
         slc_gate_post(&game.ping, first + i);
         assert_true(slc_gate_wait(&game.pong, first + i, UINT64_MAX));
+        assert_int_equal(game.ball, 2 * i);
         if (i % 16 == 8) pause_for(pause_ns);
     }
     void *failed;

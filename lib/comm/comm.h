@@ -131,6 +131,11 @@ slc_op slc_reduce_rows_op(const slc_rows *rows, sluice_dtype dtype, sluice_dtype
 /* The communication of a world: each world has one slc_comm and owns it. */
 slc_comm *slc_world_comm(sluice_world *world);
 
+/* A runtime holds its world, so that a program which destroys the world first does not take it away from under the
+ * runtime: the world is then freed with the last that holds it. One thread calls these and sluice_world_destroy. */
+void slc_world_hold(sluice_world *world);
+void slc_world_release(sluice_world *world);
+
 /* Lets peers of this host map `segment` and keeps `scratch` (inside it) for messages. Collective and blocking. One
  * segment is attached at a time: a second attach waits until all operations are complete and replaces the first; NULL
  * detaches, without the other ranks. `segment` must stay where it is until it is detached; when a transport could not

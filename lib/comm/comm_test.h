@@ -5,6 +5,7 @@
 
 #include "lib/comm/comm.h"
 #include "lib/comm/join/free_port_test.h"
+#include "tests/support/seed.h"
 
 #include <sluice/world.h>
 
@@ -27,7 +28,7 @@ typedef enum { DIRECT, MESSAGES, MIXED } test_path;
 
 static inline uint64_t pick(uint64_t *chance, uint64_t below)
 {
-    uint64_t z = *chance += 0x9e3779b97f4a7c15u;
+    uint64_t z = test_seed(*chance += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return (z ^ (z >> 31)) % below;
@@ -84,6 +85,7 @@ static inline void close_rank(sluice_world *world, slc_segment *segment, slc_dev
 /* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */
 static inline void ranks_start(ranks *all, int size, int (*body)(int rank, void *argument), void *argument)
 {
+    test_seed_draw();
     fflush(NULL);
     all->size = size;
     for (int rank = 0; rank < size; rank++) {

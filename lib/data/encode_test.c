@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/data/text.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <dirent.h>
 
@@ -57,9 +58,9 @@ static size_t draw_text(uint64_t round, char out[TEXT_MOST])
         "\u0130", "\u1680",  "\u00df",  "\u2581", "x",
     };
     enum { PARTS = sizeof parts / sizeof *parts };
-    size_t used = 0, count = 1 + slc_random_below(3, 1, round, 200);
+    size_t used = 0, count = 1 + slc_random_below(test_seed(3), 1, round, 200);
     for (size_t i = 0; i < count; i++) {
-        const char *part = parts[slc_random_below(4, round, i, PARTS)];
+        const char *part = parts[slc_random_below(test_seed(4), round, i, PARTS)];
         memcpy(out + used, part, strlen(part));
         used += strlen(part);
     }

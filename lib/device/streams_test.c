@@ -68,6 +68,7 @@ static void copies_and_fills_are_in_order(void **state)
     }
 }
 
+#if !defined(__SANITIZE_THREAD__) /* it would look at every word, and there is one stream */
 /* Moves up and down by less and by more than what goes through memory aside. */
 static void moves_may_overlap(void **state)
 {
@@ -99,6 +100,8 @@ static void moves_may_overlap(void **state)
         slc_stream_destroy(&stream);
     }
 }
+
+#endif
 
 /* One lane copies a block on, the next one waits for it by its number; the ring is so short that its places are used
  * again and again. */
@@ -240,9 +243,14 @@ static void segments_are_zeroed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_and_fills_are_in_order), cmocka_unit_test(moves_may_overlap),
-        cmocka_unit_test(events_order_streams),          cmocka_unit_test(events_of_a_gpu_tell_times),
-        cmocka_unit_test(segments_are_zeroed),           cmocka_unit_test(a_lanes_events_order_streams),
+        cmocka_unit_test(copies_and_fills_are_in_order),
+#if !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(moves_may_overlap),
+#endif
+        cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(events_of_a_gpu_tell_times),
+        cmocka_unit_test(segments_are_zeroed),
+        cmocka_unit_test(a_lanes_events_order_streams),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -17,13 +17,15 @@
 
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
+#include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <sluice/dtype.h>
 
 #define TEST_INLINE static inline __attribute__((unused))
 
-/* Runs the statement that follows once for each instruction set that this processor has; a program prints once which
- * those are. */
+/* Runs the statement that follows once for each instruction set that this processor has, or under a sanitizer for the
+ * baseline and the widest, which share all code but the width of a register; a program prints once which those are. */
 #define TEST_EACH_ISA(isa)                                                                                             \
     for (slc_isa isa = test_first_isa(); isa < SLC_ISA_COUNT; isa++)                                                   \
         if (test_use_isa(isa))
@@ -39,7 +41,18 @@
 
 #define TEST_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* The number of entries of an array to go through: all, or under a sanitizer the first `few`, which reach each branch.
+ */
+#define TEST_SHAPES(array, few) (test_sanitized ? (size_t)(few) : TEST_COUNT_OF(array))
+
 static bool test_on_gpu; /* whether the way in use is the GPU */
+
+TEST_INLINE bool test_takes_isa(slc_isa isa)
+{
+    bool wider = false;
+    for (int other = (int)isa + 1; other < SLC_ISA_COUNT; other++) wider |= slc_isa_available((slc_isa)other);
+    return slc_isa_available(isa) && (!test_sanitized || isa == SLC_ISA_BASELINE || !wider);
+}
 
 /* tests/house/tally.py reads the line. */
 TEST_INLINE slc_isa test_first_isa(void)
@@ -47,8 +60,9 @@ TEST_INLINE slc_isa test_first_isa(void)
     static bool said;
     char ran[64] = "", lacking[64] = "";
     for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++) {
-        char *list = slc_isa_available(isa) ? ran : lacking;
-        snprintf(list + strlen(list), sizeof ran - strlen(list), " %s", slc_isa_name(isa));
+        char *list = test_takes_isa(isa) ? ran : lacking;
+        if (test_takes_isa(isa) || !slc_isa_available(isa))
+            snprintf(list + strlen(list), sizeof ran - strlen(list), " %s", slc_isa_name(isa));
     }
     if (!said) print_message("instruction sets: ran%s; lacking%s\n", ran, lacking);
     said = true;
@@ -58,7 +72,7 @@ TEST_INLINE slc_isa test_first_isa(void)
 TEST_INLINE bool test_use_isa(slc_isa isa)
 {
     test_on_gpu = false;
-    if (!slc_isa_available(isa)) return false;
+    if (!test_takes_isa(isa)) return false;
     assert_int_equal(slc_isa_force(isa), SLUICE_OK);
     return true;
 }
@@ -116,7 +130,7 @@ TEST_INLINE sluice_stream test_stream(uint32_t threads)
 /* SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). */
 TEST_INLINE uint64_t test_random(uint64_t *state)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+    uint64_t z = test_seed(*state += 0x9e3779b97f4a7c15ull);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ z >> 27) * 0x94d049bb133111ebull;
     return z ^ z >> 31;
@@ -261,6 +275,17 @@ TEST_INLINE void *test_uniform_typed(sluice_dtype dtype, uint64_t count, float l
     void *typed = test_typed(dtype, count, x);
     test_release(x);
     return typed;
+}
+
+/* As test_uniform_typed, for millions of numbers: a drawn piece of odd length is repeated, which takes less long. */
+TEST_INLINE void *test_repeated_typed(sluice_dtype dtype, uint64_t count, float low, float high, uint64_t seed)
+{
+    const uint64_t drawn = count < 8191 ? count : 8191, bytes = sluice_dtype_bytes(dtype);
+    char *piece = test_uniform_typed(dtype, drawn, low, high, seed), *x = (char *)test_floats(count);
+    for (uint64_t at = 0; at < count; at += drawn)
+        memcpy(x + at * bytes, piece, (count - at < drawn ? count - at : drawn) * bytes);
+    test_release(piece);
+    return x;
 }
 
 TEST_INLINE void *test_copy_typed(sluice_dtype dtype, uint64_t count, const void *from)

@@ -1,6 +1,7 @@
 /* The arena against a byte map: random claims and partial releases must be answered as the map says, from several
  * threads too. With the address sanitizer, unclaimed memory must be poisoned. */
 #include "lib/memory/arena.h"
+#include "tests/support/seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +177,7 @@ static void random_claims_agree_with_a_map(void **state)
     (void)state;
     slc_arena *arena = new_arena(CELL * CELLS, 0);
     int owner[CELLS] = {0}, next = 1;
-    uint32_t seed = 1, highest = 0, granted = 0;
+    uint32_t seed = (uint32_t)test_seed(1), highest = 0, granted = 0;
     for (int round = 0; round < 20000; round++) {
         seed = seed * 1664525u + 1013904223u;
         uint32_t first = (seed >> 8) % CELLS, count = 1 + (seed >> 20) % (seed >> 31 ? 8 : 3);
@@ -202,6 +203,28 @@ static void random_claims_agree_with_a_map(void **state)
         assert_int_equal(slc_arena_peak(arena), CELL * highest);
     }
     assert_true(granted > 1000);
+    slc_arena_destroy(arena);
+}
+
+/* More claims than the list first has room for, each of which loses a cell from its middle. Before each cut the list
+ * has an even number of claims, so that it is a cut that finds it full: then it moves while a claim becomes two. */
+static void a_claim_is_cut_while_the_list_grows(void **state)
+{
+    (void)state;
+    enum { CLAIMS = 700, EACH = 3 * CELL };
+    slc_arena *arena = new_arena((CLAIMS + 1) * EACH, 0);
+    void *address;
+    assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "last", CLAIMS * EACH, EACH, &address), SLUICE_OK);
+    for (uint64_t i = 0; i < CLAIMS; i++) {
+        assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "v", i * EACH, EACH, &address), SLUICE_OK);
+        assert_int_equal(slc_arena_release(arena, i * EACH + CELL, CELL), SLUICE_OK);
+    }
+    for (uint64_t i = 0; i < CLAIMS; i++) {
+        assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "w", i * EACH, CELL, &address), SLUICE_ERR_ORDER);
+        assert_int_equal(slc_arena_claim(arena, SLC_MEMORY_VALUES, "w", i * EACH + CELL, CELL, &address), SLUICE_OK);
+        assert_int_equal(slc_arena_release(arena, i * EACH, CELL), SLUICE_OK);
+        assert_int_equal(slc_arena_release(arena, i * EACH + 2 * CELL, CELL), SLUICE_OK);
+    }
     slc_arena_destroy(arena);
 }
 
@@ -235,6 +258,13 @@ static void threads_do_not_disturb_each_other(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         workers[i] = (worker){arena, 4 * i, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, claim_and_release, &workers[i]), 0);
+    }
+    /* Peaks may be asked for at any time, and never fall. */
+    for (uint64_t i = 0, peak = 0; i < 1000; i++) {
+        uint64_t now = slc_arena_peak(arena);
+        assert_true(now >= peak && now <= 16 * CELL);
+        assert_true(slc_arena_category_peak(arena, SLC_MEMORY_REDUCED) <= 16 * CELL);
+        peak = now;
     }
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
@@ -274,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_limit_is_kept_and_can_move),
         cmocka_unit_test(peaks_are_counted),
         cmocka_unit_test(random_claims_agree_with_a_map),
+        cmocka_unit_test(a_claim_is_cut_while_the_list_grows),
         cmocka_unit_test(threads_do_not_disturb_each_other),
 #if defined(__SANITIZE_ADDRESS__)
         cmocka_unit_test(unclaimed_memory_is_poisoned),

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static uint64_t random_state;
 static uint32_t random_below(uint32_t limit)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
+    return (uint32_t)((test_seed(random_state) >> 33) % limit);
 }
 
 typedef struct {

@@ -3,6 +3,7 @@
 #include "lib/model/model_test.h"
 
 #include "lib/base/random.h"
+#include "tests/support/seed.h"
 
 typedef struct {
     uint32_t layers, channels, heads, context, vocabulary;
@@ -56,7 +57,7 @@ static int32_t *random_tokens(const trial *t)
 {
     int32_t *tokens = malloc(t->room * sizeof *tokens);
     assert_non_null(tokens);
-    for (uint32_t i = 0; i < t->room; i++) tokens[i] = (int32_t)slc_random_below(5, 0, i, t->vocabulary);
+    for (uint32_t i = 0; i < t->room; i++) tokens[i] = (int32_t)slc_random_below(test_seed(5), 0, i, t->vocabulary);
     return tokens;
 }
 

@@ -9,6 +9,7 @@
 #include "lib/base/random.h"
 #include "lib/model/gpt2_ref.h"
 #include "lib/model/params.h"
+#include "tests/support/seed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static double *random_params(void)
     float *normal = malloc(count * sizeof *normal);
     assert_non_null(params);
     assert_non_null(normal);
-    slc_random_normal(11, 0, 0, count, normal);
+    slc_random_normal(test_seed(11), 0, 0, count, normal);
     for (uint64_t i = 0; i < count; i++) params[i] = 0.4 * normal[i];
     free(normal);
     return params;
@@ -75,7 +76,7 @@ static void gradients_are_slopes(void **state)
     slc_param_info info;
     for (uint32_t p = 0; slc_param_info_at(&tiny, p, &info); p++) {
         for (uint32_t k = 0; k < SAMPLES; k++) {
-            uint64_t at = first + slc_random_below(1, p, k, info.count);
+            uint64_t at = first + slc_random_below(test_seed(1), p, k, info.count);
             double error = fabs(slope(params, at) - gradients[at]);
             if (error > worst) worst = error;
             if (error > 1e-8) fail_msg("%s[%llu]: off by %g", info.name, (unsigned long long)(at - first), error);

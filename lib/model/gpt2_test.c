@@ -5,6 +5,7 @@
 #include "lib/base/random.h"
 #include "lib/model/gpt2_ref.h"
 #include "lib/model/params.h"
+#include "tests/support/seed.h"
 
 #define GPT2(layers_, channels_, heads_, context_, vocabulary_)                                                        \
     {                                                                                                                  \
@@ -42,8 +43,8 @@ static text random_text(const shape *s)
     t.targets = malloc(count * sizeof *t.targets);
     assert_true(t.tokens && t.targets);
     for (uint64_t i = 0; i < count; i++) {
-        t.tokens[i] = (int32_t)slc_random_below(1, 0, i, s->config.vocabulary);
-        t.targets[i] = (int32_t)slc_random_below(1, 1, i, s->config.vocabulary + 1) - 1;
+        t.tokens[i] = (int32_t)slc_random_below(test_seed(1), 0, i, s->config.vocabulary);
+        t.targets[i] = (int32_t)slc_random_below(test_seed(1), 1, i, s->config.vocabulary + 1) - 1;
     }
     return t;
 }
@@ -65,7 +66,7 @@ static double *random_values(const shape *s, sluice_runtime *rt)
     for (uint32_t i = 0; i < sluice_runtime_param_count(rt); i++) {
         slc_param_info info;
         assert_true(slc_param_info_at(&s->config, i, &info));
-        slc_random_normal(2, i, 0, info.count, piece);
+        slc_random_normal(test_seed(2), i, 0, info.count, piece);
         for (uint64_t k = 0; k < info.count; k++) {
             piece[k] = piece[k] * 0.15f + (info.first == SLC_FIRST_ONE ? 1 : 0);
             values[first + k] = piece[k];

@@ -1,5 +1,6 @@
 /* Weights in and out. The table of parameters has Hugging Face's names and shapes. So loading looks up every parameter
  * in the file and makes sure that the file has nothing else. Everything is checked before anything is changed. */
+#include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/model/model.h"
 #include "lib/model/shape.h"
@@ -126,6 +127,7 @@ typedef struct {
     const slc_tensors *tensors;
     const slc_tensor **of_param; /* NULL: the parameter is kept as it is */
     bool *used;                  /* by index in the set of tensors */
+    uint32_t *checksum;          /* the same: of the values, where they are used */
 } matches;
 
 /* Tensors that a file may have besides the parameters: copies of tied tensors, buffers, and heads of pre-training that
@@ -172,7 +174,8 @@ static const slc_tensor *find(const slc_tensors *tensors, const char *name, cons
     return tensor ? tensor : find_old_norm(tensors, name + length);
 }
 
-static sluice_status check_tensor(const slc_tensors *tensors, const slc_tensor *tensor, const slc_param_info *info)
+static sluice_status check_tensor(const slc_tensors *tensors, const slc_tensor *tensor, const slc_param_info *info,
+                                  uint32_t *checksum)
 {
     char has[64], wants[64];
     bool same = tensor->rank == info->rank && !memcmp(tensor->shape, info->shape, info->rank * sizeof *info->shape);
@@ -185,7 +188,7 @@ static sluice_status check_tensor(const slc_tensors *tensors, const slc_tensor *
         return slc_error(SLUICE_ERR_FORMAT, "%s: tensor \"%s\" has shape %s, the model's is %s",
                          slc_tensors_path(tensors, tensor), tensor->name, has, wants);
     }
-    return slc_tensors_check_finite(tensors, tensor);
+    return slc_tensors_check_finite(tensors, tensor, checksum);
 }
 
 static size_t index_of(const slc_tensors *tensors, const slc_tensor *tensor)
@@ -202,9 +205,10 @@ static sluice_status match_params(const sluice_model *m, const char *path, bool 
         if (trunk && info.layer == SLC_LAYER_HEAD) continue;
         const slc_tensor *tensor = find(out->tensors, info.full_name, prefix);
         if (!tensor) return slc_error(SLUICE_ERR_FORMAT, "%s: tensor \"%s\" is missing", path, info.full_name);
-        status = check_tensor(out->tensors, tensor, &info);
+        size_t index = index_of(out->tensors, tensor);
+        status = check_tensor(out->tensors, tensor, &info, &out->checksum[index]);
         out->of_param[i] = tensor;
-        out->used[index_of(out->tensors, tensor)] = true;
+        out->used[index] = true;
     }
     return status;
 }
@@ -231,6 +235,83 @@ static sluice_status match_rest(const sluice_model *m, bool trunk, const matches
     return SLUICE_OK;
 }
 
+/* ---- The same on every rank ---- */
+
+/* A file, and a hash of what is used of it. */
+typedef struct {
+    const char *path;
+    uint64_t hash;
+} used_file;
+
+static uint32_t list_used_files(const matches *found, used_file *files)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < slc_tensors_count(found->tensors); i++) {
+        if (!found->used[i]) continue;
+        const char *path = slc_tensors_path(found->tensors, slc_tensors_at(found->tensors, i));
+        uint32_t f = 0;
+        while (f < count && strcmp(files[f].path, path)) f++;
+        if (f == count) files[count++] = (used_file){path, SLC_FNV_START};
+        files[f].hash = slc_fnv(files[f].hash, &found->checksum[i], sizeof *found->checksum);
+    }
+    return count;
+}
+
+/* A hash of all that a configuration says: of its numbers one by one, for there are bytes between them. */
+static uint64_t hash_config(const slc_config *config)
+{
+    sluice_model_config m;
+    from_file(config, &m);
+    const double numbers[] = {m.family,
+                              m.head,
+                              m.layers,
+                              m.channels,
+                              m.heads,
+                              m.hidden,
+                              m.vocabulary,
+                              m.context,
+                              m.types,
+                              m.padding,
+                              m.image_size,
+                              m.patch_size,
+                              m.classes,
+                              m.image_channels,
+                              m.epsilon,
+                              m.mask_token,
+                              m.layer_scale,
+                              m.gelu_tanh,
+                              m.absolute_positions,
+                              m.relative_positions,
+                              m.shared_positions,
+                              m.no_qkv_bias,
+                              m.first_row_pooling,
+                              (double)m.begin_token,
+                              (double)m.end_token};
+    return slc_fnv(SLC_FNV_START, numbers, sizeof numbers);
+}
+
+/* One path may lead to another file on each host: what has been read is compared, file by file, before anything is
+ * changed. */
+static sluice_status compare_files(const sluice_model *m, const char *path, const slc_config *config,
+                                   const matches *found)
+{
+    sluice_world *world = sluice_runtime_world(m->rt);
+    char what[4200];
+    used_file *files = malloc((slc_tensors_count(found->tensors) + 1) * sizeof *files);
+    if (!files) return slc_error(SLUICE_ERR_MEMORY, "loading %s", path);
+    uint32_t count = list_used_files(found, files);
+    snprintf(what, sizeof what, "configuration in %s (config.json)", path);
+    sluice_status status = sluice_world_same(world, what, hash_config(config));
+    snprintf(what, sizeof what, "number of weight files in %s", path);
+    if (!status) status = sluice_world_same(world, what, count);
+    for (uint32_t f = 0; !status && f < count; f++) {
+        snprintf(what, sizeof what, "%s", files[f].path);
+        status = sluice_world_same(world, what, files[f].hash);
+    }
+    free(files);
+    return status;
+}
+
 static sluice_status write_param(sluice_param *param, const slc_tensors *tensors, const slc_tensor *tensor,
                                  float *piece)
 {
@@ -252,19 +333,22 @@ sluice_status sluice_model_load(sluice_model *m, const char *path, bool trunk)
     uint32_t params = sluice_runtime_param_count(m->rt);
     matches found = {.tensors = tensors,
                      .of_param = calloc(params, sizeof *found.of_param),
-                     .used = calloc(slc_tensors_count(tensors) + 1, sizeof *found.used)};
+                     .used = calloc(slc_tensors_count(tensors) + 1, sizeof *found.used),
+                     .checksum = calloc(slc_tensors_count(tensors) + 1, sizeof *found.checksum)};
     float *piece = malloc(PIECE * sizeof *piece);
-    if (!found.of_param || !found.used || !piece) {
+    if (!found.of_param || !found.used || !found.checksum || !piece) {
         status = slc_error(SLUICE_ERR_MEMORY, "loading %s", path);
         goto done;
     }
     status = match_params(m, path, trunk, &found);
     if (!status) status = match_rest(m, trunk, &found);
+    if (!status) status = compare_files(m, path, &config, &found);
     for (uint32_t i = 0; !status && i < params; i++)
         if (found.of_param[i]) status = write_param(sluice_runtime_param(m->rt, i), tensors, found.of_param[i], piece);
 
 done:
     free(piece);
+    free(found.checksum);
     free(found.used);
     free(found.of_param);
     slc_tensors_close(tensors);

@@ -308,13 +308,15 @@ static sluice_status trace_all(slc_trace *trace, const slc_recorded *from, const
 
 sluice_status sluice_runtime_trace(sluice_runtime *rt, char **json)
 {
+    if (json) *json = NULL;
+    sluice_status ready = slc_engine_recorded_check(rt, json);
+    if (ready) return ready;
     sluice_world *world = sluice_runtime_world(rt);
     slc_recorded from = slc_engine_recorded(rt);
     slc_trace *trace = NULL;
     rank_head *heads = NULL;
     slc_record *all = NULL;
     size_t most = 0;
-    *json = NULL;
     sluice_status status = collect(world, &from, &heads, &all, &most);
     if (status || sluice_world_rank(world) != 0) goto free_records;
     status = slc_trace_create(from.job, from.plan, &trace);

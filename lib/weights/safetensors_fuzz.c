@@ -32,7 +32,7 @@ static void read_all(const slc_tensors *tensors, const slc_tensor *tensor)
     if (slc_tensor_dtype_is_real(tensor->dtype)) {
         status = slc_tensors_read_float(tensors, tensor, 0, count, reals);
         if (status) abort();
-        status = slc_tensors_check_finite(tensors, tensor);
+        status = slc_tensors_check_finite(tensors, tensor, NULL);
         if (status && status != SLUICE_ERR_NON_FINITE) abort();
     } else {
         status = slc_tensors_read_int32(tensors, tensor, 0, count, (int32_t *)reals);

@@ -142,7 +142,7 @@ static void every_half_is_converted(void **state)
         assert_int_equal(bits, i << 16);
     }
     free(values);
-    fails(slc_tensors_check_finite(tensors, slc_tensors_find(tensors, "h")), SLUICE_ERR_NON_FINITE,
+    fails(slc_tensors_check_finite(tensors, slc_tensors_find(tensors, "h"), NULL), SLUICE_ERR_NON_FINITE,
           "\"h\": element 31744 of 65536 is infinite");
     slc_tensors_close(tensors);
 }

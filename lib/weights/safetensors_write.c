@@ -2,6 +2,7 @@
  * aligned to its element size), and streamed. */
 #include "lib/weights/safetensors_parts.h"
 
+#include "lib/base/file/draft.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
@@ -20,8 +21,8 @@
 enum { PIECE_ELEMENTS = 2048, LENGTH_BYTES = 8 };
 
 struct slc_safetensors_writer {
-    char *path, *part;
-    int fd;
+    char *path;
+    slc_draft draft;
     bool laid_out, committed;
     slc_tensors *tensors; /* offsets count in the file, once laid out */
     uint64_t *written;    /* number of elements written of each tensor */
@@ -34,33 +35,24 @@ static sluice_status failed(const char *verb, const char *path)
 }
 
 /* A device or a pipe is refused, because renaming would put a file in its place. */
-static sluice_status open_part(slc_safetensors_writer *writer, const char *part)
+static sluice_status open_draft(slc_safetensors_writer *writer)
 {
     struct stat info;
     if (stat(writer->path, &info) == 0 && !S_ISREG(info.st_mode))
         return slc_error(SLUICE_ERR_PATH, "cannot write %s: it is there and no regular file", writer->path);
-    writer->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return writer->fd < 0 ? failed("write", part) : SLUICE_OK;
+    return slc_draft_open(writer->path, &writer->draft);
 }
 
 sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **out)
 {
     slc_safetensors_writer *writer = calloc(1, sizeof *writer);
     if (!writer) return slc_error(SLUICE_ERR_MEMORY, "writer of %s", path);
-    writer->fd = -1;
+    writer->draft = SLC_DRAFT_NONE;
     writer->names = json_object();
     writer->path = strdup(path);
     sluice_status status = slc_tensors_create(&writer->tensors);
-    char *part = NULL;
-    if (!status && (!writer->path || !writer->names || asprintf(&part, "%s.part", path) < 0))
-        status = slc_error(SLUICE_ERR_MEMORY, "writer of %s", path);
-    if (!status) {
-        status = open_part(writer, part);
-        if (status)
-            free(part);
-        else
-            writer->part = part;
-    }
+    if (!status && (!writer->path || !writer->names)) status = slc_error(SLUICE_ERR_MEMORY, "writer of %s", path);
+    if (!status) status = open_draft(writer);
     if (status) {
         slc_safetensors_destroy(writer);
         return status;
@@ -72,13 +64,11 @@ sluice_status slc_safetensors_create(const char *path, slc_safetensors_writer **
 void slc_safetensors_destroy(slc_safetensors_writer *writer)
 {
     if (!writer) return;
-    if (writer->fd >= 0) close(writer->fd);
-    if (writer->part && !writer->committed) unlink(writer->part);
+    slc_draft_drop(&writer->draft);
     slc_tensors_close(writer->tensors);
     json_decref(writer->names);
     free(writer->written);
     free(writer->path);
-    free(writer->part);
     free(writer);
 }
 
@@ -131,9 +121,9 @@ static sluice_status place(slc_safetensors_writer *writer, slc_tensor *tensor, u
 static sluice_status write_at(slc_safetensors_writer *writer, uint64_t offset, size_t count, const void *data)
 {
     for (const char *at = data; count;) {
-        ssize_t put = pwrite(writer->fd, at, count, (off_t)offset);
+        ssize_t put = pwrite(writer->draft.fd, at, count, (off_t)offset);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return failed("write", writer->part);
+        if (put < 0) return failed("write", writer->path);
         at += put;
         offset += (uint64_t)put;
         count -= (size_t)put;
@@ -171,7 +161,7 @@ static sluice_status lay_out(slc_safetensors_writer *writer)
                 status = place(writer, &tensors->tensors[i], &end, root);
     if (!status) status = write_header(writer, root, &data_offset);
     for (size_t i = 0; i < tensors->count; i++) tensors->tensors[i].offset += data_offset;
-    if (!status && ftruncate(writer->fd, (off_t)(data_offset + end))) status = failed("write", writer->part);
+    if (!status && ftruncate(writer->draft.fd, (off_t)(data_offset + end))) status = failed("write", writer->path);
     json_decref(root);
     writer->laid_out = !status;
     return status;
@@ -249,8 +239,8 @@ sluice_status slc_safetensors_commit(slc_safetensors_writer *writer)
                           tensor->name, (unsigned long long)writer->written[i], (unsigned long long)tensor->elements);
     }
     if (status) return status;
-    if (fsync(writer->fd)) return failed("write", writer->part);
-    if (rename(writer->part, writer->path)) return failed("write", writer->path);
+    if (fsync(writer->draft.fd)) return failed("write", writer->path);
     writer->committed = true;
-    return sync_folder(writer->path);
+    status = slc_draft_keep(&writer->draft, writer->path);
+    return status ? status : sync_folder(writer->path);
 }

@@ -1,6 +1,7 @@
 /* Reads elements a piece at a time: the bytes are read, reordered if the file holds the transpose, and converted. */
 #include "lib/weights/tensors.h"
 
+#include "lib/base/hash/crc32c.h"
 #include "lib/base/status.h"
 #include "lib/weights/tensors_parts.h"
 
@@ -143,7 +144,7 @@ sluice_status slc_tensors_read_float(const slc_tensors *tensors, const slc_tenso
     return status;
 }
 
-sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor)
+sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor, uint32_t *checksum)
 {
     float piece[PIECE_ELEMENTS];
     slc_tensor plain = *tensor; /* any order will do, and the file's own is cheaper */
@@ -152,6 +153,7 @@ sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_ten
         uint64_t left = tensor->elements - first, take = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
         sluice_status status = slc_tensors_read_float(tensors, &plain, first, take, piece);
         if (status) return status;
+        if (checksum) *checksum = slc_crc32c(*checksum, piece, take * sizeof *piece);
         for (uint64_t i = 0; i < take; i++) {
             if (isfinite(piece[i])) continue;
             uint64_t at = first + i;

@@ -9,6 +9,7 @@
 #include "sched/layout/two_lanes_test.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
+#include "tests/support/seed.h"
 
 enum { JOBS = 250, RUNS = 4, TIMED_JOBS = 60 };
 
@@ -235,7 +236,7 @@ static void packing_in_time_never_costs(void **state)
         slc_profile *profile;
         uint64_t arena;
         const slc_scheduler *scheduler = schedulers[seed % 2];
-        assert_int_equal(slc_random_profile(&options, seed, &profile), SLUICE_OK);
+        assert_int_equal(slc_random_profile(&options, test_seed(seed), &profile), SLUICE_OK);
         slc_strategy *strategies = calloc(profile->job.unit_count + 1, sizeof *strategies);
         assert_non_null(strategies);
         for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = SLC_FSDP;

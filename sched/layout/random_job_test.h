@@ -5,6 +5,7 @@
 #include "lib/base/random.h"
 #include "lib/plan/exchange_sizes.h"
 #include "lib/plan/roles.h"
+#include "tests/support/seed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +21,18 @@ typedef struct {
 
 TEST_INLINE uint32_t test_below(test_dice *dice, uint32_t limit)
 {
-    return (uint32_t)slc_random_below(dice->seed, 1, dice->drawn++, limit);
+    return (uint32_t)slc_random_below(test_seed(dice->seed), 1, dice->drawn++, limit);
 }
 
 /* Types are drawn apart from everything else, so that a seed still means the job that it always meant. */
 TEST_INLINE sluice_dtype test_dtype(const test_dice *dice, uint64_t which)
 {
-    return slc_random_below(dice->seed, 2, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
+    return slc_random_below(test_seed(dice->seed), 2, which, 2) ? SLUICE_BF16 : SLUICE_FP32;
 }
 
 TEST_INLINE uint32_t test_beside(const test_dice *dice, uint64_t which, uint32_t limit)
 {
-    return (uint32_t)slc_random_below(dice->seed, 3, which, limit);
+    return (uint32_t)slc_random_below(test_seed(dice->seed), 3, which, limit);
 }
 
 typedef struct {

@@ -382,11 +382,27 @@ static void onebit_has_its_place(void **state)
     assert_true(seen > 0);
 }
 
+/* A plan whose arena goes on behind its last buffer would take memory that nothing uses. */
+static void an_arena_ends_with_its_buffers(void **state)
+{
+    (void)state;
+    static test_job t;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        slc_plan *plan = some_plan(&t, seed);
+        plan->arena_bytes += 64;
+        says(&t.job, plan, "but the last buffer ends at");
+        plan->arena_bytes = UINT64_MAX;
+        says(&t.job, plan, "but the last buffer ends at");
+        slc_plan_destroy(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(onebit_has_its_place),
+        cmocka_unit_test(an_arena_ends_with_its_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

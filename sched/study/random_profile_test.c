@@ -9,6 +9,7 @@
 #include "lib/plan/json/profile_equal_test.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/seed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum { SEEDS = 100 };
 static slc_profile *draw(const slc_random_options *options, uint64_t seed)
 {
     slc_profile *profile;
-    if (slc_random_profile(options, seed, &profile)) fail_msg("%s", sluice_last_error());
+    if (slc_random_profile(options, test_seed(seed), &profile)) fail_msg("%s", sluice_last_error());
     return profile;
 }
 

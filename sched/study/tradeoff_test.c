@@ -12,6 +12,7 @@
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
 #include "sched/study/tradeoff.h"
+#include "tests/support/seed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,18 +66,18 @@ static void noise_changes_no_shape(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
         double step_s[64], at = 1;
-        uint32_t count = 0, swings = (uint32_t)slc_random_below(seed, 2, 0, 5), valleys;
-        bool down = slc_random_below(seed, 2, 1, 2);
+        uint32_t count = 0, swings = (uint32_t)slc_random_below(test_seed(seed), 2, 0, 5), valleys;
+        bool down = slc_random_below(test_seed(seed), 2, 1, 2);
         int first = down ? -1 : 1;
         step_s[count++] = at;
         for (uint32_t s = 0; s < swings; s++, down = !down) {
-            uint32_t points = 1 + (uint32_t)slc_random_below(seed, 3, s, 8);
+            uint32_t points = 1 + (uint32_t)slc_random_below(test_seed(seed), 3, s, 8);
             double way = down ? -0.2 : 0.2;
             for (uint32_t p = 0; p < points; p++) step_s[count++] = at += way / points;
         }
         while (count < 3) step_s[count++] = at;
         for (uint32_t i = 0; i < count; i++)
-            step_s[i] *= 1 + 0.002 * ((double)slc_random_below(seed, 4, i, 1001) / 1000 - 0.5);
+            step_s[i] *= 1 + 0.002 * ((double)slc_random_below(test_seed(seed), 4, i, 1001) / 1000 - 0.5);
         slc_curve_shape expected = !swings                    ? SLC_SHAPE_FLAT
                                    : swings == 1              ? (first < 0 ? SLC_SHAPE_FALLING : SLC_SHAPE_RISING)
                                    : swings == 2 && first < 0 ? SLC_SHAPE_U
@@ -92,7 +93,7 @@ static slc_profile *draw(uint64_t seed)
     slc_profile *profile;
     options.layers = (slc_random_range){4, 10};
     options.unit_blocks = 4;
-    if (slc_random_profile(&options, seed, &profile)) fail_msg("%s", sluice_last_error());
+    if (slc_random_profile(&options, test_seed(seed), &profile)) fail_msg("%s", sluice_last_error());
     return profile;
 }
 

@@ -46,7 +46,7 @@ typedef struct {
 
 static inline uint64_t draw(model *m, uint64_t limit)
 {
-    return slc_random_below(m->t->seed, 9, m->drawn++, limit);
+    return slc_random_below(test_seed(m->t->seed), 9, m->drawn++, limit);
 }
 
 static inline bool is_frozen(uint32_t param)

@@ -7,6 +7,7 @@
  * stress`). */
 #include "tests/checkpoint/checkpoint_model.h"
 #include "tests/checkpoint/disk_recorder.h"
+#include "tests/support/seed.h"
 
 static const char extra_text[] = "what the binary\0keeps";
 
@@ -172,7 +173,7 @@ static void damage_is_refused(void **state)
         size_t size;
         snprintf(path, sizeof path, "%s/step-000012/%s", dir, names[round % 4]);
         read_file(path, &bytes, &size);
-        size_t at = slc_random_below(7, 0, round, size), kind = round / 4 % 3;
+        size_t at = slc_random_below(test_seed(7), 0, round, size), kind = round / 4 % 3;
         char kept = bytes[at];
         if (kind == 0) bytes[at] ^= (char)(1 << round % 8);
         bytes[size] = ' ';
@@ -405,12 +406,12 @@ static void kill_while_saving(uint32_t round, const trial *t, const uint64_t *re
     start(children, SIZE, (trial *)t);
     for (int ms = 0; *reached < begun + 1 + round % 2 && ms < 60000; ms++) wait_ms(1);
     if (round % 2 == 0) {
-        int victim = round ? (int)slc_random_below(2, 1, round, SIZE) : 1;
-        disk_fault(victim, round ? (uint32_t)slc_random_below(2, 2, round, 60) : 2, 0);
+        int victim = round ? (int)slc_random_below(test_seed(2), 1, round, SIZE) : 1;
+        disk_fault(victim, round ? (uint32_t)slc_random_below(test_seed(2), 2, round, 60) : 2, 0);
         for (int ms = 0; !disk->fired && ms < 60000; ms++) wait_ms(1);
         assert_true(disk->fired);
     } else {
-        wait_ms((long)slc_random_below(2, 0, round, 40));
+        wait_ms((long)slc_random_below(test_seed(2), 0, round, 40));
     }
     for (int r = 0; r < SIZE; r++) kill(children[(r + (int)round) % SIZE], SIGKILL);
     for (int r = 0; r < SIZE; r++) waitpid(children[r], NULL, 0);

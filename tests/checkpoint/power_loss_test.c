@@ -5,6 +5,7 @@
  * checkpoint too: the save succeeds, or it fails with the system's reason on all ranks and the next one succeeds. */
 #include "tests/checkpoint/checkpoint_model.h"
 #include "tests/checkpoint/disk_model.h"
+#include "tests/support/seed.h"
 
 enum { SAVES = 7, EXHAUSTIVE_BITS = 9, DRAWS = 256, SEEN = 1 << 16 };
 
@@ -116,7 +117,7 @@ static int lose_power(exploration *e, uint64_t point)
     bool exhaustive = bits <= EXHAUSTIVE_BITS;
     uint64_t tries = exhaustive ? all + 1 : DRAWS + 2 * (uint64_t)bits + 2;
     for (uint64_t i = 0; i < tries; i++) {
-        uint64_t one = UINT64_C(1) << i / 2 % 64, drawn = slc_random_below(1, point, i, UINT64_MAX);
+        uint64_t one = UINT64_C(1) << i / 2 % 64, drawn = slc_random_below(test_seed(1), point, i, UINT64_MAX);
         crash c = {.bits = exhaustive                   ? i
                            : i < 2 * (uint64_t)bits     ? (i % 2 ? one : all & ~one)
                            : i < 2 * (uint64_t)bits + 2 ? (i % 2 ? all : 0)

@@ -7,6 +7,7 @@
 #include "sched/planner/joint.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/seed.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +42,7 @@ static slc_profile *draw(uint64_t seed)
     options.layers = (slc_random_range){4, 8};
     options.can_recompute = seed % 2;
     options.world = 2 + seed % 3;
-    assert_int_equal(slc_random_profile(&options, seed, &profile), SLUICE_OK);
+    assert_int_equal(slc_random_profile(&options, test_seed(seed), &profile), SLUICE_OK);
     return profile;
 }
 

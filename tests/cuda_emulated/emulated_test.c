@@ -38,6 +38,8 @@ static const struct {
     const char *says;
 } faults[] = {
     {"missing_syncthreads", THREAD, false, "data race"},
+    {"add_between_barriers", THREAD, false, "data race"},
+    {"hand_on_in_warp", THREAD, false, "data race"},
     {"missing_event", THREAD, false, "data race"},
     {"reused_host_memory", THREAD, false, "data race"},
     {"past_the_end", ADDRESS, false, "use-after-poison"},

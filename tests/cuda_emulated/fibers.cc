@@ -37,7 +37,7 @@ struct warp { /* sets of lanes as bits */
     emulated_operation *operations[LANES];
     void *operands[LANES];
     const char *what[LANES];
-    char order;
+    char arrived[LANES], left[LANES]; /* for order_before and order_after */
 };
 
 /* A thread of the host that runs blocks. */
@@ -46,13 +46,14 @@ struct runner {
     emulated_fiber host; /* where run_block goes on */
     warp warps[WARPS];
     uint32_t warp_count, at_barrier, live;
+    uint32_t opened; /* how often threads have left a __syncthreads */
     int place, line; /* of the __syncthreads that threads wait at */
     const char *file;
     const emulated_grid *grid;
     const void *arguments;
     uint64_t random;
     unsigned char *shared;
-    char barrier, begin, end; /* what order_before and order_after are called with */
+    char barriers[2], begin, end; /* what order_before and order_after are called with */
 };
 } // namespace
 static __thread runner *own __attribute__((tls_model("initial-exec")));
@@ -159,6 +160,7 @@ static void open_barrier(runner *r)
         r->warps[w].at_barrier = 0;
     }
     r->at_barrier = 0;
+    r->opened++;
 }
 
 /* Goes on with another fiber, or with the host when all have ended. */
@@ -291,16 +293,23 @@ void emulated_meet(uint32_t mask, emulated_operation *operation, void *operand, 
     w->runnable |= mask;
 }
 
-static void nothing(void *const *, uint32_t)
+/* The last lane to come orders what the lanes of the mask did before they met with what they do after it. What a lane
+ * does after it must not be ordered with another lane that has met, but has not gone on yet, so each lane is told of
+ * its own meetings alone. */
+static void order_lanes(void *const *, uint32_t mask)
 {
+    warp *w = &own->warps[emulated_thread->warp];
+    for (uint32_t lanes = mask; lanes; lanes &= lanes - 1) order_after(&w->arrived[__builtin_ctz(lanes)]);
+    for (uint32_t lanes = mask; lanes; lanes &= lanes - 1) order_before(&w->left[__builtin_ctz(lanes)]);
 }
 
 void emulated_syncwarp(uint32_t mask)
 {
-    char *order = &own->warps[emulated_thread->warp].order;
-    order_before(order);
-    emulated_meet(mask, nothing, NULL, "__syncwarp");
-    order_after(order);
+    warp *w = &own->warps[emulated_thread->warp];
+    const uint32_t lane = emulated_thread->lane;
+    order_before(&w->arrived[lane]);
+    emulated_meet(mask, order_lanes, NULL, "__syncwarp");
+    order_after(&w->left[lane]);
 }
 
 void emulated_syncthreads(int place, const char *file, int line)
@@ -313,12 +322,14 @@ void emulated_syncthreads(int place, const char *file, int line)
         fprintf(stderr, "%s:%d and %s:%d\n", r->file, r->line, file, line);
         emulated_stop("threads of a block wait at different __syncthreads");
     }
-    order_before(&r->barrier);
+    /* A thread may be at the next barrier before this one has gone on, so neighbouring barriers are two. */
+    char *barrier = &r->barriers[r->opened % 2];
+    order_before(barrier);
     w->at_barrier |= 1u << emulated_thread->lane;
     w->runnable &= ~(1u << emulated_thread->lane);
     r->at_barrier++;
     give_way();
-    order_after(&r->barrier);
+    order_after(barrier);
 }
 
 /* Orders what is on either side of it with the fences of all other threads, as atomics between them do on a GPU. */

@@ -37,6 +37,33 @@ static __global__ void sum_block(float *x, bool right)
     if (!threadIdx.x) x[0] = s.at[0];
 }
 
+static __global__ void add_between_barriers(float *x, bool right)
+{
+    SLC_SHARED(floats, s);
+    s.at[threadIdx.x] = 0;
+    __syncthreads();
+    if (right)
+        atomicAdd(s.at, 1.0f);
+    else
+        s.at[0] += 1;
+    __syncthreads();
+    x[threadIdx.x] = s.at[0];
+}
+
+/* Each lane hands its neighbour a number twice, and must not overwrite the first one before it is read. */
+static __global__ void hand_on_in_warp(float *x, bool right)
+{
+    SLC_SHARED(floats, s);
+    float sum = 0;
+    for (int i = 0; i < 2; i++) {
+        s.at[threadIdx.x] = (float)threadIdx.x;
+        __syncwarp();
+        sum += s.at[(threadIdx.x + 1) % blockDim.x];
+        if (right) __syncwarp();
+    }
+    x[threadIdx.x] = sum;
+}
+
 static __global__ void read_past_shared(float *x, bool right)
 {
     SLC_SHARED(floats, s);
@@ -210,6 +237,8 @@ int main(int count, char **arguments)
         unsigned blocks, threads;
     } kernels[] = {
         {"missing_syncthreads", sum_block, 1, 256},
+        {"add_between_barriers", add_between_barriers, 1, 256},
+        {"hand_on_in_warp", hand_on_in_warp, 1, 32},
         {"shared_too_far", read_past_shared, 1, 256},
         {"deadlock", wait_for_each_other, 1, 32},
         {"ended_lanes", shuffle_with_ended, 1, 32},

@@ -265,7 +265,7 @@ static void what_ranks_call_is_compared(void **state)
                          .line = {"gradient_scale is 0 on rank 0 and 0.5 on rank 1"}});
     expect(
         (expectation){OTHER_EXCHANGE, .status = SLUICE_ERR_MISMATCH, .step = 1, .line = {"exchange is 0 on rank 0"}});
-    expect((expectation){OTHER_STEP, .status = SLUICE_ERR_MISMATCH, .step = 1,
+    expect((expectation){OTHER_STEP, .status = SLUICE_ERR_MISMATCH, .step = 0,
                          .line = {"number of updates", "is 7 on rank 0 and 8 on rank 1"}});
 }
 

@@ -182,6 +182,7 @@ static int not_finite(int rank, int size, void *context)
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = with->strategy;
+    config.schedule = "one_ahead";
     config.precision = with->precision;
     config.clip = with->clip;
     if (make(&p, &config, COUNT)) return 1;
@@ -203,6 +204,7 @@ static int skipped(int rank, int size, void *context)
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = with->strategy;
+    config.schedule = "one_ahead";
     config.precision = with->precision;
     config.clip = with->clip;
     config.nan = SLUICE_NAN_SKIP;
@@ -241,6 +243,7 @@ static int killed(int rank, int size, void *context)
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = context;
+    config.schedule = "one_ahead";
     if (make(&p, &config, COUNT)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
     sluice_status status = SLUICE_OK;

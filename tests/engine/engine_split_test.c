@@ -18,7 +18,7 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
     static const char *const schedules[] = {"serial", "one_ahead", "bucketed",          "priority",
                                             "greedy", "random",    slc_schedule_default};
     static const sluice_recompute recomputes[] = {SLUICE_RECOMPUTE_NONE, SLUICE_RECOMPUTE_ALL, SLUICE_RECOMPUTE_AUTO};
-    uint32_t ways = test_rounds(6 * 7);
+    uint32_t ways = test_rounds(21);
     for (uint32_t number = 0; number < ways; number++) {
         trial t = look_up_trial(20001 + 4 * number);
         t.strategy = strategies[number % 6];
@@ -33,14 +33,14 @@ static void every_way_of_splitting_matches_the_oracle(void **state)
 
 static void random_plans_match_the_oracle(void **state)
 {
-    check_random_plans(*state, test_rounds(16), look_up_trial);
+    check_random_plans(*state, test_rounds(8), look_up_trial);
 }
 
 static void changing_plans_match_the_oracle(void **state)
 {
     const extent *asked = *state;
     enum { STEPS_HERE = 50 };
-    uint32_t worlds = asked->many ? (asked->many + STEPS_HERE - 1) / STEPS_HERE : test_rounds(3);
+    uint32_t worlds = asked->many ? (asked->many + STEPS_HERE - 1) / STEPS_HERE : 1 + test_rounds(2);
     for (uint32_t w = 0; w < worlds; w++) {
         trial t = look_up_trial(10000 + asked->first_seed + w);
         t.random = true;

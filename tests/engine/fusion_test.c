@@ -1,8 +1,6 @@
 /* Many tiny layers end with the same weights to the bit with fused units and without, under every strategy and
  * schedule, on 1, 2 and 4 ranks, clipped, with micro-batches reduced at once and each, and in bf16. Peaks are as
- * planned; a checkpoint of one loads into the other; a fused unit's parameters are valid in their own layer only. Step
- * times on a throttled link are printed. */
-#include "lib/base/median.h"
+ * planned; a checkpoint of one loads into the other; a fused unit's parameters are valid in their own layer only. */
 #include "lib/plan/request.h"
 #include "lib/engine/runtime.h"
 #include "tests/support/ranks.h"
@@ -17,7 +15,7 @@
 
 #include <sys/mman.h>
 
-enum { LAYERS_MAX = 48, STEPS = 4 };
+enum { LAYERS_MAX = 12, STEPS = 4 };
 
 typedef struct {
     const char *strategy, *schedule, *fuse;
@@ -25,15 +23,13 @@ typedef struct {
     uint32_t layers, micro_batches, steps;
     bool each, bf16, odd; /* odd: some layers cannot be fused */
     double clip;
-    uint64_t compute_us; /* compute time of a slot */
-    const char *save, *load, *throttle;
+    const char *save, *load;
     struct result *out; /* in shared memory; rank 0 writes it */
 } trial;
 
 struct result {
     char weights[65];
     uint32_t units;
-    double step_s;
 };
 
 typedef struct {
@@ -46,11 +42,9 @@ typedef struct {
     int rank;
 } model;
 
-/* 2,000 to 64,000 elements where time is measured, else some hundreds. */
-static uint64_t size_of(const trial *t, uint32_t layer)
+static uint64_t size_of(uint32_t layer)
 {
-    uint64_t noise = (layer + 1) * 2654435761u >> 7;
-    return t->throttle ? 2000 + noise % 62000 : 1 + noise % 700;
+    return 1 + ((layer + 1) * 2654435761u >> 7) % 700;
 }
 
 /* In an odd model layer 3 has a strategy of its own, others another precision, or no parameter but a tied one. */
@@ -87,7 +81,7 @@ static int add_layer(model *m, uint32_t l)
             m->layer[l], &SLUICE_INIT(sluice_param_desc, .name = "tied", .count = 77, .tied = true), &m->tied));
     if (t->odd && l == 9) RANK_CHECK(!sluice_param_use(m->layer[l], m->tied));
     if (is_bare(t, l)) return 0;
-    m->count[l] = size_of(t, l);
+    m->count[l] = size_of(l);
     RANK_CHECK(!sluice_param_add(
         m->layer[l],
         &SLUICE_INIT(sluice_param_desc, .name = "w", .count = m->count[l], .no_backward_value = l % 4 == 1),
@@ -156,16 +150,10 @@ static int add_gradient(const model *m, sluice_param *param, uint64_t key)
     return 0;
 }
 
-static void compute(const model *m)
-{
-    if (m->t->compute_us) usleep((useconds_t)m->t->compute_us);
-}
-
 /* A neighbour's parameters, fused or not, are not valid here. */
 static int forward(model *m, uint32_t l)
 {
     RANK_CHECK(!sluice_forward_begin(m->layer[l]));
-    compute(m);
     if (m->weight[l]) RANK_CHECK(sluice_param_value(m->weight[l]));
     if (l && m->weight[l - 1]) RANK_CHECK(!sluice_param_value(m->weight[l - 1]));
     if (l + 1 < m->t->layers && m->weight[l + 1]) RANK_CHECK(!sluice_param_value(m->weight[l + 1]));
@@ -181,7 +169,6 @@ static int backward(model *m, uint32_t l, uint64_t key)
         RANK_CHECK(!sluice_recompute_end(m->layer[l]));
     }
     RANK_CHECK(!sluice_backward_begin(m->layer[l]));
-    compute(m);
     if (l && m->weight[l - 1]) RANK_CHECK(!sluice_param_gradient(m->weight[l - 1]));
     if (m->weight[l] && l % 7 != 5 && add_gradient(m, m->weight[l], key + l)) return 1; /* some get none */
     if (m->bias[l] && !(m->t->odd && l == 4) && add_gradient(m, m->bias[l], key + 2 * l)) return 1;
@@ -190,11 +177,10 @@ static int backward(model *m, uint32_t l, uint64_t key)
     return 0;
 }
 
-static int one_step(model *m, double *step_s)
+static int one_step(model *m)
 {
     const trial *t = m->t;
     const sluice_step_options options = SLUICE_INIT(sluice_step_options, .learning_rate = 0.01);
-    sluice_step_report report = SLUICE_INIT(sluice_step_report);
     RANK_CHECK(!sluice_step_begin(m->rt, &options));
     for (uint32_t batch = 0; batch < t->micro_batches; batch++) {
         for (uint32_t l = 0; l < t->layers; l++)
@@ -202,17 +188,8 @@ static int one_step(model *m, double *step_s)
         for (uint32_t l = t->layers; l-- > 0;)
             if (backward(m, l, sluice_runtime_step(m->rt) * 1000 + batch * 100)) return 1;
     }
-    RANK_CHECK(!sluice_step_end(m->rt, &report));
-    *step_s = report.step_s;
+    RANK_CHECK(!sluice_step_end(m->rt, NULL));
     return 0;
-}
-
-/* The median of the step times of the later half. */
-static double median(double *times, uint32_t count)
-{
-    uint32_t half = count / 2;
-    slc_sort(times + half, count - half);
-    return times[half + (count - half) / 2];
 }
 
 static int run(int rank, int size, void *context)
@@ -221,25 +198,19 @@ static int run(int rank, int size, void *context)
     model m = {.t = t, .rank = rank};
     sluice_world *world;
     sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
-    double times[64] = {0};
     struct result result = {.units = 0};
     (void)size;
-    if (t->throttle) {
-        setenv("SLUICE_COMM_DIRECT", "off", 1);
-        setenv("SLUICE_COMM_THROTTLE", t->throttle, 1);
-    }
     RANK_CHECK(!sluice_world_create(NULL, &world));
     if (build(&m, world)) return 1;
     if (t->load) RANK_CHECK(!sluice_checkpoint_load(m.rt, t->load, NULL, NULL));
     for (uint32_t step = 0; step < t->steps; step++) {
-        if (one_step(&m, &times[step])) return 1;
+        if (one_step(&m)) return 1;
         if (t->save && step + 1 == t->steps / 2) RANK_CHECK(!sluice_checkpoint_save(m.rt, t->save, NULL, 0));
     }
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, result.weights));
     RANK_CHECK(!sluice_runtime_memory(m.rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
     result.units = m.rt->job.unit_count;
-    if (t->steps) result.step_s = median(times, t->steps);
     if (rank == 0) *t->out = result;
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(world);
@@ -265,7 +236,7 @@ static void weights_are_equal_fused_or_not(void **state)
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "random:3", "mixed"};
     static const char *const schedules[] = {"serial", "one_ahead", "bucketed", "priority", "greedy", "random"};
     static const char *const fuses[] = {"auto", "1MiB", "5KB"};
-    uint32_t number = 0, fewer = 0;
+    uint32_t number = 0, tried = 0, fewer = 0;
     for (int ranks = 1; ranks <= 4; ranks *= 2)
         for (uint32_t kind = 0; kind < 4; kind++) { /* of micro-batches, reductions, types, clipping */
             trial t = {.strategy = "sdp",
@@ -280,6 +251,7 @@ static void weights_are_equal_fused_or_not(void **state)
                        .steps = STEPS};
             struct result apart = results(ranks, t);
             for (int s = 0; s < 6; s++, number++) {
+                if (!test_takes(number, 0.5)) continue;
                 t.strategy = strategies[s];
                 t.schedule = schedules[(number + kind) % 6];
                 t.fuse = fuses[number % 3];
@@ -289,10 +261,11 @@ static void weights_are_equal_fused_or_not(void **state)
                     fail_msg("%d ranks, kind %u, %s, %s, fuse %s: other weights", ranks, kind, t.strategy, t.schedule,
                              t.fuse);
                 assert_true(fused.units <= apart.units);
+                tried++;
                 fewer += fused.units < apart.units;
             }
         }
-    assert_true(fewer > number / 2);
+    assert_true(fewer > tried / 2);
 }
 
 static void what_cannot_be_fused_stays_apart(void **state)
@@ -357,37 +330,6 @@ static void the_solver_plans_fused_units(void **state)
     assert_string_equal(results(2, t).weights, apart.weights);
 }
 
-/* Times are printed and not judged, because other work may run at the same time. Under a sanitizer times mean nothing,
- * so one way is enough. */
-static void steps_on_a_slow_link(void **state)
-{
-    (void)state;
-    const uint32_t ways_to_try = test_rounds(3), throttles_to_try = test_rounds(2);
-    static const char *const ways[][2] = {{"sdp", "one_ahead"}, {"fsdp", "one_ahead"}, {"sdp", "priority"}};
-    static const char *const throttles[] = {"1gbit,50us", "1gbit,200us"};
-    for (size_t h = 0; h < throttles_to_try; h++)
-        for (size_t w = 0; w < ways_to_try; w++) {
-            trial t = {.strategy = ways[w][0],
-                       .schedule = ways[w][1],
-                       .fuse = "off",
-                       .layers = 48,
-                       .micro_batches = 1,
-                       .steps = test_rounds(12),
-                       .compute_us = 100,
-                       .throttle = throttles[h]};
-            struct result apart = results(2, t);
-            t.fuse = "auto";
-            struct result fused = results(2, t);
-            t.fuse = "1MiB";
-            struct result most = results(2, t);
-            assert_string_equal(fused.weights, apart.weights);
-            assert_string_equal(most.weights, apart.weights);
-            print_message("%s, %s %s: %u units %.1f ms; fused %u units %.1f ms, ratio %.2f; up to a block %u, %.2f\n",
-                          throttles[h], ways[w][0], ways[w][1], apart.units, 1e3 * apart.step_s, fused.units,
-                          1e3 * fused.step_s, fused.step_s / apart.step_s, most.units, most.step_s / apart.step_s);
-        }
-}
-
 static int refuse(int rank, int size, void *context)
 {
     sluice_world *world;
@@ -418,7 +360,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_equal_fused_or_not), cmocka_unit_test(what_cannot_be_fused_stays_apart),
         cmocka_unit_test(checkpoints_load_across),        cmocka_unit_test(the_solver_plans_fused_units),
-        cmocka_unit_test(steps_on_a_slow_link),           cmocka_unit_test(other_words_are_refused),
+        cmocka_unit_test(other_words_are_refused),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

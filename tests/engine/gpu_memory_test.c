@@ -171,7 +171,7 @@ static void ranges_are_written(model *m, uint64_t seed)
 {
     for (uint32_t round = 0; round < test_rounds(20); round++) {
         uint32_t block[4];
-        slc_random_block(seed, 77, round, block);
+        slc_random_block(test_seed(seed), 77, round, block);
         const uint32_t p = block[0] % PARAMS, array = is_frozen(p) ? 0 : block[1] % ARRAYS;
         const uint64_t first = block[2] % counts[p], count = block[3] % (counts[p] - first) + 1;
         assert_int_equal(transfer(m, p, array, 0, counts[p], values, false), SLUICE_OK);
@@ -224,7 +224,7 @@ static void rounding_is_the_hosts(void **state)
     make(&m, "cuda", "dp", SLUICE_BF16);
     for (uint64_t i = 0; i < counts[p]; i++) {
         uint32_t block[4];
-        slc_random_block(5, 5, i, block);
+        slc_random_block(test_seed(5), 5, i, block);
         memcpy(&values[i], i < sizeof odd / sizeof *odd ? &odd[i] : block, 4);
     }
     assert_int_equal(sluice_param_write(m.param[p], 0, counts[p], values), SLUICE_OK);

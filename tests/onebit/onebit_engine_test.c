@@ -8,6 +8,7 @@
 #include "tests/support/onebit_model.h"
 #include "tests/support/planner_of.h"
 #include "tests/support/random_order.h"
+#include "tests/support/scale.h"
 #include "sched/layout/make_plan.h"
 
 #include <stdarg.h>
@@ -30,13 +31,16 @@ static int end(model *m)
 
 /* ---- Replicas ---- */
 
+enum { MOST_STEPS = 400, LEAST_STEPS = 100 };
+
 /* Each rank chains the hashes of its values after every step; every 50 steps all ranks compare, states too. */
-static int thousand_steps(int rank, int size, void *context)
+static int many_steps(int rank, int size, void *context)
 {
     model m;
     uint64_t hash, chain = 0, all[RANKS_MAX];
+    const int scaled = (int)test_rounds(MOST_STEPS), steps = scaled < LEAST_STEPS ? LEAST_STEPS : scaled;
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
-    for (int step = 1; step <= 1000; step++) {
+    for (int step = 1; step <= steps; step++) {
         if (model_step(&m, NULL) || model_hash(&m, false, &hash)) return 1;
         chain = mix(chain ^ hash);
         if (step % 50) continue;
@@ -47,13 +51,13 @@ static int thousand_steps(int rank, int size, void *context)
     return model_peak_is_planned(&m) || end(&m);
 }
 
-static void replicas_are_equal_for_a_thousand_steps(void **state)
+static void replicas_are_equal_for_many_steps(void **state)
 {
     (void)state;
-    passes(2, thousand_steps, &(trial){.seed = 21, .freeze_step = 20, .schedule = "one_ahead"});
-    passes(4, thousand_steps, &(trial){.seed = 28, .freeze_step = 20, .onebit_layers = 9, .other = "oss"});
-    passes(2, thousand_steps, &(trial){.seed = 46, .freeze_step = 20, .optimizer = "onebit_lamb"});
-    passes(4, thousand_steps, &(trial){.seed = 47, .freeze_step = 20, .optimizer = "onebit_lamb", .compat = true});
+    passes(2, many_steps, &(trial){.seed = 21, .freeze_step = 20, .schedule = "one_ahead"});
+    passes(4, many_steps, &(trial){.seed = 28, .freeze_step = 20, .onebit_layers = 9, .other = "oss"});
+    passes(2, many_steps, &(trial){.seed = 46, .freeze_step = 20, .optimizer = "onebit_lamb"});
+    passes(4, many_steps, &(trial){.seed = 47, .freeze_step = 20, .optimizer = "onebit_lamb", .compat = true});
 }
 
 /* ---- The same units, other plans ---- */
@@ -135,7 +139,8 @@ static int random_orders(int rank, int size, void *context)
     uint64_t expected, hash;
     if (model_world(&t, rank, size, &m) || weights_of(&t, &m, &expected)) return 1;
     m.create = create_with_orders;
-    for (unsigned seed = 1; seed <= 25; seed++) {
+    const unsigned orders = 1 + test_rounds(14);
+    for (unsigned seed = 1; seed <= orders; seed++) {
         char schedule[16];
         snprintf(schedule, sizeof schedule, "order/%u", seed);
         t.schedule = schedule;
@@ -548,7 +553,7 @@ static void the_planner_keeps_to_the_budget_in_every_phase(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replicas_are_equal_for_a_thousand_steps),
+        cmocka_unit_test(replicas_are_equal_for_many_steps),
         cmocka_unit_test(any_schedule_gives_the_same_weights),
         cmocka_unit_test(any_order_gives_the_same_weights),
         cmocka_unit_test(other_layers_may_be_sharded_in_any_way),

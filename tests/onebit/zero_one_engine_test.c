@@ -7,6 +7,7 @@
 #include "lib/optim/zero_one_adam.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
+#include "tests/support/scale.h"
 
 #include <sys/mman.h>
 
@@ -252,34 +253,37 @@ static int refuses_readers(model *m)
 }
 
 /* Replicas are equal after every exchange, forced ones too; a local step in between refuses readers. */
-static int thousand_steps(int rank, int size, void *context)
+static int many_steps(int rank, int size, void *context)
 {
     model m;
     uint64_t hash, local = 0;
+    const uint64_t freeze = ((const trial *)context)->var_freeze_step, steps = freeze * 10 / 3;
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
-    for (uint64_t step = 1; step <= 1000; step++) {
+    for (uint64_t step = 1; step <= steps; step++) {
         double inside, frozen_at;
-        m.exchange = step % 101 == 0 || step == 1000;
+        m.exchange = step % 101 == 0 || step == steps;
         if (model_step(&m, NULL)) return 1;
         RANK_CHECK(!sluice_runtime_progress_read(m.rt, NULL, "interval_steps", &inside));
         RANK_CHECK(!sluice_runtime_progress_read(m.rt, NULL, "frozen_at", &frozen_at));
-        RANK_CHECK((frozen_at > 0) == (step >= 300));
+        RANK_CHECK((frozen_at > 0) == (step >= freeze));
         local += inside > 0;
         if (inside > 0 && size > 1 ? refuses_readers(&m) : model_replicas_equal(&m, &hash)) return 1;
     }
-    RANK_CHECK(size > 1 ? local > 300 : !local);
+    RANK_CHECK(size > 1 ? local > freeze : !local);
     return model_peak_is_planned(&m) || end(&m);
 }
 
 static void replicas_are_equal_after_every_exchange(void **state)
 {
     (void)state;
+    const uint64_t scaled = test_rounds(400), steps = scaled < 200 ? 200 : scaled;
     trial t = {.optimizer = "zero_one_adam", .schedule = "one_ahead", .seed = 51};
-    t.var_freeze_step = 300, t.var_update_scaler = 40, t.local_step_scaler = 150, t.local_step_clipper = 16;
-    passes(1, thousand_steps, &t);
-    passes(2, thousand_steps, &t);
+    t.var_freeze_step = steps * 3 / 10, t.var_update_scaler = steps / 25;
+    t.local_step_scaler = steps * 3 / 20, t.local_step_clipper = 16;
+    passes(1, many_steps, &t);
+    passes(2, many_steps, &t);
     t.onebit_layers = 9, t.other = "fsdp";
-    passes(4, thousand_steps, &t);
+    passes(4, many_steps, &t);
 }
 
 /* ---- Replicas that differ by roundings ---- */

@@ -2,11 +2,12 @@
 #ifndef SLC_TESTS_DRAW_H
 #define SLC_TESTS_DRAW_H
 
-#include <stdint.h>
+#include "tests/support/seed.h"
 
-/* Mixes all bits of x (the finalizer of MurmurHash3). */
+/* Mixes all bits of x (the finalizer of MurmurHash3), and the number that changes all seeds. */
 static inline uint64_t mix(uint64_t x)
 {
+    x = test_seed(x);
     x ^= x >> 33;
     x *= 0xff51afd7ed558ccdu;
     x ^= x >> 33;

@@ -19,7 +19,18 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
-enum { KEY_OP = 256, KEY_DTYPE, KEY_SIZE, KEY_COPY, KEY_CHANNELS, KEY_ROUNDS, KEY_THREADS, KEY_JSON, KEY_DEVICE, KEY_SMALL };
+enum {
+    KEY_OP = 256,
+    KEY_DTYPE,
+    KEY_SIZE,
+    KEY_COPY,
+    KEY_CHANNELS,
+    KEY_ROUNDS,
+    KEY_THREADS,
+    KEY_JSON,
+    KEY_DEVICE,
+    KEY_SMALL
+};
 
 typedef struct {
     const char *op, *dtype, *json;
@@ -84,7 +95,8 @@ static void refuse_op(const kernels_options *o, struct argp_state *state)
 /* Refuses options that exclude each other, which can be seen only once all of them are read. */
 static void check_options(const kernels_options *o, struct argp_state *state)
 {
-    if (o->cuda && o->host_sizes) argp_error(state, "--size, --copy, --channels and --threads are not for --device cuda");
+    if (o->cuda && o->host_sizes)
+        argp_error(state, "--size, --copy, --channels and --threads are not for --device cuda");
     if (!o->cuda && o->small) argp_error(state, "--small is for --device cuda; give --size on the host");
     if (o->op && !known(o)) refuse_op(o, state);
 }

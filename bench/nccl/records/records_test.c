@@ -4,6 +4,7 @@
 #include "bench/nccl/records/records.h"
 #include "lib/base/random.h"
 #include "tests/support/made_records.h"
+#include "tests/support/seed.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -406,7 +407,7 @@ static void nothing_there(void **state)
 static uint64_t draw(uint64_t limit)
 {
     static uint64_t index;
-    return slc_random_below(16, 3, index++, limit);
+    return slc_random_below(test_seed(16), 3, index++, limit);
 }
 
 /* Everything that others count with is in range. */

@@ -3,6 +3,7 @@
 #include "bench/nccl/watch/scene_test.h"
 
 #include "lib/base/random.h"
+#include "tests/support/seed.h"
 
 static void expect_difference(call usual, call other, const char *text)
 {
@@ -478,7 +479,7 @@ typedef struct {
 
 static unsigned draw(dice *d, unsigned limit)
 {
-    return (unsigned)slc_random_below(d->seed, 1, d->drawn++, limit);
+    return (unsigned)slc_random_below(test_seed(d->seed), 1, d->drawn++, limit);
 }
 
 static call random_collective(dice *d, int size)

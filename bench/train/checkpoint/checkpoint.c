@@ -294,6 +294,20 @@ sluice_status slc_training_resume_freeze(slc_training_options *o)
     return status;
 }
 
+/* Holds what lies next to the weights against what lies in them: skipped steps are in `steps` and are no updates, and
+ * each step takes a sequence at least. */
+static sluice_status check_position(const slc_training_identity *run, uint64_t updates,
+                                    const slc_training_position *position)
+{
+    if (position->steps >= updates && position->sequences >= position->steps) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_FORMAT,
+        "--resume %s: its weights have had %llu updates, but it says that the run made %llu steps with %llu "
+        "sequences; it is damaged",
+        run->options->resume, (unsigned long long)updates, (unsigned long long)position->steps,
+        (unsigned long long)position->sequences);
+}
+
 sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out)
 {
     void *extra = NULL;
@@ -304,6 +318,7 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     if (!status) status = read_position(run, extra, bytes, out);
     free(extra);
     if (!status) status = slc_error_context(sluice_checkpoint_load(rt, run->options->resume, NULL, NULL), "--resume");
+    if (!status) status = check_position(run, sluice_runtime_step(rt), out);
     return slc_training_name_earlier(status, run->options->resume);
 }
 

@@ -141,6 +141,8 @@ static const option_row rows[] = {
      "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
     {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED,
      "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
+    {"nan-limit", "N", TRAINING, COUNT, FIELD(nan_limit), "10", SLC_SAVED | SLC_REPORTED,
+     "With --nan skip: so many skipped steps in a row end the run with an error", 1, MOST},
     {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED,
      "Reduce gradients after the last micro-batch, or after each", .choices = "last,each", CONFIG(accumulate)},
     {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED,

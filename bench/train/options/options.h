@@ -37,6 +37,7 @@ typedef struct {
     double beta1, beta2, epsilon, weight_decay;  /* NaN: the optimizer's (optimizer_options.h) */
     double label_smoothing;
     const char *nan, *accumulate, *tied;
+    uint64_t nan_limit; /* skipped steps in a row that end the run */
     const char *strategy, *schedule, *recompute;
     sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
     const char *budget;     /* as given: "", "900MiB", "60%" */

@@ -1,6 +1,7 @@
 /* Files are read at once, and written next to their place and renamed. */
 #include "lib/base/file/json_file.h"
 
+#include "lib/base/file/draft.h"
 #include "lib/base/file/file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
@@ -37,10 +38,9 @@ sluice_status slc_json_file_read(const char *path, char **text, size_t *length)
     return status;
 }
 
-/* Writes the text to the file, and to the disk; returns 0 or errno. */
-static int write_text(const char *path, const char *text)
+/* Writes the text to the file, which it closes, and to the disk; returns 0 or errno. */
+static int write_text(FILE *file, const char *text)
 {
-    FILE *file = fopen(path, "we");
     if (!file) return errno;
     int why = 0;
     if (fputs(text, file) < 0 || fflush(file)) why = errno;
@@ -53,16 +53,16 @@ sluice_status slc_json_file_write(const char *path, const char *text)
 {
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        int why = write_text(path, text);
+        int why = write_text(fopen(path, "we"), text);
         return why ? failed("write", path, why) : SLUICE_OK;
     }
-    size_t bytes = strlen(path) + sizeof ".part";
-    char *part = malloc(bytes);
-    if (!part) return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
-    snprintf(part, bytes, "%s.part", path);
-    int why = write_text(part, text);
-    if (!why && rename(part, path)) why = errno;
-    if (why) unlink(part);
-    free(part);
-    return why ? failed("write", path, why) : SLUICE_OK;
+    slc_draft draft;
+    sluice_status status = slc_draft_open(path, &draft);
+    if (status) return status;
+    FILE *file = fdopen(draft.fd, "w");
+    if (file) draft.fd = -1; /* the stream closes it */
+    int why = write_text(file, text);
+    if (!why) return slc_draft_keep(&draft, path);
+    slc_draft_drop(&draft);
+    return failed("write", path, why);
 }

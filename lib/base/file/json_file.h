@@ -12,7 +12,7 @@
 /* Reads the whole file into *text, which is malloc'ed. It never blocks: a pipe or a device is refused. */
 sluice_status slc_json_file_read(const char *path, char **text, size_t *length);
 
-/* Writes a file whole or not at all: it is written next to its place as PATH.part and renamed. If the path names
+/* Writes a file whole or not at all: as a draft (draft.h), which takes its place. If the path names
  * something that is no regular file (a pipe, a device), the text is written to it directly. */
 sluice_status slc_json_file_write(const char *path, const char *text);
 

@@ -3,6 +3,7 @@
  * operations, and some operations of every kind are skipped. */
 #include "lib/comm/lane/compressed_exchange_test.h"
 #include "lib/comm/lane/random_op_test.h"
+#include "tests/support/scale.h"
 
 #include <setjmp.h>
 #include <stdint.h>
@@ -300,22 +301,22 @@ static void test_large(void **state)
 static void test_direct(void **state)
 {
     (void)state;
-    for (int size = 1; size <= 5; size++) check_case(size, DIRECT, "", 4, false);
-    check_case(3, DIRECT, "", 4, true);
+    for (int size = 1; size <= 5; size++) check_case(size, DIRECT, "", (int)test_rounds(4), false);
+    check_case(3, DIRECT, "", (int)test_rounds(4), true);
 }
 
 static void test_messages(void **state)
 {
     (void)state;
-    for (int size = 2; size <= 5; size++) check_case(size, MESSAGES, "", 4, false);
-    check_case(3, MESSAGES, "", 4, true);
+    for (int size = 2; size <= 5; size++) check_case(size, MESSAGES, "", (int)test_rounds(4), false);
+    check_case(3, MESSAGES, "", (int)test_rounds(4), true);
 }
 
 static void test_mixed(void **state)
 {
     (void)state;
-    for (int size = 3; size <= 5; size++) check_case(size, MIXED, "", 4, false);
-    check_case(4, MIXED, "", 4, true);
+    for (int size = 3; size <= 5; size++) check_case(size, MIXED, "", (int)test_rounds(4), false);
+    check_case(4, MIXED, "", (int)test_rounds(4), true);
 }
 
 /* Each rank in turn goes through skipped operations, of which the others know nothing yet. */
@@ -353,9 +354,9 @@ static void test_skipped_wait_for_nobody(void **state)
 static void test_throttled(void **state)
 {
     (void)state;
-    check_case(3, DIRECT, "10gbit,50us", 2, false);
-    check_case(3, MESSAGES, "10gbit,50us", 2, false);
-    check_case(3, MIXED, "10gbit,50us", 2, true);
+    check_case(3, DIRECT, "10gbit,50us", (int)test_rounds(2), false);
+    check_case(3, MESSAGES, "10gbit,50us", (int)test_rounds(2), false);
+    check_case(3, MIXED, "10gbit,50us", (int)test_rounds(2), true);
 }
 
 /* One rank sums in place: nothing is to be done unless the sum is scaled or added to what lies there. */

@@ -41,9 +41,12 @@ static void rig_open(rig *all, const test_case *test, int rank)
 
 static void fill(const rig *all, sluice_dtype dtype, int rank)
 {
+    enum { DRAWN = 8191 }; /* they are repeated */
+    float drawn[DRAWN];
     uint64_t chance = 7 + (uint64_t)rank;
+    for (int i = 0; i < DRAWN; i++) drawn[i] = (float)pick(&chance, 1 << 20) / (1 << 10) - 512;
     for (uint64_t i = 0; i < ELEMENTS; i++) {
-        const float value = (float)pick(&chance, 1 << 20) / (1 << 10) - 512;
+        const float value = drawn[i % DRAWN];
         if (dtype == SLUICE_BF16)
             ((uint16_t *)(void *)all->source)[i] = sluice_bf16_from_float(value);
         else

@@ -32,7 +32,7 @@ static int join(int rank, void *argument)
     sluice_world *world;
     slc_device *device;
     slc_segment segment;
-    config.join_timeout_s = 8;
+    config.join_timeout_s = 3;
     CHECK(!close_range(3, ~0u, 0)); /* inherited ones would leave holes below the highest one */
     CHECK(!slc_device_open("cpu", &device));
     CHECK(!slc_segment_create(device, 1 << 20, &segment));

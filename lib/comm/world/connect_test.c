@@ -65,7 +65,7 @@ static int join(int rank, void *argument)
     sluice_world_config config = path_config(rank, 2, test->port, MESSAGES);
     sluice_world *world;
     failures_left = rank == 1 ? test->failures : 0;
-    if (test->failures == FOREVER) config.join_timeout_s = 4;
+    if (test->failures == FOREVER) config.join_timeout_s = 1.5;
     sluice_status status = sluice_world_create(&config, &world);
     if (test->failures == FOREVER) {
         CHECK(status == SLUICE_ERR_PEER);
@@ -109,7 +109,7 @@ static int fail_with_messages(int rank, void *argument)
     CHECK(!slc_comm_attach(comm, &segment, base + ELEMENTS * 4, ELEMENTS * 4 * 7));
     if (rank == 1) {
         CHECK(!sluice_world_barrier(world));
-        usleep(300000);
+        usleep(100000);
         kill(getpid(), SIGKILL);
     }
     slc_op op = {.kind = SLC_ALL_REDUCE,

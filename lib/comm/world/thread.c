@@ -1,6 +1,7 @@
 /* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
  * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
  * control page and looks once more, so that whoever makes work after that knows to ring. */
+#include "lib/base/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -290,6 +291,7 @@ static void pause_shortly(sluice_world *world, uint64_t now_ns)
 
 static void *thread_main(void *argument)
 {
+    SLC_HOLD_FLOATS;
     sluice_world *world = argument;
     uint64_t looked_ns = 0, idle_ns = 0;
     pacing pace = {0};

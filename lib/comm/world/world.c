@@ -326,9 +326,9 @@ sluice_status sluice_world_create(const sluice_world_config *given, sluice_world
     return SLUICE_OK;
 }
 
-void sluice_world_destroy(sluice_world *world)
+static void free_world(sluice_world *world)
 {
-    if (!world || !slc_worlds_remove(world)) return; /* a forked child leaves everything as it is */
+    if (!slc_worlds_remove(world)) return; /* a forked child leaves everything as it is */
     slc_thread_stop(world);
     slc_transport_close(&world->transport, 0); /* in case the thread never ran */
     slc_control_fini(&world->control);
@@ -342,6 +342,31 @@ void sluice_world_destroy(sluice_world *world)
     free(world->throttle);
     free(world->job_token);
     free(world);
+}
+
+void sluice_world_destroy(sluice_world *world)
+{
+    if (!world) return;
+    if (!world->holders) {
+        free_world(world);
+    } else if (!world->unwanted) {
+        world->unwanted = true;
+        slc_log(
+            SLC_LOG_WARN,
+            "sluice_world_destroy was called before sluice_runtime_destroy of %u runtime%s; the world is freed with "
+            "the last of them: destroy runtimes first",
+            world->holders, world->holders == 1 ? "" : "s");
+    }
+}
+
+void slc_world_hold(sluice_world *world)
+{
+    world->holders++;
+}
+
+void slc_world_release(sluice_world *world)
+{
+    if (!--world->holders && world->unwanted) free_world(world);
 }
 
 /* Rank 0 passes on what ranks say that leave at about the same time. */
@@ -375,7 +400,7 @@ bool slc_world_leave(sluice_world *world, int code, int *told_code)
     const bool reported = told && reporter >= 0 && reporter != world->config.rank;
     *told_code = reported && reporter < world->config.size ? world->control.departures[reporter].code : 0;
     const bool speaks = !reported && (for_all || !lower_rank_says_so(world));
-    sluice_world_destroy(world);
+    free_world(world);
     return speaks;
 }
 
@@ -488,6 +513,20 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
     for (size_t rank = 0; bytes && rank < (size_t)world->config.size; rank++)
         if (src != (char *)dst + rank * bytes) memmove((char *)dst + rank * bytes, src, bytes);
     return sluice_world_check(world);
+}
+
+sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t fingerprint)
+{
+    const size_t size = (size_t)world->config.size;
+    uint64_t *all = malloc(size * sizeof *all);
+    if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %zu ranks", size);
+    sluice_status status = sluice_world_all_gather(world, &fingerprint, sizeof fingerprint, all);
+    for (size_t rank = 1; !status && rank < size; rank++)
+        if (all[rank] != all[0])
+            status = slc_error(SLUICE_ERR_MISMATCH, "rank %zu has another %s than rank 0; give every rank the same",
+                               rank, what);
+    free(all);
+    return status;
 }
 
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)

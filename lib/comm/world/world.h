@@ -49,6 +49,9 @@ struct sluice_world {
     char last_words[SLC_WORDS]; /* the last error of the thread that leaves; "": none */
     int code;                   /* the number that it leaves with */
 
+    uint32_t holders; /* runtimes that use it */
+    bool unwanted;    /* sluice_world_destroy was called while there were some */
+
     sluice_world *next; /* the next world of this process (worlds.c) */
     bool forked;        /* this process was forked from the rank */
 };

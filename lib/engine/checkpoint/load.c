@@ -25,6 +25,7 @@ typedef struct {
     sluice_runtime *rt;
     char *folder;
     slc_manifest manifest;
+    uint32_t checksum;                            /* of the manifest */
     sluice_param **params;                        /* this runtime's, in the manifest's order */
     uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's numbers, in the manifest's order */
     slc_shard *shards;                            /* of each file */
@@ -66,11 +67,13 @@ static sluice_status read_text(const char *path, char **text, size_t *length)
     return status;
 }
 
-static sluice_status read_manifest(const char *folder, slc_manifest *out)
+/* *checksum becomes that of the manifest, which holds the checksums of all other files. */
+static sluice_status read_manifest(const char *folder, slc_manifest *out, uint32_t *checksum)
 {
     char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST), *text = NULL;
     size_t length = 0;
     sluice_status status = path ? read_text(path, &text, &length) : slc_error(SLUICE_ERR_MEMORY, "manifest");
+    if (!status) *checksum = slc_crc32c(0, text, length);
     if (!status) status = slc_error_context(slc_manifest_from_json(text, length, out), "%s", path);
     free(text);
     free(path);
@@ -423,7 +426,7 @@ static sluice_status choose_folder(loading *l, const char *dir)
 static sluice_status check_checkpoint(loading *l)
 {
     if (!l->folder) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
-    sluice_status status = read_manifest(l->folder, &l->manifest);
+    sluice_status status = read_manifest(l->folder, &l->manifest, &l->checksum);
     if (!status && l->manifest.unsealed && l->rt->rank == 0)
         slc_log(SLC_LOG_WARN, "%s/%s was written by a version that gave it no checksum: damage to it is not noticed",
                 l->folder, SLC_CHECKPOINT_MANIFEST);
@@ -435,6 +438,15 @@ static sluice_status check_checkpoint(loading *l)
     if (!status) status = check_coverage(l);
     if (!status) status = read_extra(l->folder, &l->manifest.extra, &l->extra);
     return status ? status : verify(l);
+}
+
+/* Each rank opens the files by itself, and one path may lead to another folder on each host. */
+static sluice_status same_everywhere(const loading *l)
+{
+    char what[PATH_MAX + 32];
+    snprintf(what, sizeof what, "checkpoint %s (%s)", l->folder, SLC_CHECKPOINT_MANIFEST);
+    sluice_status status = sluice_world_same(l->rt->world, what, l->checksum);
+    return status == SLUICE_ERR_MISMATCH ? slc_runtime_alike(l->rt, status) : status;
 }
 
 static void fini(loading *l)
@@ -454,6 +466,7 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
     loading l = {.rt = rt};
     status = choose_folder(&l, dir);
     if (!status) status = slc_checkpoint_agree(rt, check_checkpoint(&l));
+    if (!status) status = same_everywhere(&l);
     if (!status) {
         status = slc_checkpoint_agree(rt, apply_checkpoint(&l)); /* the runtime has changed: there is no way back */
         if (status) slc_runtime_fail(rt, status);
@@ -487,11 +500,12 @@ sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *s
 sluice_status sluice_checkpoint_extra(const char *dir, void **extra, size_t *extra_bytes)
 {
     slc_manifest manifest = {0};
+    uint32_t checksum;
     char *folder = NULL;
     if (!dir || !*dir || !extra || !extra_bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_extra: a folder and results are needed");
     sluice_status status = slc_checkpoint_find(dir, &folder);
-    if (!status) status = read_manifest(folder, &manifest);
+    if (!status) status = read_manifest(folder, &manifest, &checksum);
     if (!status) status = read_extra(folder, &manifest.extra, extra);
     if (!status) *extra_bytes = manifest.extra.bytes;
     slc_manifest_fini(&manifest);

@@ -1,4 +1,5 @@
 /* Creation, commit, destruction. */
+#include "lib/base/floats.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
@@ -149,6 +150,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     if (!rt) return slc_error(SLUICE_ERR_MEMORY, "runtime");
     rt->world = world;
     rt->comm = slc_world_comm(world);
+    slc_world_hold(world);
     slc_comm_call(rt->comm, "runtime_create", NULL);
     rt->config = *config;
     rt->planning.planner = planner;
@@ -184,6 +186,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
 
 sluice_status sluice_runtime_commit(sluice_runtime *rt)
 {
+    SLC_HOLD_FLOATS;
     slc_host_look host;
     sluice_status status = slc_runtime_require(rt, false, "commit");
     if (status) return status;
@@ -258,5 +261,6 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     free(rt->planning.schedule_now);
     free(rt->planning.kept);
     free(rt->failure.line);
+    slc_world_release(rt->world);
     free(rt);
 }

@@ -1,4 +1,5 @@
 /* Reading and writing parameters and optimizer states between steps, whatever their layout and type. */
+#include "lib/base/hash/fnv.h"
 #include "lib/base/hash/sha256.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
@@ -134,19 +135,53 @@ sluice_status sluice_param_state_read(sluice_param *param, const char *state, ui
     return status ? status : slc_runtime_fail(param->rt, slc_param_get(param, which, first, count, dst));
 }
 
+static const uint64_t MOST_STEPS = UINT64_C(1) << 53; /* bias correction computes with it in double */
+
+static sluice_status same_step(sluice_runtime *rt, uint64_t step)
+{
+    uint64_t *all = malloc((size_t)rt->size * sizeof *all);
+    if (!all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "numbers of %d ranks", rt->size));
+    sluice_status status = slc_runtime_fail(rt, sluice_world_all_gather(rt->world, &step, sizeof step, all));
+    for (int r = 1; !status && r < rt->size; r++)
+        if (all[r] != all[0])
+            status = slc_runtime_alike(
+                rt,
+                slc_error(SLUICE_ERR_MISMATCH,
+                          "step_set: the number of updates is %llu on rank 0 and %llu on rank %d; give every rank the "
+                          "same",
+                          (unsigned long long)all[0], (unsigned long long)all[r], r));
+    free(all);
+    return status;
+}
+
 sluice_status sluice_runtime_step_set(sluice_runtime *rt, uint64_t step)
 {
     sluice_status status = slc_runtime_require(rt, true, "step_set");
     if (!status && rt->mode != SLC_IDLE) status = slc_error(SLUICE_ERR_ORDER, "step_set: must be called between steps");
+    if (!status && step >= MOST_STEPS)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "step_set: %llu is no number of updates; it is below 2^53",
+                           (unsigned long long)step);
     if (status) return status;
-    status = slc_runtime_drain(rt);
+    status = same_step(rt, step);
+    if (!status) status = slc_runtime_drain(rt);
+    if (status) return status;
     rt->step = step;
     return status ? status : slc_phase_follow(rt);
+}
+
+/* Under dp and oss each rank has read its own replica. Between two exchanges of a compressed optimizer they differ. */
+static sluice_status replicas_agree(sluice_runtime *rt, const char *hex)
+{
+    if (rt->compression.replicas_differ) return SLUICE_OK;
+    return sluice_world_same(rt->world, "replica of the weights", slc_fnv(SLC_FNV_START, hex, strlen(hex)));
 }
 
 sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
 {
     enum { PIECE = 1 << 18 };
+    sluice_status ready = slc_runtime_require_mode(rt, SLC_IDLE, "weights_sha256");
+    if (!ready && !hex) ready = slc_error(SLUICE_ERR_ARGUMENT, "weights_sha256: no place for the result");
+    if (ready) return ready;
     float *piece = malloc(PIECE * sizeof *piece);
     if (!piece) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "weights_sha256"));
     slc_sha256 hash;
@@ -160,5 +195,6 @@ sluice_status sluice_runtime_weights_sha256(sluice_runtime *rt, char hex[65])
         }
     slc_sha256_finish(&hash, hex);
     free(piece);
+    if (!status) status = replicas_agree(rt, hex);
     return status;
 }

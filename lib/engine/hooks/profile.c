@@ -1,5 +1,6 @@
 /* The profile of the job that runs, as a file from what the steps so far took, and as the text that its plan was made
  * from, next to that of the plan. */
+#include "lib/base/floats.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/job_profile.h"
@@ -32,6 +33,7 @@ static sluice_status write_here(const sluice_runtime *rt, const slc_times *times
 
 sluice_status sluice_runtime_profile_write(sluice_runtime *rt, const char *path, const char *model)
 {
+    SLC_HOLD_FLOATS;
     slc_times times;
     sluice_status status = slc_runtime_require(rt, true, "profile_write");
     if (!status && (!path || !model)) status = slc_error(SLUICE_ERR_ARGUMENT, "profile_write: path and model");

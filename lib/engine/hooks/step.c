@@ -1,4 +1,5 @@
 /* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after. */
+#include "lib/base/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
@@ -265,6 +266,7 @@ static void report_step(const sluice_runtime *rt, const slc_step_state *step, sl
 
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 {
+    SLC_HOLD_FLOATS;
     sluice_status status = slc_runtime_require_mode(rt, SLC_IN_STEP, "step_end");
     if (!status && report) status = slc_sized_check("sluice_step_report", NULL, report, sizeof *report);
     if (status) return status;
@@ -303,6 +305,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
 
 sluice_status sluice_runtime_sync(sluice_runtime *rt)
 {
+    SLC_HOLD_FLOATS;
     sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "sync");
     if (!status) status = slc_comm_meet(rt->comm, "sync", NULL);
     return status ? status : slc_runtime_drain(rt);

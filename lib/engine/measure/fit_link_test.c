@@ -1,6 +1,7 @@
 /* Fits against synthetic links: exact data give the link back, noise and outliers of the size that is seen only move
  * it a little, and nonsense gives legal figures. */
 #include "lib/engine/measure/fit_link.h"
+#include "tests/support/seed.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -45,7 +46,7 @@ static slc_link_line random_link(chance *c, uint32_t *world)
 static void exact_data_give_the_link_back(void **state)
 {
     (void)state;
-    chance c = {1};
+    chance c = {test_seed(1)};
     for (int trial = 0; trial < TRIALS; trial++) {
         uint32_t world;
         slc_link_line link = random_link(&c, &world);
@@ -65,7 +66,7 @@ static void exact_data_give_the_link_back(void **state)
 static void noise_moves_it_a_little(void **state)
 {
     (void)state;
-    chance c = {2};
+    chance c = {test_seed(2)};
     for (int trial = 0; trial < TRIALS; trial++) {
         uint32_t world;
         slc_link_line link = random_link(&c, &world);
@@ -136,7 +137,7 @@ static void expect_rate(chance *c, const bucket *b, double within)
 static void a_bucket_hides_no_rate(void **state)
 {
     (void)state;
-    chance c = {5};
+    chance c = {test_seed(5)};
     for (int trial = 0; trial < TRIALS; trial++) {
         double rate = log_uniform(&c, 1e7, 1e9);
         bucket b = {.rate = rate, .peak = rate * uniform(&c, 1.3, 20), .bytes = log_uniform(&c, 3e4, 1e6)};
@@ -169,7 +170,7 @@ static void short_trains_have_a_pace(void **state)
 static void run_reaches_its_share_and_no_shorter_one_does(void **state)
 {
     (void)state;
-    chance c = {3};
+    chance c = {test_seed(3)};
     for (int trial = 0; trial < TRIALS; trial++) {
         uint32_t world;
         slc_link_line link = random_link(&c, &world);
@@ -189,7 +190,7 @@ static void run_reaches_its_share_and_no_shorter_one_does(void **state)
 static void overlap_is_what_the_model_says(void **state)
 {
     (void)state;
-    chance c = {4};
+    chance c = {test_seed(4)};
     for (int trial = 0; trial < TRIALS; trial++) {
         double sigma = uniform(&c, 1, 3), kappa = uniform(&c, 0, sigma), alone = log_uniform(&c, 1e-3, 1);
         slc_overlap_sample sample = {alone, sigma * alone, (1 - kappa / sigma) * sigma * alone};

@@ -42,6 +42,15 @@ sluice_status sluice_runtime_record(sluice_runtime *rt)
     return slc_recording_create(&rt->recording);
 }
 
+sluice_status slc_engine_recorded_check(sluice_runtime *rt, const void *result)
+{
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "trace");
+    if (!status && !result) status = slc_error(SLUICE_ERR_ARGUMENT, "trace: no place for the result");
+    if (!status && !rt->recording)
+        status = slc_error(SLUICE_ERR_ORDER, "trace: nothing is recorded; call sluice_runtime_record before the steps");
+    return status;
+}
+
 slc_recorded slc_engine_recorded(const sluice_runtime *rt)
 {
     return (slc_recorded){rt->recording, &rt->job, rt->current.plan, rt->current.number};

@@ -69,5 +69,8 @@ typedef struct {
     uint32_t plan_number;
 } slc_recorded;
 slc_recorded slc_engine_recorded(const sluice_runtime *rt);
+/* Can a trace be made now, with a place for its result? Errors: ORDER (before commit, in a step, nothing is recorded),
+ * ARGUMENT. */
+sluice_status slc_engine_recorded_check(sluice_runtime *rt, const void *result);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "lib/base/random.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@ static uint64_t drawn;
 
 static uint32_t below(uint32_t limit)
 {
-    return (uint32_t)slc_random_below(20, 0, drawn++, limit);
+    return (uint32_t)slc_random_below(test_seed(20), 0, drawn++, limit);
 }
 
 static uint64_t rounded(uint64_t bytes)

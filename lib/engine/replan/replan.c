@@ -1,5 +1,6 @@
 /* Re-planning: measures, asks for a plan, moves over to it. A failure before anything has moved leaves the old plan in
  * force. */
+#include "lib/base/floats.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
@@ -248,6 +249,7 @@ static sluice_status replace_text(char **kept, const char *text)
 
 sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule, uint64_t budget)
 {
+    SLC_HOLD_FLOATS;
     sluice_status status = slc_runtime_require(rt, true, "replan");
     if (status) return status;
     if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "replan: must be called between steps");

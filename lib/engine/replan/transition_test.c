@@ -2,6 +2,7 @@
 #include "lib/engine/replan/transition.h"
 
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,7 +117,7 @@ static void random_layouts(const char *device, uint32_t rounds)
     mover m;
     if (!open_mover(device, &m)) return;
     const int trials = (int)test_rounds(rounds);
-    chance c = {7};
+    chance c = {test_seed(7)};
     for (int trial = 0; trial < trials; trial++) {
         size_t count = pick(&c, trial % 10 ? 12 : MOST);
         slc_move moves[MOST];

@@ -2,6 +2,7 @@
  * thread. Updates that the plan puts on the compute lane run on the compute threads at the same time. */
 #include "lib/engine/step/pass.h"
 
+#include "lib/base/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
@@ -222,6 +223,7 @@ typedef struct {
 
 static void update_share(const void *args, uint32_t part, uint64_t first, uint64_t last)
 {
+    SLC_HOLD_FLOATS;
     sharing *all = (sharing *)(uintptr_t)args;
     uint64_t places;
     int none = SLUICE_OK;

@@ -73,12 +73,13 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
 static void agrees_with_float64(void **state)
 {
     (void)state;
-    const uint64_t counts[] = {1, 8, 15, 16, 17, 64, 197, 512, 1000, 1024, 50001};
+    const uint64_t counts[] = {1, 15, 16, 197, 20001, 8, 17, 64, 512, 1000, 1024, 50001};
     const float ranges[][2] = {{-1e-3f, 1e-3f}, {-1, 1}, {-5, 5}, {-30, 30}, {-6, -3}, {-9, -7}, {-12.5f, -11.5f}};
     for (int function = 0; function < FUNCTIONS; function++) TEST_EACH_DTYPE(dtype)
-    for (size_t c = 0; c < TEST_COUNT_OF(counts); c++)
+    for (size_t c = 0; c < TEST_SHAPES(counts, 5); c++)
         for (size_t r = 0; r < TEST_COUNT_OF(ranges); r++) {
             const inputs in = {counts[c], ranges[r][0], ranges[r][1]};
+            if (test_sanitized && in.count > 200 && r != 2) continue;
             if (function == SLC_GELU_TANH && in.high < -6) continue; /* the exponent is a polynomial of large terms */
             if (function == PLAIN_TANH && in.high < -1) continue;    /* 1 - y^2 of a y that was rounded to 1 */
             float *first[2] = {0};
@@ -123,11 +124,12 @@ static void extremes_saturate(void **state)
 static void large_as_small(void **state)
 {
     (void)state;
-    const uint64_t count = (16 << 20) / 2 + 1000, from = 4096 * 3, piece = 1000;
+    const uint64_t from = 4096 * 3, piece = 1000;
     TEST_EACH_DTYPE(dtype) TEST_EACH_ISA(isa)
     {
+        const uint64_t count = (16 << 20) / sluice_dtype_bytes(dtype) + 1000;
         sluice_stream stream = test_stream(2);
-        char *x = test_uniform_typed(dtype, count, -5, 5, 1), *y = (char *)test_floats(count),
+        char *x = test_repeated_typed(dtype, count, -5, 5, 1), *y = (char *)test_floats(count),
              *alone = (char *)test_floats(piece);
         const size_t size = sluice_dtype_bytes(dtype), last = (count - piece) * size;
         forward(&stream, SLC_GELU_TANH, dtype, count, x, y);

@@ -2,6 +2,7 @@
  * resident. */
 #include "lib/plan/validate/parts.h"
 
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 
@@ -176,6 +177,20 @@ static sluice_status check_apart(const slc_plan *plan, slc_buffer *buffers, uint
     return SLUICE_OK;
 }
 
+/* The arena is what a rank allocates: it ends where the last buffer does. */
+static sluice_status check_arena(const slc_plan *plan)
+{
+    uint64_t end = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const slc_buffer *buffer = &plan->buffers[b];
+        if (buffer->offset <= plan->arena_bytes && buffer->bytes <= plan->arena_bytes - buffer->offset)
+            end = slc_most(end, buffer->offset + buffer->bytes);
+    }
+    if (plan->arena_bytes - end < 64) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_FORMAT, "invalid plan: arena_bytes is %llu, but the last buffer ends at %llu",
+                     (unsigned long long)plan->arena_bytes, (unsigned long long)end);
+}
+
 /* The staging buffer is used between steps, so it must not overlap resident memory, but may overlap anything else. */
 static sluice_status check_residents(const slc_buffer_index *index)
 {
@@ -196,5 +211,6 @@ static sluice_status check_residents(const slc_buffer_index *index)
 sluice_status slc_validate_buffers(const slc_job *job, const slc_buffer_index *index)
 {
     sluice_status status = check_inventory(job, index);
-    return status ? status : check_residents(index);
+    if (!status) status = check_residents(index);
+    return status ? status : check_arena(index->plan);
 }

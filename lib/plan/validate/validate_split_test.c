@@ -8,6 +8,7 @@
 
 #include "lib/base/random.h"
 #include "lib/plan/validate/made_plan_test.h"
+#include "tests/support/seed.h"
 
 #include <sluice/status.h>
 #include <stdio.h>
@@ -92,7 +93,7 @@ static void swap(made *m, uint32_t a, uint32_t b)
 static void stir(made *m, uint64_t seed, uint32_t swaps, bool only_good)
 {
     for (uint32_t n = 0; n < swaps; n++) {
-        uint32_t a = (uint32_t)slc_random_below(seed, 1, n, m->count - 1);
+        uint32_t a = (uint32_t)slc_random_below(test_seed(seed), 1, n, m->count - 1);
         if (m->items[a].kind == SLC_ITEM_SLOT && m->items[a + 1].kind == SLC_ITEM_SLOT) continue;
         if (only_good && in_front(m, &m->items[a], &m->items[a + 1])) continue;
         swap(m, a, a + 1);
@@ -101,7 +102,7 @@ static void stir(made *m, uint64_t seed, uint32_t swaps, bool only_good)
 
 static uint32_t draw(uint64_t seed, uint64_t what, uint32_t limit)
 {
-    return (uint32_t)slc_random_below(seed, 2, what, limit);
+    return (uint32_t)slc_random_below(test_seed(seed), 2, what, limit);
 }
 
 static void draw_made(made *m, uint64_t seed)

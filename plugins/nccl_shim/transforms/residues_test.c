@@ -99,12 +99,30 @@ static void says_where_there_is_no_place(void **state)
     free(r);
 }
 
+/* The table has rows for so many buffers, however large the memory is; those that came first keep theirs. */
+static void a_full_table_takes_no_more(void **state)
+{
+    (void)state;
+    enum { MORE = 5 };
+    slc_residues *r = create((uint64_t)BYTES * (SLC_RESIDUES + MORE));
+    for (int step = 0; step < 2; step++)
+        for (uint64_t i = 0; i < SLC_RESIDUES + MORE; i++) {
+            uint64_t place;
+            bool forget;
+            const bool has_place = slc_residues_find(r, (void *)(uintptr_t)(64 * i), 1, BYTES, &place, &forget);
+            assert_int_equal(has_place, i < SLC_RESIDUES);
+            if (has_place) assert_int_equal(forget, step == 0);
+        }
+    assert_int_equal(r->rows, SLC_RESIDUES);
+    free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_errors_of_buckets),      cmocka_unit_test(forgets_what_comes_twice_in_a_step),
         cmocka_unit_test(gets_used_to_rebuilt_buckets), cmocka_unit_test(an_extra_buffer_now_and_then_changes_nothing),
-        cmocka_unit_test(says_where_there_is_no_place),
+        cmocka_unit_test(says_where_there_is_no_place), cmocka_unit_test(a_full_table_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,25 @@
+/* The floating-point environment of a program that calls the library. Such a program may let exceptions trap
+ * (feenableexcept, -ffpe-trap), where our own arithmetic raises some on purpose: a conversion that is out of range and
+ * corrected, a square root of a guess. So each entry that computes for itself, and each thread of ours, holds
+ * exceptions back, and the program's environment is as it was afterwards. */
+#ifndef SLC_BASE_FLOATS_H
+#define SLC_BASE_FLOATS_H
+
+#include <fenv.h>
+
+static inline fenv_t slc_floats_hold(void)
+{
+    fenv_t environment;
+    feholdexcept(&environment);
+    return environment;
+}
+
+static inline void slc_floats_restore(const fenv_t *environment)
+{
+    fesetenv(environment);
+}
+
+/* Until the end of the block that it stands in, no floating-point exception traps, and none leaves a flag. */
+#define SLC_HOLD_FLOATS const fenv_t floats __attribute__((cleanup(slc_floats_restore), unused)) = slc_floats_hold()
+
+#endif

@@ -1,0 +1,230 @@
+/* Two ranks in one process, whose lanes use each other's memory at the same addresses, each in a thread of its own.
+ * Ranks of two processes order what they do with it by the words of their control pages alone, which the thread
+ * sanitizer cannot see there: each process has addresses and an order of its own. Here it sees every access, and that
+ * nothing else orders the two.
+ *
+ * There are two because a lane that rings a neighbour writes a word of the neighbour's page: of three, two would be
+ * ordered by the word of the third. */
+#include "lib/base/clock.h"
+#include "lib/comm/lane/lane.h"
+#include "tests/support/scale.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 2, BLOCK = 16 * RANKS * 4, BLOCKS = 3, ELEMENTS = BLOCK * BLOCKS, ARRAYS = 4, HANG_S = 60 };
+enum { OPERATIONS = 9, NOBODY = -1 };
+
+typedef struct {
+    int rank;
+    float *sent, *summed, *whole, *given; /* arrays of ELEMENTS in the segment */
+    float round;
+    uint32_t submitted;
+    _Atomic(const char *) wrong; /* what is not as it should be */
+    _Atomic bool stop;
+    slc_control_page page;
+    slc_neighbour peers[RANKS];
+    int list[RANKS];
+    slc_neighbours neighbours;
+    slc_failure failure;
+    slc_transport transport;
+    slc_history history;
+    slc_segment segment;
+    slc_comm comm;
+} place;
+
+static slc_device *device;
+
+/* ---- A rank ---- */
+
+static void open_memory(place *p)
+{
+    assert_int_equal(slc_segment_create(device, ARRAYS * ELEMENTS * sizeof(float), &p->segment), SLUICE_OK);
+    float *base = p->segment.base;
+    p->sent = base, p->summed = base + ELEMENTS, p->whole = base + 2 * ELEMENTS, p->given = base + 3 * ELEMENTS;
+}
+
+/* What rendezvous and attaching would have found out. */
+static void open_lane(place *all, int rank)
+{
+    place *p = &all[rank];
+    p->rank = rank;
+    p->neighbours = (slc_neighbours){.rank = rank, .size = RANKS, .peers = p->peers, .list = p->list, .page = &p->page};
+    p->neighbours.doorbell = NOBODY;
+    for (int peer = 0; peer < RANKS; peer++) {
+        p->peers[peer] = (slc_neighbour){.socket = peer == rank ? NOBODY : 0, .doorbell = NOBODY};
+        p->peers[peer].page = &all[peer].page;
+        p->peers[peer].segment = all[peer].segment;
+        if (peer != rank) p->list[p->neighbours.count++] = peer;
+    }
+    slc_failure_init(&p->failure);
+    assert_int_equal(slc_lane_init(&p->comm, rank, RANKS, &p->failure, &p->neighbours, &p->transport, &p->history),
+                     SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &p->comm.stream), SLUICE_OK);
+    p->comm.segment = &p->segment;
+    p->comm.base = p->segment.base;
+    p->comm.bytes = p->segment.bytes;
+}
+
+static void close_lane(place *p)
+{
+    slc_lane_fini(&p->comm);
+    slc_failure_fini(&p->failure);
+    slc_segment_destroy(&p->segment);
+}
+
+/* ---- What the program does between operations ---- */
+
+static sluice_status write_sent(void *context)
+{
+    place *p = context;
+    for (int i = 0; i < ELEMENTS; i++) p->sent[i] = p->round + (float)(i + p->rank);
+    return SLUICE_OK;
+}
+
+static sluice_status write_given(void *context)
+{
+    place *p = context;
+    for (int i = 0; i < ELEMENTS; i++) p->given[i] = p->rank ? -1 : p->round + (float)i;
+    return SLUICE_OK;
+}
+
+static sluice_status check_whole(void *context)
+{
+    place *p = context;
+    for (int i = 0; i < ELEMENTS; i++)
+        if (p->whole[i] != 2 * p->round + (float)(2 * i + 1)) p->wrong = "the gathered sum";
+    return SLUICE_OK;
+}
+
+static sluice_status check_twice(void *context)
+{
+    place *p = context;
+    for (int i = 0; i < ELEMENTS; i++)
+        if (p->whole[i] != 4 * p->round + (float)(4 * i + 2)) p->wrong = "the sum of what was gathered";
+    return SLUICE_OK;
+}
+
+/* In the thread that submits, which is as free to touch the memory once it has waited. */
+static void check_given(place *p)
+{
+    for (int i = 0; i < ELEMENTS; i++)
+        if (p->given[i] != p->round + (float)i) p->wrong = "what rank 0 gave";
+    memset(p->segment.base, 0, ARRAYS * ELEMENTS * sizeof(float));
+}
+
+/* ---- Operations ---- */
+
+static slc_op collective(slc_op_kind kind, const void *src, void *dst)
+{
+    return (slc_op){.kind = kind,
+                    .dtype = SLUICE_FP32,
+                    .elements = ELEMENTS,
+                    .block_elements = BLOCK,
+                    .block_count = BLOCKS,
+                    .src = src,
+                    .dst = dst,
+                    .scale = 1};
+}
+
+/* A call waits until all operations before it are complete, as the engine's do: then the memory is this rank's again.
+ */
+static slc_op program(place *p, sluice_status (*call)(void *), uint32_t before)
+{
+    return (slc_op){.kind = SLC_CALL,
+                    .call = call,
+                    .context = p,
+                    .wait = {NULL, &p->comm.completed},
+                    .wait_value = {0, p->submitted + before}};
+}
+
+static void submit_round(place *p)
+{
+    slc_op ops[OPERATIONS] = {0};
+    uint32_t n = 0;
+    ops[n] = program(p, write_sent, n), n++;
+    ops[n++] = collective(SLC_REDUCE_SCATTER, p->sent, p->summed);
+    ops[n] = program(p, write_sent, n), n++;
+    ops[n++] = collective(SLC_ALL_GATHER, p->summed, p->whole);
+    ops[n] = program(p, check_whole, n), n++;
+    ops[n++] = collective(SLC_ALL_REDUCE, p->whole, p->whole);
+    ops[n] = program(p, check_twice, n), n++;
+    ops[n] = program(p, write_given, n), n++;
+    ops[n++] = collective(SLC_BROADCAST, p->given, p->given);
+    /* One at a time, so that the lane finds the last one when it is just there. */
+    for (uint32_t i = 0; i < n; i++)
+        if (slc_comm_submit(&p->comm, &ops[i], 1, NULL)) p->wrong = "submission";
+    p->submitted += n;
+}
+
+static void *run_lane(void *context)
+{
+    place *p = context;
+    while (!p->stop)
+        if (!slc_lane_step(&p->comm, slc_clock_ns())) sched_yield();
+    return NULL;
+}
+
+static void *run_program(void *context)
+{
+    place *p = context;
+    for (uint32_t round = 1, rounds = test_rounds(100); round <= rounds; round++) {
+        p->round = (float)round;
+        submit_round(p);
+        while (!slc_gate_wait(&p->comm.completed, p->submitted, 10000000))
+            if (slc_failed(&p->failure)) {
+                p->wrong = p->failure.line;
+                return NULL;
+            }
+        check_given(p);
+    }
+    return NULL;
+}
+
+static void pages_order_what_neighbours_do(void **state)
+{
+    (void)state;
+    static place all[RANKS];
+    pthread_t lanes[RANKS], programs[RANKS];
+    for (int rank = 0; rank < RANKS; rank++) open_memory(&all[rank]);
+    for (int rank = 0; rank < RANKS; rank++) open_lane(all, rank);
+    for (int rank = 0; rank < RANKS; rank++) {
+        assert_int_equal(pthread_create(&lanes[rank], NULL, run_lane, &all[rank]), 0);
+        assert_int_equal(pthread_create(&programs[rank], NULL, run_program, &all[rank]), 0);
+    }
+    for (int rank = 0; rank < RANKS; rank++) pthread_join(programs[rank], NULL);
+    for (int rank = 0; rank < RANKS; rank++) all[rank].stop = true;
+    for (int rank = 0; rank < RANKS; rank++) pthread_join(lanes[rank], NULL);
+    for (int rank = 0; rank < RANKS; rank++) {
+        if (all[rank].wrong) fail_msg("rank %d: %s", rank, all[rank].wrong);
+        close_lane(&all[rank]);
+    }
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    return slc_device_open("cpu", &device);
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    slc_device_close(device);
+    return 0;
+}
+
+int main(void)
+{
+    alarm(HANG_S);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pages_order_what_neighbours_do)};
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

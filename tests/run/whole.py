@@ -1,0 +1,113 @@
+"""tests/whole.json, which says when all tests passed: the commit, the date, the processor, the CPU seconds of each
+stage. `./dev test --all` writes it; `./dev test` says how old it is, and leaves out tests whose inputs are the same
+since."""
+import datetime
+import fnmatch
+import json
+import subprocess
+
+PATH = "tests/whole.json"
+INPUTS = "tests/house/by_change.txt"
+OLD = 100  # commits
+WRITE_IT = "run `./dev test --all` and commit the file that it writes"
+
+
+def git(*words):
+    """What git prints, or nothing where it fails or is not there."""
+    try:
+        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def read():
+    try:
+        with open(PATH, encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return None
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]}, {len(names)} cores" if names else "unknown"
+
+
+def state():
+    """The commit that is checked out, and how many files differ from it; nothing where that is unknown."""
+    head, changes = git("rev-parse", "HEAD"), git("status", "--porcelain")
+    return (head.strip(), len(changes.splitlines())) if head and changes is not None else None
+
+
+def write(before, seconds):
+    """Writes the file for a run that began in state `before`; returns a line that says so, or why not."""
+    if before is None or state() is None:
+        return f"{PATH} is not written: git knows no commit here"
+    commit, changes = before
+    if changes or state() != before:
+        return (f"{PATH} is not written: the tree is not that of commit {commit[:10]}, before or after the run; "
+                "commit, and run it again")
+    whole = {"commit": commit, "date": datetime.date.today().isoformat(), "processor": processor(),
+             "cpu_seconds": {stage: round(s) for stage, s in seconds.items()}}
+    with open(PATH, "w", encoding="utf-8") as file:
+        file.write(json.dumps(whole, indent=2) + "\n")
+    return f"{PATH} is written; commit it"
+
+
+def age(whole):
+    """How many commits ago everything passed, or nothing if that is unknown here."""
+    if not whole or git("cat-file", "-e", whole["commit"] + "^{commit}") is None:
+        return None
+    count = git("rev-list", "--count", whole["commit"] + "..HEAD")
+    return int(count) if count else None
+
+
+def say_age():
+    whole = read()
+    if not whole:
+        return f"WARNING: {PATH} is missing, so nobody has said that all tests pass: {WRITE_IT}"
+    commit, commits = whole["commit"][:10], age(whole)
+    if commits is None:
+        return (f"{PATH}: all tests passed at commit {commit} ({whole['date']}), which this clone does not have; "
+                "how many commits ago is unknown (is it a shallow clone?)")
+    ago = f"all tests passed {commits} commit{'s' * (commits != 1)} ago, at {commit} ({whole['date']})"
+    return f"WARNING: {ago}, which is more than {OLD}: {WRITE_IT}" if commits > OLD else f"{PATH}: {ago}"
+
+
+def changed():
+    """The files that differ from those with which all tests passed, or nothing if that is unknown."""
+    whole = read()
+    if not whole or git("cat-file", "-e", whole["commit"] + "^{commit}") is None:
+        return None
+    differ = git("diff", "--name-only", "--no-renames", whole["commit"])
+    new = git("ls-files", "--others", "--exclude-standard")
+    return None if differ is None or new is None else differ.splitlines() + new.splitlines()
+
+
+def inputs():
+    """Rows (test, paths) of tests/house/by_change.txt; `*` stands for any text in both, and a folder for all in it."""
+    rows = []
+    try:
+        with open(INPUTS, encoding="utf-8") as lines:
+            for line in lines:
+                words = line.split("#")[0].replace("->", " ").replace(":", " ").split()
+                if words:
+                    rows.append((words[0], words[1:]))
+    except FileNotFoundError:
+        pass
+    return rows
+
+
+def unchanged(tests):
+    """Those of the tests whose inputs are listed and are what they were when all tests passed."""
+    differ = changed()
+    if differ is None:
+        return []
+
+    def same(test):
+        paths = [path for name, listed in inputs() if fnmatch.fnmatchcase(test, name) for path in listed]
+        return paths and not any(file == path.rstrip("/") or fnmatch.fnmatchcase(file, path)
+                                 or file.startswith(path.rstrip("/") + "/") for file in differ for path in paths)
+    return [test for test in tests if same(test)]
