@@ -148,7 +148,7 @@ cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid
                                                                           : cudaErrorInvalidConfiguration);
     }
     emulated_launches++;
-    std::shared_ptr<void> kept(aligned_alloc(64, (bytes + 63) / 64 * 64), free);
+    std::shared_ptr<void> kept(aligned_alloc(64, (bytes + 63) / 64 * 64), emulated_free);
     memcpy(kept.get(), arguments, bytes);
     return emulated_enqueue(stream, true, [=] { emulated_run_grid(&launch, kept.get()); });
 }

@@ -106,7 +106,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     bool wait = !captured && !emulated_find(to, bytes, NULL, NULL);
     std::shared_ptr<char[]> staged;
     if (reads_pageable && bytes <= STAGED_MOST && !wait) {
-        staged.reset(new char[bytes]);
+        staged.reset((char *)malloc(bytes), emulated_free);
         memcpy(staged.get(), from, bytes);
     }
     wait = wait || (reads_pageable && !staged);

@@ -127,7 +127,7 @@ cudaError_t hostcuda_launch_kernel(const hostcuda_function *function, dim3 grid,
     for (const size_t *b = function->argument_bytes; *b; b++, count++)
         bytes += (*b + ARGUMENT_ALIGNMENT - 1) / ARGUMENT_ALIGNMENT * ARGUMENT_ALIGNMENT;
     if (count && !arguments) return emulated_error(cudaErrorInvalidValue);
-    std::shared_ptr<void> kept(aligned_alloc(ARGUMENT_ALIGNMENT, bytes + ARGUMENT_ALIGNMENT), free);
+    std::shared_ptr<void> kept(aligned_alloc(ARGUMENT_ALIGNMENT, bytes + ARGUMENT_ALIGNMENT), emulated_free);
     std::vector<void *> copies;
     char *to = (char *)kept.get();
     for (size_t i = 0; i < count; i++) {

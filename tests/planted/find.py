@@ -147,7 +147,8 @@ class Stage:
         """The stage's tests, with their labels."""
         shown = subprocess.run(["ctest", "--test-dir", self.build_folder, "--show-only=json-v1", *self.select],
                                capture_output=True, text=True, check=True).stdout
-        return {test["name"]: labels_of(test) for test in json.loads(shown)["tests"]}
+        return {test["name"]: labels_of(test) for test in json.loads(shown)["tests"]
+                if not property_of(test, "DISABLED")}
 
     def run(self, *tests):
         """Runs the tests up to the first that fails, and returns its name and what it printed, or None."""
@@ -170,8 +171,12 @@ class Stage:
         return None
 
 
+def property_of(test, name, otherwise=None):
+    return next((p["value"] for p in test.get("properties", []) if p["name"] == name), otherwise)
+
+
 def labels_of(test):
-    return next((p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"), [])
+    return property_of(test, "LABELS", [])
 
 
 # ---- Finding ----
@@ -293,7 +298,9 @@ def check(patches, build):
     """Patches apply, and finders that this build has are in their stage."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
                            check=True).stdout
-    tests = {test["name"]: labels_of(test) for test in json.loads(shown)["tests"]}
+    listed = json.loads(shown)["tests"]
+    tests = {test["name"]: labels_of(test) for test in listed}
+    disabled = {test["name"] for test in listed if property_of(test, "DISABLED")}
     wrong = []
     for patch in patches:
         try:
@@ -305,6 +312,8 @@ def check(patches, build):
         for label in sorted(wanted - labels | unwanted & labels):
             wrong.append(f"{patch.name}: its finder, {patch.finder}, is not always in {patch.stage}: the label "
                          f"{label} is {'missing' if label in wanted else 'there'}")
+    wrong += [f"{patch.name}: its finder, {patch.finder}, is disabled in this build of its stage" for patch in patches
+              if patch.finder in disabled and patch.stage == os.path.basename(os.path.normpath(build))]
     for line in wrong:
         print(line, file=sys.stderr)
     print(f"{len(patches)} patches, {len(wrong)} faults in them")
