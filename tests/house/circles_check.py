@@ -25,17 +25,19 @@ def objects(build):
     return parts
 
 
-def symbols(path):
-    """The symbols that an object defines, and those that it needs."""
-    defined, needed = set(), set()
-    for line in subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout.splitlines():
-        kind, name = line.split()[-2:]
-        (needed if kind == "U" else defined).add(name)
-    return defined, needed
+def symbols(paths):
+    """path -> the symbols that an object defines, and those that it needs."""
+    tables = {path: (set(), set()) for path in paths}
+    for line in subprocess.run(["nm", "-A", *paths], check=True, capture_output=True, text=True).stdout.splitlines():
+        path, rest = line.split(".o:", 1)
+        kind, name = rest.split()[-2:]
+        tables[path + ".o"][kind == "U"].add(name)
+    return tables
 
 
 def dependencies(part):
-    tables = {file: symbols(path) for file, path in part.items()}
+    found = symbols(part.values())
+    tables = {file: found[path] for file, path in part.items()}
     owner = {name: file for file, (defined, _) in tables.items() for name in defined}
     return {file: {owner[n] for n in needed if n in owner} - {file} for file, (_, needed) in tables.items()}
 
