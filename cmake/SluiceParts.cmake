@@ -125,7 +125,7 @@ function(slc_test part file)
     add_dependencies(${target} test_seconds)
     slc_add_test(NAME ${part}.${stem} COMMAND ${target})
     slc_test_properties(${part}.${stem} LABELS ${part} ${TEST_LABELS})
-    if(SLUICE_SANITIZE MATCHES "thread" AND NOT "threads" IN_LIST TEST_LABELS) # neither built nor run
+    if(SLUICE_SANITIZE MATCHES "thread" AND NOT "threads" IN_LIST TEST_LABELS) # neither built nor run without the label
         set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
         set_tests_properties(${part}.${stem} PROPERTIES DISABLED ON)
     endif()
@@ -137,8 +137,10 @@ function(slc_threads part)
     if(SLUICE_TESTS)
         foreach(stem IN LISTS ARGN)
             set_property(TEST ${part}.${stem} APPEND PROPERTY LABELS threads)
-            set_tests_properties(${part}.${stem} PROPERTIES DISABLED OFF) # slc_test did not know
-            set_target_properties(${part}_${stem} PROPERTIES EXCLUDE_FROM_ALL OFF)
+            set_tests_properties(${part}.${stem} PROPERTIES DISABLED OFF) # as slc_test leaves it without the label
+            if(TARGET ${part}_${stem})
+                set_target_properties(${part}_${stem} PROPERTIES EXCLUDE_FROM_ALL OFF)
+            endif()
         endforeach()
     endif()
 endfunction()

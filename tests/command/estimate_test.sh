@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../support/command_check.sh"
 need_command estimate
 
-pace=(--effort 0.1 --pace "100gflops,20GB")
+pace=(--effort 0.02 --pace "100gflops,20GB")
 
 get() { # FILE EXPRESSION: of the JSON `j`
     python3 -c "import json, sys; j = json.load(open('$work/$1')); print($2)" 2>"$work/err"
@@ -74,7 +74,7 @@ fi
 estimate "${mini[@]}" --budget 60% --profile-out "$work/profile.json" --plan-out "$work/plan.json"
 check "it says that the budget fits" 1 "$(grep -c '^--budget 60% fits' "$work/out")"
 check "its plan keeps to the budget" True "$(get estimate.json "j['plan']['planned_bytes'] <= j['plan']['budget_bytes']")"
-"$sluice" plan --profile "$work/profile.json" --budget 60% >"$work/out" 2>"$work/err"
+"$sluice" plan --profile "$work/profile.json" --budget 60% --effort 0.02 >"$work/out" 2>"$work/err"
 check "sluice plan reads the profile" 0 $?
 "$sluice" check --profile "$work/profile.json" --plan "$work/plan.json" >"$work/out" 2>"$work/err"
 check "sluice check accepts the plan" 0 $?
@@ -93,7 +93,7 @@ E2
 (
     ulimit -v 2000000
     timeout 60 "$sluice" estimate --weights "$work/model" -n 64 --batch 8 --context 1024 --machines 64xA100-200gbit \
-        --ranks-a-host 8 --effort 0.2 --json "$work/large.json" >"$work/out" 2>"$work/err"
+        --ranks-a-host 8 --effort 0.02 --json "$work/large.json" >"$work/out" 2>"$work/err"
 )
 check "estimate --weights FOLDER" 0 $?
 check "the parameters of GPT-2 XL, and fsdp keeps less than dp" "1557611200 True" "$(get large.json \
@@ -102,14 +102,14 @@ if [ -r /proc/self/status ]; then
     check "a model of 25 GB, named by its config.json, is estimated in less than 200 MB" True \
         "$(python3 - "$sluice" "$work/model/config.json" 2>"$work/err" <<'E2'
 import resource, subprocess, sys
-subprocess.run([sys.argv[1], "estimate", "--weights", sys.argv[2], "--effort", "0.2", "--pace", "1tflops,1TB"],
+subprocess.run([sys.argv[1], "estimate", "--weights", sys.argv[2], "--effort", "0.02", "--pace", "1tflops,1TB"],
                stdout=subprocess.DEVNULL, check=True, timeout=60)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200 << 10)
 E2
 )"
 fi
 
-machines=(--machines 8xcpu-10gbit --effort 0.1)
+machines=(--machines 8xcpu-10gbit --effort 0.02)
 "$sluice" estimate "${machines[@]}" --json "$work/all.json" >"$work/out" 2>"$work/err"
 check "without -n all ranks of the machines train" "0 8" "$? $(get all.json "j['world']")"
 "$sluice" estimate "${machines[@]}" -n 2 --json "$work/few.json" >"$work/out" 2>"$work/err"

@@ -28,7 +28,7 @@ if ! command -v gnuplot >/dev/null; then
 fi
 
 for kind in svg png; do
-    tool plan --profile "$work/profile.json" --budget 50% --effort 1 --picture "$work/memory.$kind" -o "$work/plan.json"
+    tool plan --profile "$work/profile.json" --budget 50% --effort 0.05 --picture "$work/memory.$kind" -o "$work/plan.json"
     check "plan --picture memory.$kind" 0 $code
     check "... is written" yes "$([ -s "$work/memory.$kind" ] && echo yes)"
     tool trace --profile "$work/profile.json" --plan "$work/plan.json" --budget 50% --picture "$work/step.$kind"
@@ -55,7 +55,7 @@ check 'a picture without a budget has no such line' 0 "$(grep -c '>budget<' "$wo
 
 tool trace --profile "$work/profile.json" --plan "$work/plan.json" --budget 50% -o "$work/step.json"
 check 'a budget without a picture is refused' 2 $code
-tool plan --profile "$work/profile.json" --picture /nowhere/memory.svg
+tool plan --profile "$work/profile.json" --effort 0.05 --picture /nowhere/memory.svg
 check 'a picture that cannot be written is an error' 1 $code
 
 exit $failed

@@ -61,7 +61,7 @@ short() { # command: sets $line, and where they are others $json, its option of 
     train) line=(train "${data[@]}" --steps 2) ;;
     eval) line=(eval --weights weights --inputs inputs) ;;
     generate) line=(generate --weights weights --prompt a --tokens 4) ;;
-    estimate) line=(estimate -n 2 --data text --context 32 --pace "100gflops,20GB" --effort 0.1) ;;
+    estimate) line=(estimate -n 2 --data text --context 32 --pace "100gflops,20GB" --effort 0.02) ;;
     bench)
         line=(bench --data text --context 32 --batch 2 --steps 1 --strategy dp --schedule serial --budget none
             --throttle none --output bench.out)
@@ -73,7 +73,7 @@ short() { # command: sets $line, and where they are others $json, its option of 
     sim) line=(sim --profile profile.json --plan plan.json) ;;
     check) line=(check --profile profile.json --plan plan.json) ;;
     trace) line=(trace --profile profile.json --plan plan.json -o -) json=(-o /dev/full) ;;
-    study) line=(study lossy --count 1 --effort 0.05) ;;
+    study) line=(study lossy --count 1 --effort 0.01) ;;
     nccl) line=(nccl records) ;;
     perf) line=(perf --ranks 2 -b 64K -e 64K -n 1) ;;
     overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1 dp:serial) ;;
@@ -149,7 +149,7 @@ others_are_written() {
         check 'plan: the plan is there' yes "$(cmp -s plan.json other.plan && echo yes)"
     fi
     has train || return
-    run estimate -n 2 --pace "100gflops,20GB" --effort 0.1 --profile-out /dev/full --plan-out other2.plan --json ok.json
+    run estimate -n 2 --pace "100gflops,20GB" --effort 0.02 --profile-out /dev/full --plan-out other2.plan --json ok.json
     fails 'estimate --profile-out'
     check 'estimate: the others are there' yes "$([ -s other2.plan ] && [ -s ok.json ] && echo yes)"
     run train "${data[@]}" --steps 3 -n 2 --trace /dev/full --csv ok.csv --json ok.json --save-weights other

@@ -38,10 +38,10 @@ make() {
 # A schedule for which a build has no solver is an error with a way out; the one without an integer program is always
 # there.
 schedules() {
-    tool plan --profile "$work/profile.json" --schedule portfolio
+    tool plan --profile "$work/profile.json" --schedule portfolio --effort 0.1
     check 'plan --schedule portfolio' 0 $code
     check 'and its plan says so' yes "$(grep -q '^schedule   portfolio' "$work/out" && echo yes)"
-    tool plan --profile "$work/profile.json" --schedule ilp
+    tool plan --profile "$work/profile.json" --schedule ilp --effort 0.1
     if [ "$(default_schedule)" = ilp ]; then
         check 'plan --schedule ilp' 0 $code
     else
@@ -53,7 +53,7 @@ schedules() {
 # A step of a compressed optimizer: at a middle budget some layers are onebit and others sharded.
 compressed() {
     local lossy=(--profile "$work/profile.json" --plan "$work/lossy.json") kind
-    tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --effort 2.5 -o "$work/lossy.json"
+    tool plan --profile "$work/profile.json" --lossy onebit --budget 90% --recompute none --effort 0.5 -o "$work/lossy.json"
     check 'plan --lossy onebit' 0 $code
     check 'it says why a layer is onebit' yes \
         "$(grep -q ' onebit .*one bit an element: keeps .* more than sdp, exchanged in' "$work/out" && echo yes)"
@@ -67,7 +67,7 @@ compressed() {
     tool plan --profile "$work/profile.json" --world 1 --lossy onebit --schedule one_ahead --strategy auto
     check 'one rank has nobody to exchange with' 0 $code
     check 'so nothing is onebit' '' "$(grep ' onebit ' "$work/out")"
-    laboratory study lossy --count 1 --effort 0.05 --json "$work/study.json"
+    laboratory study lossy --count 1 --effort 0.01 --json "$work/study.json"
     check 'study lossy' 0 $code
     check 'never slower than a uniform choice' yes \
         "$(grep -q 'slower than a uniform choice: 0 of 10' "$work/out" && echo yes)"

@@ -31,7 +31,7 @@ static int train(int rank, int size, void *context)
     CALL(sluice_world_create(NULL, &world));
     CALL(sluice_runtime_create(world, &config, &rt));
     for (int l = 0; l < LAYERS; l++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "h.%d", l);
         CALL(sluice_layer_add(rt, name, &layers[l]));
         CALL(sluice_param_add(layers[l], &SLUICE_INIT(sluice_param_desc, .name = "w", .count = ELEMENTS), &w[l]));

@@ -202,19 +202,20 @@ check 'the style is looked at again' '1 passed, 0 failed, 0 skipped' "$(tail -n 
 git() { command git -C "$tree" -c user.name=test -c user.email=test@localhost "$@" >/dev/null; }
 commit() { git commit --quiet --allow-empty --message "$1"; }
 
-# A unit of 0.1 CPU seconds, however fast the machine is.
+# A unit of 0.04 CPU seconds, however fast the machine is.
 cat >"$work/unit.py" <<'TEXT'
 import time
-while time.process_time() < 0.1:
+while time.process_time() < 0.04:
     pass
 TEXT
-echo "[{\"directory\": \"$tree\", \"file\": \"$tree/a.c\", \"command\": \"python3 $work/unit.py -o a.o -c a.c\"}]" \
+compiles="python3 -I -S $work/unit.py -o a.o -c a.c"
+echo "[{\"directory\": \"$tree\", \"file\": \"$tree/a.c\", \"command\": \"$compiles\"}]" \
     >"$tree/build/release/compile_commands.json"
 
 budget() { # GOOD SCHED [TOTAL]: a table with these seconds for two parts
     cat >"$tree/tests/budget.txt" <<TEXT
 # A table.
-unit 0.1
+unit 0.04
 file a.c
 total ${3:-1000}
 style style 5
@@ -231,7 +232,8 @@ TEXT
 mkdir -p "$tree/build/fuzz/fuzz"
 printf '#!/bin/sh\necho "$*" >"$0.ran"\necho "stat::number_of_executed_units: 17"\n' >"$tree/build/fuzz/fuzz/good_fuzz"
 chmod +x "$tree/build/fuzz/fuzz/good_fuzz"
-echo '# no inputs yet' >"$tree/tests/house/by_change.txt"
+printf '# A test, and what it reads.\ngood.page  a.c docs/ # a page\nfuzz       tests/corpus/ *_fuzz.c\n' \
+    >"$tree/tests/house/by_change.txt"
 echo build/ >"$tree/.gitignore"
 echo 'int main(void) { return 0; }' >"$tree/a.c"
 budget 100 100
@@ -265,13 +267,8 @@ run_dev test --all
 says 'not written: its tree is of no commit' 'tests/whole.json is not written: the tree is not that of'
 git add .
 commit 'all tests passed'
-run_dev test
-says 'its age' '^tests/whole.json: all tests passed 1 commit ago'
 
 # Tests by what changed.
-printf 'good.page  a.c docs/\nfuzz       tests/corpus/ *_fuzz.c\n' >"$tree/tests/house/by_change.txt"
-git add .
-commit 'what tests read'
 why='nothing that it reads has changed since tests/whole.json'
 reads() { # WHAT SKIPPED FUZZ_SKIPPED: the whole, and whether the two are skipped
     run_dev test
@@ -279,6 +276,7 @@ reads() { # WHAT SKIPPED FUZZ_SKIPPED: the whole, and whether the two are skippe
     check "$1: fuzzing" "$3" "$(listed "fuzz, 3 s a reader: $why")"
 }
 reads 'nothing has changed' 1 1
+says 'its age' '^tests/whole.json: all tests passed 1 commit ago'
 check 'what did not run has not passed' '19 passed, 0 failed, 3 skipped' "$(tail -n 1 "$work/out")"
 echo >"$tree/docs/page.md"
 reads 'a new file in its folder' 0 1
@@ -286,10 +284,9 @@ rm "$tree/docs/page.md"
 echo >"$tree/lib/b_fuzz.c"
 git add .
 commit 'a fuzzer'
-reads 'a file of its kind' 1 0
 for _ in $(seq 99); do commit more; done
-run_dev test
-says 'old' '^WARNING: all tests passed 102 commits ago'
+reads 'a file of its kind' 1 0
+says 'old' '^WARNING: all tests passed 101 commits ago'
 sed -i 's/"commit": "..../"commit": "0000/' "$tree/tests/whole.json"
 reads 'a commit that is not here' 0 0
 says 'a commit that is not here: the age' 'which this clone does not have'
@@ -321,7 +318,7 @@ run_dev budget --write
 rows='good asan 20/good release 40/good tsan 10/sched asan 10/sched noglpk 10/sched release 10'
 check 'the last run is written' "$rows" "$(grep '^good\|^sched' "$tree/tests/budget.txt" |
     awk '{ printf "%s %s %d0\n", $1, $2, ($3 + 5) / 10 }' | paste -sd/)"
-check 'the rest of the table stays' '# A table./unit 0.10/file a.c/total 1000/reserved tomorrow 100' \
+check 'the rest of the table stays' '# A table./unit 0.04/file a.c/total 1000/reserved tomorrow 100' \
     "$(grep -E '^(#|unit|file|total|reserved)' "$tree/tests/budget.txt" | sed 's/  */ /g' | paste -sd/)"
 for line in 'total lots' 'good release' 'good release asan 5'; do
     budget 70 30
@@ -366,13 +363,15 @@ check 'a part of stress alone' '1 passed, 0 failed, 0 skipped' "$(tail -n 1 "$wo
 mark=dev_test_$$
 echo "add_test(good.waits sh -c \"echo begun >$work/begun; timeout 300 sh -c 'sleep 300; : $mark'\")" \
     >"$tree/build/release/CTestTestfile.cmake"
-PATH=$work/bin:$PATH timeout 120 "$tree/dev" test good >"$work/out" 2>"$work/err" </dev/null &
-process=$!
+PATH=$work/bin:$PATH begin "$work/out" "$work/err" timeout 120 "$tree/dev" test good
 comes_true test -e "$work/begun"
-kill -TERM $process
-wait $process
+kill -TERM "$process"
+ends 'an interrupted run'
 says 'an interrupted run says so' '^dev: interrupted'
 check 'and leaves nothing behind' 0 "$(alive "$mark")"
+echo 'set_tests_properties(good.waits PROPERTIES DISABLED ON)' >>"$tree/build/release/CTestTestfile.cmake"
+run_dev test good
+check 'a disabled test has not passed' '0 passed, 1 failed, 1 skipped' "$(tail -n 1 "$work/out")"
 rm "$tree/build/release/CTestTestfile.cmake"
 refused 'no test.s name matches' test .
 
@@ -402,7 +401,17 @@ printf '#!/bin/sh\necho "ERROR: a fault"; exit 77\n' >"$tree/build/fuzz/fuzz/bad
 chmod +x "$tree/build/fuzz/fuzz/bad_fuzz"
 run_dev fuzz 3s
 check 'a fuzzer that finds something' yes "$([ $code -ne 0 ] && grep -q '^ERROR: a fault$' "$work/out" && echo yes)"
-check 'the others ran' 1 "$(grep -c '^good_fuzz .* inputs$' "$work/out")"
+check 'the others ran' 1 "$(grep -c '^good .* inputs$' "$work/out")"
+printf '#!/bin/sh
+echo "$*" >"$0.ran"; touch tests/corpus/good/new
+' >"$tree/build/fuzz/fuzz/good_fuzz"
+rm "$tree/build/fuzz/fuzz/bad_fuzz"
+run_dev fuzz --keep
+says 'what was found is kept' '^good  *0 kept, 1 new$'
+check 'what is merged into what' 1 \
+    "$(grep -c -- '-merge=1 .* tests/corpus/good build/fuzz/corpus/good$' "$tree/build/fuzz/fuzz/good_fuzz.ran")"
+refused 'a number of inputs, seconds as in 60s, or --keep' fuzz fast
+refused 'a number of inputs, seconds as in 60s, or --keep' fuzz -3
 
 # ---- The seconds of a test ----
 
@@ -419,9 +428,9 @@ check 'a signal' $((128 + 10)) $code
 check 'a signal to the launcher' $((128 + 15)) $code
 timed sh -c 'test -z "$TEST_SECONDS"'
 check 'tests inside a test are not noted' 0 $code
-timed sh -c "python3 '$work/unit.py' & python3 '$work/unit.py'; wait"
+timed sh -c "python3 '$work/unit.py'; python3 '$work/unit.py'"
 check 'the seconds of a process and its children' yes \
-    "$(awk '$1 == "a.test" && $2 + $3 >= 0.2 && $2 + $3 < 3 { print "yes" }' "$work/noted_seconds")"
+    "$(awk '$1 == "a.test" && $2 + $3 >= 0.08 && $2 + $3 < 3 { print "yes" }' "$work/noted_seconds")"
 check 'without a file to write to it is the command itself' yes "$(sh -c 'echo $$; exec "$0" a.test sh -c "echo \$\$"' \
     "$seconds" | uniq | wc -l | sed 's/^1$/yes/')"
 

@@ -2,6 +2,7 @@
 #include "tests/support/onebit_model.h"
 
 #include "tests/support/draw.h"
+#include "tests/support/scale.h"
 
 #include <math.h>
 
@@ -19,6 +20,7 @@ sluice_config model_config(const trial *t)
 {
     sluice_config config;
     sluice_config_init(&config);
+    if (test_sanitized) config.steps = 20; /* as in engine_model.c */
     config.optimizer_name = t->optimizer ? t->optimizer : "onebit_adam";
     config.onebit.compat = t->compat;
     config.strategy = t->strategy ? t->strategy : "onebit";

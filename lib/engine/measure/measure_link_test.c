@@ -16,6 +16,7 @@ typedef struct {
     bool direct;
     const char *throttle;
     uint64_t count; /* elements of a layer */
+    uint64_t steps; /* of the run; few of them are worth shorter measurements; 0: it does not say */
 } trial;
 
 enum { LAYERS = 3 };
@@ -31,6 +32,7 @@ static int build(sluice_world *world, const trial *t, model *m)
     sluice_config config;
     sluice_config_init(&config);
     config.strategy = "fsdp";
+    config.steps = t->steps;
     config.block_bytes = 64 << 10;
     RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
     for (int l = 0; l < LAYERS; l++) {
@@ -155,34 +157,34 @@ static void run(int size, trial t)
 static void alone(void **state)
 {
     (void)state;
-    run(1, (trial){true, "", 100000});
+    run(1, (trial){true, "", 100000, 4});
 }
 
 static void direct(void **state)
 {
     (void)state;
-    run(2, (trial){true, "", 1 << 20});
-    run(4, (trial){true, "", 200000});
+    run(2, (trial){true, "", 1 << 18, 0});
+    run(4, (trial){true, "", 200000, 4});
 }
 
 static void messages(void **state)
 {
     (void)state;
-    run(2, (trial){false, "", 1 << 20});
+    run(2, (trial){false, "", 1 << 18, 4});
 }
 
 static void throttled(void **state)
 {
     (void)state;
-    run(2, (trial){true, "1gbit,50us", 1 << 20});
-    run(2, (trial){true, "100mbit", 300000});
+    run(2, (trial){true, "1gbit,50us", 1 << 18, 4});
+    run(2, (trial){true, "100mbit", 120000, 4});
 }
 
 static void a_model_that_leaves_hardly_any_room(void **state)
 {
     (void)state;
-    run(2, (trial){true, "", 20});
-    run(2, (trial){false, "", 2000});
+    run(2, (trial){true, "", 20, 0});
+    run(2, (trial){false, "", 2000, 4});
 }
 
 int main(void)
