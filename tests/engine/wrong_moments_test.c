@@ -62,6 +62,7 @@ static int results_without_a_place(int rank, int size, void *context)
     RANK_CHECK(!sluice_step_begin(p.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     RANK_CHECK(sluice_runtime_trace(p.rt, &json) == SLUICE_ERR_ORDER); /* in a step */
     RANK_CHECK(sluice_runtime_weights_sha256(p.rt, hex) == SLUICE_ERR_ORDER);
+    RANK_CHECK(!sluice_world_barrier(p.world)); /* to destroy a runtime in a step is a failure that others hear of */
     sluice_runtime_destroy(p.rt);
     sluice_world_destroy(p.world);
     return 0;
