@@ -2,6 +2,7 @@
 #include "lib/base/failing_memory_test.h"
 #include "lib/base/file/folder_test.h"
 #include "ilp/random_slot_job_test.h"
+#include "ilp/slot_model.h"
 #include "sched/layout/make_plan.h"
 #include "sched/layout/random_job_test.h"
 #include "sched/planner/parts.h"
@@ -69,6 +70,8 @@ static void schedulers_tell(void **state)
     for (uint64_t seed = 1; seed <= JOBS; seed++) {
         planning_draw(&p, seed);
         for (size_t s = 0; (p.scheduler = slc_scheduler_at(s)); s++) {
+            /* Without its solver ilp falls back to another order, after an error that is none of memory. */
+            if (p.scheduler == &slc_scheduler_ilp && !slc_slot_model_solver()) continue;
             assert_true(memory_runs_out(p.scheduler->name, make, &p, "no memory") > 10);
             assert_true(memory_runs_out(p.scheduler->name, measure, &p, "no memory") > 10);
         }
