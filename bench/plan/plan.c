@@ -54,9 +54,8 @@ static const struct argp_option option_rows[] = {
      0},
     {"recompute", KEY_RECOMPUTE, "HOW=auto,none,all", 0, "auto, none or all of the layers that can (default auto)", 0},
     {"effort", KEY_EFFORT, "S", 0,
-     "Work that planning may do, in nominal seconds, so that equal input gives the equal plan anywhere (default: 0.9 "
-     "for "
-     "48 layers, 4.5 for 126, twice that with recomputation)",
+     "Work that planning may do, in nominal seconds, so that equal input gives the equal plan anywhere "
+     "(default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)",
      0},
     {"time-limit", KEY_TIME_LIMIT, "S", 0,
      "Take the best plan found after so many seconds, which may differ from run to run (default: none)", 0},

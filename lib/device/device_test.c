@@ -1,5 +1,5 @@
 /* Segments of the host device must be zeroed, shared through their descriptor, and unable to shrink under a peer. */
-#include "lib/device/device.h"
+#include "lib/device/host_device_test.h"
 
 #include <sluice/dtype.h>
 
@@ -17,21 +17,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static slc_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return slc_device_open("cpu", &device);
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    slc_device_close(device);
-    return 0;
-}
 
 static void unknown_device_is_named(void **state)
 {

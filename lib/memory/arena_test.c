@@ -1,5 +1,6 @@
 /* The arena against a byte map: random claims and partial releases must be answered as the map says, from several
  * threads too. With the address sanitizer, unclaimed memory must be poisoned. */
+#include "lib/device/host_device_test.h"
 #include "lib/memory/arena.h"
 #include "tests/support/seed.h"
 
@@ -19,21 +20,6 @@
 #endif
 
 enum { CELL = 64, CELLS = 128 };
-
-static slc_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    return slc_device_open("cpu", &device);
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    slc_device_close(device);
-    return 0;
-}
 
 static slc_arena *new_arena(uint64_t bytes, uint64_t reserved)
 {

@@ -30,7 +30,7 @@ typedef enum {
     SLC_PLANNING_TIME_LIMIT    /* its time was up, so the plan depends on the machine, and may differ next time */
 } slc_planning_end;
 
-/* What stands for it in JSON. */
+/* The word that stands for an end in JSON. */
 static inline const char *slc_planning_end_name(slc_planning_end end)
 {
     static const char *const names[] = {"done", "trivial", "pays_no_more", "effort", "time_limit"};

@@ -70,12 +70,6 @@ static slc_packing_effort usual_effort(const slc_scheduling *in, uint64_t limit)
     return (slc_packing_effort){.limit = limit, .work = in->work};
 }
 
-static sluice_status renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
-{
-    slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
-    return slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
-}
-
 static sluice_status lay_out(const slc_scheduling *in, const slc_packing_effort *effort, slc_plan *plan)
 {
     sluice_status status = add_lives(in, plan);
@@ -91,7 +85,7 @@ sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *tra
     sluice_status status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_cancel_check(in->cancel);
     if (!status) status = lay_out(in, &effort, plan);
-    if (!status) status = renew_waits(in, scheduler, plan);
+    if (!status) status = slc_plan_renew_waits(in, scheduler, plan);
     if (!status) slc_work_add(in->work, SLC_WORK_CHECKED, slc_plan_length(plan));
     if (!status) status = slc_plan_validate(in->job, plan);
     if (status) {
@@ -142,7 +136,7 @@ static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *
 {
     sluice_status status = slc_plan_pack(plan, effort);
     *fits = !status && plan->arena_bytes <= in->limit;
-    if (*fits) status = renew_waits(in, scheduler, plan);
+    if (*fits) status = slc_plan_renew_waits(in, scheduler, plan);
     if (*fits && !status) *fits = !waits_for_later(&plan->train);
     return status;
 }

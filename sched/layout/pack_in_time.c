@@ -73,8 +73,7 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
     sluice_status status = slc_plan_pack(plan, &mine);
     plan->lower_bound = lower_bound;
     *better = !status && plan->arena_bytes <= in->limit;
-    if (*better) status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
-    if (*better) slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
+    if (*better) status = slc_plan_renew_waits(in, scheduler, plan);
     if (*better && !status)
         status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &found);
     *better = *better && !status && found.step_s < step_s;
@@ -102,9 +101,7 @@ sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_schedule
         if (t.ideal.step_s * (1 + tolerances[k]) < now.step_s * (1 - 1e-3))
             status = pack_in_time(in, scheduler, effort, tolerances[k], now.step_s, plan, &t, &better);
     /* A simulation that cannot go on leaves the plan as it was. */
-    slc_work_add(in->work, SLC_WORK_WAIT, better ? 0 : slc_plan_length(plan));
-    if ((!status || status == SLUICE_ERR_FORMAT) && !better)
-        status = slc_plan_renew_waits(in->job, plan, scheduler->slots_wait_for_all);
+    if ((!status || status == SLUICE_ERR_FORMAT) && !better) status = slc_plan_renew_waits(in, scheduler, plan);
     free(t.offsets);
     free(t.until);
     free(t.times);

@@ -22,8 +22,8 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
  * cannot be run with them, but the simulator can. Errors: MEMORY. */
 sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, uint64_t limit);
 
-/* Fills the waits of both programs in place of those that there are. Errors: MEMORY. */
-sluice_status slc_plan_renew_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all);
+/* Fills the waits of both programs in place of those that there are, and counts the work. Errors: MEMORY. */
+sluice_status slc_plan_renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan);
 
 /* Items and claims of both programs: by how much of a plan its work is counted. */
 static inline double slc_plan_length(const slc_plan *plan)

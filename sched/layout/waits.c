@@ -471,10 +471,12 @@ void slc_program_forget_waits(slc_program *program)
     }
 }
 
-sluice_status slc_plan_renew_waits(const slc_job *job, slc_plan *plan, bool slots_wait_for_all)
+sluice_status slc_plan_renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
 {
+    const bool for_all = scheduler->slots_wait_for_all;
+    slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
     slc_program_forget_waits(&plan->train);
     slc_program_forget_waits(&plan->evaluate);
-    sluice_status status = slc_plan_add_waits(job, plan, slots_wait_for_all, false);
-    return status ? status : slc_plan_add_waits(job, plan, slots_wait_for_all, true);
+    sluice_status status = slc_plan_add_waits(in->job, plan, for_all, false);
+    return status ? status : slc_plan_add_waits(in->job, plan, for_all, true);
 }

@@ -44,7 +44,7 @@ enum {
 };
 
 typedef struct {
-    const slc_joint_request *request;
+    const slc_joint_request *request; /* its work is counted, whether or not the caller asks */
     slc_joint_answer *answer;
     uint64_t start_ns;
     slc_work *work;
@@ -86,9 +86,7 @@ static double left_s(joint *j)
 
 static slc_scheduling scheduling(const joint *j)
 {
-    slc_scheduling in = slc_joint_scheduling(j->request, j->strategies, j->recompute);
-    in.work = j->work;
-    return in;
+    return slc_joint_scheduling(j->request, j->strategies, j->recompute);
 }
 
 /* Seconds that the step of a plan with the choices looked at must be below to be of interest; 0: any is. */
@@ -431,11 +429,6 @@ static uint8_t nth_choice(uint8_t choices, uint32_t n)
     return choices & (uint8_t)-choices;
 }
 
-static double halfway_s(const joint *j)
-{
-    return (j->until_s + j->work->spent_s) / 2;
-}
-
 /* Packing may take more than the model knows, and then other strategies than the model's may be the best. If few units
  * are free, all their choices that the model's bound does not exclude are tried. */
 static sluice_status try_every_choice(joint *j, uint8_t *allowed)
@@ -453,7 +446,7 @@ static sluice_status try_every_choice(joint *j, uint8_t *allowed)
     }
     sluice_status status = SLUICE_OK;
     if (!count || all > MOST_CHOICES) return status;
-    j->until_s = halfway_s(j); /* the rest is for the search */
+    j->until_s = (until_s + j->work->spent_s) / 2; /* the rest is for the search */
     for (uint32_t choice = 0; !status && choice < all && left_s(j) > 0; choice++) {
         for (uint32_t k = 0, rest = choice; k < count; k++) {
             uint32_t of_unit = (uint32_t)__builtin_popcount(choices[k]);
@@ -518,7 +511,6 @@ static sluice_status place_updates(joint *j)
     for (uint32_t i = 0; !status && i < j->list.count; i++) {
         slc_candidate *c = &j->list.list[i];
         slc_scheduling in = slc_joint_scheduling(j->request, c->strategies, c->recompute);
-        in.work = j->work;
         double until_s = updates == SLC_UPDATES_AUTO ? begin_s + quarter / j->list.count * (i + 1) : INFINITY;
         if (updates != SLC_UPDATES_AUTO || quarter > 0)
             status = slc_updates_place(&in, c->scheduler, updates, until_s, &c->plan, &c->forecast);
@@ -531,7 +523,6 @@ static sluice_status search_from(const joint *j, slc_candidate *from, double unt
 {
     slc_scheduling in = slc_joint_scheduling(j->request, from->strategies, from->recompute);
     uint32_t items = from->plan->train.item_count;
-    in.work = j->work;
     slc_search_options options = {.until_s = until_s,
                                   .most_tries = tries,
                                   .patience = 200 + 2 * items + 40000 / items,
@@ -626,10 +617,12 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
 {
     size_t units = (size_t)request->job->unit_count + 1, layers = (size_t)request->job->layer_count + 1;
     slc_work own = {0};
-    joint j = {.request = request,
+    slc_joint_request counted = *request;
+    if (!counted.work) counted.work = &own;
+    joint j = {.request = &counted,
                .answer = answer,
                .start_ns = slc_clock_ns(),
-               .work = request->work ? request->work : &own,
+               .work = counted.work,
                .least_step_s = compute_s(request),
                .strategies = calloc(units, sizeof *j.strategies),
                .recompute = calloc(layers, sizeof *j.recompute),

@@ -71,7 +71,8 @@ static void two_writers_have_a_draft_each(void **state)
     holds(path, "first");
 }
 
-/* What JSON files, result files and weights were written through before had a name that anyone could guess. */
+/* A file is no longer written through NAME.part, a name that anyone can guess: a user's own file of that name, and the
+ * file that a link of that name leads to, stay as they are. */
 static void what_others_made_stays(void **state)
 {
     (void)state;

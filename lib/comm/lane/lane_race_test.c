@@ -5,6 +5,7 @@
  *
  * There are two because a lane that rings a neighbour writes a word of the neighbour's page: of three, two would be
  * ordered by the word of the third. */
+#include "lib/device/host_device_test.h"
 #include "lib/base/clock.h"
 #include "lib/comm/lane/lane.h"
 #include "tests/support/scale.h"
@@ -41,8 +42,6 @@ typedef struct {
     slc_comm comm;
 } place;
 
-static slc_device *device;
-
 /* ---- A rank ---- */
 
 static void open_memory(place *p)
@@ -52,7 +51,7 @@ static void open_memory(place *p)
     p->sent = base, p->summed = base + ELEMENTS, p->whole = base + 2 * ELEMENTS, p->given = base + 3 * ELEMENTS;
 }
 
-/* What rendezvous and attaching would have found out. */
+/* Each rank is told directly, instead of by rendezvous and attaching, where its neighbour's memory is. */
 static void open_lane(place *all, int rank)
 {
     place *p = &all[rank];
@@ -207,19 +206,6 @@ static void pages_order_what_neighbours_do(void **state)
         if (all[rank].wrong) fail_msg("rank %d: %s", rank, all[rank].wrong);
         close_lane(&all[rank]);
     }
-}
-
-static int open_device(void **state)
-{
-    (void)state;
-    return slc_device_open("cpu", &device);
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    slc_device_close(device);
-    return 0;
 }
 
 int main(void)

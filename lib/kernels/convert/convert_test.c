@@ -60,7 +60,8 @@ static void widens_exactly(void **state)
     test_release(x), test_release(back);
 }
 
-/* What is read ends with its last element, which the address sanitizer watches; what is written, with another one. */
+/* The memory that a conversion reads ends with the last element, so that the address sanitizer sees a read beyond it.
+ * The memory that it writes has one element more. */
 static void tails_and_copies(void **state)
 {
     (void)state;
