@@ -288,6 +288,24 @@ static int open_links(const slc_control *control)
     return open;
 }
 
+/* Whether the reporter may still say something that arrives here. */
+static bool reporter_is_heard(const slc_control *control)
+{
+    if (control->departures[control->reporter].left) return false;
+    return control->links[control->rank == 0 ? control->reporter - 1 : 0].fd >= 0;
+}
+
+void slc_control_hear_reporter(slc_control *control, uint64_t patience_ns)
+{
+    const uint64_t deadline_ns = slc_clock_ns() + patience_ns;
+    for (uint64_t now; reporter_is_heard(control) && (now = slc_clock_ns()) < deadline_ns;) {
+        slc_socket *link = &control->links[control->rank == 0 ? control->reporter - 1 : 0];
+        slc_control_step(control, now);
+        struct pollfd entry = {.fd = link->fd, .events = POLLIN};
+        if (reporter_is_heard(control)) poll(&entry, 1, 20);
+    }
+}
+
 /* Reads what still comes, so that closing does not reset a connection while this rank's last words are on their way. */
 static void drain(slc_control *control, uint64_t deadline_ns)
 {

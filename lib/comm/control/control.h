@@ -86,6 +86,7 @@ struct slc_control {
     bool told;         /* the failure has been sent */
     bool leaving;      /* only last words are still heard */
     bool listens;      /* when it leaves, it waits for what rank 0 says */
+    bool hears;        /* before it leaves, it waits until the reporter has left */
     int reporter;      /* the rank whose own trouble the failure is, in its words; -1: none said so */
     slc_watch watch;
     slc_doing doing; /* this rank's, for its next beat */
@@ -107,6 +108,9 @@ bool slc_control_step(slc_control *control, uint64_t now_ns);
 
 /* Sends the world's failure to the other ranks, once, if they are to be told. */
 void slc_control_tell(slc_control *control);
+
+/* Goes on with steps until the reporter has left or cannot be heard any more, but no longer than `patience_ns`. */
+void slc_control_hear_reporter(slc_control *control, uint64_t patience_ns);
 
 /* Says goodbye with this rank's last error and the number `code`, before anything else of this rank is closed. After a
  * failure a rank without a code only writes what is still to be written. */

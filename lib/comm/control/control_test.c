@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/comm/control/control.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,8 +90,35 @@ static void test_left(void **state)
     }
 }
 
+/* A host that does not answer is told from a rank that closed its connection, whatever the network said of it. */
+static void test_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        const char *said;
+    } cases[] = {{ETIMEDOUT, "rank 1 is gone: its host does not answer"},
+                 {EHOSTUNREACH, "rank 1 is gone: its host does not answer"},
+                 {EHOSTDOWN, "rank 1 is gone: its host does not answer"},
+                 {ENETUNREACH, "rank 1 is gone: its host does not answer"},
+                 {ENETDOWN, "rank 1 is gone: its host does not answer"},
+                 {ECONNRESET, "rank 1 died: its connection was closed"},
+                 {0, "rank 1 died: its connection was closed"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        slc_failure failure;
+        slc_failure_init(&failure);
+        slc_control control = {.rank = 0, .size = 2, .failure = &failure};
+        slc_socket link = {.fd = -1, .rank = 1};
+        slc_socket_lose(&control, &link, cases[i].error);
+        assert_int_equal(slc_failure_get(&failure), SLUICE_ERR_PEER);
+        assert_string_equal(failure.line, cases[i].said);
+        slc_failure_fini(&failure);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory), cmocka_unit_test(test_left)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory), cmocka_unit_test(test_left),
+                                      cmocka_unit_test(test_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,11 +36,24 @@ void slc_socket_close(slc_socket *link)
     if (fd >= 0) close(fd);
 }
 
+/* Whether no answer came: TCP then gives the reason that the network had for the last loss, if it had one. */
+static bool is_silence(int error)
+{
+    switch (error) {
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN: return true;
+    default: return false;
+    }
+}
+
 void slc_socket_lose(slc_control *control, slc_socket *link, int error)
 {
     slc_socket_close(link);
     if (link->left || control->leaving) return;
-    if (error == ETIMEDOUT)
+    if (is_silence(error))
         slc_failure_set(control->failure, SLUICE_ERR_PEER, SLC_TELL_FACT, "rank %d is gone: its host does not answer",
                         link->rank);
     else

@@ -13,7 +13,7 @@
 enum { RANKS = 5, VICTIM = 2, CODE = 7, OTHER_CODE = 1 };
 static const double limit_s = 30; /* against hanging: a rank waits 3 s at most */
 
-typedef enum { ALL_ALIKE, ALONE, FAILS, DIES, DESTROYS, FIRST_IS_STOPPED } trouble;
+typedef enum { ALL_ALIKE, ALONE, FAILS, FAILS_SLOWLY, DIES, DESTROYS, FIRST_IS_STOPPED } trouble;
 
 typedef struct {
     bool speaks;
@@ -41,8 +41,10 @@ static void suffer(sluice_world *world, const test_case *test)
     case DIES: _exit(0);
     case DESTROYS: sluice_world_destroy(world); exit(0);
     case FAILS:
+    case FAILS_SLOWLY:
         slc_comm_fail(slc_world_comm(world), SLUICE_ERR_IO, "disk on fire");
         CHECK(sluice_world_barrier(world) == SLUICE_ERR_IO);
+        if (test->what == FAILS_SLOWLY) usleep(700000); /* the others have long been told */
         break;
     default: break;
     }
@@ -116,6 +118,7 @@ static void test_alone(void **state)
     (void)state;
     check_victim_speaks(ALONE);
     check_victim_speaks(FAILS);
+    check_victim_speaks(FAILS_SLOWLY);
 }
 
 /* Nobody else reports the end of a rank that died, or that left without promising to report. */

@@ -320,6 +320,7 @@ static void *thread_main(void *argument)
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
     if (world->comm.messages_pending) cancel_messages(world); /* it leaves with operations unfinished */
     const bool failed = slc_failed(&world->failure);
+    if (world->control.hears) slc_control_hear_reporter(&world->control, listen_ns);
     slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed), world->last_words, world->code);
     slc_transport_close(&world->transport, failed ? 0 : transport_linger_ns);
     slc_control_leave(&world->control, world->control.listens ? listen_ns : failed ? leave_failed_ns : leave_ns);

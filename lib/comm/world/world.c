@@ -392,13 +392,14 @@ bool slc_world_leave(sluice_world *world, int code, int *told_code)
     const bool told = slc_failed(failure) && failure->tell != SLC_TELL_OWN && strstr(line, failure->line);
     const bool for_all = told && (atomic_load(&failure->status) == SLUICE_ERR_PEER ||
                                   atomic_load(&failure->status) == SLUICE_ERR_TIMEOUT);
+    const int reporter = told ? world->control.reporter : -1;
+    const bool reported = reporter >= 0 && reporter < world->config.size && reporter != world->config.rank;
     world->code = code;
     world->control.listens = world->config.rank > 0 && !for_all;
-    if (told) pass_last_words_on(world);
+    world->control.hears = reported;
+    if (told && !reported) pass_last_words_on(world);
     slc_thread_stop(world);
-    const int reporter = world->control.reporter;
-    const bool reported = told && reporter >= 0 && reporter != world->config.rank;
-    *told_code = reported && reporter < world->config.size ? world->control.departures[reporter].code : 0;
+    *told_code = reported ? world->control.departures[reporter].code : 0;
     const bool speaks = !reported && (for_all || !lower_rank_says_so(world));
     free_world(world);
     return speaks;
