@@ -1,6 +1,5 @@
-/* Tokens of a text, made once. A file is cut into pieces where its tokens are the same as those of the uncut file: both
- * kinds of tokenizers split words apart before anything else, and no word reaches from a character that is no space to
- * a space after it. */
+/* Tokens of a text, made once. A file is cut into pieces where the tokenizer says that the tokens are those of the
+ * uncut file. */
 #include "lib/data/text_parts.h"
 
 #include "lib/base/file/path_error.h"
@@ -19,8 +18,7 @@ enum { PIECE_BYTES = 1 << 20, NARROW = 1 << 16 };
 typedef struct {
     slc_text *text;
     const slc_text_encoding *how;
-    uint64_t done, bytes;  /* of all files */
-    bool cuts, cuts_lines; /* may a piece end before a space, before the end of a line? */
+    uint64_t done, bytes; /* of all files */
     char *piece;
     size_t room;
     slc_token_list list;
@@ -87,63 +85,6 @@ static sluice_status flush_tokens(encoder *e, slc_text_file_part *part)
     return append_bytes(&e->text->encoded, packed, count * e->width);
 }
 
-/* ---- Where a file may be cut ---- */
-
-static bool begins_apart(const slc_tokenizer *tokenizer, const char *text, size_t cut, bool *apart)
-{
-    slc_token_list whole = {0}, parts = {0};
-    size_t bytes = strlen(text);
-    bool done = !slc_tokenizer_encode(tokenizer, text, bytes, false, &whole) &&
-                !slc_tokenizer_encode(tokenizer, text, cut, false, &parts) &&
-                !slc_tokenizer_encode(tokenizer, text + cut, bytes - cut, false, &parts);
-    *apart = done && whole.count == parts.count &&
-             (!whole.count || !memcmp(whole.tokens, parts.tokens, whole.count * sizeof *whole.tokens));
-    free(whole.tokens);
-    free(parts.tokens);
-    return done;
-}
-
-/* A token that was added to the vocabulary may have spaces in it, and then no space is a place to cut at. A tokenizer
- * that puts a space before a text does it before the end of a line, but not before a space. */
-static sluice_status learn_cuts(encoder *e)
-{
-    const slc_tokenizer *tokenizer = e->how->tokenizer;
-    uint32_t vocabulary = slc_tokenizer_vocabulary(tokenizer);
-    bool lines = false, spaces = false;
-    if (!begins_apart(tokenizer, "word\nword", 4, &lines) || !begins_apart(tokenizer, "word word", 4, &spaces))
-        return slc_error(SLUICE_ERR_MEMORY, "tokens of the text");
-    e->cuts = spaces;
-    for (uint32_t i = 0; e->cuts && i < vocabulary; i++) {
-        const char *token = slc_tokenizer_text(tokenizer, (int32_t)i);
-        if (token && strpbrk(token, " \n")) e->cuts = false;
-    }
-    e->cuts_lines = e->cuts && lines;
-    return SLUICE_OK;
-}
-
-/* Does a character that is surely no space end before place `at`? Spaces beyond ASCII begin with the bytes c2, e1 9a,
- * e2 80, e2 81 and e3 80 80; other signs with these bytes do no harm if they are not cut after. */
-static bool word_ends(const unsigned char *text, size_t at)
-{
-    unsigned char last = text[at - 1];
-    if (last < 0x80)
-        return (last >= '0' && last <= '9') || (last >= 'a' && last <= 'z') || (last >= 'A' && last <= 'Z') ||
-               last == '.' || last == ',';
-    if (at < 3 || text[at - 2] < 0x80 || text[at - 2] == 0xc2 || text[at - 3] < 0x80) return false;
-    unsigned lead = text[at - 3], next = text[at - 2];
-    return !(lead == 0xe1 && next == 0x9a) && !(lead == 0xe2 && (next == 0x80 || next == 0x81)) &&
-           !(lead == 0xe3 && next == 0x80 && last == 0x80);
-}
-
-/* The last place to cut at, above 0; 0: there is none. */
-static size_t last_cut(const encoder *e, size_t bytes)
-{
-    const unsigned char *text = (const unsigned char *)e->piece;
-    for (size_t at = bytes - 1; e->cuts && at > 0; at--)
-        if ((text[at] == ' ' || (text[at] == '\n' && e->cuts_lines)) && word_ends(text, at)) return at;
-    return 0;
-}
-
 /* ---- Files ---- */
 
 static sluice_status make_room(encoder *e, size_t bytes)
@@ -182,9 +123,11 @@ static sluice_status encode_file(encoder *e, slc_text_file_part *part)
         status = make_room(e, held + take);
         if (!status) status = slc_file_read(&part->file, read, take, e->piece + held);
         if (status) break;
+        size_t searched = held; /* what is left of an earlier piece has no place to cut at */
         read += take;
         held += take;
-        size_t cut = read < part->file.bytes ? last_cut(e, held) : held;
+        size_t cut = held;
+        if (read < part->file.bytes) cut = slc_tokenizer_last_cut(e->how->tokenizer, e->piece, searched, held);
         if (!cut) continue;
         status = encode_piece(e, part, cut);
         memmove(e->piece, e->piece + cut, held - cut);
@@ -207,7 +150,7 @@ static sluice_status close_file(encoder *e, slc_text_file_part *part)
 static sluice_status encode_files(encoder *e)
 {
     slc_text *text = e->text;
-    sluice_status status = learn_cuts(e);
+    sluice_status status = SLUICE_OK;
     text->tokens = 0;
     for (size_t i = 0; !status && i < text->count; i++) {
         slc_text_file_part *part = &text->files[i];

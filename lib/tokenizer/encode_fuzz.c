@@ -1,5 +1,6 @@
 /* Any text must be encoded to the tokens that the plain algorithm gives, which merges the least pair of a whole word
- * again and again. Byte-level BPE must decode them to the same text, and WordPiece must give tokens that it knows. */
+ * again and again. Byte-level BPE must decode them to the same text, and WordPiece must give tokens that it knows. A
+ * text that is cut where it may be cut must give the tokens of the whole. */
 #include "lib/base/file/file_fuzz.h"
 #include "lib/tokenizer/made_bpe_test.h"
 #include "lib/tokenizer/pretokenize.h"
@@ -10,6 +11,13 @@ static const char *const merges[] = {
     "a b",   "ab a",  "a a", "b a", "aa a", "aa aa", "Ġ a", "Ġ ab", "Ġa b", "Ġ Ġ", "ĠĠ Ġ", "' s", "\xC3\x83 \xC2\xA9",
     "ab ab", "aba b", "1 2", "! !"};
 enum { MERGES = sizeof merges / sizeof *merges };
+
+/* Merges of a text that is one word, and added tokens that take space along. */
+static const char *const over_spaces[] = {"a Ġ", "aĠ a", "b Ċ", "1 Ġ", "Ġ Ġ", "a b"};
+enum { OVER_SPACES = sizeof over_spaces / sizeof *over_spaces };
+static const char added_json[] = ", \"added_tokens\": [{\"id\": 262, \"content\": \"abb\", \"normalized\": false, "
+                                 "\"rstrip\": true}, {\"id\": 263, \"content\": \" 22\", \"normalized\": false, "
+                                 "\"single_word\": true}]";
 
 static const char wordpiece_json[] = "{\"added_tokens\":[{\"id\":9,\"content\":\"<m>\",\"normalized\":true,\"lstrip\":"
                                      "true,\"rstrip\":true}],\"normalizer\":{"
@@ -103,17 +111,42 @@ static void check_wordpiece(const slc_tokenizer *tokenizer, const char *given, s
     free(list.tokens);
 }
 
+static void check_cut(const slc_tokenizer *tokenizer, const char *given, size_t size)
+{
+    slc_token_list whole = {0}, parts = {0};
+    const size_t cut = slc_tokenizer_last_cut(tokenizer, given, 0, size);
+    if (!cut) return;
+    if (cut >= size || slc_tokenizer_encode(tokenizer, given, size, false, &whole)) abort();
+    if (slc_tokenizer_encode(tokenizer, given, cut, false, &parts)) abort();
+    if (slc_tokenizer_encode(tokenizer, given + cut, size - cut, false, &parts)) abort();
+    if (whole.count != parts.count ||
+        (whole.count && memcmp(whole.tokens, parts.tokens, whole.count * sizeof *whole.tokens) != 0))
+        abort();
+    free(whole.tokens);
+    free(parts.tokens);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static slc_tokenizer *bpe, *wordpiece;
+    static slc_tokenizer *bpe, *wordpiece, *one_word, *added;
     if (!bpe) {
         char *json = made_bpe(merges, MERGES, ", \"add_prefix_space\": false", "");
         bpe = open_json(json);
         free(json);
         fill_ranks(bpe);
         wordpiece = open_json(wordpiece_json);
+        json = made_bpe(over_spaces, OVER_SPACES, ", \"use_regex\": false", "");
+        one_word = open_json(json);
+        free(json);
+        json = made_bpe(over_spaces, OVER_SPACES, "", added_json);
+        added = open_json(json);
+        free(json);
     }
     check_bpe(bpe, (const char *)data, size);
     check_wordpiece(wordpiece, (const char *)data, size);
+    check_cut(bpe, (const char *)data, size);
+    check_cut(wordpiece, (const char *)data, size);
+    check_cut(one_word, (const char *)data, size);
+    check_cut(added, (const char *)data, size);
     return 0;
 }

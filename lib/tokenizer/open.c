@@ -63,7 +63,9 @@ static sluice_status read_root(const char *path, const json_t *root, slc_tokeniz
     if (!status) status = slc_read_added_tokens(path, json_object_get(root, "added_tokens"), out);
     if (!status) status = index_tokens(path, out);
     if (!status) status = check_special(path, out, &out->before);
-    return status ? status : check_special(path, out, &out->after);
+    if (!status) status = check_special(path, out, &out->after);
+    if (!status) slc_cuts_learn(out);
+    return status;
 }
 
 static sluice_status read_file(const char *path, slc_tokenizer *out)

@@ -46,6 +46,11 @@ typedef struct {
 sluice_status slc_tokenizer_encode(const slc_tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                                    slc_token_list *list);
 
+/* The last place at which a text may be cut: the tokens of what is before it, and then those of what is after it, are
+ * the tokens of all (special = false), whatever follows the `bytes` bytes. Only places above 0, and from `from` on, are
+ * looked at; 0: there is none. */
+size_t slc_tokenizer_last_cut(const slc_tokenizer *tokenizer, const char *text, size_t from, size_t bytes);
+
 /* The text of tokens, as Hugging Face's decode(tokens, skip_special_tokens=skip_special) gives it. *text is ended by 0,
  * which *bytes does not count (it may be NULL); the caller frees it. A BPE token may end inside a character: such bytes
  * become U+FFFD, as Python's. Errors: ARGUMENT (a number that is no token), MEMORY. */

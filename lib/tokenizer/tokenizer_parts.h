@@ -4,6 +4,7 @@
 
 #include "lib/tokenizer/added.h"
 #include "lib/tokenizer/bpe.h"
+#include "lib/tokenizer/cuts.h"
 #include "lib/tokenizer/unicode/normalize.h"
 #include "lib/tokenizer/pretokenize.h"
 #include "lib/tokenizer/tokenizer.h"
@@ -29,6 +30,7 @@ struct slc_tokenizer {
     slc_normalizer normalizer;
     slc_words words;
     bool add_prefix_space;
+    slc_cuts cuts;
 
     slc_token_list before, after; /* the special tokens of a text */
 
