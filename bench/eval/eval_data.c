@@ -71,7 +71,8 @@ static sluice_status open_data(evaluation *e)
     sluice_status status = slc_training_data_open_whole(&e->options->data, &e->model.config, e->length,
                                                         e->options->stride, &watch, &e->data);
     if (status) return status;
-    if (slc_training_data_note(e->data)) fprintf(stderr, "sluice eval: --data: %s\n", slc_training_data_note(e->data));
+    for (uint32_t i = 0; slc_training_data_note(e->data, i); i++)
+        fprintf(stderr, "sluice eval: %s\n", slc_training_data_note(e->data, i));
     e->sequences = slc_training_data_sequences(e->data);
     if (!answers_classes(e)) return SLUICE_OK;
     const uint64_t count = e->options->data.batch * e->model.config.classes;

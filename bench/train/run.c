@@ -90,8 +90,8 @@ static sluice_status open_data(training *t, sluice_model_config *model)
 {
     const slc_training_data_watch watch = {show_tokenising, t};
     sluice_status status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
-    if (!status && t->rank == 0 && slc_training_data_note(t->data))
-        slc_log(SLC_LOG_WARN, "--data: %s", slc_training_data_note(t->data));
+    for (uint32_t i = 0; !status && t->rank == 0 && slc_training_data_note(t->data, i); i++)
+        slc_log(SLC_LOG_WARN, "%s", slc_training_data_note(t->data, i));
     return status;
 }
 

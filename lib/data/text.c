@@ -228,6 +228,11 @@ bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out)
     return true;
 }
 
+const char *slc_text_path(const slc_text *text, size_t index)
+{
+    return text->files[index].file.path;
+}
+
 /* The file that holds token `at` of the text. */
 static const slc_text_file_part *file_at(const slc_text *text, uint64_t at)
 {

@@ -73,6 +73,8 @@ sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_ran
 
 /* The index-th file's part of the text, without the token after it; false after the last. */
 bool slc_text_file(const slc_text *text, size_t index, slc_text_range *out);
+/* The path of a file that there is. Valid as long as the text. */
+const char *slc_text_path(const slc_text *text, size_t index);
 
 /* Windows of sequences [first_sequence, first_sequence + batch): inputs and targets, batch x tokens each; a target is
  * the token after its input. `range` has room for a window. */

@@ -5,6 +5,9 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,16 +109,32 @@ static sluice_status take_labelled(slc_training_data *base, bool held_out, uint6
 
 static sluice_status find_files(text_data *d, sluice_model_config *model)
 {
+    const unsigned long long least = 10ull * d->inside;
+    const char *first_short = NULL;
     slc_text_range file;
-    for (size_t i = 0; slc_text_file(d->text, i, &file) && d->file_count < SLC_TRAINING_FILES_MAX; i++)
-        if (file.tokens / 10 >= d->inside) d->files[d->file_count++] = file;
+    size_t files = 0;
+    for (; slc_text_file(d->text, files, &file); files++) {
+        if (file.tokens < least) {
+            if (!first_short) first_short = slc_text_path(d->text, files);
+            continue;
+        }
+        if (d->file_count == SLC_TRAINING_FILES_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--head classes: each file is a class, and --data has more than %d",
+                             SLC_TRAINING_FILES_MAX);
+        d->files[d->file_count++] = file;
+    }
     if (d->file_count < 2)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--head classes: the class of a window is the file it is from; give --data "
                          "with at least two files of %llu tokens, or a shorter --context",
-                         10ull * d->inside);
+                         least);
     model->classes = d->file_count;
-    return SLUICE_OK;
+    if (!first_short) return SLUICE_OK;
+    return slc_training_data_add_note(
+        &d->base,
+        "--data: %zu of %zu files have fewer than the %llu tokens that a class needs with this --context, and are left "
+        "out; the first is %s; the classes are the other %u, in their order",
+        files - d->file_count, files, least, first_short, d->file_count);
 }
 
 /* ---- The tokens of a text ---- */
@@ -144,6 +163,13 @@ static void describe_text(text_data *d, const char *tokenizer, const char *own_p
                                        .train = d->train.tokens,
                                        .held_out = d->held_out.tokens};
     while (slc_text_file(d->text, about->files, &file)) about->files++;
+    if (!d->file_count) return;
+    about->files = d->file_count;
+    about->train = about->held_out = 0;
+    for (uint32_t i = 0; i < d->file_count; i++) {
+        about->train += part_of_file(d->files[i], false).tokens;
+        about->held_out += part_of_file(d->files[i], true).tokens;
+    }
 }
 
 /* Weights that learned other tokens than bytes would only be spoiled by bytes. */
@@ -262,8 +288,8 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     if (status) return status;
     if (!d->base.whole) describe_text(d, d->base.tokenizer ? slc_training_tokenizer(o) : NULL, *licences);
     d->base.fingerprint = slc_text_fingerprint(d->text);
-    d->base.note = slc_text_passed_over(d->text);
-    return SLUICE_OK;
+    const char *passed_over = slc_text_passed_over(d->text);
+    return passed_over ? slc_training_data_add_note(&d->base, "--data: %s", passed_over) : SLUICE_OK;
 }
 
 /* ---- Any source ---- */
@@ -316,7 +342,21 @@ void slc_training_data_close(slc_training_data *data)
 {
     if (!data) return;
     if (data->close) data->close(data);
+    for (uint32_t i = 0; i < data->note_count; i++) free(data->notes[i]);
     free(data);
+}
+
+sluice_status slc_training_data_add_note(slc_training_data *data, const char *format, ...)
+{
+    va_list values;
+    char *line;
+    assert(data->note_count < SLC_TRAINING_NOTES_MAX);
+    va_start(values, format);
+    const int wrote = vasprintf(&line, format, values);
+    va_end(values);
+    if (wrote < 0) return slc_error(SLUICE_ERR_MEMORY, "a line on the data");
+    data->notes[data->note_count++] = line;
+    return SLUICE_OK;
 }
 
 const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
@@ -344,9 +384,9 @@ uint64_t slc_training_data_reading(const slc_training_data *data)
     return data->reading;
 }
 
-const char *slc_training_data_note(const slc_training_data *data)
+const char *slc_training_data_note(const slc_training_data *data, uint32_t index)
 {
-    return data->note;
+    return index < data->note_count ? data->notes[index] : NULL;
 }
 
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)

@@ -38,7 +38,7 @@ typedef struct {
     const char *own_path;     /* where it was read from if no --data was given */
     const char *what;         /* what is counted: "bytes", "tokens", "images" */
     const char *tokenizer;    /* path of what made the tokens; NULL: none did */
-    uint64_t files;           /* of text; 0: not counted */
+    uint64_t files;           /* of text, those that are read; 0: not counted */
     uint64_t train, held_out; /* of what is counted */
 } slc_training_data_about;
 const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data);
@@ -50,8 +50,8 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
 uint64_t slc_training_data_tokenizer(const slc_training_data *data);
 /* A hash of how images become pixels and classes; 0: text. */
 uint64_t slc_training_data_reading(const slc_training_data *data);
-/* One line that the user should see once, on what was passed over; NULL: none. Valid as long as the data. */
-const char *slc_training_data_note(const slc_training_data *data);
+/* The index-th line that the user should see once, on what was passed over; NULL after the last. Valid as long as the data. */
+const char *slc_training_data_note(const slc_training_data *data, uint32_t index);
 /* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
  * its saved weights. Errors: PATH, IO, MEMORY. */
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);

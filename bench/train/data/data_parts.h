@@ -7,6 +7,8 @@
 #include "lib/data/special_tokens.h"
 #include "lib/data/text.h"
 
+enum { SLC_TRAINING_NOTES_MAX = 4 };
+
 /* The first member of every source. */
 struct slc_training_data {
     sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
@@ -16,13 +18,18 @@ struct slc_training_data {
     uint64_t seed, fingerprint, tokenizer, reading, bytes; /* tokenizer, reading: hashes; 0: none */
     uint32_t batch, length;
     slc_training_data_about about;
-    const char *note; /* the source's; NULL: none */
+    char *notes[SLC_TRAINING_NOTES_MAX]; /* as slc_training_data_note says */
+    uint32_t note_count;
     /* Data that was opened whole: */
     bool whole;
     uint32_t stride;    /* tokens from one window of a text to the next */
     uint64_t sequences; /* all of them */
     sluice_status (*take_in_order)(slc_training_data *data, uint64_t first, sluice_batch *out);
 };
+
+/* Adds a line that the user should see. A source has at most SLC_TRAINING_NOTES_MAX. Error: MEMORY. */
+sluice_status slc_training_data_add_note(slc_training_data *data, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* ---- Text ---- */
 

@@ -132,11 +132,18 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
 }
 
 /* A model that was trained before has an order of its classes, which the data takes over where they are the same. In
- * training others become the classes of a new head; an evaluation has no use for them. */
+ * training others become the classes of a new head; an evaluation has no use for them. Images of one class teach
+ * nothing, but can be evaluated. */
 static sluice_status number_classes(const slc_training_options *o, const sluice_model_config *model, image_data *d)
 {
     d->labelled = true;
     sluice_status status = slc_image_classes_check(d->images);
+    if (!status && !d->base.whole && !slc_images_have_two_classes(d->images))
+        status =
+            slc_error(SLUICE_ERR_ARGUMENT,
+                      "--data: all %llu images are of one class, so there is nothing to tell apart; give images of "
+                      "at least two classes",
+                      (unsigned long long)slc_images_count(d->images));
     return status || !o->weights ? status
                                  : slc_image_classes_read(o->weights, d->images, model->classes, d->base.whole);
 }
@@ -179,6 +186,6 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     base->bytes += slc_codebook_bytes(&d->codebook);
     base->fingerprint = slc_images_fingerprint(d->images);
     base->reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
-    base->note = slc_images_passed_over(d->images);
-    return SLUICE_OK;
+    const char *passed_over = slc_images_passed_over(d->images);
+    return passed_over ? slc_training_data_add_note(base, "--data: %s", passed_over) : SLUICE_OK;
 }

@@ -1,4 +1,4 @@
-/* Whole data sets in one file: IDX and CSV, compressed or not. */
+/* Whole data sets in one file, compressed or not; and IDX, one of their two formats (image_csv.c has the other). */
 #include "lib/data/images/images_parts.h"
 
 #include "lib/base/status.h"
@@ -8,8 +8,6 @@
 #ifdef SLUICE_HAVE_ZLIB
 #include <zlib.h>
 #endif
-
-enum { CLASSES_MAX = 1 << 20 };
 
 /* ---- The file ---- */
 
@@ -126,97 +124,5 @@ sluice_status slc_images_from_idx(const char *path, const uint8_t *bytes, size_t
         images->labels[i] = labels[8 + i];
         if (labels[8 + i] >= images->classes) images->classes = labels[8 + i] + 1u;
     }
-    return SLUICE_OK;
-}
-
-/* ---- CSV ---- */
-
-/* Reads one number and the comma or end of line after it; *at moves past that. Decimal zeros may follow the number:
- * "16.0". */
-static bool read_field(const uint8_t **at, const uint8_t *end, uint32_t most, uint32_t *out, bool *last)
-{
-    const uint8_t *c = *at;
-    uint32_t number = 0;
-    while (c < end && *c == ' ') c++;
-    const uint8_t *digits = c;
-    for (; c < end && *c >= '0' && *c <= '9'; c++)
-        if ((number = number * 10 + (*c - '0')) > most) return false;
-    if (c == digits) return false;
-    if (c < end && *c == '.')
-        for (c++; c < end && *c == '0'; c++) {
-        }
-    while (c < end && (*c == ' ' || *c == '\r')) c++;
-    *last = c == end || *c == '\n';
-    if (!*last && *c != ',') return false;
-    *at = c < end ? c + 1 : c;
-    *out = number;
-    return true;
-}
-
-static uint32_t fields_of_line(const uint8_t *at, const uint8_t *end)
-{
-    uint32_t fields = 1;
-    for (; at < end && *at != '\n'; at++) fields += *at == ',';
-    return fields;
-}
-
-static uint32_t root_of(uint32_t square)
-{
-    uint32_t root = 0;
-    while ((uint64_t)(root + 1) * (root + 1) <= square) root++;
-    return root;
-}
-
-sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *room)
-{
-    if (images->count == *room) {
-        uint64_t larger = *room ? 2 * *room : 256;
-        int32_t *grown = realloc(images->labels, larger * sizeof *grown);
-        if (!grown) return slc_error(SLUICE_ERR_MEMORY, "labels of images");
-        images->labels = grown;
-        *room = larger;
-    }
-    images->labels[images->count++] = label;
-    if ((uint32_t)label >= images->classes) images->classes = (uint32_t)label + 1;
-    return SLUICE_OK;
-}
-
-/* Reads a line: the samples and the class of one image. */
-static bool read_line(const uint8_t **at, const uint8_t *end, uint32_t pixels, uint8_t *samples, uint32_t *label)
-{
-    bool last = false;
-    for (uint32_t i = 0; i < pixels; i++) {
-        uint32_t value;
-        if (!read_field(at, end, 255, &value, &last) || last) return false;
-        samples[i] = (uint8_t)value;
-    }
-    return read_field(at, end, CLASSES_MAX - 1, label, &last) && last;
-}
-
-sluice_status slc_images_from_csv(const char *path, const uint8_t *bytes, size_t count, slc_images *images)
-{
-    const uint8_t *at = bytes, *end = bytes + count;
-    uint32_t pixels = fields_of_line(at, end) - 1, side = root_of(pixels), label;
-    uint64_t room = 0;
-    if (!pixels || side * side != pixels)
-        return slc_error(SLUICE_ERR_FORMAT,
-                         "%s: is no IDX file, and no CSV of square grey images: its first line has %u samples and a "
-                         "class; name one of them, or a folder with a folder of images for each class",
-                         path, pixels);
-    images->samples = malloc(count); /* a sample takes at least two characters */
-    if (!images->samples) return slc_error(SLUICE_ERR_MEMORY, "%s: its images", path);
-    images->raster = (slc_raster){.height = side, .width = side, .channels = 1, .white = 1};
-    while (at < end) {
-        uint8_t *samples = images->samples + images->count * pixels;
-        uint64_t line = images->count + 1;
-        if (!read_line(&at, end, pixels, samples, &label))
-            return slc_error(SLUICE_ERR_FORMAT, "%s:%llu: is not %u whole numbers from 0 to 255 and a class", path,
-                             (unsigned long long)line, pixels);
-        for (uint32_t i = 0; i < pixels; i++)
-            if (samples[i] > images->raster.white) images->raster.white = samples[i];
-        sluice_status status = slc_images_add_label(images, (int32_t)label, &room);
-        if (status) return status;
-    }
-    images->bytes = count + room * sizeof *images->labels;
     return SLUICE_OK;
 }

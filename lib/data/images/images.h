@@ -6,8 +6,10 @@
  *     Other files are passed over (slc_images_passed_over), as are folders in a class and files next to the classes.
  *   - IDX as MNIST has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte next to
  *     it.
- *   - CSV: a row an image: the samples of a square grey image, whole numbers from 0 to 255, then its class; the largest
- *     sample of the file is white.
+ *   - CSV: a row an image: the samples of a square grey image, whole numbers from 0 to 255, and its class; the largest
+ *     sample of the file is white. The first line may name the columns: the class is the one called "label" or "class".
+ *     Without such a line it is the last column; a file whose first column looks like classes beside a last one that
+ *     looks like samples is refused.
  * IDX and CSV may be compressed by gzip (their names do not matter), where the build has zlib; they are kept in memory.
  *
  * An open set is read by any thread. Errors name the file: PATH, IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without
@@ -26,7 +28,9 @@ void slc_images_close(slc_images *images);                         /* NULL is al
 
 uint64_t slc_images_count(const slc_images *images);
 uint32_t slc_images_classes(const slc_images *images); /* labels are below it */
-uint64_t slc_images_bytes(const slc_images *images);   /* of memory that it holds */
+/* Are there images of at least two classes? A folder has them always; a table may have one, and be evaluated. */
+bool slc_images_have_two_classes(const slc_images *images);
+uint64_t slc_images_bytes(const slc_images *images); /* of memory that it holds */
 /* Ranks compare it: a hash of contents in memory, of names and sizes of files. */
 uint64_t slc_images_fingerprint(const slc_images *images);
 /* One line on the files that were passed over because they are no images; NULL: there are none. Valid as long as the

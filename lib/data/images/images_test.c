@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "lib/base/file/folder_test.h"
+#include "lib/base/random.h"
 #include "lib/data/images/images_parts.h"
+#include "tests/support/seed.h"
 
 #include <limits.h>
 #include <math.h>
@@ -219,6 +221,116 @@ static void bad_tables_are_refused(void **state)
             "no IDX");
 }
 
+/* ---- The column of classes ---- */
+
+/* Writes rows of `pixels` samples between 0 and `white` and a class; first: the class comes first. Samples at the edge
+ * are dark in nearly all images, and the image's own in the middle. */
+static const char *write_rows(const char *header, bool first, uint32_t pixels, uint32_t classes, uint32_t white,
+                              bool dark)
+{
+    static char text[1 << 20];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", header);
+    for (uint32_t row = 0; row < 400; row++) {
+        const uint32_t class = row * 7 % classes;
+        if (first) used += (size_t)snprintf(text + used, sizeof text - used, "%u,", class);
+        for (uint32_t p = 0; p < pixels; p++) {
+            const bool edge = p == 0 || p + 1 == pixels;
+            uint32_t sample = (uint32_t)slc_random_below(test_seed(5), p, row, white + 1);
+            if (edge && dark) sample = row % 50 ? 0 : white / 3 + row / 50;
+            used += (size_t)snprintf(text + used, sizeof text - used, p + 1 < pixels || !first ? "%u," : "%u", sample);
+        }
+        if (!first) used += (size_t)snprintf(text + used, sizeof text - used, "%u", class);
+        used += (size_t)snprintf(text + used, sizeof text - used, "\n");
+    }
+    return write_file("rows.csv", text, used);
+}
+
+static void read_with_classes(const char *path, uint64_t count, uint32_t classes)
+{
+    slc_images *images;
+    works(slc_images_open(path, &images));
+    assert_int_equal(slc_images_count(images), count);
+    assert_int_equal(slc_images_classes(images), classes);
+    assert_true(slc_images_have_two_classes(images));
+    slc_images_close(images);
+}
+
+static void a_first_column_of_classes_is_not_overlooked(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t classes, white;
+        bool dark;
+    } rows[] = {{10, 255, true},   {10, 255, false}, {2, 255, true},  {2, 255, false}, {100, 255, true},
+                {100, 255, false}, {10, 16, true},   {10, 16, false}, {10, 1, false},  {3, 255, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        print_message("%u classes, white is %u, edges are %s\n", rows[i].classes, rows[i].white,
+                      rows[i].dark ? "dark" : "like the rest");
+        refused(write_rows("", true, 16, rows[i].classes, rows[i].white, rows[i].dark), SLUICE_ERR_FORMAT,
+                "its first column looks like classes");
+        read_with_classes(write_rows("", false, 16, rows[i].classes, rows[i].white, rows[i].dark), 400,
+                          rows[i].classes);
+    }
+    /* An edge without a single bright sample, as MNIST's. */
+    refused(write_file("rows.csv", "0,9,9,9,0\n1,8,8,9,0\n2,9,9,8,0\n", 30), SLUICE_ERR_FORMAT, "first column");
+}
+
+static void a_header_names_the_column(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {"label,a,b,c,d", "\"label\",\"1x1\",\"1x2\",\"2x1\",\"2x2\"",
+                                          "Class, a, b, c, d\r", "\xEF\xBB\xBFLABEL,0,1,2,3", "a,b,label,c,d"};
+    const slc_image_shape shape = {.channels = 1, .side = 2, .deviation = {1}};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char text[256];
+        int used =
+            snprintf(text, sizeof text,
+                     i < 4 ? "%s\n3,10,20,30,40\n0,40,20,30,10\n" : "%s\n10,20,3,30,40\n40,20,0,30,10\n", headers[i]);
+        slc_images *images;
+        works(slc_images_open(write_file("named.csv", text, (size_t)used), &images));
+        assert_int_equal(slc_images_count(images), 2);
+        assert_int_equal(slc_images_classes(images), 4);
+        for (uint64_t place = 0; place < 2; place++) {
+            float pixels[4];
+            int32_t label;
+            works(slc_images_read(images, &shape, place, pixels, &label));
+            assert_true(label == 0 || label == 3);
+            for (int p = 0; p < 4; p++) {
+                static const float of_three[] = {10, 20, 30, 40}, of_zero[] = {40, 20, 30, 10};
+                assert_true(fabsf(pixels[p] * 40 - (label ? of_three : of_zero)[p]) < 1e-4f);
+            }
+        }
+        slc_images_close(images);
+    }
+    read_with_classes(write_rows("label,a,b,c,d,e,f,g,h,i\n", true, 9, 10, 255, false), 400, 10);
+    read_with_classes(write_rows("a,b,c,d,e,f,g,h,i,class\n", false, 9, 2, 255, true), 400, 2);
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"a,b,c,d,e\n1,2,3,4,0\n", "none of them is called \"label\""},
+        {"label,a,b,c,class\n1,2,3,4,0\n", "more than one of them"},
+        {"0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,3\n", "numbers the columns"},
+        {"label,a,b,c,d\n", "no images"},
+        {"label,a,b,c,d\n1,2,3,4,0\n1,2,3,4,256\n", ":3: is not 4"},
+        {"label,a,b,c\n1,2,3,4\n", "no CSV of square"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(write_file("bad.csv", cases[i].text, strlen(cases[i].text)), SLUICE_ERR_FORMAT, cases[i].why);
+}
+
+static void one_class_is_seen(void **state)
+{
+    (void)state;
+    slc_images *images;
+    works(slc_images_open(write_file("one.csv", "1,2,3,4,5\n4,3,2,1,5\n", 20), &images));
+    assert_int_equal(slc_images_classes(images), 6);
+    assert_false(slc_images_have_two_classes(images));
+    slc_images_close(images);
+    images = open_all(write_idx());
+    assert_true(slc_images_have_two_classes(images));
+    slc_images_close(images);
+}
+
 /* Another pixel in a file of equal size, another class of equal files. */
 static void the_content_is_all_of_it(void **state)
 {
@@ -393,6 +505,9 @@ int main(void)
         cmocka_unit_test(colours_become_channels),
         cmocka_unit_test(bad_tables_are_refused),
         cmocka_unit_test(bad_folders_are_refused),
+        cmocka_unit_test(a_first_column_of_classes_is_not_overlooked),
+        cmocka_unit_test(a_header_names_the_column),
+        cmocka_unit_test(one_class_is_seen),
         cmocka_unit_test(the_content_is_all_of_it),
         cmocka_unit_test(other_files_are_passed_over),
         cmocka_unit_test(classes_take_a_models_numbers),
