@@ -245,6 +245,7 @@ static sluice_status generate(generation *g)
     sluice_status status = slc_error_context(slc_result_file_probe(g->options->json), "--json");
     if (!status) status = read_config(g);
     if (!status) status = slc_token_text_open(g->options->weights, g->options->tokenizer, &g->config, &g->text);
+    if (!status && slc_token_text_note(g->text)) fprintf(stderr, "sluice generate: %s\n", slc_token_text_note(g->text));
     if (!status) status = read_prompt(g);
     if (!status) status = create(g);
     if (!status) status = go_on(g);

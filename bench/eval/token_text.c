@@ -5,6 +5,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/data/special_tokens.h"
+#include "lib/data/tokenizer_files.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct slc_token_text {
     uint32_t vocabulary;
     const char *weights, *path; /* the caller's; path: of the tokenizer, or NULL */
     slc_tokenizer *tokenizer;
+    char *note; /* as slc_token_text_note says */
     int32_t ends[ENDS_MAX];
     uint32_t end_count;
     slc_token_list tokens; /* those that were added */
@@ -91,6 +93,7 @@ static sluice_status choose_way(slc_token_text *t)
     if (!t->path) return SLUICE_OK;
     t->way = BY_TOKENIZER;
     sluice_status status = slc_tokenizer_open(t->path, &t->tokenizer);
+    if (!status) status = slc_tokenizer_files_compare(t->tokenizer, t->path, &t->note);
     if (status) return status;
     const uint32_t most = slc_tokenizer_vocabulary(t->tokenizer);
     if (most <= t->vocabulary) return SLUICE_OK;
@@ -123,9 +126,15 @@ void slc_token_text_close(slc_token_text *t)
 {
     if (!t) return;
     slc_tokenizer_close(t->tokenizer);
+    free(t->note);
     free(t->tokens.tokens);
     free(t->text);
     free(t);
+}
+
+const char *slc_token_text_note(const slc_token_text *t)
+{
+    return t->note;
 }
 
 const char *slc_token_text_kind(const slc_token_text *t)

@@ -23,6 +23,8 @@ sluice_status slc_token_text_open(const char *weights, const char *tokenizer, co
                                   slc_token_text **out);
 void slc_token_text_close(slc_token_text *text); /* NULL is allowed */
 
+/* One line that the user should see, on files that contradict each other; NULL: none. Valid as long as the text. */
+const char *slc_token_text_note(const slc_token_text *text);
 /* Names the source of tokens: "tokenizer.json", "bytes", "none". A constant. */
 const char *slc_token_text_kind(const slc_token_text *text);
 /* Does this token end a text? Those of generation_config.json's eos_token_id do, else config.json's, else the end token

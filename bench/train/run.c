@@ -15,7 +15,7 @@
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/data/special_tokens.h"
+#include "lib/data/tokenizer_files.h"
 
 #include <errno.h>
 #include <math.h>
@@ -470,7 +470,7 @@ static sluice_status save_weights(const training *t)
     const char *tokenizer = slc_training_tokenizer(o);
     sluice_status status = sluice_model_save(t->model, o->save_weights);
     if (status || t->rank) return status;
-    if (tokenizer) status = slc_tokenizer_files_copy(tokenizer, o->save_weights);
+    if (tokenizer) status = slc_tokenizer_files_save(tokenizer, o->save_weights);
     if (!status) status = slc_training_data_save(t->data, o->save_weights);
     return slc_error_context(status, "--save-weights");
 }

@@ -1,5 +1,5 @@
-/* The files that make a folder's tokenizer: tokenizer.json, and next to it what names its special tokens
- * (tokenizer_config.json, special_tokens_map.json) and older forms of it (vocab.*, merges.txt). Any thread. */
+/* The special tokens of a tokenizer, as the files next to its tokenizer.json name them (tokenizer_config.json,
+ * special_tokens_map.json). Any thread. */
 #ifndef SLC_DATA_SPECIAL_TOKENS_H
 #define SLC_DATA_SPECIAL_TOKENS_H
 
@@ -16,10 +16,5 @@ typedef struct {
  * tokenizer_config.json says, else special_tokens_map.json, else by the names that GPT-2 and BERT give them. Errors:
  * PATH, IO, FORMAT (a file of these that is damaged, or names a token that the tokenizer lacks), MEMORY. */
 sluice_status slc_special_tokens_find(const slc_tokenizer *tokenizer, const char *path, slc_special_tokens *out);
-
-/* Copies the tokenizer's files from the folder of `path` to the folder `to`, where each takes its place when it is
- * whole; a file that is there already is replaced. Where both are one folder nothing is done. Errors: PATH, IO, MEMORY.
- */
-sluice_status slc_tokenizer_files_copy(const char *path, const char *to);
 
 #endif

@@ -1,10 +1,7 @@
-/* Special tokens are those that the files next to tokenizer.json name, else those with the usual names; the files go
- * along when they are copied. */
+/* Special tokens are those that the files next to tokenizer.json name, else those with the usual names. */
 #include "lib/base/file/folder_test.h"
 
 #include "lib/data/special_tokens.h"
-
-#include <sys/stat.h>
 
 static slc_tokenizer *tokenizer;
 static slc_special_tokens found;
@@ -69,32 +66,11 @@ static void files_name_others(void **state)
     fails(slc_special_tokens_find(tokenizer, folder, &found), SLUICE_ERR_FORMAT, "tokenizer_config.json:1:");
 }
 
-static void files_go_along(void **state)
-{
-    (void)state;
-    char folder[PATH_MAX], command[4 * PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", make_tokenizer("tokenizer_bpe"));
-    put("tok/merges.txt", "a b\n");
-    put("tok/config.json", "{}");
-    assert_int_equal(mkdir(path_of("to"), 0700), 0);
-    works(slc_tokenizer_files_copy(folder, path_of("to")));
-    snprintf(command, sizeof command,
-             "cmp %s/tokenizer.json %s/to/tokenizer.json && test \"$(ls %s/to | xargs)\" = "
-             "'merges.txt tokenizer.json'",
-             folder, test_folder, test_folder);
-    assert_int_equal(system(command), 0);
-    works(slc_tokenizer_files_copy(folder, folder));
-    snprintf(command, sizeof command, "%s/tokenizer.json", folder);
-    works(slc_tokenizer_files_copy(command, path_of("to")));
-    fails(slc_tokenizer_files_copy(folder, path_of("nowhere")), SLUICE_ERR_PATH, "nowhere/tokenizer.json");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_names_are_known),
         cmocka_unit_test(files_name_others),
-        cmocka_unit_test(files_go_along),
     };
     int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);
     slc_tokenizer_close(tokenizer);

@@ -57,6 +57,7 @@ static sluice_status read_root(const char *path, const json_t *root, slc_tokeniz
     if (!json_is_object(root)) return slc_error(SLUICE_ERR_FORMAT, "%s: is no {...}", path);
     sluice_status status = slc_read_token_model(path, json_object_get(root, "model"), out);
     if (!status) status = slc_read_normalizer(path, json_object_get(root, "normalizer"), out);
+    out->bert_normalizer = !strcmp(slc_read_type(json_object_get(root, "normalizer")), "BertNormalizer");
     if (!status) status = slc_read_pre_tokenizer(path, json_object_get(root, "pre_tokenizer"), out);
     if (!status) status = slc_read_post_processor(path, json_object_get(root, "post_processor"), out);
     if (!status) status = slc_read_decoder(path, json_object_get(root, "decoder"), out);
@@ -165,4 +166,42 @@ const char *slc_tokenizer_text(const slc_tokenizer *tokenizer, int32_t token)
 bool slc_tokenizer_is_special(const slc_tokenizer *tokenizer, int32_t token)
 {
     return token >= 0 && (uint32_t)token < tokenizer->size && tokenizer->special[token];
+}
+
+bool slc_tokenizer_added_token(const slc_tokenizer *tokenizer, size_t index, slc_tokenizer_added *out)
+{
+    if (index >= tokenizer->added_count) return false;
+    const slc_added_token *token = &tokenizer->added[index];
+    *out = (slc_tokenizer_added){.text = token->text,
+                                 .number = token->number,
+                                 .special = token->special,
+                                 .single_word = token->single_word,
+                                 .lstrip = token->lstrip,
+                                 .rstrip = token->rstrip,
+                                 .normalized = token->normalized};
+    return true;
+}
+
+int32_t slc_tokenizer_unknown(const slc_tokenizer *tokenizer)
+{
+    return tokenizer->model == SLC_MODEL_BPE ? tokenizer->bpe.unknown : tokenizer->wordpiece.unknown;
+}
+
+static bool has_step(const slc_tokenizer *tokenizer, slc_normalize_step step)
+{
+    for (size_t i = 0; i < tokenizer->normalizer.count; i++)
+        if (tokenizer->normalizer.steps[i] == step) return true;
+    return false;
+}
+
+slc_tokenizer_manner slc_tokenizer_get_manner(const slc_tokenizer *tokenizer)
+{
+    return (slc_tokenizer_manner){.wordpiece = tokenizer->model == SLC_MODEL_WORDPIECE,
+                                  .bert = tokenizer->bert_normalizer && tokenizer->words == SLC_WORDS_BERT,
+                                  .gpt2 = !tokenizer->normalizer.count && tokenizer->words == SLC_WORDS_BYTE_LEVEL,
+                                  .do_lower_case = has_step(tokenizer, SLC_NORMALIZE_LOWERCASE),
+                                  .strip_accents = has_step(tokenizer, SLC_NORMALIZE_STRIP_ACCENTS) ||
+                                                   has_step(tokenizer, SLC_NORMALIZE_STRIP_MARKS),
+                                  .tokenize_chinese_chars = has_step(tokenizer, SLC_NORMALIZE_CHINESE),
+                                  .add_prefix_space = tokenizer->add_prefix_space};
 }

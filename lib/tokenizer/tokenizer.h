@@ -34,6 +34,25 @@ const char *slc_tokenizer_text(const slc_tokenizer *tokenizer, int32_t token);
 /* Is it a special token (not part of running text)? False for a number that there is not. */
 bool slc_tokenizer_is_special(const slc_tokenizer *tokenizer, int32_t token);
 
+/* An added token, which is found in a text before all others. */
+typedef struct {
+    const char *text; /* valid as long as the tokenizer */
+    int32_t number;
+    bool special, single_word, lstrip, rstrip, normalized; /* as in the file */
+} slc_tokenizer_added;
+/* The index-th added token of the file; false after the last. */
+bool slc_tokenizer_added_token(const slc_tokenizer *tokenizer, size_t index, slc_tokenizer_added *out);
+/* The token for what the vocabulary lacks; -1: none. */
+int32_t slc_tokenizer_unknown(const slc_tokenizer *tokenizer);
+
+/* How a text is prepared before its words become tokens, under the names of tokenizer_config.json. */
+typedef struct {
+    bool wordpiece;  /* else byte-level BPE */
+    bool bert, gpt2; /* as transformers' BertTokenizer and GPT2Tokenizer do it, but for what follows */
+    bool do_lower_case, strip_accents, tokenize_chinese_chars, add_prefix_space;
+} slc_tokenizer_manner;
+slc_tokenizer_manner slc_tokenizer_get_manner(const slc_tokenizer *tokenizer);
+
 /* A list that grows; begun as {0}. The caller frees `tokens` with free. */
 typedef struct {
     int32_t *tokens;

@@ -28,6 +28,7 @@ struct slc_tokenizer {
     slc_chars *normalized;                   /* of added tokens, their normalised texts; NULL: there is no normaliser */
 
     slc_normalizer normalizer;
+    bool bert_normalizer; /* the file has a BertNormalizer for it */
     slc_words words;
     bool add_prefix_space;
     slc_cuts cuts;

@@ -4,6 +4,7 @@
 #include "lib/base/file/path_error.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
+#include "lib/data/tokenizer_files.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -243,6 +244,15 @@ static sluice_status encode_text(const slc_training_options *o, const slc_tokeni
     return slc_text_encode(d->text, &how);
 }
 
+static sluice_status note_difference(const slc_tokenizer *tokenizer, const char *path, text_data *d)
+{
+    char *line;
+    sluice_status status = slc_tokenizer_files_compare(tokenizer, path, &line);
+    if (!status && line) status = slc_training_data_add_note(&d->base, "%s", line);
+    free(line);
+    return status;
+}
+
 /* Decides what the tokens of the text are. */
 static sluice_status read_tokens(const slc_training_options *o, const slc_training_data_watch *watch,
                                  sluice_model_config *model, text_data *d)
@@ -257,6 +267,7 @@ static sluice_status read_tokens(const slc_training_options *o, const slc_traini
                          o->tokenizer);
     if (bytes && path) {
         sluice_status status = slc_tokenizer_open(path, &tokenizer);
+        if (!status) status = note_difference(tokenizer, path, d);
         if (!status) status = encode_text(o, tokenizer, watch, model, d);
         slc_tokenizer_close(tokenizer);
         return status;

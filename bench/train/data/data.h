@@ -50,7 +50,8 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
 uint64_t slc_training_data_tokenizer(const slc_training_data *data);
 /* A hash of how images become pixels and classes; 0: text. */
 uint64_t slc_training_data_reading(const slc_training_data *data);
-/* The index-th line that the user should see once, on what was passed over; NULL after the last. Valid as long as the data. */
+/* The index-th line that the user should see once, on what was passed over and where files contradict each other; NULL
+ * after the last. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data, uint32_t index);
 /* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
  * its saved weights. Errors: PATH, IO, MEMORY. */
