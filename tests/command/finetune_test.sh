@@ -135,4 +135,13 @@ elif ! "$python" -c 'import torch, transformers, tokenizers, safetensors' 2>"$wo
 else
     for kind in gpt2 bert bert_classes; do fine_tuned $kind; done
 fi
+if [ -z "$python" ]; then
+    skip 'what transformers makes of a saved tokenizer: SLUICE_TEST_PYTHON names no Python with transformers'
+elif ! "$python" -c 'import transformers, tokenizers' 2>"$work/err"; then
+    skip "what transformers makes of a saved tokenizer: SLUICE_TEST_PYTHON=$python: $(tail -n 1 "$work/err")"
+else
+    "$python" "$here/../tokenizer/saved.py" "$sluice" "$work/folders" >"$work/out" 2>"$work/err" </dev/null
+    check 'transformers takes a saved tokenizer as it is' 0 $?
+    cat "$work/out"
+fi
 exit $failed
