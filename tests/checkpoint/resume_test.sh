@@ -252,6 +252,22 @@ impossible_numbers() {
     check 'as it was it is resumed' 0 $code
 }
 
+# What lies next to the weights must go with them: as many steps as updates at least, a sequence for each at least.
+false_position() {
+    local folder=$work/run/step-000004 change
+    rm -rf "$work/run"
+    train --steps 4 --save "$work/run"
+    cp "$folder/extra" "$work/kept"
+    for change in 's/"steps": 4/"steps": 3/' 's/"sequences": [0-9]*/"sequences": 3/' 's/"steps": 4/"steps": 400/'; do
+        sed "$change" "$work/kept" >"$folder/extra"
+        check "$change changes it" no "$(cmp -s "$folder/extra" "$work/kept" && echo yes || echo no)"
+        sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$folder/extra")/" "$folder/manifest.json"
+        seal "$folder/manifest.json"
+        refuses 'its weights have had 4 updates, but it says that the run made .* sequences; it is damaged' \
+            --resume "$work/run" --steps 6
+    done
+}
+
 # The folder alone says what the model is; what it cannot say is asked for.
 alone() {
     rm -rf "$work/run"
@@ -326,6 +342,7 @@ save_errors
 two_jobs
 other_text
 impossible_numbers
+false_position
 alone
 damaged
 older_checkpoints
