@@ -145,9 +145,10 @@ def only(rows, **wanted):
 
 def beside_pytorch(rows):
     alone, dp, fsdp = (only(rows, sluice=name) for name in ("alone", "dp", "fsdp"))
-    return [f"{row[key]:.2f}" for row, key in ((alone, "sluice_step_s"), (alone, "pytorch_step_s"), (dp, "sluice_step_s"),
-                                               (fsdp, "sluice_step_s"), (dp, "pytorch_step_s"), (fsdp, "pytorch_step_s"))
-            ] + [mib(row[f"{side}_rss_bytes"]) for side in ("sluice", "pytorch") for row in (dp, fsdp)]
+    steps = [(alone, "sluice"), (alone, "pytorch"), (dp, "sluice"), (fsdp, "sluice"), (dp, "pytorch"),
+             (fsdp, "pytorch")]
+    return ([f"{row[side + '_step_s']:.2f}" for row, side in steps] +
+            [mib(row[f"{side}_rss_bytes"]) for side in ("sluice", "pytorch") for row in (dp, fsdp)])
 
 
 def beside_pytorch_at_1gbit(rows):
@@ -176,19 +177,53 @@ def onebit_worst(rows):
     return [above_adamw(only(rows, optimizer="onebit_adam"))]
 
 
-# Sentences of other pages that tell figures of a file: the page, the kind of file, the words with {} for each figure (a
-# blank is any white space), and the figures from the file's rows. Each must be in its page once.
+def percent(share):
+    return f"{share * 100:.1f}"
+
+
+def beside_adamw(optimizer):
+    def take(rows, rows_16):
+        found = [only(rows, optimizer=optimizer, ranks=2), only(rows, optimizer=optimizer, ranks=4),
+                 only(rows_16, optimizer=optimizer)]
+        return [percent(row[key]) for row in found for key in ("final_of_adamw", "held_out_of_adamw")]
+    return take
+
+
+def onebit_lamb_beside_lamb(rows):
+    figures = []
+    for ranks in (2, 4):
+        lamb, onebit = (only(rows, optimizer=name, ranks=ranks) for name in ("lamb", "onebit_lamb"))
+        figures += [percent(onebit[key] / lamb[key]) for key in ("final", "held_out")]
+    return figures
+
+
+def frozen_later(rows):
+    found = [only(rows, optimizer=name) for name in ("onebit_adam", "zero_one_adam")]
+    return [percent(row[key]) for row in found for key in ("final_of_adamw", "held_out_of_adamw")]
+
+
+# Sentences of other pages that tell figures of files: the page, the kinds of the files, the words with {} for each
+# figure (a blank is any white space), and the figures from the files' rows. Each must be in its page once.
 FIGURES = [
-    ("README.md", "pytorch",
-     "| step, 1 rank ¹ | {} s | {} s (plain PyTorch) | | | step, 2 ranks, one machine ¹ | dp {} s, fsdp {} s | {} s | {} s "
-     "| | resident memory a rank ¹ | dp {} MiB, fsdp {} MiB | {} MiB | {} MiB |", beside_pytorch),
-    ("README.md", "pytorch-network", "| step, 2 ranks, 1 Gbit/s ² | dp {} s, fsdp {} s | {} s | {} s |",
+    ("README.md", ["pytorch"],
+     "| step, 1 rank ¹ | {} s | {} s (plain PyTorch) | | | step, 2 ranks, one machine ¹ | dp {} s, fsdp {} s | {} s | "
+     "{} s | | resident memory a rank ¹ | dp {} MiB, fsdp {} MiB | {} MiB | {} MiB |", beside_pytorch),
+    ("README.md", ["pytorch-network"], "| step, 2 ranks, 1 Gbit/s ² | dp {} s, fsdp {} s | {} s | {} s |",
      beside_pytorch_at_1gbit),
-    ("README.md", "pytorch-network", "the last row is dp {} s and fsdp {} s.", split_at_1gbit),
-    ("README.md", "onebit-network", "the step over 1 Gbit/s takes {} s where AdamW under dp takes {} s in the same run "
+    ("README.md", ["pytorch-network"], "the last row is dp {} s and fsdp {} s.", split_at_1gbit),
+    ("README.md", ["onebit-network"],
+     "the step over 1 Gbit/s takes {} s where AdamW under dp takes {} s in the same run "
      "(`bench/compare/onebit_network.sh`, compute alone: {} s)", onebit_step),
-    ("README.md", "onebit-loss", "its loss was {} % above AdamW's on 2 ranks and {} % on 4;", onebit_losses),
-    ("README.md", "onebit-loss-16-sequences", "at worst {} %, with 16 sequences a step", onebit_worst),
+    ("README.md", ["onebit-loss"], "its loss was {} % above AdamW's on 2 ranks and {} % on 4;", onebit_losses),
+    ("README.md", ["onebit-loss-16-sequences"], "at worst {} %, with 16 sequences a step", onebit_worst),
+    ("docs/compression.md", ["onebit-loss", "onebit-loss-16-sequences"],
+     "| `onebit_adam` | {} %, held-out {} % | {} %, {} % | {} %, {} % |", beside_adamw("onebit_adam")),
+    ("docs/compression.md", ["onebit-loss", "onebit-loss-16-sequences"],
+     "| `zero_one_adam` | {} %, {} % | {} %, {} % | {} %, {} % |", beside_adamw("zero_one_adam")),
+    ("docs/compression.md", ["onebit-loss"],
+     "| `onebit_lamb` (beside LAMB, both at 0.01) | {} %, {} % | {} %, {} % | |", onebit_lamb_beside_lamb),
+    ("docs/compression.md", ["onebit-loss-freeze-500"],
+     "the last column is {} % (held-out {} %) for 1-bit Adam and {} % ({} %) for 0/1 Adam.", frozen_later),
 ]
 
 
@@ -208,10 +243,11 @@ def figures_of(found, page):
     """What the page should be, and what is wrong with it."""
     text = before = (ROOT / page).read_text()
     faults = []
-    for where, kind, words, take in FIGURES:
+    for where, kinds, words, take in FIGURES:
         if where != page:
             continue
-        filled = fill(text, words, take(json.loads(found[kind][0].read_text())["rows"]))
+        rows = [json.loads(found[kind][0].read_text())["rows"] for kind in kinds]
+        filled = fill(text, words, take(*rows))
         if filled is None:
             faults.append(f'{page}: it does not say, once, "{words}" (FIGURES of bench/results_page.py)')
         elif filled != text:
