@@ -2,8 +2,8 @@
 """The part of split_torch_test.sh that needs PyTorch: split_torch_test.py FIRST BATCH RUN...
 
 Trains BERT from the weights in the folder FIRST on the sequences of the file BATCH, four a step, in float64, with the
-mean over all targets of a step as its loss. Each run has losses in RUN.json and its last weights in the folder RUN: first
-losses are to be within 1e-6, weights within 1e-5."""
+mean over all targets of a step as its loss. Each run has losses in RUN.json and its last weights in the folder RUN:
+first losses are to be within 1e-6, weights within 1e-5."""
 import json
 import sys
 
@@ -45,7 +45,8 @@ def compare(run, losses, weights):
     tensors = load_file(run + "/model.safetensors")
     apart = max((value.double() - weights[name]).abs().max().item() for name, value in tensors.items())
     first = abs(ours[0] - losses[0])
-    print(f"{run.rpartition('/')[2]}: first loss {ours[0]:.7f}, apart by {first:.1e}, {len(tensors)} weights by {apart:.1e}")
+    name = run.rpartition("/")[2]
+    print(f"{name}: first loss {ours[0]:.7f}, apart by {first:.1e}, {len(tensors)} weights by {apart:.1e}")
     return len(ours) == len(losses) and first < 1e-6 and apart < 1e-5
 
 

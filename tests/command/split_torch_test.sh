@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# However a batch of masked text is split between ranks and micro-batches, losses and weights are those of one process in
-# PyTorch that takes the mean over all targets of the batch; under every strategy.
+# However a batch of masked text is split between ranks and micro-batches, losses and weights are those of one process
+# in PyTorch that takes the mean over all targets of the batch; under every strategy.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,8 +20,8 @@ steps=20
 
 # The gradients of the keys' biases are 0 but for rounding; with a small epsilon AdamW would make whole steps of that.
 train() { # OPTION...
-    timeout 120 "$sluice" train --model bert --data "$work/text" --context 24 --lr 0.001 --epsilon 1e-4 --eval-batches 0 \
-        --schedule one_ahead "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout 120 "$sluice" train --model bert --data "$work/text" --context 24 --lr 0.001 --epsilon 1e-4 \
+        --eval-batches 0 --schedule one_ahead "$@" >"$work/out" 2>"$work/err" </dev/null
     check "$*" 0 $?
 }
 
