@@ -114,6 +114,18 @@ static sluice_status evaluate(evaluation *e)
 
 /* ---- The command ---- */
 
+/* Labels that ask for nothing are a mistake in the file: there would be no loss. */
+static sluice_status check_labels(const evaluation *e)
+{
+    const uint64_t count = (uint64_t)e->inputs.batch * sluice_model_targets(&e->on.config, e->inputs.length);
+    for (uint64_t i = 0; i < count; i++)
+        if (!e->inputs.targets || e->inputs.targets[i] >= 0) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--inputs %s: no label asks for anything: -100 is ignored, and so is the first of each of gpt2's "
+                     "sequences; leave \"labels\" out",
+                     e->options->inputs);
+}
+
 static sluice_status report_loss(const evaluation *e)
 {
     FILE *text = slc_is_standard_output(e->options->json) ? stderr : stdout;
@@ -138,6 +150,7 @@ static sluice_status evaluate_inputs(evaluation *e)
     e->on.config = SLUICE_INIT(sluice_model_config);
     sluice_status status = sluice_model_config_read(o->weights, &e->on.config);
     if (!status) status = slc_model_inputs_read(o->inputs, &e->on.config, &e->inputs);
+    if (!status) status = check_labels(e);
     if (!status && o->gradients && !e->inputs.targets)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--gradients: %s has no \"labels\"", o->inputs);
     if (!status) status = slc_eval_model_create(o, e->inputs.batch, e->inputs.length, 0, o->gradients != NULL, &e->on);

@@ -45,11 +45,13 @@ typedef struct {
     slc_training_identity identity; /* for checkpoints */
     slc_training_position begun;    /* where this run went on */
     slc_lr_schedule rates;
-    double begun_at;     /* on the clock of the rates */
-    uint64_t repeats;    /* repeats of the last step; each takes further data */
-    slc_outcome unsaved; /* the last save, if it failed */
-    uint32_t plan;       /* number of the plan that was shown; 0: none */
-    float *logits;       /* of an evaluation's micro-batch; NULL: the model does not answer with classes */
+    double begun_at;      /* on the clock of the rates */
+    uint64_t repeats;     /* repeats of the last step; each takes further data */
+    uint64_t own_targets; /* of this rank in the step that comes next */
+    double targets_each;  /* of a micro-batch of the step that comes, or runs: the mean over all ranks' */
+    slc_outcome unsaved;  /* the last save, if it failed */
+    uint32_t plan;        /* number of the plan that was shown; 0: none */
+    float *logits;        /* of an evaluation's micro-batch; NULL: the model does not answer with classes */
 } training;
 
 /* ---- Before the first step ---- */
@@ -266,14 +268,39 @@ static uint64_t first_sequence(const training *t, uint64_t micro_batch)
     return (micro_batch * t->ranks + t->rank) * t->batch;
 }
 
-/* Micro-batch number `index` of this run. */
+/* Micro-batch number `index` of this run. Its losses are divided so that the step's are a mean over all targets. */
 static sluice_status micro_batch(training *t, uint64_t index)
 {
     sluice_batch batch;
     sluice_status status =
         slc_training_data_take(t->data, false, t->begun.sequences + first_sequence(t, index), &batch);
-    if (!status) status = sluice_model_forward(t->model, &batch);
+    if (status) return status;
+    batch.loss_divisor = t->targets_each;
+    status = sluice_model_forward(t->model, &batch);
     if (!status) status = sluice_model_backward(t->model, NULL);
+    return status;
+}
+
+/* Counts this rank's targets of the step whose first micro-batch has number `index`. */
+static void count_targets(training *t, uint64_t index)
+{
+    t->own_targets = 0;
+    for (uint64_t m = 0; m < t->options->micro_batches; m++)
+        t->own_targets += slc_training_data_targets(t->data, t->begun.sequences + first_sequence(t, index + m));
+}
+
+static void take_targets(training *t, double of_all_ranks)
+{
+    t->targets_each = of_all_ranks / (double)(t->ranks * t->options->micro_batches);
+}
+
+/* Later steps' counts travel with the loss of the step before. */
+static sluice_status agree_on_first_targets(training *t)
+{
+    count_targets(t, 0);
+    double targets = (double)t->own_targets;
+    sluice_status status = sluice_world_all_reduce(t->world, &targets, 1);
+    take_targets(t, targets);
     return status;
 }
 
@@ -288,9 +315,10 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     *out = (slc_training_step){
         .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
+    const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
     sluice_status status = sluice_step_begin(t->rt, &options);
-    for (uint64_t m = 0; !status && m < o->micro_batches; m++)
-        status = micro_batch(t, (step - t->begun.steps + t->repeats) * o->micro_batches + m);
+    for (uint64_t m = 0; !status && m < o->micro_batches; m++) status = micro_batch(t, first + m);
+    count_targets(t, first + o->micro_batches); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
     if (!status) status = sluice_model_loss(t->model, &out->loss);
     if (status) return status;
@@ -310,32 +338,52 @@ static sluice_status agree_on_step(training *t, slc_training_step *step, bool *s
 {
     bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     const double micro_batches = (double)t->options->micro_batches;
-    double values[2] = {step->loss * micro_batches, asked};
-    sluice_status status = sluice_world_all_reduce(t->world, values, 2);
+    double values[3] = {step->loss * micro_batches, asked, (double)t->own_targets};
+    sluice_status status = sluice_world_all_reduce(t->world, values, 3);
     if (t->ranks > 1) step->loss = values[0] / ((double)t->ranks * micro_batches);
     *stop |= values[1] > 0;
+    take_targets(t, values[2]);
     return status;
 }
 
-/* Computes the mean loss over held-out windows or images, of which rank r takes every N-th micro-batch, and the share
- * of right answers. */
+/* An evaluation's sums over all ranks. */
+typedef struct {
+    double losses; /* in units of the targets of a full micro-batch */
+    double targets, right;
+} held_out_sums;
+
+static sluice_status evaluate_batch(training *t, uint64_t first, uint64_t most_targets, held_out_sums *sums)
+{
+    double loss = 0;
+    sluice_batch batch;
+    sluice_status status = slc_training_data_take(t->data, true, first, &batch);
+    if (status) return status;
+    batch.loss_divisor = (double)most_targets;
+    status = sluice_model_evaluate(t->model, &batch, &loss, t->logits);
+    if (status) return status;
+    sums->losses += loss;
+    for (uint64_t i = 0; i < most_targets; i++) sums->targets += batch.targets[i] >= 0;
+    if (t->logits)
+        sums->right += (double)slc_right_answers(t->logits, batch.targets, t->batch, t->identity.model->classes);
+    return SLUICE_OK;
+}
+
+/* Computes the mean loss over the targets of held-out windows or images, of which rank r takes every N-th micro-batch,
+ * and the share of right answers. Ranks that have no image left keep the others company. */
 static sluice_status evaluate(training *t, double *mean, double *accuracy)
 {
-    const uint32_t classes = t->identity.model->classes;
-    double sums[2] = {0}; /* of losses; of right answers */
+    const uint64_t round = t->ranks * t->batch,
+                   most = (uint64_t)t->batch * sluice_model_targets(t->identity.model, t->length);
+    held_out_sums sums = {0};
     sluice_status status = SLUICE_OK;
     for (uint64_t i = 0; !status && i < t->options->eval_batches; i++) {
-        double loss = 0;
-        sluice_batch batch;
-        status = slc_training_data_take(t->data, true, first_sequence(t, i), &batch);
-        if (!status) status = sluice_model_evaluate(t->model, &batch, &loss, t->logits);
-        sums[0] += loss;
-        if (!status && t->logits) sums[1] += (double)slc_right_answers(t->logits, batch.targets, t->batch, classes);
+        if (i * round >= slc_training_data_held_out(t->data)) break;
+        status = evaluate_batch(t, first_sequence(t, i), most, &sums);
     }
-    if (!status) status = sluice_world_all_reduce(t->world, sums, 2);
-    const double micro_batches = (double)(t->ranks * t->options->eval_batches);
-    *mean = sums[0] / micro_batches;
-    *accuracy = t->logits ? sums[1] / (micro_batches * t->batch) : NAN;
+    double values[3] = {sums.losses, sums.targets, sums.right};
+    if (!status) status = sluice_world_all_reduce(t->world, values, 3);
+    *mean = values[0] / (values[1] / (double)most);
+    *accuracy = t->logits ? values[2] / values[1] : NAN;
     return status;
 }
 
@@ -430,6 +478,7 @@ static sluice_status run_steps(training *t)
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
     bool evaluates = false, saves = false; /* an evaluation or a save is due, and waits while weights differ */
+    if (!last) status = agree_on_first_targets(t);
     for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
         slc_training_step *step = &result->steps[result->step_count];

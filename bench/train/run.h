@@ -14,7 +14,7 @@
 /* The figures of one step; equal on every rank but for the times. */
 typedef struct {
     uint64_t step; /* from 1 */
-    double loss;   /* mean over ranks and micro-batches */
+    double loss;   /* mean over the targets of all ranks and micro-batches */
     double learning_rate;
     double step_s; /* on this rank, until the next step could begin */
     double exposed_s;

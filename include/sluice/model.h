@@ -162,14 +162,20 @@ typedef struct {
     const uint8_t *masked_patches; /* beit: batch x patches, not 0: replaced by the mask token; NULL: none */
     const int32_t *targets;        /* batch x sluice_model_targets; -1: counts neither in the loss nor in the gradient;
                                       NULL in sluice_model_evaluate: no loss is wanted */
+    /* > 0: the loss is the sum over the targets divided by this; 0: by their number. Ranks or micro-batches whose
+     * numbers of targets differ all give T/(N*M), T targets of the whole step, N ranks and M micro-batches: the step's
+     * loss and gradient are then means over all T targets, however the step is split. Its inverse must be a normal
+     * float. */
+    double loss_divisor;
 } sluice_batch;
 
-/* One micro-batch, between sluice_step_begin and _end: forward, then backward. Errors: ARGUMENT (no targets, or all of
- * them -1; a token, type or target out of its range; arrays that the family lacks or needs): nothing has happened;
- * as sluice_forward_begin; what `check` returned (below). */
+/* One micro-batch, between sluice_step_begin and _end: forward, then backward. Errors: ARGUMENT (no targets; a token,
+ * type, target or loss_divisor out of its range; arrays that the family lacks or needs): nothing has happened; as
+ * sluice_forward_begin; what `check` returned (below). */
 SLUICE_API sluice_status sluice_model_forward(sluice_model *model, const sluice_batch *batch);
-/* Adds the gradient of the mean loss over this micro-batch's targets (cross-entropy, in nats) and gives that loss, of
- * this rank, for which it waits. loss NULL: it does not wait for the device, which may be at work when it returns.
+/* Adds the gradient of the loss of this micro-batch and gives that loss, of this rank, for which it waits: the mean
+ * over its targets (cross-entropy, in nats), or their sum over loss_divisor. A micro-batch whose targets are all -1
+ * adds zero, and its loss is 0. loss NULL: it does not wait for the device, which may be at work when it returns.
  * Errors: as sluice_backward_begin; what `check` returned; SYSTEM (the device failed). */
 SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss);
 /* The mean of the losses of this rank's micro-batches that went through sluice_model_backward in this step: of all
@@ -180,9 +186,9 @@ SLUICE_API sluice_status sluice_model_backward(sluice_model *model, double *loss
 SLUICE_API sluice_status sluice_model_loss(sluice_model *model, double *loss);
 
 /* Between steps, without dropout; brackets itself with sluice_evaluate_begin and _end, so every rank calls it equally
- * often. *loss: this rank's mean over the targets; NaN where `targets` is NULL. logits: NULL or fp32, host memory:
- * batch x tokens x vocabulary (beit: the patches' rows), or batch x classes. Errors: as sluice_model_forward and
- * sluice_evaluate_begin. */
+ * often. *loss: this rank's mean over the targets, or their sum over loss_divisor; NaN where `targets` is NULL, and for
+ * the mean over none. logits: NULL or fp32, host memory: batch x tokens x vocabulary (beit: the patches' rows), or
+ * batch x classes. Errors: as sluice_model_forward and sluice_evaluate_begin. */
 SLUICE_API sluice_status sluice_model_evaluate(sluice_model *model, const sluice_batch *batch, double *loss,
                                                float *logits);
 

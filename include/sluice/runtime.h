@@ -375,7 +375,9 @@ typedef struct {
     size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
     double learning_rate;  /* of this step: schedules are the program's */
     double gradient_scale; /* what sums over ranks and micro-batches are multiplied by; 0: 1/(N*M), N ranks and M
-                           micro-batches. A rank's own gradient, where it is compressed, is scaled by N times this. */
+                           micro-batches. A rank's own gradient, where it is compressed, is scaled by N times this. For
+                           a mean over T targets, of which ranks or micro-batches have different numbers, 1/T, where
+                           each adds the gradient of its sum (docs/porting.md). */
     bool exchange;         /* all ranks hold the same weights at this step's end, also where the optimizer would make a
                               local step (0/1 Adam): before reading, evaluating or saving */
 } sluice_step_options;

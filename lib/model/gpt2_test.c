@@ -298,7 +298,15 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     assert_int_equal(evaluate(&t, high, good, &loss, NULL), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "16"));
     assert_int_equal(evaluate(&t, good, high, &loss, NULL), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(evaluate(&t, good, none, &loss, NULL), SLUICE_ERR_ARGUMENT);
+    must(evaluate(&t, good, none, &loss, NULL));
+    assert_true(isnan(loss));
+    const double divisors[] = {-1, NAN, INFINITY, 1e300, 1e-300};
+    for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
+        const sluice_batch bad =
+            SLUICE_INIT(sluice_batch, .tokens = good, .targets = good, .loss_divisor = divisors[i]);
+        assert_int_equal(sluice_model_evaluate(t.model, &bad, &loss, NULL), SLUICE_ERR_ARGUMENT);
+        assert_non_null(strstr(sluice_last_error(), "loss_divisor"));
+    }
     must(evaluate(&t, good, good, &loss, NULL)); /* the refusals above came before anything began */
     assert_true(fabs(loss - log(16)) < 0.2);
 
@@ -310,6 +318,33 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     assert_string_equal(sluice_last_error(), "the program's check: returned interrupted (-13)");
     assert_int_equal(calls, 3);
     test_model_destroy(&t);
+}
+
+/* A step of which nothing is asked leaves a gradient of zeros, and its loss is 0, whatever was in memory before. */
+static void no_target_adds_zero(void **state)
+{
+    (void)state;
+    const shape s = {GPT2(2, 16, 2, 8, 31), 2, 5, 2, 1};
+    text t = random_text(&s);
+    test_model model =
+        test_model_create(&s.config, s.batch, s.length, s.micro_batches, s.threads, SLUICE_RECOMPUTE_NONE);
+    free(random_values(&s, model.rt));
+    assert_true(train_step(&s, &t, &model) > 0);
+    for (uint64_t i = 0; i < t.rows * s.micro_batches; i++) t.targets[i] = -1;
+    assert_true(train_step(&s, &t, &model) == 0);
+    for (uint32_t i = 0; i < sluice_runtime_param_count(model.rt); i++) {
+        sluice_param *param = sluice_runtime_param(model.rt, i);
+        float *gradient = read_gradient(param);
+        for (uint64_t k = 0; k < sluice_param_count(param); k++) assert_true(gradient[k] == 0);
+        free(gradient);
+    }
+    double loss;
+    must(sluice_model_evaluate(model.model,
+                               &SLUICE_INIT(sluice_batch, .tokens = t.tokens, .targets = t.targets, .loss_divisor = 3),
+                               &loss, NULL));
+    assert_true(loss == 0);
+    test_model_destroy(&model);
+    free_text(&t);
 }
 
 /* Runs a micro-batch without waiting for its loss, with arrays that the caller uses for something else as soon as
@@ -375,13 +410,10 @@ static void the_loss_of_a_step_is_the_mean_of_its_micro_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_agree),
-        cmocka_unit_test(recomputing_changes_no_bit),
-        cmocka_unit_test(evaluation_agrees),
-        cmocka_unit_test(first_values_are_gpt2s),
-        cmocka_unit_test(bad_shapes_are_refused),
-        cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
-        cmocka_unit_test(the_loss_of_a_step_is_the_mean_of_its_micro_batches),
+        cmocka_unit_test(gradients_agree),        cmocka_unit_test(recomputing_changes_no_bit),
+        cmocka_unit_test(evaluation_agrees),      cmocka_unit_test(first_values_are_gpt2s),
+        cmocka_unit_test(bad_shapes_are_refused), cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
+        cmocka_unit_test(no_target_adds_zero),    cmocka_unit_test(the_loss_of_a_step_is_the_mean_of_its_micro_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

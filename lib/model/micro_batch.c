@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/kernels/embedding/embedding.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- Memory ---- */
@@ -113,20 +114,27 @@ static sluice_status check_targets(const sluice_model *m, const int32_t *targets
     const sluice_model_config *c = &m->config;
     const char *name = sluice_model_family_name((uint32_t)c->family);
     uint32_t limit = c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary;
-    uint64_t counted = 0;
-    for (uint64_t i = 0; i < m->targets; i++) {
+    for (uint64_t i = 0; i < m->targets; i++)
         if (targets[i] != -1 && (uint32_t)targets[i] >= limit)
             return slc_error(SLUICE_ERR_ARGUMENT, "%s: target %d at %llu is outside the %u that there are", name,
                              targets[i], (unsigned long long)i, limit);
-        counted += targets[i] != -1;
-    }
-    if (!counted) return slc_error(SLUICE_ERR_ARGUMENT, "%s: every target of the micro-batch is ignored (-1)", name);
     return SLUICE_OK;
+}
+
+/* The head scales by its inverse, and takes 0 for an evaluation. */
+static sluice_status check_divisor(double divisor)
+{
+    if (divisor == 0 || (divisor > 0 && isnormal((float)(1 / divisor)))) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "sluice_batch.loss_divisor is %g; give the targets of the step over the "
+                     "number of its micro-batches on all ranks, or 0",
+                     divisor);
 }
 
 sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *b)
 {
     sluice_status status = check_inputs(m, b);
+    if (!status) status = check_divisor(b->loss_divisor);
     return status || !b->targets ? status : check_targets(m, b->targets);
 }
 
@@ -148,9 +156,9 @@ sluice_status slc_micro_batch_wait(slc_batch_memory *memory)
 double slc_micro_batch_loss(const sluice_model *m, const slc_batch_memory *memory)
 {
     double sum = 0;
-    uint64_t rows = slc_model_head_rows(m);
+    uint64_t rows = memory->target_count ? slc_model_head_rows(m) : 0; /* else nothing need be there */
     for (uint64_t i = 0; i < rows; i++) sum += memory->losses[i];
-    return sum / (double)memory->target_count;
+    return sum / memory->divisor;
 }
 
 static sluice_status collect(sluice_model *m, slc_batch_memory *memory)
@@ -183,9 +191,10 @@ void slc_losses_forget(sluice_model *m)
 /* ---- The arrays ---- */
 
 /* Lays targets out as the head reads them, one for each row: BEiT's first rows have none. */
-static void take_targets(sluice_model *m, const int32_t *targets)
+static void take_targets(sluice_model *m, const sluice_batch *b)
 {
     slc_batch_memory *memory = m->memory;
+    const int32_t *targets = b->targets;
     uint64_t each = m->targets / m->batch;
     bool shifted = slc_model_sees(&m->config) && m->config.head == SLUICE_HEAD_TOKENS;
     memory->target_count = 0;
@@ -196,6 +205,7 @@ static void take_targets(sluice_model *m, const int32_t *targets)
         memory->targets[shifted ? i + sequence + 1 : i] = target;
         memory->target_count += target != -1;
     }
+    memory->divisor = b->loss_divisor > 0 ? b->loss_divisor : memory->target_count ? (double)memory->target_count : 1;
 }
 
 /* Tells the runtime which rows of a shared token table are looked up, and learns where they lie: each at its own place
@@ -248,7 +258,7 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
                                .attention_mask = b->attention_mask,
                                .pixels = b->pixels,
                                .masked_patches = b->masked_patches};
-    take_targets(m, b->targets);
+    take_targets(m, b);
     if (!slc_model_sees(&m->config)) status = take_places(m, b->tokens);
     if (!status && m->apart) keep_inputs(m, b);
     return status;

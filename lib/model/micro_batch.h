@@ -28,7 +28,7 @@ sluice_status slc_micro_batch_wait(slc_batch_memory *memory);
 
 /* ---- Losses ---- */
 
-/* The mean over the targets of the micro-batch, whose copies are done. */
+/* The loss of the micro-batch, whose copies are done: 0 without a target. */
 double slc_micro_batch_loss(const sluice_model *m, const slc_batch_memory *memory);
 /* Adds the losses of all micro-batches that went through backward to m->losses, in their order; waits for them. */
 sluice_status slc_losses_collect(sluice_model *m);

@@ -502,7 +502,8 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     m->in = (slc_batch_arrays){0};
     if (!status) status = slc_micro_batch_wait(m->memory);
     if (status) return tell_runtime(m, status);
-    *loss = batch.targets ? slc_micro_batch_loss(m, m->memory) : NAN;
+    const bool has_loss = batch.targets && (m->memory->target_count || batch.loss_divisor > 0);
+    *loss = has_loss ? slc_micro_batch_loss(m, m->memory) : NAN;
     return SLUICE_OK;
 }
 

@@ -82,6 +82,7 @@ typedef struct {
     float *losses;           /* one for each row of the head */
     int32_t *targets;        /* one for each row of the head */
     uint64_t target_count;   /* targets that are not -1 */
+    double divisor;          /* the sum of their losses is divided by it; never 0 */
     bool owes;               /* the losses are not in the model's sum yet */
     int32_t *places, *types; /* as in slc_batch_arrays, like those that follow */
     uint32_t *place_order, *type_order, *order_scratch;
@@ -98,7 +99,7 @@ typedef struct {
     const float *pixels;
 } slc_batch_arrays;
 
-/* Losses of micro-batches, each the mean over its targets, since the mean of sluice_model_loss began. */
+/* Losses of micro-batches, each divided as its batch says, since the mean of sluice_model_loss began. */
 typedef struct {
     double sum, last;
     uint64_t count;

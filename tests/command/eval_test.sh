@@ -81,6 +81,16 @@ refusals() {
     refuses 'fp8' --weights "$golden/gpt2" --inputs "$inputs" --precision fp8
     refuses 'inputs' --weights "$golden/gpt2"
     refuses 'cannot write /dev/full' --weights "$golden/gpt2" --inputs "$inputs" --logits /dev/full
+    python3 - "$work/unasked" <<'PY'
+import json, struct, sys
+rows = {"input_ids": {"dtype": "I64", "shape": [1, 4], "data_offsets": [0, 32]},
+        "labels": {"dtype": "I64", "shape": [1, 4], "data_offsets": [32, 64]}}
+header = json.dumps(rows).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(header)) + header + struct.pack("<8q", 1, 2, 3, 4, *[-100] * 4))
+PY
+    refuses 'no label asks for anything' --weights "$golden/gpt2" --inputs "$work/unasked"
+    refuses 'no label asks for anything' --weights "$golden/bert_masked" --inputs "$work/unasked" \
+        --gradients "$work/gradients"
     head -c 300 "$golden/gpt2/inputs.safetensors" >"$work/cut"
     refuses "$work/cut" --weights "$golden/gpt2" --inputs "$work/cut"
 }

@@ -3,9 +3,9 @@
 
 make FOLDER gpt2|bert|bert_classes INPUTS TEXT...
     a small random model with a tokenizer trained on the texts, and inputs for `sluice eval`
-check FOLDER TUNED BATCH REPORT ROWS INPUTS LOGITS TEXT...
-    tokens of the first step (BATCH, ROWS a micro-batch) are transformers' of the texts, so is its loss (REPORT), and so
-    are the LOGITS of the weights that were exported to TUNED"""
+check FOLDER TUNED BATCH REPORT INPUTS LOGITS TEXT...
+    tokens of the first step (BATCH) are transformers' of the texts, so is its loss (REPORT), and so are the LOGITS of
+    the weights that were exported to TUNED"""
 import json
 import os
 import sys
@@ -145,15 +145,11 @@ def same_masking(tokenizer, inputs, targets):
         fail(f"{share:.3f} of the tokens are asked for, and {masked:.3f} of those masked")
 
 
-def same_loss(kind, model, inputs, targets, rows, loss):
-    """A step's loss is the mean of its micro-batches' means."""
+def same_loss(kind, model, inputs, targets, loss):
+    """A step's loss is the mean over all of its targets."""
     with torch.no_grad():
         logits = model(input_ids=inputs).logits
-    means = [
-        torch.nn.functional.cross_entropy(x.reshape(-1, x.shape[-1]), t.reshape(-1)).item()
-        for x, t in zip(logits.split(rows), targets.split(rows))
-    ]
-    theirs = sum(means) / len(means)
+    theirs = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)).item()
     print(f"{kind}: first loss {loss:.7f}, transformers' {theirs:.7f}, apart by {abs(loss - theirs):.1e}")
     if not abs(loss - theirs) < 1e-4:
         fail("the first loss is another")
@@ -175,7 +171,7 @@ def same_export(kind, tuned, inputs_file, logits_file):
         fail(f"config.json has eos_token_id {model.config.eos_token_id}, the tokenizer {tokenizer.eos_token_id}")
 
 
-def check(folder, tuned, batch_file, report_file, rows, inputs_file, logits_file, *texts):
+def check(folder, tuned, batch_file, report_file, inputs_file, logits_file, *texts):
     model, tokenizer = load(folder)
     kind = type(model).__name__
     with open(batch_file, encoding="utf-8") as file:
@@ -186,7 +182,7 @@ def check(folder, tuned, batch_file, report_file, rows, inputs_file, logits_file
     same_windows(kind, tokenizer, batch, texts)
     if kind == "BertForMaskedLM":
         same_masking(tokenizer, inputs, targets)
-    same_loss(kind, model, inputs, targets, int(rows), loss)
+    same_loss(kind, model, inputs, targets, loss)
     same_export(kind, tuned, inputs_file, logits_file)
 
 

@@ -118,7 +118,7 @@ fine_tuned() { # KIND: as transformers has it
     check "$1: one line fine-tunes" 0 $code
     "$sluice" eval --weights "$work/tuned" --inputs "$work/inputs" --logits "$work/logits" >"$work/out" 2>"$work/err"
     check "$1: sluice evaluates the export" 0 $?
-    "$python" "$here/finetune.py" check "$work/hf" "$work/tuned" "$work/batch.json" "$work/a.json" 3 "$work/inputs" \
+    "$python" "$here/finetune.py" check "$work/hf" "$work/tuned" "$work/batch.json" "$work/a.json" "$work/inputs" \
         "$work/logits" "$work/one" "$work/two" 2>"$work/err"
     check "$1: tokens, first loss and exported weights are transformers'" 0 $?
     rm -rf "$work/hf"

@@ -65,16 +65,27 @@ static sluice_status take_next_tokens(slc_training_data *base, bool held_out, ui
     return take_windows((text_data *)base, held_out, first, out);
 }
 
+static slc_token_mask mask_of(const text_data *d, bool held_out)
+{
+    return (slc_token_mask){.seed = d->base.seed,
+                            .held_out = held_out,
+                            .length = d->inside,
+                            .vocabulary = d->vocabulary,
+                            .mask_token = d->special.mask};
+}
+
+static uint64_t count_masked_tokens(const slc_training_data *base, uint64_t sequence)
+{
+    const slc_token_mask mask = mask_of((const text_data *)base, false);
+    return slc_mask_tokens_count(&mask, sequence);
+}
+
 /* The targets become the tokens that were masked; nobody guesses the tokens of the frame. */
 static sluice_status take_masked_tokens(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     text_data *d = (text_data *)base;
     sluice_status status = take_windows(d, held_out, first, out);
-    const slc_token_mask mask = {.seed = base->seed,
-                                 .held_out = held_out,
-                                 .length = d->inside,
-                                 .vocabulary = d->vocabulary,
-                                 .mask_token = d->special.mask};
+    const slc_token_mask mask = mask_of(d, held_out);
     for (uint32_t b = 0; !status && b < base->batch; b++) {
         int32_t *targets = window(d, d->targets, b);
         slc_mask_tokens(&mask, first + b, window(d, d->inputs, b), targets);
@@ -284,6 +295,7 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     d->base.close = close_text;
     d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
+    if (masks && !classes) d->base.targets = count_masked_tokens;
     d->inside = d->base.length;
     d->inputs = malloc(count * sizeof *d->inputs);
     d->targets = malloc(count * sizeof *d->targets);
@@ -305,11 +317,14 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
 
 /* ---- Any source ---- */
 
-static void begin_data(const slc_training_options *o, uint32_t length, slc_training_data *base)
+static void begin_data(const slc_training_options *o, const sluice_model_config *model, uint32_t length,
+                       slc_training_data *base)
 {
     base->seed = o->seed;
     base->batch = (uint32_t)o->batch;
     base->length = length;
+    base->targets_each = sluice_model_targets(model, length);
+    base->held_out = UINT64_MAX;
 }
 
 static sluice_status open_data(const slc_training_options *o, sluice_model_config *model, uint32_t length,
@@ -323,7 +338,7 @@ static sluice_status open_data(const slc_training_options *o, sluice_model_confi
         return slc_error(SLUICE_ERR_ARGUMENT, "--tokenizer %s: %s sees images; leave --tokenizer out", o->tokenizer,
                          sluice_model_family_name((uint32_t)model->family));
     }
-    begin_data(o, length, data);
+    begin_data(o, model, length, data);
     data->whole = stride > 0;
     data->stride = stride;
     sluice_status status =
@@ -413,6 +428,19 @@ uint64_t slc_training_data_bytes(const slc_training_data *data)
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out)
 {
     return slc_path_was_good(data->take(data, held_out, first, out));
+}
+
+uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first)
+{
+    uint64_t count = 0;
+    if (!data->targets) return (uint64_t)data->batch * data->targets_each;
+    for (uint32_t b = 0; b < data->batch; b++) count += data->targets(data, first + b);
+    return count;
+}
+
+uint64_t slc_training_data_held_out(const slc_training_data *data)
+{
+    return data->held_out;
 }
 
 uint64_t slc_training_data_sequences(const slc_training_data *data)

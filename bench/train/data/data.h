@@ -74,9 +74,15 @@ uint64_t slc_training_data_sequences(const slc_training_data *data);
  * slc_training_data_take else. */
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
 
-/* Takes the sequences (images) [first, first + batch) of the training or the held-out part. *out points into `data` and
- * is valid until the next call. Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
+/* Takes the sequences (images) [first, first + batch) of the training or the held-out part. Those from number
+ * slc_training_data_held_out of the latter on have no target. *out points into `data` and is valid until the next call.
+ * Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
  */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+/* The number of targets that the sequences (images) [first, first + batch) of the training part have: a function of
+ * their numbers, for which nothing is read. What was taken stays valid. */
+uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);
+/* The number of images of the held-out part; UINT64_MAX: windows of a text are drawn without end. */
+uint64_t slc_training_data_held_out(const slc_training_data *data);
 
 #endif

@@ -13,10 +13,13 @@ enum { SLC_TRAINING_NOTES_MAX = 4 };
 struct slc_training_data {
     sluice_status (*content)(const slc_training_data *data, uint64_t *hash);
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
+    /* Targets of a sequence of the training part; NULL: all that the model has room for, targets_each. */
+    uint64_t (*targets)(const slc_training_data *data, uint64_t sequence);
     sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed, fingerprint, tokenizer, reading, bytes; /* tokenizer, reading: hashes; 0: none */
-    uint32_t batch, length;
+    uint32_t batch, length, targets_each;
+    uint64_t held_out; /* sequences of that part; UINT64_MAX: without end */
     slc_training_data_about about;
     char *notes[SLC_TRAINING_NOTES_MAX]; /* as slc_training_data_note says */
     uint32_t note_count;

@@ -1,111 +1,146 @@
-/* Labelled data have at least two classes, in every form; what is left out of them is said and not counted. */
+/* The targets that are counted without reading anything are those that the sequences have; a held-out image is taken
+ * once, and behind the last nothing is asked. */
 #include "lib/base/file/folder_test.h"
 
 #include "bench/train/data/data.h"
-#include "bench/train/options/options.h"
 
-#include <sys/stat.h>
+enum { BATCH = 3, LENGTH = 32, IMAGES = 57, HELD_OUT = 5, SIDE = 8, FIRST = 40 };
 
-enum { CONTEXT = 4, CLASS_BYTES = 10 * CONTEXT };
-
-static sluice_status open_data(sluice_model_family family, const char *path, bool whole, sluice_model_config *model,
-                               slc_training_data **out)
+static const char *write_text(const char *name)
 {
-    slc_training_options o;
-    slc_training_options_init(&o);
-    o.data[0] = path;
-    o.data_count = 1;
-    o.batch = 2;
-    *model = SLUICE_INIT(sluice_model_config, .family = family, .head = SLUICE_HEAD_CLASSES, .classes = 9,
-                         .vocabulary = 257, .context = CONTEXT, .image_size = 4, .image_channels = 1, .patch_size = 2);
-    *out = NULL;
-    const uint32_t length = family == SLUICE_BERT ? CONTEXT : 0;
-    return whole ? slc_training_data_open_whole(&o, model, length, 0, NULL, out)
-                 : slc_training_data_open(&o, model, length, NULL, out);
+    enum { LETTERS = 5000 };
+    char text[LETTERS];
+    for (int i = 0; i < LETTERS; i++) text[i] = (char)('a' + (i * 7 + i / 13) % 26);
+    return write_file(name, text, sizeof text);
 }
 
-static const char *write_texts(const char *folder, const size_t *sizes, uint32_t count)
+/* The first sample of every image is its number. */
+static const char *write_images(void)
 {
-    char letters[2 * CLASS_BYTES];
-    memset(letters, 'a', sizeof letters);
-    mkdir(path_of(folder), 0700);
-    for (uint32_t i = 0; i < count; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s/%04u", folder, i);
-        write_file(name, letters, sizes[i]);
+    char text[IMAGES * (SIDE * SIDE + 1) * 4], *at = text;
+    for (int n = 0; n < IMAGES; n++) {
+        for (int i = 0; i < SIDE * SIDE; i++) at += sprintf(at, "%d,", i ? (n * i) % 251 : n);
+        at += sprintf(at, "%d\n", n % 2);
     }
-    return path_of(folder);
+    return write_file("images.csv", text, (size_t)(at - text));
 }
 
-static void short_texts_are_left_out_aloud(void **state)
+static sluice_model_config config_of(const char *family, sluice_model_head head)
 {
-    (void)state;
-    const size_t sizes[] = {2 * CLASS_BYTES, CLASS_BYTES - 1, CLASS_BYTES, 3};
-    sluice_model_config model;
-    slc_training_data *data;
-    works(open_data(SLUICE_BERT, write_texts("texts", sizes, 4), false, &model, &data));
-    assert_int_equal(model.classes, 2);
-    assert_non_null(slc_training_data_note(data, 0));
-    assert_non_null(strstr(slc_training_data_note(data, 0), "2 of 4 files have fewer than the 40 tokens"));
-    assert_non_null(strstr(slc_training_data_note(data, 0), "the first is"));
-    assert_non_null(strstr(slc_training_data_note(data, 0), "texts/0001"));
-    assert_null(slc_training_data_note(data, 1));
-    const slc_training_data_about *about = slc_training_data_get_about(data);
-    assert_int_equal(about->files, 2);
-    assert_int_equal(about->train, 3 * CLASS_BYTES * 9 / 10);
-    assert_int_equal(about->held_out, 3 * CLASS_BYTES / 10);
-    slc_training_data_close(data);
-
-    works(open_data(SLUICE_BERT, write_texts("two", (size_t[]){CLASS_BYTES, CLASS_BYTES}, 2), false, &model, &data));
-    assert_null(slc_training_data_note(data, 0));
-    slc_training_data_close(data);
-    fails(open_data(SLUICE_BERT, write_texts("one", (size_t[]){2 * CLASS_BYTES, 3}, 2), false, &model, &data),
-          SLUICE_ERR_ARGUMENT, "at least two files of 40 tokens");
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
+    works(sluice_model_config_named(family, "nano", &model));
+    model.head = head;
+    if (!strcmp(family, "beit") && head == SLUICE_HEAD_TOKENS) {
+        model.vocabulary = 16;
+        model.mask_token = true;
+    }
+    if (model.image_size) {
+        model.image_size = SIDE;
+        model.patch_size = 2;
+    }
+    return model;
 }
 
-static void no_class_is_dropped(void **state)
+static slc_training_data *open_data(const char *family, sluice_model_head head, const char *const *paths, size_t count,
+                                    uint64_t *targets)
 {
-    (void)state;
-    enum { FILES = 1025 };
-    static size_t sizes[FILES];
-    sluice_model_config model;
-    slc_training_data *data;
-    for (uint32_t i = 0; i < FILES; i++) sizes[i] = CLASS_BYTES;
-    fails(open_data(SLUICE_BERT, write_texts("many", sizes, FILES), false, &model, &data), SLUICE_ERR_ARGUMENT,
-          "--data has more than 1024");
-    assert_int_equal(unlink(path_of("many/0000")), 0);
-    works(open_data(SLUICE_BERT, path_of("many"), false, &model, &data));
-    assert_int_equal(model.classes, FILES - 1);
-    slc_training_data_close(data);
+    sluice_model_config model = config_of(family, head);
+    const uint32_t length = model.image_size ? 0 : LENGTH;
+    slc_training_options options;
+    slc_training_data *data = NULL;
+    slc_training_options_init(&options);
+    options.batch = BATCH;
+    for (size_t i = 0; i < count; i++) works(slc_training_option_set(&options, "data", paths[i]));
+    works(slc_training_data_open(&options, &model, length, NULL, &data));
+    *targets = BATCH * (uint64_t)sluice_model_targets(&model, length);
+    return data;
 }
 
-static void one_class_of_images_is_not_trained_on(void **state)
+static uint64_t asked(const sluice_batch *batch, uint64_t targets)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < targets; i++) count += batch->targets[i] >= 0;
+    return count;
+}
+
+static void counts_are_those_of_the_batches(void **state)
 {
     (void)state;
-    static const unsigned char images[16 + 12 * 4] = {0, 0, 8, 3, 0, 0, 0, 12, 0, 0, 0, 2, 0, 0, 0, 2};
-    static const unsigned char labels[8 + 12] = {0, 0, 8, 1, 0, 0, 0, 12, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
-    char csv[12 * 10 + 1] = "";
-    sluice_model_config model;
-    slc_training_data *data;
-    for (int i = 0; i < 12; i++) strcat(csv, "1,2,3,4,3\n");
-    write_file("one-labels-idx1-ubyte", labels, sizeof labels);
-    const char *const paths[] = {write_file("one-images-idx3-ubyte", images, sizeof images),
-                                 write_file("one.csv", csv, strlen(csv))};
-    for (int i = 0; i < 2; i++) {
-        fails(open_data(SLUICE_VIT, paths[i], false, &model, &data), SLUICE_ERR_ARGUMENT,
-              "all 12 images are of one class");
-        works(open_data(SLUICE_VIT, paths[i], true, &model, &data)); /* to be evaluated */
-        assert_int_equal(slc_training_data_sequences(data), 12);
+    const char *texts[] = {write_text("one"), write_text("two")}, *images[] = {write_images()};
+    const struct {
+        const char *family;
+        sluice_model_head head;
+        bool varies;
+    } kinds[] = {{"gpt2", SLUICE_HEAD_TOKENS, false},  {"bert", SLUICE_HEAD_TOKENS, true},
+                 {"bert", SLUICE_HEAD_CLASSES, false}, {"vit", SLUICE_HEAD_CLASSES, false},
+                 {"beit", SLUICE_HEAD_CLASSES, false}, {"beit", SLUICE_HEAD_TOKENS, true}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const bool text = kinds[k].family[0] == 'g' || !strcmp(kinds[k].family, "bert");
+        uint64_t targets, least = UINT64_MAX, most = 0;
+        slc_training_data *data =
+            open_data(kinds[k].family, kinds[k].head, text ? texts : images, text ? 2 : 1, &targets);
+        for (uint64_t first = FIRST; first < FIRST + 20 * BATCH; first += BATCH) {
+            sluice_batch batch;
+            const uint64_t counted = slc_training_data_targets(data, first);
+            works(slc_training_data_take(data, false, first, &batch));
+            assert_int_equal(asked(&batch, targets), counted);
+            slc_training_data_targets(data, first + 1); /* leaves what was taken as it was */
+            assert_int_equal(asked(&batch, targets), counted);
+            least = counted < least ? counted : least;
+            most = counted > most ? counted : most;
+        }
+        assert_true(kinds[k].varies ? least < most : least == most && most == targets);
         slc_training_data_close(data);
     }
+}
+
+static void held_out_images_are_taken_once(void **state)
+{
+    (void)state;
+    const char *images[] = {write_images()};
+    for (int masked = 0; masked < 2; masked++) {
+        const sluice_model_head head = masked ? SLUICE_HEAD_TOKENS : SLUICE_HEAD_CLASSES;
+        uint64_t targets, there = 0;
+        float seen[HELD_OUT];
+        slc_training_data *data = open_data("beit", head, images, 1, &targets);
+        assert_int_equal(slc_training_data_held_out(data), HELD_OUT);
+        for (uint64_t first = 0; first < 4 * BATCH; first += BATCH) {
+            sluice_batch batch;
+            works(slc_training_data_take(data, true, first, &batch));
+            for (uint64_t b = 0; b < BATCH; b++) {
+                const uint64_t each = targets / BATCH;
+                const sluice_batch image = {.targets = batch.targets + b * each};
+                assert_int_equal(asked(&image, each) > 0, first + b < HELD_OUT);
+                if (first + b >= HELD_OUT) continue;
+                const float number = batch.pixels[b * SIDE * SIDE];
+                for (uint64_t i = 0; i < there; i++) assert_true(seen[i] != number);
+                seen[there++] = number;
+            }
+        }
+        assert_int_equal(there, HELD_OUT);
+        slc_training_data_close(data);
+    }
+}
+
+static void windows_have_no_end(void **state)
+{
+    (void)state;
+    const char *texts[] = {write_text("one")};
+    uint64_t targets;
+    sluice_batch batch;
+    slc_training_data *data = open_data("gpt2", SLUICE_HEAD_TOKENS, texts, 1, &targets);
+    assert_true(slc_training_data_held_out(data) == UINT64_MAX);
+    works(slc_training_data_take(data, true, 1000, &batch));
+    assert_int_equal(asked(&batch, targets), targets);
+    slc_training_data_close(data);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_texts_are_left_out_aloud),
-        cmocka_unit_test(no_class_is_dropped),
-        cmocka_unit_test(one_class_of_images_is_not_trained_on),
+        cmocka_unit_test(counts_are_those_of_the_batches),
+        cmocka_unit_test(held_out_images_are_taken_once),
+        cmocka_unit_test(windows_have_no_end),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

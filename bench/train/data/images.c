@@ -3,10 +3,12 @@
 #include "bench/train/data/codebook.h"
 #include "bench/train/data/data_parts.h"
 #include "bench/train/data/image_files.h"
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/data/images/images.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* 1,797 handwritten digits of 8 x 8 pixels (scikit-learn), which come with the packages that tests need. */
@@ -22,7 +24,7 @@ typedef struct {
     uint32_t across; /* patches a row, of masked images */
     bool labelled;   /* the model answers with classes */
     sluice_model_family family;
-    uint8_t *masked;
+    uint8_t *masked; /* of a batch, and of one image more, whose masked patches are counted */
     slc_codebook codebook;
 } image_data;
 
@@ -49,26 +51,45 @@ static sluice_status hash_images(const slc_training_data *base, uint64_t *hash)
 
 /* ---- Micro-batches ---- */
 
+static size_t image_elements(const image_data *d)
+{
+    return (size_t)d->shape.channels * d->shape.side * d->shape.side;
+}
+
+/* Training goes through its images again and again; an evaluation takes none twice, so those behind the last are grey
+ * and have no class. */
 static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
+    const uint64_t left = !held_out ? UINT64_MAX : first < base->held_out ? base->held_out - first : 0;
+    const uint32_t there = (uint32_t)slc_least(base->batch, left);
     *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
-    return slc_images_batch(d->images, &d->shape, held_out ? d->held_out : d->train, base->seed, first, base->batch,
+    for (uint32_t b = there; b < base->batch; b++) d->labels[b] = -1;
+    memset(d->pixels + there * image_elements(d), 0, (base->batch - there) * image_elements(d) * sizeof *d->pixels);
+    return slc_images_batch(d->images, &d->shape, held_out ? d->held_out : d->train, base->seed, first, there,
                             d->pixels, d->labels);
+}
+
+static uint64_t count_masked(const slc_training_data *base, uint64_t sequence)
+{
+    const image_data *d = (const image_data *)base;
+    return slc_mask_blocks(base->seed, false, sequence, d->across,
+                           d->masked + (size_t)base->batch * d->across * d->across);
 }
 
 static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
     uint32_t patches = d->across * d->across;
-    size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
     sluice_status status = take_classes(base, held_out, first, out);
     for (uint32_t b = 0; b < base->batch && !status; b++) {
         uint8_t *masked = d->masked + (size_t)b * patches;
         int32_t *targets = d->targets + (size_t)b * patches;
         slc_mask_blocks(base->seed, held_out, first + b, d->across, masked);
+        const float *pixels = d->pixels + b * image_elements(d);
+        const bool there = d->labels[b] >= 0;
         for (uint32_t i = 0; i < patches; i++)
-            targets[i] = masked[i] ? (int32_t)slc_codebook_code(&d->codebook, d->pixels + b * image, i) : -1;
+            targets[i] = there && masked[i] ? (int32_t)slc_codebook_code(&d->codebook, pixels, i) : -1;
     }
     out->masked_patches = d->masked;
     out->targets = d->targets;
@@ -80,11 +101,11 @@ static sluice_status take_masked(slc_training_data *base, bool held_out, uint64_
 static sluice_status take_in_order(slc_training_data *base, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
-    const size_t image = (size_t)d->shape.channels * d->shape.side * d->shape.side;
     sluice_status status = SLUICE_OK;
     for (uint32_t b = 0; !status && b < base->batch; b++) {
         const bool there = first + b < base->sequences;
-        status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image, &d->labels[b]);
+        status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image_elements(d),
+                                 &d->labels[b]);
         if (!there) d->labels[b] = -1;
     }
     *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
@@ -126,6 +147,7 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
                          digits);
     sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
     if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
+    d->base.held_out = d->held_out.count;
     d->base.about = (slc_training_data_about){
         .own_path = digits, .what = "images", .train = d->train.count, .held_out = d->held_out.count};
     return status;
@@ -151,14 +173,14 @@ static sluice_status number_classes(const slc_training_options *o, const sluice_
 static sluice_status make_room(image_data *d)
 {
     uint32_t batch = d->base.batch;
-    uint64_t elements = (uint64_t)batch * d->shape.channels * d->shape.side * d->shape.side;
-    uint64_t patches = (uint64_t)batch * d->across * d->across;
+    uint64_t elements = batch * (uint64_t)image_elements(d), image = (uint64_t)d->across * d->across;
+    uint64_t patches = batch * image;
     d->pixels = malloc(elements * sizeof *d->pixels);
     d->labels = malloc(batch * sizeof *d->labels);
     d->targets = malloc((patches + 1) * sizeof *d->targets);
-    d->masked = malloc(patches + 1);
+    d->masked = malloc(patches + image + 1);
     d->base.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels + patches * (1 + sizeof *d->targets) +
-                    slc_images_bytes(d->images);
+                    image + slc_images_bytes(d->images);
     if (d->pixels && d->labels && d->targets && d->masked) return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
 }
@@ -172,6 +194,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     base->content = hash_images;
     base->take = classes ? take_classes : take_masked;
     base->save = save_image_files;
+    if (!classes) base->targets = count_masked;
     d->family = model->family;
     if (!classes) d->across = model->image_size / model->patch_size;
     sluice_status status = slc_image_shape_read(o->weights, model, &d->shape);

@@ -14,15 +14,41 @@ static double unit(uint32_t word)
     return word * 0x1p-32;
 }
 
+/* The draws of one sequence. */
+typedef struct {
+    uint64_t stream, first;
+    uint64_t always; /* the position that is chosen in any case */
+} token_draws;
+
+static token_draws draws_of(const slc_token_mask *mask, uint64_t sequence)
+{
+    token_draws draws = {.stream = STREAM_TOKENS + mask->held_out, .first = sequence * (mask->length + 1ull)};
+    draws.always = slc_random_below(mask->seed, draws.stream, draws.first + mask->length, mask->length);
+    return draws;
+}
+
+/* The words beside the first say what becomes of the token. */
+static bool is_chosen(const slc_token_mask *mask, const token_draws *draws, uint32_t position, uint32_t word[4])
+{
+    slc_random_block(mask->seed, draws->stream, draws->first + position, word);
+    return position == draws->always || unit(word[0]) < 0.15;
+}
+
+uint32_t slc_mask_tokens_count(const slc_token_mask *mask, uint64_t sequence)
+{
+    const token_draws draws = draws_of(mask, sequence);
+    uint32_t word[4], count = 0;
+    for (uint32_t i = 0; i < mask->length; i++) count += is_chosen(mask, &draws, i, word);
+    return count;
+}
+
 void slc_mask_tokens(const slc_token_mask *mask, uint64_t sequence, int32_t *tokens, int32_t *targets)
 {
-    uint64_t stream = STREAM_TOKENS + mask->held_out, first = sequence * (mask->length + 1ull);
-    uint64_t always = slc_random_below(mask->seed, stream, first + mask->length, mask->length);
+    const token_draws draws = draws_of(mask, sequence);
     for (uint32_t i = 0; i < mask->length; i++) {
         uint32_t word[4];
-        slc_random_block(mask->seed, stream, first + i, word);
         targets[i] = -1;
-        if (i != always && unit(word[0]) >= 0.15) continue;
+        if (!is_chosen(mask, &draws, i, word)) continue;
         targets[i] = tokens[i];
         if (unit(word[1]) < 0.8)
             tokens[i] = mask->mask_token;
@@ -52,7 +78,7 @@ static block draw_block(const uint32_t word[4], uint32_t side, double least, dou
     return b;
 }
 
-void slc_mask_blocks(uint64_t seed, bool held_out, uint64_t sequence, uint32_t side, uint8_t *masked)
+uint32_t slc_mask_blocks(uint64_t seed, bool held_out, uint64_t sequence, uint32_t side, uint8_t *masked)
 {
     uint32_t patches = side * side, count = 0;
     double goal = 0.4 * patches, least = patches < 64 ? patches / 4.0 : 16;
@@ -67,4 +93,5 @@ void slc_mask_blocks(uint64_t seed, bool held_out, uint64_t sequence, uint32_t s
                 masked[r * side + c] = 1;
             }
     }
+    return count;
 }

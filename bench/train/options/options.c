@@ -190,7 +190,7 @@ static const option_row rows[] = {
     {"eval-every", "N", OUTPUT, COUNT, FIELD(eval_every), "0", 0, "Evaluate every N steps; 0: only at the end", 0,
      MOST},
     {"eval-batches", "N", OUTPUT, COUNT, FIELD(eval_batches), "4", 0,
-     "Micro-batches of held-out data an evaluation takes; 0: never evaluate", 0, 65536},
+     "Micro-batches of held-out data that a rank takes in an evaluation, no image twice; 0: never evaluate", 0, 65536},
     {"save", "DIR", OUTPUT, TEXT, FIELD(save), NULL, 0,
      "Save checkpoints to this folder: at the end, when Ctrl-C stops the run, and as --save-every says; the last two "
      "stay"},

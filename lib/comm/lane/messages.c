@@ -66,6 +66,15 @@ static void count_down(slc_comm *comm, slc_active_op *run, uint64_t block, messa
         state->sends--;
 }
 
+/* The transport does not say by how much a message is too long. */
+static void fail_too_long(slc_comm *comm, const slc_active_op *run, int peer, size_t expected)
+{
+    slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
+                    "%s: rank %d sent rank %d more than the %zu bytes that belong there: submit the same operations in "
+                    "the same order on every rank",
+                    slc_op_name(&run->op), peer, comm->rank, expected);
+}
+
 static void check_length(slc_comm *comm, const slc_active_op *run, int peer, size_t got, size_t expected)
 {
     if (got == expected) return;
@@ -96,7 +105,7 @@ static void on_done(void *context, sluice_status status, size_t bytes)
     } else if (status == SLUICE_ERR_PEER)
         slc_messages_suspect(comm, message->peer, "its messages cannot be delivered");
     else if (status == SLUICE_ERR_MISMATCH)
-        check_length(comm, run, message->peer, bytes ? bytes : message->bytes + 1, message->bytes);
+        fail_too_long(comm, run, message->peer, message->bytes);
     else if (status != SLUICE_ERR_INTERRUPTED)
         slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", slc_op_name(&run->op),
                         message->peer, sluice_status_name(status));
@@ -139,6 +148,10 @@ static void post_receive(slc_comm *comm, slc_active_op *run, uint64_t block, mes
                                                         make_tag(run, block, phase, peer), &received, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
+    if (status == SLUICE_ERR_MISMATCH) {
+        fail_too_long(comm, run, peer, bytes);
+        return;
+    }
     if (status) {
         fail_post(comm, run, peer, status);
         return;

@@ -173,7 +173,7 @@ sluice_status slc_class_head_backward(slc_layer_run *slot)
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
     sluice_status status = slc_op_take_input(slot);
     if (!status) status = make_logits(slot);
-    if (!status) status = make_losses(slot, slot->scan ? 1 : (float)(1.0 / (double)slot->m->memory->target_count));
+    if (!status) status = make_losses(slot, slot->scan ? 1 : (float)(1.0 / slot->m->memory->divisor));
     if (!status) status = slc_op_dense_params(slot, &d, SLC_ALL(ANSWER), dlogits);
     if (!status) status = slc_op_dense_input(slot, &d, dlogits, SLC_ALL(DANSWER), false, none);
     if (!status) status = drop(slot, DANSWER);

@@ -187,7 +187,7 @@ static sluice_status answer_last(slc_layer_run *slot)
 
 static sluice_status train_chunk(slc_layer_run *slot, chunk k)
 {
-    float scale = slot->scan ? 1 : (float)(1.0 / (double)slot->m->memory->target_count);
+    float scale = slot->scan ? 1 : (float)(1.0 / slot->m->memory->divisor);
     sluice_status status = make_logits(slot, k);
     if (!status) status = make_losses(slot, k, scale);
     return status ? status : use_up(slot, k);
