@@ -35,9 +35,10 @@ extern "C" {
 SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
                                                 size_t extra_bytes);
 
-/* Local, on rank 0; other ranks have nothing to lock. Takes the lock on `dir`, which is there, that the first save
- * would take, and checks the settings that saving reads, so that what stands in its way is known before hours of work.
- * Errors: PATH (no permission), IO (another job or runtime holds the folder), ARGUMENT (SLUICE_CHECKPOINT_KEEP). */
+/* Local, at any time, before commit too; on rank 0, other ranks have nothing to lock. Takes the lock on `dir`, which is
+ * there, that the first save would take, and checks the settings that saving reads, so that what stands in its way is
+ * known before hours of work. Errors: PATH (no permission), IO (another job or runtime holds the folder), ARGUMENT (no
+ * folder; SLUICE_CHECKPOINT_KEEP). */
 SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir);
 
 /* Collective, after commit, between steps. `dir` is as above (then the latest), or the folder of one checkpoint.

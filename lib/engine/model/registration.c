@@ -18,10 +18,11 @@ static bool fits(uint64_t sum, uint64_t more, uint64_t most)
     return more <= most && sum <= most - more;
 }
 
-static sluice_status registering(const sluice_runtime *rt, const char *call)
+static sluice_status registering(sluice_runtime *rt, const char *call)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
     slc_comm_call(rt->comm, call, NULL);
+    if (rt->failure.status) return slc_runtime_healthy(rt); /* a commit failed */
     if (rt->committed) return slc_error(SLUICE_ERR_ORDER, "%s: after commit; register everything before", call);
     return SLUICE_OK;
 }
@@ -404,12 +405,13 @@ sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint6
 
 sluice_dtype sluice_param_dtype(const sluice_param *param)
 {
-    return param->dtype;
+    return param ? param->dtype : SLUICE_FP32;
 }
 
 /* May be called before commit, so it asks for the type that the job will have. */
 sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
 {
+    if (!param) return SLUICE_FP32;
     const sluice_config *config = &param->rt->config;
     const slc_job job = {.micro_batches = config->micro_batches,
                          .each = config->accumulate == SLUICE_ACCUMULATE_EACH,
