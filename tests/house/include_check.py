@@ -90,7 +90,7 @@ ROOMS = {
         "step": ["model", "check", "measure", "rows", "onebit"],
         "replan": ["model", "check", "measure", "rows", "onebit", "step"],
         "hooks": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
-        "checkpoint": ["model", "onebit", "step", "replan"],
+        "checkpoint": ["model", "check", "onebit", "step", "replan"],
         "commit": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
     },
 }
