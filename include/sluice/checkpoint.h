@@ -43,10 +43,12 @@ SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *
 
 /* Collective, after commit, between steps. `dir` is as above (then the latest), or the folder of one checkpoint.
  * `extra` and `extra_bytes` may be NULL; else the caller frees `*extra` (never NULL on success). Everything is checked
- * before anything is changed. Errors: FORMAT (names a missing, additional or misshaped parameter, another optimizer, a
- * file that is truncated or damaged, a newer version), PATH (no checkpoint there, or no permission), IO (one that
- * cannot be read), ARGUMENT (no folder, or a name that is too long): these are the same on every rank and the runtime
- * stays as it was. NON_FINITE as from sluice_runtime_sync. */
+ * before anything is changed: every rank reads manifest and tables, and each file's data are verified by one rank, with
+ * SLUICE_ENGINE_CHECK=on by every rank. Errors: MISMATCH (names the first rank that has another manifest than rank 0,
+ * as a host without the shared disk may), FORMAT (names a missing, additional or misshaped parameter, another
+ * optimizer, a file that is truncated or damaged, a newer version), PATH (no checkpoint there, or no permission), IO
+ * (one that cannot be read), ARGUMENT (no folder, or a name that is too long): these are the same on every rank and the
+ * runtime stays as it was. NON_FINITE as from sluice_runtime_sync. */
 SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
 
 /* Local: is there a whole checkpoint in `dir`, and of how many updates is the latest? A folder that is not there holds

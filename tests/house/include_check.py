@@ -57,6 +57,7 @@ ROOMS = {
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],
         "lab/kernels": ["cli"],
+        "lab/reading": ["cli"],
         "lab/tokenize": ["cli"],
         "lab/gemm": ["cli"],
     },
