@@ -286,9 +286,9 @@ typedef struct {
  * which step_end may bring. In evaluation there is no backward: an activation whose life begins in forward can be read
  * until forward_end of the layer that last_forward_layer names, so the last layer's output, where nothing is said,
  * until that layer's own forward_end: take the loss before it.
- * Errors: ARGUMENT (no name, 0 bytes or too many; a last layer of another runtime, or one by name and another by
- * handle; recomputable, but not living from its layer's forward to its layer's backward). A last layer that is not
- * there, and a life that ends before it begins, are ARGUMENT at commit. */
+ * Errors: ARGUMENT (no name, 0 bytes or too many; a direction that is none; a last layer of another runtime, or one by
+ * name and another by handle; recomputable, but not living from its layer's forward to its layer's backward). A last
+ * layer that is not there, and a life that ends before it begins, are ARGUMENT at commit. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
 /* The same for `count` of them, out[i] for descs[i]: all, or after an error none. All descs have one struct_size.
@@ -309,7 +309,7 @@ typedef struct {
  * `first` to `last`: the numbers are the binary's own count of operations in that slot, and mean nothing else than
  * their order. Workspaces of one slot whose lifetimes do not meet share memory. The content survives neither `last` nor
  * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. Errors:
- * ARGUMENT (no name, 0 bytes or too many; first above last). */
+ * ARGUMENT (no name, 0 bytes or too many; a direction that is none; first above last). */
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 

@@ -98,6 +98,10 @@ DO(runtime_destroy, sluice_runtime_destroy(GIVE(1, NULL)))
 static const sluice_param_desc other_w = {.struct_size = sizeof other_w, .name = "other w", .count = 1};
 static const sluice_activation_desc one = {.struct_size = sizeof one, .name = "one", .bytes = 1};
 static const sluice_workspace_desc extra = {.struct_size = sizeof extra, .name = "extra", .bytes = 1};
+static const sluice_activation_desc aside = {
+    .struct_size = sizeof aside, .name = "aside", .bytes = 1, .last = (sluice_direction)2};
+static const sluice_workspace_desc nowhere = {
+    .struct_size = sizeof nowhere, .name = "nowhere", .bytes = 1, .direction = (sluice_direction)2};
 static sluice_layer *layer_of(program *p)
 {
     return p->added ? p->added : p->last;
@@ -116,6 +120,8 @@ CALL(param_use, sluice_param_use(GIVE(1, layer_of(p)), GIVE(2, p->rows)))
 CALL(activation_add, sluice_activation_add(GIVE(1, layer_of(p)), GIVE(2, &one), GIVE(3, made.activations)))
 CALL(activations_add, sluice_activations_add(GIVE(1, layer_of(p)), GIVE(2, &one), 1, GIVE(3, made.activations)))
 CALL(workspace_add, sluice_workspace_add(GIVE(1, layer_of(p)), GIVE(2, &extra), GIVE(3, &made.workspace)))
+CALL(activation_aside, sluice_activation_add(GIVE(1, layer_of(p)), GIVE(2, &aside), GIVE(3, made.activations)))
+CALL(workspace_nowhere, sluice_workspace_add(GIVE(1, layer_of(p)), GIVE(2, &nowhere), GIVE(3, &made.workspace)))
 CALL(reserve, sluice_runtime_reserve(GIVE(1, p->rt), GIVE(2, "inputs"), 1))
 CALL(runtime_commit, sluice_runtime_commit(GIVE(1, p->rt)))
 
@@ -331,6 +337,8 @@ static const row table[] = {
     {HOOKS, "sluice_activation_add", activation_add, "AAA", BEFORE_COMMIT},
     {HOOKS, "sluice_activations_add", activations_add, "AAA", BEFORE_COMMIT},
     {HOOKS, "sluice_workspace_add", workspace_add, "AAA", BEFORE_COMMIT},
+    {HOOKS, "sluice_activation_add", activation_aside, "AAA", "AOOOOOOOOOFFO"}, /* a direction that is none */
+    {HOOKS, "sluice_workspace_add", workspace_nowhere, "AAA", "AOOOOOOOOOFFO"},
     {HOOKS, "sluice_runtime_reserve", reserve, "Ak", BEFORE_COMMIT},
     {HOOKS, "sluice_runtime_commit", runtime_commit, "A", "-OOOOOOOOOFFP"},
 
@@ -469,7 +477,7 @@ static int makes(program *p, const row *r, int null, char wanted)
 
 static moment moment_of_nulls(const row *r)
 {
-    const size_t at = strcspn(r->cells, "k-");
+    const size_t at = strcspn(r->cells, "kA-");
     return at < MOMENTS ? (moment)at : IDLE;
 }
 
