@@ -36,18 +36,20 @@ extern "C" {
 SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
                                                 size_t extra_bytes);
 
-/* Local, on rank 0; other ranks have nothing to lock. Takes the lock on `dir`, which is there, that the first save
- * would take, and checks the settings that saving reads, so that what stands in its way is known before hours of work.
- * Errors: PATH (no permission), IO (another job or runtime holds the folder), ARGUMENT (SLUICE_CHECKPOINT_KEEP). */
+/* Local, at any time, before commit too; on rank 0, other ranks have nothing to lock. Takes the lock on `dir`, which is
+ * there, that the first save would take, and checks the settings that saving reads, so that what stands in its way is
+ * known before hours of work. Errors: PATH (no permission), IO (another job or runtime holds the folder), ARGUMENT (no
+ * folder; SLUICE_CHECKPOINT_KEEP). */
 SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir);
 
 /* Collective, after commit, between steps. `dir` is as above (then the one saved last), or the folder of one
  * checkpoint. `extra` and `extra_bytes` may be NULL; else the caller frees `*extra` (never NULL on success). Everything
- * is checked before anything is changed. Errors: FORMAT (names a missing, additional or misshaped parameter, another
- * optimizer, a file that is truncated or damaged, a newer version), PATH (no checkpoint there, or no permission), IO
- * (one that cannot be read), MISMATCH (ranks see different checkpoints, or one of them cannot read what others can;
- * says which), ARGUMENT (no folder, or a name that is too long): these are the same on every rank and the runtime stays
- * as it was. NON_FINITE as from sluice_runtime_sync. */
+ * is checked before anything is changed: every rank reads manifest and tables, and each file's data are verified by one
+ * rank, with SLUICE_ENGINE_CHECK=on by every rank. Errors: FORMAT (names a missing, additional or misshaped parameter,
+ * another optimizer, a file that is truncated or damaged, a newer version), PATH (no checkpoint there, or no
+ * permission), IO (one that cannot be read), MISMATCH (ranks see different checkpoints, or one of them cannot read what
+ * others can; says which), ARGUMENT (no folder, or a name that is too long): these are the same on every rank and the
+ * runtime stays as it was. NON_FINITE as from sluice_runtime_sync. */
 SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
 
 /* Local: is there a whole checkpoint in `dir`, and of how many updates is the one that was saved last? A folder that is

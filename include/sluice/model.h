@@ -13,8 +13,9 @@
  * Threads: one thread calls a model at a time, the one that calls its runtime; what takes no model may be called from
  * any thread. After a failure the runtime can only be destroyed, and so can the model.
  *
- * Errors that are every function's and are not repeated: MEMORY, and with a model those that sluice/runtime.h gives to
- * all functions. Pointers must not be NULL where nothing says that they may be. */
+ * Errors that are every function's and are not repeated: MEMORY, ARGUMENT for a pointer that is NULL where nothing says
+ * that it may be, and with a model those that sluice/runtime.h gives to all functions. Functions that return no status
+ * return 0 or NULL for it, or do nothing. */
 #ifndef SLUICE_MODEL_H
 #define SLUICE_MODEL_H
 
@@ -72,7 +73,7 @@ typedef struct {
  * SLUICE_HEAD_CLASSES (1000) for vit and beit; change it afterwards. *out is begun with SLUICE_INIT. Errors: ARGUMENT
  * lists the names. */
 SLUICE_API sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out);
-/* The names above, one by one from 0; NULL after the last. Constants. */
+/* The names above, one by one from 0; NULL after the last, and for a family that there is not. Constants. */
 SLUICE_API const char *sluice_model_family_name(uint32_t family);
 SLUICE_API const char *sluice_model_size_name(sluice_model_family family, uint32_t index);
 /* Can there be such a model? Errors: ARGUMENT says which field cannot be. */
@@ -120,7 +121,7 @@ typedef struct {
 SLUICE_API sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config *config,
                                              const sluice_model_options *options, sluice_model **out);
 SLUICE_API void sluice_model_destroy(sluice_model *model); /* NULL is allowed; touches no runtime */
-/* The configuration, valid as long as the model. */
+/* The configuration, valid as long as the model; NULL for NULL. */
 SLUICE_API const sluice_model_config *sluice_model_get_config(const sluice_model *model);
 
 /* First values as the papers have them, after commit: normal with deviation .02 (GPT-2's projections onto the residual

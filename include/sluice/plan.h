@@ -38,12 +38,14 @@ typedef struct {
                           (docs/planning.md); static memory */
 } sluice_plan_report;
 
-/* Says what plan runs, after commit, at any time. Local; the same on every rank. Errors: ORDER (before commit). */
+/* Says what plan runs, after commit, at any time, also when the runtime has failed. Local; the same on every rank.
+ * Errors: ORDER (before commit). */
 SLUICE_API sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *report);
 
 /* Gives the plan that runs, and the profile that it was made from, as JSON (docs/formats.md), which the caller frees:
  * what `sluice sim`, `check`, `trace` and `train --plan` read. `model` is free text, the profile's name. Local, after
- * commit, at any time. Errors: ORDER (before commit); ARGUMENT (no model or no result; a name that is not UTF-8). */
+ * commit, at any time, also when the runtime has failed. Errors: ORDER (before commit); ARGUMENT (no model or no
+ * result; a name that is not UTF-8). */
 SLUICE_API sluice_status sluice_runtime_plan_json(sluice_runtime *rt, const char *model, char **plan, char **profile);
 
 #ifdef __cplusplus

@@ -9,21 +9,24 @@
  * the same calls in the same order, evaluating, reading and saving included: rank 0 cannot do them alone. "Collective"
  * says that a function waits for the other ranks; "local" says that it does not.
  *
- * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, a
- * registration or a call between steps that comes at the wrong time, rows_set, a plan that re-planning cannot make, a
- * checkpoint that cannot be read or written. Every other error, a slot out of order among them, leaves the runtime
- * failed: each later call returns the same status and line. A rank that fails alone can take part in nothing any more,
+ * Errors: a call that is refused before it has changed anything may be mended and made again: wrong arguments, any
+ * call before commit that belongs after it, a registration after commit, a call that belongs between steps, inside a
+ * step or inside an evaluation and comes elsewhere, rows_set, a plan that re-planning cannot make, a checkpoint that
+ * cannot be read or written. Every other error leaves the runtime failed, as a slot does that comes out of order or
+ * outside of a step, and step_end and evaluate_end where a slot has not ended: each later call returns the same status
+ * and line. A rank that fails alone can take part in nothing any more,
  * so the other ranks hear of it at once ("rank 1 failed: ...", PEER) and the world has failed. Where all ranks fail
  * together (BUDGET or MISMATCH at commit, a gradient that is not finite) each says the same, and the world stays good
  * for another runtime. destroy never communicates. A function that returns an address returns NULL and logs why.
  *
- * These errors are every function's and are not repeated: ARGUMENT for a handle or a result that is NULL, and for a
- * struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer program that sets more
- * fields than this library knows; ORDER for a call at another time than its section or comment says; MEMORY; after
- * commit, that of the runtime once it has failed, and PEER, TIMEOUT or MISMATCH once another rank has failed, stalled
- * or made another call (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do differently, and
- * ORDER what is written outside of its life. "Errors" at a function lists what comes on top of these. Functions that
- * return no status cannot fail; their handles must not be NULL.
+ * These errors are every function's and are not repeated: ARGUMENT for a pointer that is NULL where nothing says that
+ * it may be, and for a struct that was not begun with its size (sluice/init.h); UNSUPPORTED for a struct of a newer
+ * program that sets more fields than this library knows; ORDER for a call at another time than its section or comment
+ * says; MEMORY; that of the runtime once it has failed; after commit PEER, TIMEOUT or MISMATCH once another rank has
+ * failed, stalled or made another call (sluice_world_check). With SLUICE_ENGINE_CHECK=on, MISMATCH names what ranks do
+ * differently, and ORDER what is written outside of its life. "Errors" at a function lists what comes on top of these.
+ * Functions that return no status cannot fail, also in a runtime that has failed; where they are given NULL they return
+ * 0, false, fp32, NULL or the word "none", and those that return nothing do nothing.
  *
  * Units: sizes are bytes where a name ends in _bytes, else elements; times are seconds. Arrays are row-major and
  * contiguous.
@@ -148,7 +151,8 @@ typedef struct {
                                  Rank 0's counts */
 } sluice_config;
 
-/* sluice_config_init for a struct of `struct_size` bytes: for callers in other languages. */
+/* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`
+ * is NULL or the size can be none; what a newer struct has more than this library knows becomes 0. */
 SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_size);
 
 /* Fills in the defaults; a config that it has not filled is refused. They are:
@@ -212,7 +216,8 @@ static inline void sluice_config_init(sluice_config *config)
  * schedules are looked up at commit. */
 SLUICE_API sluice_status sluice_runtime_create(sluice_world *world, const sluice_config *config, sluice_runtime **out);
 /* Ends the runtime and frees all that it handed out. NULL is allowed, and so are all times, inside a step too, and a
- * runtime or world that has failed. Local; operations in flight end, or are dropped inside a step. */
+ * runtime or world that has failed. Local; operations in flight end, or are dropped inside a step, after which the
+ * world has failed. */
 SLUICE_API void sluice_runtime_destroy(sluice_runtime *rt);
 
 /* ---- Registration, before commit: local, ORDER after it ---- */
@@ -281,9 +286,9 @@ typedef struct {
  * which step_end may bring. In evaluation there is no backward: an activation whose life begins in forward can be read
  * until forward_end of the layer that last_forward_layer names, so the last layer's output, where nothing is said,
  * until that layer's own forward_end: take the loss before it.
- * Errors: ARGUMENT (no name, 0 bytes or too many; a last layer of another runtime, or one by name and another by
- * handle; recomputable, but not living from its layer's forward to its layer's backward). A last layer that is not
- * there, and a life that ends before it begins, are ARGUMENT at commit. */
+ * Errors: ARGUMENT (no name, 0 bytes or too many; a direction that is none; a last layer of another runtime, or one by
+ * name and another by handle; recomputable, but not living from its layer's forward to its layer's backward). A last
+ * layer that is not there, and a life that ends before it begins, are ARGUMENT at commit. */
 SLUICE_API sluice_status sluice_activation_add(sluice_layer *layer, const sluice_activation_desc *desc,
                                                sluice_activation **out);
 /* The same for `count` of them, out[i] for descs[i]: all, or after an error none. All descs have one struct_size.
@@ -304,7 +309,7 @@ typedef struct {
  * `first` to `last`: the numbers are the binary's own count of operations in that slot, and mean nothing else than
  * their order. Workspaces of one slot whose lifetimes do not meet share memory. The content survives neither `last` nor
  * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. Errors:
- * ARGUMENT (no name, 0 bytes or too many; first above last). */
+ * ARGUMENT (no name, 0 bytes or too many; a direction that is none; first above last). */
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
@@ -539,7 +544,7 @@ typedef struct {
     uint64_t pinned_bytes;
 } sluice_memory_report;
 
-/* After commit, at any time. Local. */
+/* After commit, at any time, also when the runtime has failed. Local. Errors: ORDER (before commit). */
 SLUICE_API sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report);
 
 /* The strategy that a layer's own parameters got, after commit: "dp", ...; "none" before commit and for a layer without

@@ -2,8 +2,9 @@
  * says who is missing. One communication thread a rank is started here and sleeps while nothing is to be done.
  *
  * Threads: any thread may use a world that has been created, until one destroys it. Collectives of several threads run
- * one after the other and must come in the same order on every rank. World arguments must not be NULL where nothing
- * says that they may be. Strings that functions return live as long as the world. */
+ * one after the other and must come in the same order on every rank. ARGUMENT is the status for a pointer that is NULL
+ * where nothing says that it may be; functions that return no status then return -1 for a rank, 0 for a size, or the
+ * word "none". Strings that functions return live as long as the world. */
 #ifndef SLUICE_WORLD_H
 #define SLUICE_WORLD_H
 
@@ -37,7 +38,8 @@ typedef struct {
                          before that is an error for all; 0: 60 s silent, 600 s absent, for it may be loading data */
 } sluice_world_config;
 
-/* sluice_world_config_init for a struct of `struct_size` bytes: for callers in other languages. */
+/* sluice_world_config_init for a struct of `struct_size` bytes, for callers in other languages: ARGUMENT where that can
+ * be no size. What a newer struct has more than this library knows becomes 0. */
 SLUICE_API sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t struct_size);
 
 /* Fills `config` from the launcher's environment (sluice run, torchrun, Slurm, PMIx, Open MPI) and from settings
@@ -80,7 +82,7 @@ SLUICE_API const char *sluice_world_transport(const sluice_world *world);
 /* Small blocking collectives on ordinary memory, for loss values, configuration and results. Not for bulk data: they go
  * through the rendezvous connection. Every rank calls the same with the same size. One that is complete returns
  * SLUICE_OK even where another rank fails right after it. After a failure each returns it again. A rank that waits in
- * vain is told.
+ * vain is told. Memory of 0 bytes may be NULL.
  * Errors: ARGUMENT (more than 1 GiB at a time, all_gather's from all ranks together; a root that is no rank), MISMATCH
  * (the others' calls can never meet this one: names each rank's), TIMEOUT (names a rank that is absent; timeout_s),
  * PEER (a rank died or left), what else the world failed with. */

@@ -19,6 +19,10 @@ sluice_status slc_sized_check(const char *type, const char *maker, const void *g
  * then. `given` NULL: the defaults stay. Errors: as above, and *out is as it was. */
 sluice_status slc_sized_read(const char *type, const char *maker, const void *given, size_t known, void *out);
 
+/* Makes a caller's struct of `size` bytes, which holds anything: its size, what `made` has, 0 in what this build does
+ * not know. Errors: ARGUMENT (`out` is NULL, or the size is none), and nothing has been written. */
+sluice_status slc_sized_begin(const char *type, const void *made, size_t known, void *out, size_t size);
+
 /* Copies `made`, of `known` bytes, into a caller's struct that has been checked: as much as it has room for, but for
  * its size. */
 void slc_sized_write(const void *made, size_t known, void *out);

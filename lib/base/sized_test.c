@@ -73,6 +73,21 @@ static void what_has_no_size_is_refused(void **state)
     assert_string_equal(sluice_last_error(), "known.struct_size is 0; begin with known_init");
 }
 
+static void a_newer_struct_begins_with_0_behind_what_is_known(void **state)
+{
+    (void)state;
+    newer large;
+    memset(&large, 0xff, sizeof large);
+    assert_int_equal(slc_sized_begin("known", &defaults, sizeof defaults, &large, sizeof large), SLUICE_OK);
+    assert_true(large.struct_size == sizeof large && large.first == 10 && large.second == 20);
+    assert_true(large.third == 0 && !large.fourth);
+    assert_int_equal(slc_sized_check("known", NULL, &large, sizeof(known)), SLUICE_OK);
+    for (size_t size = 0; size < 2; size++)
+        assert_int_equal(slc_sized_begin("known", &defaults, sizeof defaults, &large, size), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_sized_begin("known", &defaults, sizeof defaults, NULL, sizeof large), SLUICE_ERR_ARGUMENT);
+    assert_true(large.struct_size == sizeof large && large.first == 10);
+}
+
 static void results_end_where_the_caller_s_struct_does(void **state)
 {
     (void)state;
@@ -93,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_an_older_struct_lacks_has_its_default),
                                        cmocka_unit_test(a_newer_struct_may_set_what_is_known),
                                        cmocka_unit_test(what_has_no_size_is_refused),
+                                       cmocka_unit_test(a_newer_struct_begins_with_0_behind_what_is_known),
                                        cmocka_unit_test(results_end_where_the_caller_s_struct_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

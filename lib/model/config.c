@@ -55,7 +55,7 @@ const char *sluice_model_family_name(uint32_t family)
 
 const char *sluice_model_size_name(sluice_model_family family, uint32_t index)
 {
-    return index < SIZES_MAX ? families[family].sizes[index].name : NULL;
+    return (uint32_t)family < SLUICE_MODEL_FAMILIES && index < SIZES_MAX ? families[family].sizes[index].name : NULL;
 }
 
 static void fill_text(sluice_model_config *c, const size_row *row)
@@ -154,11 +154,13 @@ static sluice_status check_images(const sluice_model_config *c, const char *name
 sluice_status slc_model_config_take(const sluice_model_config *given, sluice_model_config *out)
 {
     *out = (sluice_model_config){0};
+    if (!given) return slc_error(SLUICE_ERR_ARGUMENT, "no %s given", type_name);
     return slc_sized_read(type_name, NULL, given, sizeof *out, out);
 }
 
 sluice_status slc_model_config_give(const sluice_model_config *made, sluice_model_config *out)
 {
+    if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "no place for a %s given", type_name);
     sluice_status status = slc_sized_check(type_name, NULL, out, sizeof *made);
     if (!status) slc_sized_write(made, sizeof *made, out);
     return status;
@@ -186,11 +188,13 @@ sluice_status sluice_model_config_check(const sluice_model_config *given)
 
 uint32_t sluice_model_tokens(const sluice_model_config *c, uint32_t length)
 {
+    if (!c) return 0;
     return slc_model_sees(c) ? 1 + slc_model_patches(c) : length;
 }
 
 uint32_t sluice_model_targets(const sluice_model_config *c, uint32_t length)
 {
+    if (!c) return 0;
     if (c->head == SLUICE_HEAD_CLASSES) return 1;
     return slc_model_sees(c) ? slc_model_patches(c) : length;
 }

@@ -25,6 +25,7 @@ sluice_status sluice_model_init(sluice_model *m, uint64_t seed)
 {
     float piece[PIECE];
     slc_param_info info;
+    if (!m) return slc_model_lacks("model_init", "model");
     for (uint32_t index = 0; slc_param_info_at(&m->config, index, &info); index++) {
         for (uint64_t first = 0; first < info.count; first += PIECE) {
             uint32_t count = info.count - first < PIECE ? (uint32_t)(info.count - first) : PIECE;

@@ -347,6 +347,31 @@ static void no_target_adds_zero(void **state)
     free_text(&t);
 }
 
+/* A forward where a backward must come is refused, and the micro-batch that runs keeps its targets. */
+static void a_forward_out_of_place_changes_nothing(void **state)
+{
+    (void)state;
+    const shape s = {GPT2(1, 16, 2, 8, 32), 2, 8, 1, 1};
+    text t = random_text(&s), other = random_text(&s);
+    test_model model = test_model_create(&s.config, s.batch, s.length, 1, 1, SLUICE_RECOMPUTE_NONE);
+    double loss = 0;
+    free(random_values(&s, model.rt));
+    for (uint64_t i = 0; i < t.rows; i++) other.targets[i] = (t.targets[i] + 1) % 32;
+    const double alone = train_step(&s, &t, &model);
+    const sluice_step_options options = SLUICE_INIT(sluice_step_options);
+    must(sluice_step_begin(model.rt, &options));
+    must(forward(&model, t.tokens, t.targets));
+    assert_int_equal(forward(&model, other.tokens, other.targets), SLUICE_ERR_ORDER);
+    must(sluice_model_backward(model.model, &loss));
+    assert_true(loss == alone);
+    must(sluice_step_end(model.rt, NULL));
+    must(sluice_model_loss(model.model, &loss));
+    assert_true(loss == alone);
+    test_model_destroy(&model);
+    free_text(&t);
+    free_text(&other);
+}
+
 /* Runs a micro-batch without waiting for its loss, with arrays that the caller uses for something else as soon as
  * sluice_model_forward has returned. */
 static void run_and_overwrite(test_model *model, const text *t, uint32_t micro_batch)
@@ -410,10 +435,15 @@ static void the_loss_of_a_step_is_the_mean_of_its_micro_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_agree),        cmocka_unit_test(recomputing_changes_no_bit),
-        cmocka_unit_test(evaluation_agrees),      cmocka_unit_test(first_values_are_gpt2s),
-        cmocka_unit_test(bad_shapes_are_refused), cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
-        cmocka_unit_test(no_target_adds_zero),    cmocka_unit_test(the_loss_of_a_step_is_the_mean_of_its_micro_batches),
+        cmocka_unit_test(gradients_agree),
+        cmocka_unit_test(recomputing_changes_no_bit),
+        cmocka_unit_test(evaluation_agrees),
+        cmocka_unit_test(first_values_are_gpt2s),
+        cmocka_unit_test(bad_shapes_are_refused),
+        cmocka_unit_test(a_bad_batch_and_a_stop_are_passed_on),
+        cmocka_unit_test(no_target_adds_zero),
+        cmocka_unit_test(a_forward_out_of_place_changes_nothing),
+        cmocka_unit_test(the_loss_of_a_step_is_the_mean_of_its_micro_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,21 +210,20 @@ static void take_targets(sluice_model *m, const sluice_batch *b)
 
 /* Tells the runtime which rows of a shared token table are looked up, and learns where they lie: each at its own place
  * of the whole table, or all of them in a small table. */
-static sluice_status take_places(sluice_model *m, const int32_t *tokens)
+static sluice_status take_places(sluice_model *m, slc_batch_memory *memory, const int32_t *tokens)
 {
-    slc_batch_memory *memory = m->memory;
     const int32_t padding = (int32_t)m->config.padding;
-    m->in.places = memory->places ? memory->places : tokens;
-    m->padding_place = padding;
     if (!m->look_up) {
         if (memory->places) memcpy(memory->places, tokens, m->rows * sizeof *tokens);
+        m->padding_place = padding;
         return SLUICE_OK;
     }
     sluice_status status = sluice_rows_set(m->look_up, tokens, m->rows, memory->places);
+    if (status) return status;
     m->padding_place = -1;
-    for (uint64_t i = 0; !status && i < m->rows; i++)
+    for (uint64_t i = 0; i < m->rows; i++)
         if (tokens[i] == padding) m->padding_place = memory->places[i];
-    return status;
+    return SLUICE_OK;
 }
 
 /* Copies what the device will read after the caller has freed it, and makes the orders of places. */
@@ -251,15 +250,16 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
 {
     slc_batch_memory *next = &m->memories[(uint32_t)(m->memory - m->memories + 1) % m->memory_count];
     sluice_status status = next->owes ? collect(m, next) : slc_micro_batch_wait(next);
+    if (!status && !slc_model_sees(&m->config)) status = take_places(m, next, b->tokens);
     if (status) return status;
     m->memory = next;
     m->masked = b->attention_mask != NULL;
-    m->in = (slc_batch_arrays){.types = b->types,
+    m->in = (slc_batch_arrays){.places = next->places ? next->places : b->tokens,
+                               .types = b->types,
                                .attention_mask = b->attention_mask,
                                .pixels = b->pixels,
                                .masked_patches = b->masked_patches};
     take_targets(m, b);
-    if (!slc_model_sees(&m->config)) status = take_places(m, b->tokens);
-    if (!status && m->apart) keep_inputs(m, b);
-    return status;
+    if (m->apart) keep_inputs(m, b);
+    return SLUICE_OK;
 }

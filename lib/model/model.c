@@ -305,6 +305,8 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
 {
     sluice_model_config full_config, *config = &full_config;
     sluice_model_options full_options = SLUICE_INIT(sluice_model_options), *options = &full_options;
+    if (!rt || !given_options || !out)
+        return slc_model_lacks("model_create", !rt ? "runtime" : out ? "options" : "place for the result");
     sluice_status status = slc_model_config_take(given_config, config);
     if (!status) status = sluice_model_config_check(config);
     if (!status) status = slc_sized_read("sluice_model_options", NULL, given_options, sizeof *options, options);
@@ -357,11 +359,12 @@ void sluice_model_destroy(sluice_model *m)
 
 const sluice_model_config *sluice_model_get_config(const sluice_model *m)
 {
-    return &m->config;
+    return m ? &m->config : NULL;
 }
 
 void sluice_model_check(sluice_model *m, sluice_status (*check)(void *context), void *context)
 {
+    if (!m) return;
     m->check = check;
     m->check_context = context;
 }
@@ -426,6 +429,11 @@ static sluice_status layer_backward(sluice_model *m, uint32_t number)
 
 /* ---- Calls ---- */
 
+sluice_status slc_model_lacks(const char *call, const char *what)
+{
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: no %s given", call, what);
+}
+
 /* A device that fails is noticed by any call; the runtime knows how far it had come. */
 static sluice_status tell_runtime(sluice_model *m, sluice_status status)
 {
@@ -436,6 +444,7 @@ static sluice_status tell_runtime(sluice_model *m, sluice_status status)
 sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
 {
     sluice_batch batch = SLUICE_INIT(sluice_batch);
+    if (!m || !given) return slc_model_lacks("model_forward", m ? "micro-batch" : "model");
     sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
     if (!status && m->evaluates_only)
         status =
@@ -444,12 +453,13 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
     if (!status && !batch.targets) status = slc_error(SLUICE_ERR_ARGUMENT, "model_forward: training needs targets");
     if (!status) status = slc_micro_batch_check(m, &batch);
     if (status) return status;
+    status = slc_micro_batch_take(m, &batch); /* which refuses one that comes at another time */
+    if (status) return tell_runtime(m, status);
     uint64_t step = sluice_runtime_step(m->rt);
     if (step != m->step || m->losses.told) slc_losses_forget(m);
     m->micro_batch = step == m->step ? m->micro_batch + 1 : 0;
     m->step = step;
     m->has_loss = false;
-    status = slc_micro_batch_take(m, &batch);
     for (uint32_t i = 0; !status && i < m->layer_count; i++) status = layer_forward(m, i, true);
     m->in = (slc_batch_arrays){0};
     return tell_runtime(m, status);
@@ -458,7 +468,8 @@ sluice_status sluice_model_forward(sluice_model *m, const sluice_batch *given)
 /* The head's backward comes first, and copies to and from the host are done with it. */
 sluice_status sluice_model_backward(sluice_model *m, double *loss)
 {
-    uint32_t head = m->layer_count - 1;
+    if (!m) return slc_model_lacks("model_backward", "model");
+    const uint32_t head = m->layer_count - 1;
     sluice_status status = layer_backward(m, head);
     if (!status) status = slc_micro_batch_queued(m);
     for (uint32_t i = head; !status && i-- > 0;) status = layer_backward(m, i);
@@ -473,6 +484,7 @@ sluice_status sluice_model_backward(sluice_model *m, double *loss)
 
 sluice_status sluice_model_loss(sluice_model *m, double *loss)
 {
+    if (!m || !loss) return slc_model_lacks("model_loss", m ? "place for the result" : "model");
     if (!m->has_loss)
         return slc_error(SLUICE_ERR_ORDER, "model_loss: the last micro-batch has no loss yet; call it behind "
                                            "sluice_model_backward, before the next sluice_model_forward");
@@ -486,6 +498,8 @@ sluice_status sluice_model_loss(sluice_model *m, double *loss)
 sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, double *loss, float *logits)
 {
     sluice_batch batch = SLUICE_INIT(sluice_batch);
+    if (!m || !given || !loss)
+        return slc_model_lacks("model_evaluate", !m ? "model" : given ? "place for the result" : "micro-batch");
     sluice_status status = slc_sized_read("sluice_batch", NULL, given, sizeof batch, &batch);
     if (!status && m->cache.room)
         status = slc_error(SLUICE_ERR_UNSUPPORTED, "model_evaluate: the model was made with a cache; call "
@@ -515,7 +529,7 @@ static sluice_status check_extension(const sluice_model *m, const int32_t *token
     if (!cache->room)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "model_extend: the model has no cache; set "
                                                  "sluice_model_options.cache_tokens");
-    if (!count) return slc_error(SLUICE_ERR_ARGUMENT, "model_extend: at least one token is needed");
+    if (!count || !tokens) return slc_error(SLUICE_ERR_ARGUMENT, "model_extend: at least one token is needed");
     if (count > cache->room - cache->tokens)
         return slc_error(SLUICE_ERR_ARGUMENT, "model_extend: %u tokens after %u are more than the cache's %u", count,
                          cache->tokens, cache->room);
@@ -542,6 +556,7 @@ static sluice_status run_pass(sluice_model *m, const int32_t *tokens, uint32_t c
 
 sluice_status sluice_model_extend(sluice_model *m, const int32_t *tokens, uint32_t count, float *logits)
 {
+    if (!m) return slc_model_lacks("model_extend", "model");
     const uint32_t before = m->cache.tokens;
     sluice_status status = check_extension(m, tokens, count);
     for (uint32_t done = 0, pass; !status && done < count; done += pass) {
@@ -555,11 +570,12 @@ sluice_status sluice_model_extend(sluice_model *m, const int32_t *tokens, uint32
 
 uint32_t sluice_model_cached(const sluice_model *m)
 {
-    return m->cache.tokens;
+    return m ? m->cache.tokens : 0;
 }
 
 sluice_status sluice_model_rewind(sluice_model *m, uint32_t tokens)
 {
+    if (!m) return slc_model_lacks("model_rewind", "model");
     if (!m->cache.room) return slc_error(SLUICE_ERR_UNSUPPORTED, "model_rewind: the model has no cache");
     if (tokens > m->cache.tokens)
         return slc_error(SLUICE_ERR_ARGUMENT, "model_rewind: the cache holds %u tokens, not %u", m->cache.tokens,

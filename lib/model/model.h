@@ -115,6 +115,9 @@ typedef struct {
     uint64_t block_bytes;  /* of one block */
 } slc_model_cache;
 
+/* ARGUMENT: "CALL: no WHAT given". */
+sluice_status slc_model_lacks(const char *call, const char *what);
+
 struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;

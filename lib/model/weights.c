@@ -104,6 +104,7 @@ sluice_status sluice_model_config_read(const char *path, sluice_model_config *ou
 {
     slc_config config;
     slc_tensors *tensors = NULL;
+    if (!path || !out) return slc_model_lacks("model_config_read", path ? "place for the result" : "path");
     sluice_status status = slc_checkpoint_open(path, &config, &tensors);
     slc_tensors_close(tensors);
     if (status) return status;
@@ -328,6 +329,7 @@ sluice_status sluice_model_load(sluice_model *m, const char *path, bool trunk)
 {
     slc_config config;
     slc_tensors *tensors = NULL;
+    if (!m || !path) return slc_model_lacks("model_load", m ? "path" : "model");
     sluice_status status = slc_checkpoint_open(path, &config, &tensors);
     if (status) return status;
     uint32_t params = sluice_runtime_param_count(m->rt);
@@ -393,6 +395,7 @@ static sluice_status begin_folder(const sluice_model *m, const char *folder, slc
 
 sluice_status sluice_model_save(sluice_model *m, const char *folder)
 {
+    if (!m || !folder) return slc_model_lacks("model_save", m ? "folder" : "model");
     sluice_world *world = sluice_runtime_world(m->rt);
     bool writes = sluice_world_rank(world) == 0;
     slc_safetensors_writer *writer = NULL;

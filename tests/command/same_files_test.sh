@@ -59,7 +59,11 @@ refused 'an epsilon' 'configuration in weights (config.json)' --data text --weig
 both
 rm -r "$work/rank1/save"
 cp -r "$work/other" "$work/rank1/save"
-refused 'a checkpoint of another seed' 'checkpoint save/step-' --seed 4 --data text --resume save
+for SLUICE_ENGINE_CHECK in off on; do
+    export SLUICE_ENGINE_CHECK
+    refused "a checkpoint of another seed, check $SLUICE_ENGINE_CHECK" 'checkpoint save/step-' --seed 4 --data text --resume save
+done
+unset SLUICE_ENGINE_CHECK
 
 # A rank that does not see the newest checkpoint is named, and nobody is told to remove that one.
 unseen() { # WHAT WORDS

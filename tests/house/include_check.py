@@ -58,6 +58,7 @@ ROOMS = {
         "lab/study": ["cli"],
         "lab/overhead": ["cli", "launch"],
         "lab/kernels": ["cli"],
+        "lab/reading": ["cli"],
         "lab/tokenize": ["cli"],
         "lab/gemm": ["cli"],
     },
@@ -91,7 +92,7 @@ ROOMS = {
         "step": ["model", "check", "measure", "rows", "onebit"],
         "replan": ["model", "check", "measure", "rows", "onebit", "step"],
         "hooks": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
-        "checkpoint": ["model", "onebit", "step", "replan"],
+        "checkpoint": ["model", "check", "onebit", "step", "replan"],
         "commit": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
     },
 }

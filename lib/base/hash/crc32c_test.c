@@ -55,8 +55,21 @@ static void any_length_start_and_cut(void **state)
         }
 }
 
+/* Long data go in parts that take turns. */
+static void long_data(void **state)
+{
+    (void)state;
+    static unsigned char bytes[20000];
+    for (uint32_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)slc_random_below(test_seed(3), 1, i, 256);
+    for (size_t count = 3000; count + 3 <= sizeof bytes; count += 1021) {
+        uint32_t begun = slc_crc32c(0, bytes, 3);
+        assert_int_equal(slc_crc32c(begun, bytes + 3, count), bit_by_bit(bytes, 3 + count));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_vectors), cmocka_unit_test(any_length_start_and_cut)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_vectors), cmocka_unit_test(any_length_start_and_cut),
+                                       cmocka_unit_test(long_data)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,10 +188,11 @@ sluice_status sluice_world_config_init_sized(sluice_world_config *config, size_t
                                  .master_addr = "127.0.0.1",
                                  .master_port = DEFAULT_PORT,
                                  .job_token = ""};
-    sluice_status status = read_settings(&found);
+    sluice_status status = slc_sized_begin("sluice_world_config", &found, sizeof found, config, struct_size);
+    if (status) return status;
+    status = read_settings(&found);
     const launcher *from = find_launcher();
     if (!status && from) status = read_launcher(from, &found);
-    config->struct_size = struct_size;
     slc_sized_write(&found, sizeof found, config);
     return status;
 }

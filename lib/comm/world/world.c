@@ -297,6 +297,7 @@ bool slc_world_create_known_to_first(void)
 sluice_status sluice_world_create(const sluice_world_config *given, sluice_world **out)
 {
     sluice_world_config full = {0}, *config = &full;
+    if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "world_create: no place for the result");
     sluice_status status =
         given ? slc_sized_read("sluice_world_config", "sluice_world_config_init", given, sizeof full, &full)
               : sluice_world_config_init(&full);
@@ -407,38 +408,45 @@ bool slc_world_leave(sluice_world *world, int code, int *told_code)
 
 int sluice_world_rank(const sluice_world *world)
 {
-    return world->config.rank;
+    return world ? world->config.rank : -1;
 }
 
 int sluice_world_size(const sluice_world *world)
 {
-    return world->config.size;
+    return world ? world->config.size : 0;
 }
 
 int sluice_world_local_rank(const sluice_world *world)
 {
     int lower = 0;
+    if (!world) return -1;
     for (int i = 0; i < world->neighbours.count; i++) lower += world->neighbours.list[i] < world->config.rank;
     return lower;
 }
 
 int sluice_world_local_size(const sluice_world *world)
 {
-    return world->neighbours.count + 1;
+    return world ? world->neighbours.count + 1 : 0;
 }
 
 const char *sluice_world_path(const sluice_world *world)
 {
-    return world->path;
+    return world ? world->path : "none";
 }
 
 const char *sluice_world_transport(const sluice_world *world)
 {
-    return slc_transport_describe(&world->transport);
+    return world ? slc_transport_describe(&world->transport) : "none";
+}
+
+static sluice_status no_world(const char *call)
+{
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s: no world given", call);
 }
 
 sluice_status sluice_world_check(sluice_world *world)
 {
+    if (!world) return no_world("check");
     return slc_failure_get(&world->failure);
 }
 
@@ -454,8 +462,10 @@ static bool is_alone(const sluice_world *world)
 }
 
 /* A part or a result travels in one message of a control connection. */
-static sluice_status check_size(const char *call, size_t count, size_t each)
+static sluice_status check_size(const char *call, const void *memory, size_t count, size_t each)
 {
+    if (!memory && count && each)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s: %zu x %zu bytes, but no memory given", call, count, each);
     if (!each || count <= SLC_COLLECT_BYTES_MAX / each) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT,
                      "%s: %zu x %zu bytes; small collectives carry at most %zu bytes at a time: send more in pieces",
@@ -482,6 +492,7 @@ static sluice_status run_collective(sluice_world *world, slc_collect collect)
 
 sluice_status sluice_world_barrier(sluice_world *world)
 {
+    if (!world) return no_world("barrier");
     if (is_alone(world)) return sluice_world_check(world);
     return run_collective(world, (slc_collect){.kind = SLC_COLLECT_BARRIER});
 }
@@ -497,9 +508,10 @@ sluice_status slc_comm_meet(slc_comm *comm, const char *call, const char *object
 
 sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t bytes, int root)
 {
+    if (!world) return no_world("broadcast");
     if (root < 0 || root >= world->config.size)
         return slc_error(SLUICE_ERR_ARGUMENT, "broadcast: root %d of %d ranks", root, world->config.size);
-    sluice_status status = check_size("broadcast", 1, bytes);
+    sluice_status status = check_size("broadcast", data, 1, bytes);
     if (status || is_alone(world)) return status ? status : sluice_world_check(world);
     return run_collective(
         world, (slc_collect){.kind = SLC_COLLECT_BROADCAST, .src = data, .dst = data, .bytes = bytes, .root = root});
@@ -507,7 +519,8 @@ sluice_status sluice_world_broadcast(sluice_world *world, void *data, size_t byt
 
 sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size_t bytes, void *dst)
 {
-    sluice_status status = check_size("all_gather", (size_t)world->config.size, bytes);
+    if (!world) return no_world("all_gather");
+    sluice_status status = check_size("all_gather", src && dst ? dst : NULL, (size_t)world->config.size, bytes);
     if (status) return status;
     if (!is_alone(world))
         return run_collective(world, (slc_collect){.kind = SLC_COLLECT_GATHER, .src = src, .dst = dst, .bytes = bytes});
@@ -518,6 +531,8 @@ sluice_status sluice_world_all_gather(sluice_world *world, const void *src, size
 
 sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t fingerprint)
 {
+    if (!world) return no_world("same");
+    if (!what) return slc_error(SLUICE_ERR_ARGUMENT, "same: what is compared has no name");
     const size_t size = (size_t)world->config.size;
     uint64_t *all = malloc(size * sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "fingerprints of %zu ranks", size);
@@ -532,7 +547,8 @@ sluice_status sluice_world_same(sluice_world *world, const char *what, uint64_t 
 
 sluice_status sluice_world_all_reduce(sluice_world *world, double *values, size_t count)
 {
-    sluice_status status = check_size("all_reduce", count, sizeof *values);
+    if (!world) return no_world("all_reduce");
+    sluice_status status = check_size("all_reduce", values, count, sizeof *values);
     for (size_t i = 0; !status && world->imagined && i < count; i++) values[i] *= world->config.size;
     if (status || is_alone(world)) return status ? status : sluice_world_check(world);
     return run_collective(

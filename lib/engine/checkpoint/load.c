@@ -5,6 +5,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/folder.h"
 #include "lib/engine/checkpoint/manifest.h"
@@ -287,19 +288,25 @@ static sluice_status verify_range(loading *l, const slc_file *file, const slc_sh
     }
     if (crc == range->crc32c) return SLUICE_OK;
     const slc_manifest *m = &l->manifest;
-    return slc_error(SLUICE_ERR_FORMAT, "%s: damaged: elements %llu to %llu of \"%s\"%s%s do not have their checksum",
-                     file->path, (unsigned long long)range->first, (unsigned long long)(range->first + range->count),
-                     m->params[range->param].name, range->array ? ", state " : "",
-                     !range->array                    ? ""
-                     : range->array <= m->state_count ? m->states[range->array - 1]
-                                                      : m->own[range->array - 1 - m->state_count]);
+    return slc_error(
+        SLUICE_ERR_FORMAT,
+        "%s: damaged: elements %llu to %llu of \"%s\"%s%s do not have their checksum, as rank %d reads them",
+        file->path, (unsigned long long)range->first, (unsigned long long)(range->first + range->count),
+        m->params[range->param].name, range->array ? ", state " : "",
+        !range->array                    ? ""
+        : range->array <= m->state_count ? m->states[range->array - 1]
+                                         : m->own[range->array - 1 - m->state_count],
+        l->rt->rank);
 }
 
-/* Each file is verified by one rank. */
+/* All ranks read the same files, so that each file is verified by one rank; under SLUICE_ENGINE_CHECK, which takes
+ * nothing for granted, by every rank. */
 static sluice_status verify(loading *l)
 {
+    const bool all = l->rt->check != NULL;
+    const uint32_t every = all ? 1 : (uint32_t)l->rt->size;
     sluice_status status = SLUICE_OK;
-    for (uint32_t f = (uint32_t)l->rt->rank; !status && f < l->manifest.file_count; f += (uint32_t)l->rt->size)
+    for (uint32_t f = all ? 0 : (uint32_t)l->rt->rank; !status && f < l->manifest.file_count; f += every)
         status = for_ranges(l, f, verify_range);
     return status;
 }
@@ -331,12 +338,15 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
     sluice_param *param = l->params[range->param];
     uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
     const slc_file_room room = slc_engine_file_room(l->rt);
+    const char *state = range->array ? l->manifest.states[range->array - 1] : NULL;
     uint64_t at = range->first, end = range->first + range->count;
     while (at < end) {
         uint64_t count = end - at;
-        if (!slc_param_kept(param, which, &at, &count)) break;
+        /* The check compares what all ranks load, so that each reads what the others keep too. */
+        if (!l->rt->check && !slc_param_kept(param, which, &at, &count)) break;
         count = slc_least(count, room.bytes / 4);
         sluice_status status = slc_file_read(file, offset + 4 * (at - range->first), 4 * count, room.memory);
+        if (!status && l->rt->check) slc_check_written(param, state, at, count, room.memory);
         if (!status) status = slc_param_put(param, which, at, count, room.memory);
         if (status) return status;
         at += count;
@@ -383,6 +393,12 @@ static sluice_status apply_checkpoint(loading *l)
     }
     if (!status) warn_of_errors(l, same_world);
     return status;
+}
+
+/* Under SLUICE_ENGINE_CHECK: have all ranks put the same into their parameters and states? */
+static sluice_status compare_loaded(const loading *l)
+{
+    return slc_error_context(slc_check_call(l->rt, "checkpoint_load", NULL, NULL), "loading %s", l->folder);
 }
 
 /* ---- All together ---- */
@@ -474,6 +490,7 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
         status = slc_checkpoint_agree(rt, apply_checkpoint(&l)); /* the runtime has changed: there is no way back */
         if (status) slc_runtime_fail(rt, status);
     }
+    if (!status) status = compare_loaded(&l);
     if (!status) {
         if (extra_bytes) *extra_bytes = l.manifest.extra.bytes;
         if (extra) *extra = l.extra;

@@ -254,7 +254,10 @@ static sluice_status save_together(sluice_runtime *rt, saving *s)
 sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir)
 {
     unsigned keep;
-    sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
+    if (!rt || !dir || !*dir)
+        return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_lock: a runtime and a folder are needed");
+    sluice_status status = slc_runtime_healthy(rt);
+    if (!status) status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
     return status || rt->rank ? status : slc_checkpoint_lock_take(rt, dir);
 }
 

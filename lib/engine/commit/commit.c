@@ -46,8 +46,7 @@ void sluice_config_init_sized(sluice_config *config, size_t struct_size)
         .threads = 1,
         .device = "cpu",
     };
-    config->struct_size = struct_size;
-    slc_sized_write(&defaults, sizeof defaults, config);
+    (void)slc_sized_begin("sluice_config", &defaults, sizeof defaults, config, struct_size);
 }
 
 static sluice_status check_config(const sluice_config *config)

@@ -8,32 +8,32 @@
 
 const char *sluice_param_name(const sluice_param *param)
 {
-    return param->name;
+    return param ? param->name : NULL;
 }
 
 uint64_t sluice_param_count(const sluice_param *param)
 {
-    return param->count;
+    return param ? param->count : 0;
 }
 
 uint32_t sluice_runtime_param_count(const sluice_runtime *rt)
 {
-    return rt->model.param_count;
+    return rt ? rt->model.param_count : 0;
 }
 
 sluice_param *sluice_runtime_param(const sluice_runtime *rt, uint32_t index)
 {
-    return index < rt->model.param_count ? rt->model.params[index] : NULL;
+    return rt && index < rt->model.param_count ? rt->model.params[index] : NULL;
 }
 
 sluice_world *sluice_runtime_world(const sluice_runtime *rt)
 {
-    return rt->world;
+    return rt ? rt->world : NULL;
 }
 
 sluice_stream *sluice_runtime_stream(const sluice_runtime *rt)
 {
-    return (sluice_stream *)&rt->compute;
+    return rt ? (sluice_stream *)&rt->compute : NULL;
 }
 
 void *sluice_stream_native(const sluice_stream *stream)
@@ -43,6 +43,7 @@ void *sluice_stream_native(const sluice_stream *stream)
 
 const char *sluice_runtime_device(const sluice_runtime *rt)
 {
+    if (!rt) return "none";
     return slc_device_describe(slc_device_get_kind(rt->device) == SLC_DEVICE_HOST ? "cpu" : "cuda");
 }
 
@@ -53,9 +54,9 @@ bool sluice_layer_recomputes(const sluice_layer *layer)
 
 const char *sluice_layer_strategy_name(const sluice_layer *layer)
 {
-    const sluice_runtime *rt = layer->rt;
+    const sluice_runtime *rt = layer ? layer->rt : NULL;
     uint32_t first = SLC_NONE;
-    for (uint32_t p = 0; rt->committed && p < rt->model.param_count; p++)
+    for (uint32_t p = 0; rt && rt->committed && p < rt->model.param_count; p++)
         if (rt->model.params[p]->layer == layer->index && rt->model.params[p]->unit < first)
             first = rt->model.params[p]->unit;
     return first == SLC_NONE ? "none" : slc_strategy_name(rt->units[first].strategy);
@@ -64,7 +65,7 @@ const char *sluice_layer_strategy_name(const sluice_layer *layer)
 sluice_status sluice_runtime_memory(const sluice_runtime *rt, sluice_memory_report *report)
 {
     if (!rt || !report) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_memory: no runtime or no report given");
-    if (!rt->memory.arena) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
+    if (!rt->committed) return slc_error(SLUICE_ERR_ORDER, "runtime_memory: before commit");
     sluice_status status = slc_sized_check("sluice_memory_report", NULL, report, sizeof *report);
     if (status) return status;
     sluice_memory_report made = {.budget_bytes = rt->current.budget_bytes,
@@ -122,10 +123,10 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
 
 uint64_t sluice_runtime_dp_bytes(const sluice_runtime *rt)
 {
-    return rt->planning.dp_bytes;
+    return rt ? rt->planning.dp_bytes : 0;
 }
 
 uint64_t sluice_runtime_step(const sluice_runtime *rt)
 {
-    return rt->step;
+    return rt ? rt->step : 0;
 }

@@ -36,9 +36,8 @@ size_t slc_recording_read(const slc_recording *recording, slc_record_lane lane, 
 
 sluice_status sluice_runtime_record(sluice_runtime *rt)
 {
-    sluice_status status = slc_runtime_require(rt, true, "record");
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IDLE, "record");
     if (status || rt->recording) return status;
-    if (rt->mode != SLC_IDLE) return slc_error(SLUICE_ERR_ORDER, "record: must be called between steps");
     return slc_recording_create(&rt->recording);
 }
 

@@ -18,10 +18,11 @@ static bool fits(uint64_t sum, uint64_t more, uint64_t most)
     return more <= most && sum <= most - more;
 }
 
-static sluice_status registering(const sluice_runtime *rt, const char *call)
+static sluice_status registering(sluice_runtime *rt, const char *call)
 {
     if (!rt) return slc_error(SLUICE_ERR_ARGUMENT, "%s: no runtime given", call);
     slc_comm_call(rt->comm, call, NULL);
+    if (rt->failure.status) return slc_runtime_healthy(rt); /* a commit failed */
     if (rt->committed) return slc_error(SLUICE_ERR_ORDER, "%s: after commit; register everything before", call);
     return SLUICE_OK;
 }
@@ -257,12 +258,22 @@ static sluice_status find_last(const sluice_layer *layer, const char *activation
     return SLUICE_OK;
 }
 
+static bool is_direction(sluice_direction direction)
+{
+    return direction == SLUICE_FORWARD || direction == SLUICE_BACKWARD;
+}
+
 /* Afterwards `desc` has layers by name that were given by handle. */
 static sluice_status check_activation(const sluice_layer *layer, sluice_activation_desc *desc)
 {
     if (!desc->name || !desc->bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": activation \"%s\" of %llu bytes: give a name and bytes",
                          layer->name, desc->name ? desc->name : "(null)", (unsigned long long)desc->bytes);
+    if (!is_direction(desc->first) || !is_direction(desc->last))
+        return slc_error(
+            SLUICE_ERR_ARGUMENT,
+            "activation \"%s\" of layer \"%s\": first or last is no direction; there are forward and backward",
+            desc->name, layer->name);
     if (!fits(layer->rt->model.activation_bytes, desc->bytes, bytes_max))
         return too_many_bytes(layer, "activation", desc->name, desc->bytes);
     const char **last = &desc->last_layer, **last_forward = &desc->last_forward_layer;
@@ -350,6 +361,10 @@ static sluice_status check_workspace(const sluice_layer *layer, const sluice_wor
 {
     if (!desc->name || !desc->bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": a workspace needs a name and bytes", layer->name);
+    if (!is_direction(desc->direction))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "workspace \"%s\" of layer \"%s\": %d is no direction; there are forward and backward",
+                         desc->name, layer->name, (int)desc->direction);
     if (!fits(layer->rt->model.workspace_bytes, desc->bytes, bytes_max))
         return too_many_bytes(layer, "workspace", desc->name, desc->bytes);
     if (desc->first > desc->last || desc->first == UINT32_MAX)
@@ -404,12 +419,13 @@ sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint6
 
 sluice_dtype sluice_param_dtype(const sluice_param *param)
 {
-    return param->dtype;
+    return param ? param->dtype : SLUICE_FP32;
 }
 
 /* May be called before commit, so it asks for the type that the job will have. */
 sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
 {
+    if (!param) return SLUICE_FP32;
     const sluice_config *config = &param->rt->config;
     const slc_job job = {.micro_batches = config->micro_batches,
                          .each = config->accumulate == SLUICE_ACCUMULATE_EACH,

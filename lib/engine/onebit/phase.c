@@ -73,8 +73,8 @@ void slc_phase_join_replicas(sluice_runtime *rt)
 
 bool sluice_runtime_replicas_equal(const sluice_runtime *rt, bool *readable)
 {
-    bool equal = !rt->compression.replicas_differ;
+    bool equal = rt && !rt->compression.replicas_differ;
     for (uint32_t p = 0; equal && p < rt->model.param_count; p++) equal = !rt->model.params[p]->apart;
-    if (readable) *readable = !rt->compression.replicas_differ;
+    if (readable) *readable = rt && !rt->compression.replicas_differ;
     return equal;
 }

@@ -1,0 +1,151 @@
+/* `sluice-lab reading`: what it costs that ranks compare the files that each of them reads. A file is read by turns
+ * with and without what is compared, as loading and opening do it. */
+#include "bench/cli/command.h"
+#include "bench/cli/parse.h"
+#include "lib/base/clock.h"
+#include "lib/base/file/file.h"
+#include "lib/base/median.h"
+#include "lib/base/status.h"
+#include "lib/data/text.h"
+#include "lib/weights/safetensors.h"
+#include "lib/weights/tensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUNDS_MOST = 1000, PIECE = 1 << 20 };
+
+typedef struct {
+    const char *path;
+    unsigned rounds;
+    bool cached;
+} reading_options;
+
+/* Times of the rounds, without [0] and with [1] what is compared. */
+typedef struct {
+    double elapsed_s[2][ROUNDS_MOST], processor_s[2][ROUNDS_MOST];
+} reading_times;
+
+static const struct argp_option option_rows[] = {
+    {"rounds", 'r', "N", 0, "Readings of each kind (default 9)", 0},
+    {"cached", 'c', NULL, 0, "Read what the system holds in memory; else the file comes from the disk each time", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Reads a file with and without what ranks compare of it before they train (a checksum of all values of weights, a "
+    "fingerprint of a text), by turns, and prints the medians.\v"
+    "FILE is a model.safetensors, which is read once from its beginning to its end as before loading, or a text.\n"
+    "Examples:\n"
+    "  sluice-lab reading gpt2/model.safetensors\n"
+    "  sluice-lab reading --cached --rounds 21 book.txt";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    reading_options *o = state->input;
+    char *end;
+    switch (key) {
+    case 'r':
+        o->rounds = (unsigned)strtoul(arg, &end, 10);
+        if (*end || !o->rounds || o->rounds > ROUNDS_MOST)
+            argp_error(state, "--rounds: \"%s\" is no number from 1 to %d", arg, ROUNDS_MOST);
+        return 0;
+    case 'c': o->cached = true; return 0;
+    case ARGP_KEY_ARG:
+        if (o->path) argp_error(state, "one FILE, not \"%s\" and \"%s\"", o->path, arg);
+        o->path = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS: argp_error(state, "name a FILE"); return EINVAL;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static bool is_weights(const char *path)
+{
+    const char *ending = strrchr(path, '.');
+    return ending && !strcmp(ending, ".safetensors");
+}
+
+static sluice_status read_weights(const char *path, bool compared)
+{
+    slc_tensors *tensors = NULL;
+    uint32_t checksum = 0;
+    sluice_status status = slc_safetensors_open(path, &tensors);
+    for (size_t i = 0; !status && i < slc_tensors_count(tensors); i++)
+        status = slc_tensors_check_finite(tensors, slc_tensors_at(tensors, i), compared ? &checksum : NULL);
+    slc_tensors_close(tensors);
+    return status;
+}
+
+static sluice_status read_text(const slc_file *file, const char *path, bool compared)
+{
+    static unsigned char piece[PIECE];
+    slc_text *text = NULL;
+    sluice_status status = compared ? slc_text_open(&path, 1, &text) : SLUICE_OK; /* which takes the fingerprint */
+    slc_text_close(text);
+    for (uint64_t at = 0; !status && at < file->bytes; at += PIECE)
+        status = slc_file_read(file, at, file->bytes - at < PIECE ? (size_t)(file->bytes - at) : PIECE, piece);
+    return status;
+}
+
+static double processor_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static sluice_status read_rounds(const reading_options *o, const slc_file *file, reading_times *times)
+{
+    sluice_status status = SLUICE_OK;
+    for (unsigned i = 0; !status && i < 2 * o->rounds; i++) {
+        const bool compared = i % 2;
+        if (!o->cached) posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
+        const double processor_s = processor_seconds();
+        const uint64_t begin_ns = slc_clock_ns();
+        status = is_weights(o->path) ? read_weights(o->path, compared) : read_text(file, o->path, compared);
+        times->elapsed_s[compared][i / 2] = slc_seconds(slc_clock_ns() - begin_ns);
+        times->processor_s[compared][i / 2] = processor_seconds() - processor_s;
+    }
+    return status;
+}
+
+static void print_times(const reading_options *o, const slc_file *file, reading_times *times)
+{
+    double elapsed_s[2], processor_s[2];
+    for (int compared = 0; compared < 2; compared++) {
+        elapsed_s[compared] = slc_median(times->elapsed_s[compared], o->rounds);
+        processor_s[compared] = slc_median(times->processor_s[compared], o->rounds);
+    }
+    printf("%s: %.1f MB, %s, medians of %u\n", o->path, (double)file->bytes / 1e6,
+           o->cached ? "from memory" : "from the disk", o->rounds);
+    printf("%-14s %12s %12s\n", "", "elapsed", "processor");
+    for (int compared = 0; compared < 2; compared++)
+        printf("%-14s %10.2f ms %9.2f ms\n", compared ? "compared" : "not compared", 1e3 * elapsed_s[compared],
+               1e3 * processor_s[compared]);
+    printf("%-14s %10.1f %%  %9.1f %%\n", "costs", 100 * (elapsed_s[1] / elapsed_s[0] - 1),
+           100 * (processor_s[1] / processor_s[0] - 1));
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "FILE", .doc = doc};
+    static reading_times times;
+    reading_options o = {.rounds = 9};
+    slc_file file;
+    slc_parse(&parser, argc, argv, 0, &o);
+    sluice_status status = slc_file_open(o.path, &file);
+    if (!status && fsync(file.fd)) status = slc_error(SLUICE_ERR_IO, "%s: %s", o.path, strerror(errno));
+    if (!status) status = read_rounds(&o, &file, &times);
+    if (!status) print_times(&o, &file, &times);
+    slc_file_close(&file);
+    return status ? slc_fail("sluice-lab reading") : 0;
+}
+
+const sluice_command slc_command_reading = {"reading", "measures what comparing files over the ranks costs", run};
