@@ -10,6 +10,7 @@
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/seed.h"
+#include "tests/support/scale.h"
 
 enum { JOBS = 250, RUNS = 4, TIMED_JOBS = 60 };
 
@@ -49,7 +50,8 @@ static void random_jobs_run_at_any_speed(void **state)
     (void)state;
     two_lanes *lanes = malloc(sizeof *lanes);
     assert_non_null(lanes);
-    for (uint64_t seed = 0; seed < JOBS; seed++) check_random_job(seed, lanes);
+    const uint32_t jobs = test_rounds(JOBS);
+    for (uint64_t seed = 0; seed < jobs; seed++) check_random_job(seed, lanes);
     free(lanes);
 }
 
@@ -59,7 +61,8 @@ static void random_jobs_run_at_any_speed(void **state)
 static void serial_needs_no_more_than_one_ahead(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
+    const uint32_t jobs = test_rounds(JOBS);
+    for (uint64_t seed = 0; seed < jobs; seed++) {
         test_dice dice = {.seed = seed};
         static test_job t;
         test_job_draw(&t, &dice);
@@ -231,8 +234,9 @@ static void packing_in_time_never_costs(void **state)
     (void)state;
     const slc_scheduler *schedulers[] = {&slc_scheduler_one_ahead, &slc_scheduler_greedy};
     slc_random_options options = slc_random_defaults();
+    const uint32_t jobs = test_sanitized ? TIMED_JOBS / 4 : TIMED_JOBS;
     uint32_t faster = 0;
-    for (uint64_t seed = 1; seed <= TIMED_JOBS; seed++) {
+    for (uint64_t seed = 1; seed <= jobs; seed++) {
         slc_profile *profile;
         uint64_t arena;
         const slc_scheduler *scheduler = schedulers[seed % 2];
@@ -252,7 +256,7 @@ static void packing_in_time_never_costs(void **state)
         free(strategies);
         slc_profile_destroy(profile);
     }
-    printf("%u of %d orders become faster\n", faster, TIMED_JOBS);
+    printf("%u of %u orders become faster\n", faster, jobs);
     assert_true(faster > 0);
 }
 

@@ -15,6 +15,7 @@
 #include "sched/simulate/simulate.h"
 #include "sched/layout/two_lanes_test.h"
 #include "sched/layout/make_plan.h"
+#include "tests/support/scale.h"
 
 #include <stdlib.h>
 
@@ -59,9 +60,10 @@ static void fused_plans_run_at_any_speed(void **state)
     (void)state;
     static test_job t;
     two_lanes *lanes = malloc(sizeof *lanes);
+    const uint32_t jobs = test_rounds(JOBS);
     uint32_t joined = 0;
     assert_non_null(lanes);
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
+    for (uint64_t seed = 0; seed < jobs; seed++) {
         test_dice dice = {.seed = 7000 + seed};
         uint32_t group[TEST_UNITS];
         slc_strategy strategies[TEST_UNITS];
@@ -100,7 +102,7 @@ static void fused_plans_run_at_any_speed(void **state)
         slc_times_fini(&times);
         slc_fused_job_fini(&fused);
     }
-    assert_true(joined > JOBS / 2);
+    assert_true(joined > jobs / 2);
     free(lanes);
 }
 
@@ -108,7 +110,8 @@ static void one_gather_covers_a_direction(void **state)
 {
     (void)state;
     static test_job t;
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
+    const uint32_t jobs = test_rounds(JOBS);
+    for (uint64_t seed = 0; seed < jobs; seed++) {
         test_dice dice = {.seed = 8000 + seed};
         uint32_t group[TEST_UNITS], first, last;
         slc_fused_job fused;
@@ -164,8 +167,9 @@ static void groups_keep_to_their_limits(void **state)
     (void)state;
     static const char *const schedules[] = {"serial", "one_ahead", "greedy", slc_schedule_default};
     static test_job t;
+    const uint32_t jobs = test_rounds(JOBS);
     uint32_t joined[2] = {0};
-    for (uint64_t seed = 0; seed < 2 * JOBS; seed++) {
+    for (uint64_t seed = 0; seed < 2 * jobs; seed++) {
         test_dice dice = {.seed = 9000 + seed};
         uint32_t group[TEST_UNITS], again[TEST_UNITS];
         bool alone[TEST_UNITS];
@@ -185,7 +189,7 @@ static void groups_keep_to_their_limits(void **state)
         assert_memory_equal(group, again, t.job.unit_count * sizeof *group);
         for (uint32_t u = 0; u < t.job.unit_count; u++) joined[seed % 2] += group[u] != u;
     }
-    assert_true(joined[0] > 10 && joined[1] > 10);
+    assert_true(joined[0] > jobs / 15 && joined[1] > jobs / 15);
 }
 
 /* Are two layers of so many elements fused? There are two ranks and a link of 1 MB/s with 1 ms: a saved operation is 1
@@ -271,8 +275,9 @@ static void joint_plan_agrees(const slc_job *job, const slc_times *times)
 static void no_step_gets_longer(void **state)
 {
     (void)state;
+    const uint32_t profiles = test_rounds(PROFILES);
     uint32_t joined = 0;
-    for (uint64_t seed = 1; seed <= PROFILES; seed++) {
+    for (uint64_t seed = 1; seed <= profiles; seed++) {
         slc_random_options options = many_tiny_layers(seed);
         slc_profile *profile;
         uint32_t group[64];
@@ -298,7 +303,7 @@ static void no_step_gets_longer(void **state)
         }
         slc_profile_destroy(profile);
     }
-    assert_true(joined > PROFILES);
+    assert_true(joined > profiles);
 }
 
 /* A budget that works for separate units must work with any fusing. */
@@ -306,8 +311,9 @@ static void fusing_keeps_to_the_budget(void **state)
 {
     (void)state;
     static test_job t;
+    const uint32_t jobs = test_rounds(JOBS);
     uint32_t refused = 0;
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
+    for (uint64_t seed = 0; seed < jobs; seed++) {
         uint32_t group[TEST_UNITS], loose[TEST_UNITS];
         slc_fused_job fused;
         slc_plan_answer answer;
@@ -331,7 +337,7 @@ static void fusing_keeps_to_the_budget(void **state)
         assert_int_equal(slc_fuse_units(&t.job, &request, loose), SLUICE_OK);
         refused += memcmp(group, loose, t.job.unit_count * sizeof *group) != 0;
     }
-    assert_true(refused > 0);
+    assert_true(refused > 0 || jobs < JOBS / 4);
 }
 
 /* ---- Names ---- */

@@ -10,12 +10,13 @@
 #include "sched/planner.h"
 #include "sched/layout/random_job_test.h"
 #include "sched/scheduler.h"
+#include "tests/support/scale.h"
 
 #include <sluice/status.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { JOBS = 15 };
+static const uint32_t jobs = test_sanitized ? 7 : 15; /* 7: each strategy once */
 
 static void draw_job(test_job *t, uint64_t seed)
 {
@@ -68,7 +69,7 @@ static void figures_of_an_error_work(void **state)
 {
     (void)state;
     static test_job t;
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
+    for (uint64_t seed = 0; seed < jobs; seed++) {
         draw_job(&t, seed);
         const char *strategy = names[seed % 7], *schedule = schedules[seed / 7 % 3];
         assert_false(works(&t.job, strategy, schedule, 1));
@@ -145,7 +146,7 @@ static void mixed_grows_with_the_budget(void **state)
     (void)state;
     static test_job t;
     uint32_t grew = 0;
-    for (uint64_t seed = 0; seed < JOBS; seed++) {
+    for (uint64_t seed = 0; seed < jobs; seed++) {
         draw_job(&t, seed);
         slc_plan_answer all, answer;
         assert_int_equal(ask(&t.job, "sdp", "one_ahead", 0, &all), SLUICE_OK);
@@ -166,7 +167,7 @@ static void mixed_grows_with_the_budget(void **state)
             slc_plan_destroy(answer.plan);
         }
     }
-    assert_true(grew > JOBS / 2);
+    assert_true(grew > jobs / 2);
 }
 
 static void a_fraction_is_of_what_dp_needs(void **state)

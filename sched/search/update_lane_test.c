@@ -155,7 +155,7 @@ static void the_bound_holds(void **state)
 {
     (void)state;
     if (!slc_slot_model_solver()) {
-        print_message("skipped: built without GLPK\n");
+        print_message("SKIP: built without GLPK\n");
         skip();
     }
     static drawn_plan d;

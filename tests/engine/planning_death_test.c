@@ -87,7 +87,7 @@ static int train_until_it_dies(int rank, int size, void *context)
     RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
     rt->planning.planner.plan = plan_while_it_dies;
     for (int l = 0; l < LAYERS; l++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "h.%d", l);
         RANK_CHECK(!sluice_layer_add(rt, name, &layers[l]));
         RANK_CHECK(

@@ -119,6 +119,6 @@ static void test_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory), cmocka_unit_test(test_left),
-                                      cmocka_unit_test(test_lost)};
+                                       cmocka_unit_test(test_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
