@@ -1,12 +1,5 @@
-/* A model's configuration as its files have it: config.json, or the header of an llm.c checkpoint. */
-#include "lib/base/status.h"
-#include "lib/model/params.h"
-#include "lib/model/shape.h"
+/* Fields of a model's configuration and of its files' (config.json, the header of an llm.c checkpoint). */
 #include "lib/model/weights_parts.h"
-#include "lib/weights/checkpoint.h"
-
-#include <string.h>
-#include <sys/stat.h>
 
 static const slc_architecture architectures[SLUICE_MODEL_FAMILIES][2] = {
     [SLUICE_GPT2] = {SLC_GPT2_LM_HEAD_MODEL, SLC_GPT2_LM_HEAD_MODEL},
@@ -82,35 +75,4 @@ void slc_model_config_to_file(const sluice_model_config *m, slc_config *out)
     out->layer_scale = m->layer_scale;
     out->begin_token = m->begin_token;
     out->end_token = m->end_token;
-}
-
-static sluice_status give_config(const slc_config *config, const char *path, sluice_model_config *out)
-{
-    sluice_model_config model;
-    slc_model_config_from_file(config, &model);
-    sluice_status status = slc_error_context(sluice_model_config_check(&model), "%s", path);
-    return status ? status : slc_model_config_give(&model, out);
-}
-
-sluice_status sluice_model_config_read(const char *path, sluice_model_config *out)
-{
-    slc_config config;
-    slc_tensors *tensors = NULL;
-    sluice_model_config model = SLUICE_INIT(sluice_model_config);
-    sluice_status status = slc_checkpoint_open(path, &config, &tensors);
-    if (!status) status = give_config(&config, path, &model);
-    if (!status) status = slc_weights_have_layers(&model, &config, tensors, path);
-    slc_tensors_close(tensors);
-    return status ? status : slc_model_config_give(&model, out);
-}
-
-sluice_status slc_model_shape_read(const char *path, sluice_model_config *out)
-{
-    slc_config config;
-    struct stat info;
-    const char *ending = strrchr(path, '.');
-    const bool alone = ending && !strcmp(ending, ".json");
-    if (!alone && (stat(path, &info) || !S_ISDIR(info.st_mode))) return sluice_model_config_read(path, out);
-    sluice_status status = slc_config_read(path, &config);
-    return status ? status : give_config(&config, path, out);
 }

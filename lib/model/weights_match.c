@@ -324,7 +324,7 @@ sluice_status slc_weights_have_layers(const sluice_model_config *model, const sl
     for (uint32_t i = 0; slc_param_info_at(model, i, &info); i++) {
         if (belongs_to_head(model, &info) || find_tensor(&m, &info)) continue;
         if (info.layer != SLC_LAYER_BLOCK) return missing(&m, &info);
-        return slc_error(SLUICE_ERR_FORMAT, "%s: tensor \"%s\" is missing, and there are to be %u layers", path,
+        return slc_error(SLUICE_ERR_FORMAT, "%s: tensor \"%s\" is missing, and the configuration has %u layers", path,
                          info.full_name, model->layers);
     }
     return SLUICE_OK;

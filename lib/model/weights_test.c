@@ -336,7 +336,7 @@ static void more_layers_than_the_file_has_are_refused(void **state)
     sluice_model_config config = SLUICE_INIT(sluice_model_config);
     make_files(&deep);
     fails(sluice_model_config_read(test_folder, &config), SLUICE_ERR_FORMAT,
-          "tensor \"transformer.h.2.ln_1.weight\" is missing, and there are to be 100000 layers");
+          "tensor \"transformer.h.2.ln_1.weight\" is missing, and the configuration has 100000 layers");
 }
 
 /* ---- A head that shares the token table ---- */
