@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/results.md from the files in bench/results: for each comparison the newest file, as a table.
+"""Writes docs/results.md from the files in bench/results: for each comparison the newest file, as a table; and puts the
+figures of the same files into the sentences of other pages that tell them (FIGURES).
 
-results_page.py [--check]: with --check nothing is written; the exit code is 1 where the page differs from the files."""
+results_page.py [--check]: with --check nothing is written; the exit code is 1 where a page differs from the files.
+--self-test checks that figures that differ are found and replaced."""
 import json
 import re
 import sys
@@ -133,6 +135,142 @@ is from a GPU yet. `bench/results_page.py` makes this page from the files.
 """
 
 
+def only(rows, **wanted):
+    """The one row that has these values."""
+    found = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    if len(found) != 1:
+        sys.exit(f"bench/results: {len(found)} rows have {wanted}")
+    return found[0]
+
+
+def beside_pytorch(rows):
+    alone, dp, fsdp = (only(rows, sluice=name) for name in ("alone", "dp", "fsdp"))
+    steps = [(alone, "sluice"), (alone, "pytorch"), (dp, "sluice"), (fsdp, "sluice"), (dp, "pytorch"),
+             (fsdp, "pytorch")]
+    return ([f"{row[side + '_step_s']:.2f}" for row, side in steps] +
+            [mib(row[f"{side}_rss_bytes"]) for side in ("sluice", "pytorch") for row in (dp, fsdp)])
+
+
+def beside_pytorch_at_1gbit(rows):
+    dp, fsdp = (only(rows, rate="1gbit", sluice=name) for name in ("dp", "fsdp"))
+    return [f"{row[key]:.1f}" for key in ("sluice_step_s", "pytorch_step_s") for row in (dp, fsdp)]
+
+
+def split_at_1gbit(rows):
+    return [f"{only(rows, rate='1gbit', sluice=name)['sluice_step_s']:.1f}" for name in ("dp+split", "fsdp+split")]
+
+
+def onebit_step(rows):
+    onebit, adamw = (only(rows, rate="1gbit", optimizer=name) for name in ("onebit_adam", "adamw"))
+    return [f"{onebit['step_s']:.2f}", f"{adamw['step_s']:.2f}", f"{onebit['compute_s']:.2f}"]
+
+
+def above_adamw(row):
+    return f"{(row['final_of_adamw'] - 1) * 100:.1f}"
+
+
+def onebit_losses(rows):
+    return [above_adamw(only(rows, optimizer="onebit_adam", ranks=ranks)) for ranks in (2, 4)]
+
+
+def onebit_worst(rows):
+    return [above_adamw(only(rows, optimizer="onebit_adam"))]
+
+
+def percent(share):
+    return f"{share * 100:.1f}"
+
+
+def beside_adamw(optimizer):
+    def take(rows, rows_16):
+        found = [only(rows, optimizer=optimizer, ranks=2), only(rows, optimizer=optimizer, ranks=4),
+                 only(rows_16, optimizer=optimizer)]
+        return [percent(row[key]) for row in found for key in ("final_of_adamw", "held_out_of_adamw")]
+    return take
+
+
+def onebit_lamb_beside_lamb(rows):
+    figures = []
+    for ranks in (2, 4):
+        lamb, onebit = (only(rows, optimizer=name, ranks=ranks) for name in ("lamb", "onebit_lamb"))
+        figures += [percent(onebit[key] / lamb[key]) for key in ("final", "held_out")]
+    return figures
+
+
+def frozen_later(rows):
+    found = [only(rows, optimizer=name) for name in ("onebit_adam", "zero_one_adam")]
+    return [percent(row[key]) for row in found for key in ("final_of_adamw", "held_out_of_adamw")]
+
+
+# Sentences of other pages that tell figures of files: the page, the kinds of the files, the words with {} for each
+# figure (a blank is any white space), and the figures from the files' rows. Each must be in its page once.
+FIGURES = [
+    ("README.md", ["pytorch"],
+     "| step, 1 rank ¹ | {} s | {} s (plain PyTorch) | | | step, 2 ranks, one machine ¹ | dp {} s, fsdp {} s | {} s | "
+     "{} s | | resident memory a rank ¹ | dp {} MiB, fsdp {} MiB | {} MiB | {} MiB |", beside_pytorch),
+    ("README.md", ["pytorch-network"], "| step, 2 ranks, 1 Gbit/s ² | dp {} s, fsdp {} s | {} s | {} s |",
+     beside_pytorch_at_1gbit),
+    ("README.md", ["pytorch-network"], "the last row is dp {} s and fsdp {} s.", split_at_1gbit),
+    ("README.md", ["onebit-network"],
+     "the step over 1 Gbit/s takes {} s where AdamW under dp takes {} s in the same run "
+     "(`bench/compare/onebit_network.sh`, compute alone: {} s)", onebit_step),
+    ("README.md", ["onebit-loss"], "its loss was {} % above AdamW's on 2 ranks and {} % on 4;", onebit_losses),
+    ("README.md", ["onebit-loss-16-sequences"], "at worst {} %, with 16 sequences a step", onebit_worst),
+    ("docs/compression.md", ["onebit-loss", "onebit-loss-16-sequences"],
+     "| `onebit_adam` | {} %, held-out {} % | {} %, {} % | {} %, {} % |", beside_adamw("onebit_adam")),
+    ("docs/compression.md", ["onebit-loss", "onebit-loss-16-sequences"],
+     "| `zero_one_adam` | {} %, {} % | {} %, {} % | {} %, {} % |", beside_adamw("zero_one_adam")),
+    ("docs/compression.md", ["onebit-loss"],
+     "| `onebit_lamb` (beside LAMB, both at 0.01) | {} %, {} % | {} %, {} % | |", onebit_lamb_beside_lamb),
+    ("docs/compression.md", ["onebit-loss-freeze-500"],
+     "the last column is {} % (held-out {} %) for 1-bit Adam and {} % ({} %) for 0/1 Adam.", frozen_later),
+]
+
+
+def fill(text, words, figures):
+    """The text with these figures in the place of those that it has; None: the words are not there, or not once."""
+    blank = [r"\s+".join(re.escape(word) for word in part.split(" ")) for part in words.split("{}")]
+    matches = list(re.finditer(r"(-?[0-9][0-9.,]*)".join(blank), text))
+    if len(matches) != 1 or len(matches[0].groups()) != len(figures):
+        return None
+    for place in reversed(range(len(figures))):
+        begin, end = matches[0].span(place + 1)
+        text = text[:begin] + figures[place] + text[end:]
+    return text
+
+
+def figures_of(found, page):
+    """What the page should be, and what is wrong with it."""
+    text = before = (ROOT / page).read_text()
+    faults = []
+    for where, kinds, words, take in FIGURES:
+        if where != page:
+            continue
+        rows = [json.loads(found[kind][0].read_text())["rows"] for kind in kinds]
+        filled = fill(text, words, take(*rows))
+        if filled is None:
+            faults.append(f'{page}: it does not say, once, "{words}" (FIGURES of bench/results_page.py)')
+        elif filled != text:
+            faults.append(f'{page}: bench/results has other figures for "{words}": run bench/results_page.py')
+        text = filled or text
+    return text, text != before, faults
+
+
+def self_test():
+    text = "a step of 1.5 s,\nand 2,000 MiB; a step of 3 m"
+    faults = []
+    for words, figures, wanted in (
+        ("step of {} s, and {} MiB", ["1.25", "2,100"], "a step of 1.25 s,\nand 2,100 MiB; a step of 3 m"),
+        ("step of {} s", ["1.5"], text),
+        ("step of {}", ["1"], None),
+        ("step in {} s", ["1"], None),
+        ("step of {} s", ["1", "2"], None),
+    ):
+        if fill(text, words, figures) != wanted:
+            faults.append(f"results_page self-test: {words}: {fill(text, words, figures)!r}, not {wanted!r}")
+    sys.exit("\n".join(faults) or 0)
+
+
 def newest():
     """A file is called DATE-MACHINE-KIND.json. Returns the newest of each kind of SECTIONS, and the names of all other
     files."""
@@ -176,12 +314,22 @@ def page():
 
 
 def main():
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            sys.exit("docs/results.md is not what the files in bench/results say: run bench/results_page.py")
-    else:
+    if "--self-test" in sys.argv[1:]:
+        self_test()
+    text, check = page(), "--check" in sys.argv[1:]
+    faults = []
+    if check and (not PAGE.exists() or PAGE.read_text() != text):
+        faults.append("docs/results.md is not what the files in bench/results say: run bench/results_page.py")
+    elif not check:
         PAGE.write_text(text)
+    found, _ = newest()
+    for other in sorted({where for where, *_ in FIGURES}):
+        text, differs, wrong = figures_of(found, other)
+        if differs and not check:
+            (ROOT / other).write_text(text)
+            wrong = [fault for fault in wrong if "has other figures" not in fault]
+        faults += wrong
+    sys.exit("\n".join(faults) or 0)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ whole "$port" 1 65535 || die "--port $port: give a port from 1 to 65535"
 for tool in ip:iproute2 tc:iproute2 unshare:util-linux; do
     command -v "${tool%:*}" >/dev/null || die "${tool%:*} is missing (Debian: apt-get install ${tool#*:})"
 done
-sluice=${SLUICE:-$(dirname "$(realpath "$0")")/../build/release/bench/sluice}
+sluice=${SLUICE:-$(realpath "$(dirname "$0")/../..")/build/release/bench/sluice}
 [ -x "$sluice" ] || die "$sluice is not there: run ./dev build, or set SLUICE"
 
 # ---- A mount namespace of its own ----

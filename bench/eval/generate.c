@@ -263,7 +263,9 @@ static const struct argp_option option_rows[] = {
     {"prompt", 'p', "TEXT", 0, "The text to go on with", 1},
     {"prompt-file", PROMPT_FILE, "FILE", 0, "The same, from a file", 1},
     {"prompt-tokens", PROMPT_TOKENS, "LIST", 0,
-     "The same as numbers of tokens, as 464,3290: needs no tokenizer, and without one numbers are written", 1},
+     "The same as numbers of tokens, as 464,3290: needs no tokenizer; without one, tokens that are not bytes are "
+     "written as numbers",
+     1},
     {"tokens", 'k', "N", 0, "Write at most N tokens (default 64)", 1},
     {"temperature", 'T', "T", 0, "0: always the likeliest token; T > 0: draw by softmax(logits / T) (default 0)", 1},
     {"top-k", TOP_K, "K", 0, "Draw among the K likeliest tokens; 0: among all (default 0)", 1},

@@ -26,12 +26,13 @@ extern "C" {
 
 /* Collective, between steps; waits for pending updates. Saves values, optimizer states and the number of updates as
  * checkpoint `step-N` in `dir` (made if it is not there), with `extra` of rank 0 (what the binary needs to go on: data
- * position, settings; may be NULL). One that is there already for this step is replaced. Then the oldest beyond
- * SLUICE_CHECKPOINT_KEEP of rank 0 (2; 0: none goes) and what crashes left are removed; what cannot be is a warning on
- * rank 0. Errors: PATH (the folder cannot be made or written to), IO (full disk, another job or runtime holds the
- * folder: what is there stays, nothing half done is left, and training may go on), ARGUMENT (no folder), ORDER (inside
- * a step; ranks hold different weights), FORMAT (names of parameters that could not be read again), NON_FINITE (as
- * sluice_runtime_sync); the same status and line on every rank, whichever rank met it. */
+ * position, settings; may be NULL). One that is there already for this step is replaced. From then on it is the latest,
+ * also where the folder holds a higher step, of a run that was taken back (a warning). Then those beyond
+ * SLUICE_CHECKPOINT_KEEP of rank 0 (2; 0: none goes) that were saved first, and what crashes left, are removed; what
+ * cannot be is a warning on rank 0. Errors: PATH (the folder cannot be made or written to), IO (full disk, another job
+ * or runtime holds the folder: what is there stays, nothing half done is left, and training may go on), ARGUMENT (no
+ * folder), ORDER (inside a step; ranks hold different weights), FORMAT (names of parameters that could not be read
+ * again), NON_FINITE (as sluice_runtime_sync); the same status and line on every rank, whichever rank met it. */
 SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const void *extra,
                                                 size_t extra_bytes);
 
@@ -40,17 +41,18 @@ SLUICE_API sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *
  * Errors: PATH (no permission), IO (another job or runtime holds the folder), ARGUMENT (SLUICE_CHECKPOINT_KEEP). */
 SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *dir);
 
-/* Collective, after commit, between steps. `dir` is as above (then the latest), or the folder of one checkpoint.
- * `extra` and `extra_bytes` may be NULL; else the caller frees `*extra` (never NULL on success). Everything is checked
- * before anything is changed. Errors: FORMAT (names a missing, additional or misshaped parameter, another optimizer, a
- * file that is truncated or damaged, a newer version), PATH (no checkpoint there, or no permission), IO (one that
- * cannot be read), ARGUMENT (no folder, or a name that is too long): these are the same on every rank and the runtime
- * stays as it was. NON_FINITE as from sluice_runtime_sync. */
+/* Collective, after commit, between steps. `dir` is as above (then the one saved last), or the folder of one
+ * checkpoint. `extra` and `extra_bytes` may be NULL; else the caller frees `*extra` (never NULL on success). Everything
+ * is checked before anything is changed. Errors: FORMAT (names a missing, additional or misshaped parameter, another
+ * optimizer, a file that is truncated or damaged, a newer version), PATH (no checkpoint there, or no permission), IO
+ * (one that cannot be read), MISMATCH (ranks see different checkpoints, or one of them cannot read what others can;
+ * says which), ARGUMENT (no folder, or a name that is too long): these are the same on every rank and the runtime stays
+ * as it was. NON_FINITE as from sluice_runtime_sync. */
 SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
 
-/* Local: is there a whole checkpoint in `dir`, and of how many updates is the latest? A folder that is not there holds
- * none. *step is set only where *found is. Errors: PATH (no permission), IO (unreadable), ARGUMENT (no folder, or no
- * result), MEMORY. */
+/* Local: is there a whole checkpoint in `dir`, and of how many updates is the one that was saved last? A folder that is
+ * not there holds none. *step is set only where *found is. Errors: PATH (no permission), IO (unreadable), ARGUMENT (no
+ * folder, or no result), MEMORY. */
 SLUICE_API sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step);
 
 /* Local: only the extra bytes of the latest (or of `dir`, where it is a checkpoint), checked; the caller frees *extra.

@@ -4,6 +4,7 @@
 #include <sluice/checkpoint.h>
 #include <sluice/dtype.h>
 #include <sluice/init.h>
+#include <sluice/model.h>
 #include <sluice/optimizer.h>
 #include <sluice/plan.h>
 #include <sluice/runtime.h>

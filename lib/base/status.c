@@ -8,6 +8,7 @@
 enum { LINE_BYTES = 2048 };
 static _Thread_local char error_line[LINE_BYTES];
 static _Thread_local sluice_status error_status;
+static _Thread_local uint64_t errors_set;
 
 const char *sluice_last_error(void)
 {
@@ -55,7 +56,19 @@ sluice_status slc_error(sluice_status status, const char *format, ...)
     memcpy(error_line + room, line, LINE_BYTES - room);
     error_line[LINE_BYTES - 1] = 0;
     if (status) error_status = status;
+    errors_set++;
     return status;
+}
+
+uint64_t slc_errors_set(void)
+{
+    return errors_set;
+}
+
+sluice_status slc_error_bare(sluice_status status, uint64_t set_before)
+{
+    if (!status || errors_set != set_before) return status;
+    return slc_error(status, "returned %s (%d)", sluice_status_name(status), (int)status);
 }
 
 sluice_status slc_error_context(sluice_status status, const char *format, ...)

@@ -3,6 +3,7 @@
 #define SLC_BASE_STATUS_H
 
 #include <sluice/status.h>
+#include <stdint.h>
 
 /* Sets this thread's error line and returns `status`: return slc_error(SLUICE_ERR_IO, "%s: %s", path, why). With
  * SLUICE_ERR_MEMORY the line need only name what the memory was for: "no memory: " is put before it. */
@@ -10,6 +11,12 @@ sluice_status slc_error(sluice_status status, const char *format, ...) __attribu
 
 /* The status that came with this thread's error line; OK before the first failure. */
 sluice_status slc_last_status(void);
+
+/* Around a call of code that is not ours (a program's optimizer), which may fail without a line: slc_errors_set counts
+ * the lines that this thread has set so far, and after the call slc_error_bare gives a status that came without one its
+ * name, "returned mismatch (-8)". Returns `status`. */
+uint64_t slc_errors_set(void);
+sluice_status slc_error_bare(sluice_status status, uint64_t set_before);
 
 /* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */
 sluice_status slc_error_context(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -57,6 +57,21 @@ static void long_lines_lose_their_end(void **state)
     assert_int_equal(strlen(sluice_last_error()), length);
 }
 
+static void a_bare_status_is_named(void **state)
+{
+    (void)state;
+    slc_error(SLUICE_ERR_IO, "an earlier failure");
+    uint64_t before = slc_errors_set();
+    assert_int_equal(slc_error_bare(SLUICE_OK, before), SLUICE_OK);
+    assert_string_equal(sluice_last_error(), "an earlier failure");
+    assert_int_equal(slc_error_bare(SLUICE_ERR_MEMORY, before), SLUICE_ERR_MEMORY);
+    assert_string_equal(sluice_last_error(), "returned memory (-2)");
+    before = slc_errors_set();
+    slc_error(SLUICE_ERR_IO, "its own line");
+    assert_int_equal(slc_error_bare(SLUICE_ERR_IO, before), SLUICE_ERR_IO);
+    assert_string_equal(sluice_last_error(), "its own line");
+}
+
 static void *fail_elsewhere(void *context)
 {
     const char **seen = context;
@@ -114,6 +129,7 @@ int main(void)
         cmocka_unit_test(no_memory_is_said),
         cmocka_unit_test(long_lines_lose_their_end),
         cmocka_unit_test(each_thread_has_its_own),
+        cmocka_unit_test(a_bare_status_is_named),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(log_lines_have_level_and_rank),
     };

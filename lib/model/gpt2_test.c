@@ -307,6 +307,7 @@ static void a_bad_batch_and_a_stop_are_passed_on(void **state)
     sluice_model_check(t.model, stop_at_third, &calls);
     must(sluice_step_begin(t.rt, &options));
     assert_int_equal(forward(&t, good, good), SLUICE_ERR_INTERRUPTED);
+    assert_string_equal(sluice_last_error(), "the program's check: returned interrupted (-13)");
     assert_int_equal(calls, 3);
     test_model_destroy(&t);
 }

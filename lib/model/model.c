@@ -371,7 +371,11 @@ void sluice_model_check(sluice_model *m, sluice_status (*check)(void *context), 
 
 static sluice_status go_on(const sluice_model *m)
 {
-    return m->check ? m->check(m->check_context) : SLUICE_OK;
+    if (!m->check) return SLUICE_OK;
+    const uint64_t before = slc_errors_set();
+    sluice_status status = m->check(m->check_context);
+    if (!status || slc_errors_set() != before) return status;
+    return slc_error_context(slc_error_bare(status, before), "the program's check");
 }
 
 static sluice_status keep_targets(sluice_model *m)

@@ -21,6 +21,8 @@ typedef struct slc_shim_comm {
     uint64_t entry;               /* the index of the call that makes it */
     void *transforms;             /* of transforms/; NULL: none */
     _Atomic(uint64_t *) peers;    /* sends to each rank, then receives from each; NULL: none yet */
+    _Atomic uint64_t launching;   /* of measure/launches.c, as the next one */
+    struct slc_launch_marks *marks;
 } slc_shim_comm;
 
 /* A communicator in the making, with a row that says so. NULL without memory. */

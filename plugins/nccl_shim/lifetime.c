@@ -189,7 +189,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     slc_recorder *recorder = slc_recorder_get();
     slc_shim_comm *known = slc_comm_find(recorder, comm);
     const slc_nccl_real *real = known ? known->real : slc_nccl_real_default();
+    uint64_t noted = known ? slc_measure_before_asking(recorder, known) : 0;
     ncclResult_t result = real->CommGetAsyncError(comm, error);
+    if (known && result == ncclSuccess) slc_measure_asked(recorder, known, noted, *error);
     if (known && result == ncclSuccess) slc_comms_asked(recorder, known, *error);
     if (result == ncclSuccess && slc_has_failed(*error)) atomic_store(&recorder->fault, true);
     return result;
@@ -225,6 +227,7 @@ static ncclResult_t end_for_good(slc_shim_call *call, ncclResult_t result, slc_r
     if (!call->known || slc_has_failed(result)) return result;
     while (slc_comm_arrived(call->recorder, call->known)) continue; /* those that it split off outlive it */
     slc_comm_forget(call->recorder, call->known);
+    slc_measure_comm_ended(call->recorder, call->known);
     atomic_store(&call->known->is_gone, true);
     return result;
 }

@@ -146,7 +146,10 @@ typedef struct {
     uint64_t fused_calls, fused_groups, compressed_calls;
     uint32_t passed[SLC_RECORD_PASS_REASONS];
     uint32_t nonblocking, transforms; /* transforms: bit 0 fuse, bit 1 compress are on */
-    uint64_t unused[10];
+    /* With SLUICE_SHIM_DONE or _TIME: number of the first operation that NCCL took and has not said to have launched,
+     * so that no stream writes that it is finished; 0: none. */
+    uint64_t unlaunched;
+    uint64_t unused[9];
 } slc_record_communicator;
 
 #define SLC_RECORD_HASH_STEP 0x9e3779b97f4a7c15ull /* odd, so it has an inverse */
@@ -176,7 +179,8 @@ typedef struct {
     uint32_t nccl_version;                                            /* as ncclGetVersion says; 0: not known */
     uint32_t done_is_written;                                         /* SLUICE_SHIM_DONE */
     uint64_t fuse_bytes, compress_bytes, staging_limit, staging_peak; /* settings of the transforms; 0: off */
-    uint64_t times_lost;              /* operations whose events were not there, or came too late for their entry */
+    uint64_t times_lost; /* operations whose events were not there or came too late for their entry, or that
+                          * the program never asked NCCL about */
     int32_t launch_rank, launch_size; /* RANK and WORLD_SIZE of the environment (or Slurm's, Open MPI's); -1: not set */
     char host[64];
     char boot_id[40];       /* of the machine: /proc/sys/kernel/random/boot_id */

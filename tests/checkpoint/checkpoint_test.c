@@ -9,6 +9,8 @@
 #include "tests/checkpoint/disk_recorder.h"
 #include "tests/support/seed.h"
 
+#include "lib/base/hash/crc32c.h"
+
 static const char extra_text[] = "what the binary\0keeps";
 
 static uint32_t asked; /* kills or worlds, as the command line says; 0: a test's own number */
@@ -226,6 +228,176 @@ static void all_bytes_of_a_manifest_count(void **state)
     write_file(path, bytes, size);
     assert_int_equal(run_ranks(3, load, &t, 60), 0);
     free(bytes);
+    remove_all(dir);
+}
+
+/* ---- Which is the latest ---- */
+
+static int save_step(model *m, uint64_t step)
+{
+    uint64_t latest = 0;
+    bool found = false;
+    if (fill(m, step)) return 1;
+    RANK_CHECK(!sluice_checkpoint_save(m->rt, m->t->dir, extra_text, sizeof extra_text));
+    RANK_CHECK(!sluice_checkpoint_latest(m->t->dir, &found, &latest) && found && latest == step);
+    return 0;
+}
+
+/* Saves 5 and 10, goes on from 5, saves 8, and loads the latest. */
+static int take_back(int rank, int size, void *context)
+{
+    (void)rank, (void)size;
+    char five[128];
+    model m = {.t = context};
+    if (build(&m) || save_step(&m, 5) || save_step(&m, 10)) return 1;
+    snprintf(five, sizeof five, "%s/step-000005", m.t->dir);
+    RANK_CHECK(!sluice_checkpoint_load(m.rt, five, NULL, NULL));
+    if (check(&m, 5) || save_step(&m, 8) || fill(&m, 99)) return 1;
+    RANK_CHECK(!sluice_checkpoint_load(m.rt, m.t->dir, NULL, NULL));
+    return destroy(&m, check(&m, 8));
+}
+
+static int save_nine(int rank, int size, void *context)
+{
+    (void)rank, (void)size;
+    model m = {.t = context};
+    if (build(&m)) return 1;
+    return destroy(&m, save_step(&m, 9));
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void after_a_rollback_the_newest_is_the_latest(void **state)
+{
+    (void)state;
+    char dir[64];
+    make_folder(dir);
+    trial t = {.dir = dir, .seed = 3};
+    assert_int_equal(run_ranks(2, take_back, &t, 60), 0);
+    assert_true(is_there(dir, "step-000008") && is_there(dir, "step-000010") && !is_there(dir, "step-000005"));
+    assert_int_equal(run_ranks(1, save_nine, &t, 60), 0);
+    assert_true(is_there(dir, "step-000008") && is_there(dir, "step-000009") && !is_there(dir, "step-000010"));
+    remove_all(dir);
+}
+
+/* Makes a manifest one of version 2, which did not count saves. */
+static void forget_serial(const char *path)
+{
+    static const char end[] = ",\n  \"crc32c\": ";
+    char *text, *older, *step, *seal;
+    size_t size;
+    read_file(path, &text, &size);
+    text[size] = 0;
+    step = strstr(text, "  \"step\"");
+    assert_non_null(step);
+    assert_true(asprintf(&older, "{\n  \"version\": 2,\n%s", step) > 0);
+    for (char *next = seal = strstr(older, end); next; next = strstr(next + 1, end)) seal = next;
+    assert_non_null(seal);
+    *seal = 0;
+    free(text);
+    assert_true(asprintf(&text, "%s%s%u\n}\n", older, end, slc_crc32c(0, older, strlen(older))) > 0);
+    write_file(path, text, strlen(text));
+    free(older);
+    free(text);
+}
+
+static void expect_latest(const char *dir, uint64_t step)
+{
+    uint64_t latest = 0;
+    bool found = false;
+    assert_int_equal(sluice_checkpoint_latest(dir, &found, &latest), SLUICE_OK);
+    assert_true(found);
+    assert_int_equal(latest, step);
+}
+
+/* Checkpoints of versions that did not count come before others, by their steps. One that is damaged keeps its place
+ * among the steps, so that the latest one's damage is told, and that of an earlier one hides nothing. */
+static void what_has_no_serial_has_a_place(void **state)
+{
+    (void)state;
+    char dir[64], earlier[128], later[128];
+    make_folder(dir);
+    snprintf(earlier, sizeof earlier, "%s/step-000010/manifest.json", dir);
+    snprintf(later, sizeof later, "%s/step-000012/manifest.json", dir);
+    trial t = {.dir = dir, .seed = 4, .step = 10};
+    assert_int_equal(run_ranks(1, save, &t, 60), 0);
+    forget_serial(earlier);
+    t.step = 12;
+    assert_int_equal(run_ranks(1, save, &t, 60), 0);
+    forget_serial(later);
+    expect_latest(dir, 12);
+    assert_int_equal(run_ranks(1, load, &t, 60), 0);
+    assert_int_equal(run_ranks(1, save_nine, &t, 60), 0);
+    expect_latest(dir, 9);
+    t.step = 14;
+    assert_int_equal(run_ranks(1, save, &t, 60), 0);
+    expect_latest(dir, 14);
+    assert_true(is_there(dir, "step-000009") && !is_there(dir, "step-000012"));
+    char *bytes;
+    size_t size;
+    snprintf(later, sizeof later, "%s/step-000014/manifest.json", dir);
+    snprintf(earlier, sizeof earlier, "%s/step-000009/manifest.json", dir);
+    read_file(earlier, &bytes, &size);
+    write_file(earlier, bytes, size / 2);
+    expect_latest(dir, 14);
+    write_file(earlier, bytes, size);
+    free(bytes);
+    write_file(later, "damaged", 7);
+    expect_latest(dir, 14);
+    check_refused(dir, "step-000014/manifest.json", "the latest one's manifest", 0);
+    remove_all(dir);
+}
+
+/* ---- One rank's host does not show what rank 0's does ---- */
+
+static int load_apart(int rank, int size, void *context)
+{
+    (void)size;
+    char place[128];
+    model m = {.t = context};
+    snprintf(place, sizeof place, "%s/%d", m.t->dir, rank);
+    RANK_CHECK(!chdir(place));
+    if (build(&m) || fill(&m, 99)) return 1;
+    sluice_status status = sluice_checkpoint_load(m.rt, "run", NULL, NULL);
+    RANK_CHECK(status == SLUICE_ERR_MISMATCH && strstr(sluice_last_error(), m.t->refused));
+    return destroy(&m, check(&m, 99));
+}
+
+static void run_command(const char *format, const char *dir)
+{
+    char command[512];
+    snprintf(command, sizeof command, format, dir, dir, dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_rank_that_sees_less_is_named(void **state)
+{
+    (void)state;
+    char dir[64], run[80];
+    make_folder(dir);
+    run_command("mkdir %s/0 %s/1", dir);
+    snprintf(run, sizeof run, "%s/0/run", dir);
+    trial t = {.dir = run, .seed = 2, .step = 5};
+    assert_int_equal(run_ranks(2, save, &t, 60), 0);
+    t.step = 10;
+    assert_int_equal(run_ranks(2, save, &t, 60), 0);
+
+    run_command("cp -r %s/0/run %s/1 && rm -r %s/1/run/step-000010", dir);
+    t.dir = dir;
+    t.refused = "that rank 1 finds is run/step-000005, and rank 0 finds run/step-000010";
+    assert_int_equal(run_ranks(2, load_apart, &t, 60), 0);
+    run_command("rm -r %s/1/run && cp -r %s/0/run %s/1", dir);
+    run_command("rm %s/1/run/step-000010/rank-0000.slc", dir);
+    t.refused = "rank 1 does not see what other ranks do: cannot read run/step-000010/rank-0000.slc";
+    assert_int_equal(run_ranks(2, load_apart, &t, 60), 0);
+    run_command("rm -r %s/1/run", dir);
+    t.refused = "rank 1 does not see what other ranks do: there is no checkpoint in run";
+    assert_int_equal(run_ranks(2, load_apart, &t, 60), 0);
     remove_all(dir);
 }
 
@@ -447,11 +619,19 @@ static void kills_lose_no_checkpoint(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_world_reads_every_other),    cmocka_unit_test(a_step_saved_again_is_replaced),
-        cmocka_unit_test(other_models_are_refused_by_name), cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(all_bytes_of_a_manifest_count),    cmocka_unit_test(what_is_no_file_is_refused),
-        cmocka_unit_test(what_cannot_be_written_is_named),  cmocka_unit_test(what_cannot_be_removed_stays),
-        cmocka_unit_test(two_jobs_do_not_share_a_folder),   cmocka_unit_test(kills_lose_no_checkpoint),
+        cmocka_unit_test(every_world_reads_every_other),
+        cmocka_unit_test(a_step_saved_again_is_replaced),
+        cmocka_unit_test(other_models_are_refused_by_name),
+        cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(all_bytes_of_a_manifest_count),
+        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(what_cannot_be_written_is_named),
+        cmocka_unit_test(what_cannot_be_removed_stays),
+        cmocka_unit_test(two_jobs_do_not_share_a_folder),
+        cmocka_unit_test(kills_lose_no_checkpoint),
+        cmocka_unit_test(a_rank_that_sees_less_is_named),
+        cmocka_unit_test(what_has_no_serial_has_a_place),
+        cmocka_unit_test(after_a_rollback_the_newest_is_the_latest),
     };
     disk_open();
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -252,6 +252,22 @@ impossible_numbers() {
     check 'as it was it is resumed' 0 $code
 }
 
+# What lies next to the weights must go with them: as many steps as updates at least, a sequence for each at least.
+false_position() {
+    local folder=$work/run/step-000004 change
+    rm -rf "$work/run"
+    train --steps 4 --save "$work/run"
+    cp "$folder/extra" "$work/kept"
+    for change in 's/"steps": 4/"steps": 3/' 's/"sequences": [0-9]*/"sequences": 3/' 's/"steps": 4/"steps": 400/'; do
+        sed "$change" "$work/kept" >"$folder/extra"
+        check "$change changes it" no "$(cmp -s "$folder/extra" "$work/kept" && echo yes || echo no)"
+        sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$folder/extra")/" "$folder/manifest.json"
+        seal "$folder/manifest.json"
+        refuses 'its weights have had 4 updates, but it says that the run made .* sequences; it is damaged' \
+            --resume "$work/run" --steps 6
+    done
+}
+
 # The folder alone says what the model is; what it cannot say is asked for.
 alone() {
     rm -rf "$work/run"
@@ -303,14 +319,14 @@ for name in "content", "paths", "tokenizer", "shape":
 json.dump(document, open(sys.argv[1], "w"))
 END
     sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$extra")/" "$manifest"
-    sed -i 's/"version": 2/"version": 1/; /"crc32c": [0-9]*$/d; s/^\(  "extra": .*}\),$/\1/' "$manifest"
+    sed -i 's/"version": 3/"version": 1/; /"crc32c": [0-9]*$/d; s/^\(  "extra": .*}\),$/\1/' "$manifest"
     train --steps 4 --resume "$work/run"
     check 'a manifest without a checksum is read' 0 $code
     check 'and warned about' 1 "$(grep -c 'gave it no checksum' "$work/err")"
     check 'nothing else is' '' "$(grep warning "$work/err" | grep -v 'checksum\|--warmup')"
     refuses 'was saved with --size "nano", this run has "mini"' --resume "$work/run" --size mini
-    sed -i 's/"version": 1/"version": 3/' "$manifest"
-    refuses 'manifest.json.*version 3; this program reads 2' --resume "$work/run" --steps 4
+    sed -i 's/"version": 1/"version": 4/' "$manifest"
+    refuses 'manifest.json.*version 4; this program reads 3' --resume "$work/run" --steps 4
 }
 
 goes_on 2 fsdp oss --micro-batches 2 --accumulate each
@@ -326,6 +342,7 @@ save_errors
 two_jobs
 other_text
 impossible_numbers
+false_position
 alone
 damaged
 older_checkpoints

@@ -61,6 +61,24 @@ rm -r "$work/rank1/save"
 cp -r "$work/other" "$work/rank1/save"
 refused 'a checkpoint of another seed' 'checkpoint save/step-' --seed 4 --data text --resume save
 
+# A rank that does not see the newest checkpoint is named, and nobody is told to remove that one.
+unseen() { # WHAT WORDS
+    apart --steps 4 --seed 4 --data text --resume save
+    check "$1: exit code" 2 $code
+    check "$1: named" yes "$(grep -q "$2" "$work/err" && echo yes)"
+    check "$1: nothing is to be removed" 0 "$(grep -c 'or remove' "$work/err")"
+}
+both
+cp -r "$work/save/step-000001" "$work/rank0/save/step-000002"
+unseen 'rank 1 has an older one' 'that rank 1 finds is save/step-000001, and rank 0 finds save/step-000002'
+both
+cp -r "$work/save/step-000001" "$work/rank1/save/step-000002"
+unseen 'rank 0 has an older one' 'that rank 1 finds is save/step-000002, and rank 0 finds save/step-000001'
+both
+for rank in 0 1; do cp -r "$work/save/step-000001" "$work/rank$rank/save/step-000002"; done
+rm "$work/rank1/save/step-000002/rank-0001.slc"
+unseen 'rank 1 lacks a file' 'rank 1 does not see what other ranks do: cannot read save/step-000002/rank-0001.slc'
+
 both
 printf 'x' | dd of="$work/rank1/text" bs=1 seek=$(($(stat -c %s "$work/text") - 1)) conv=notrunc status=none
 refused 'the last byte of the data' '--data' --data text

@@ -122,8 +122,52 @@ static void test_mismatch_is_the_cause(void **state)
         assert_int_equal(run_ranks(3, other_registration, NULL, LIMIT_S), 0);
         for (int r = 0; r < 3; r++)
             assert_lines(3, told_all[r].status == SLUICE_ERR_MISMATCH && !strcmp(told_all[r].line, told_all[0].line) &&
-                                strstr(told_all[r].line, "rank 1 has other settings"));
+                                strstr(told_all[r].line, "rank 1 has other settings than rank 0: clip is 1 there and 0 "
+                                                         "on rank 0; give"));
     }
+}
+
+/* ---- An optimizer of the program's that says no more than a status ---- */
+
+static sluice_status refuse_second_step(const sluice_update *update, void *context)
+{
+    (void)context;
+    return update->step < 2 ? SLUICE_OK : SLUICE_ERR_UNSUPPORTED;
+}
+
+static sluice_status one_step(pair *p, bool mistaken);
+
+/* The line of an earlier failure stays until there is another one. */
+static int bare_status(int rank, int size, void *context)
+{
+    pair p = {0};
+    sluice_config config;
+    sluice_optimizer own = SLUICE_INIT(sluice_optimizer, .name = "own", .update = refuse_second_step);
+    sluice_config_init(&config);
+    config.optimizer = &own;
+    (void)size;
+    (void)context;
+    if (make(&p, &config)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    RANK_CHECK(sluice_world_broadcast(p.world, NULL, 1, 99) == SLUICE_ERR_ARGUMENT);
+    char earlier[LINE_BYTES];
+    snprintf(earlier, sizeof earlier, "%s", sluice_last_error());
+    sluice_status status = one_step(&p, false);
+    if (!status) status = sluice_runtime_sync(p.rt);
+    RANK_CHECK(!status && !strcmp(earlier, sluice_last_error()));
+    status = one_step(&p, false);
+    if (!status) status = sluice_runtime_sync(p.rt);
+    note(rank, status);
+    return 0;
+}
+
+static void test_a_bare_status_is_named(void **state)
+{
+    (void)state;
+    memset(told_all, 0, RANKS_MAX * sizeof *told_all);
+    assert_int_equal(run_ranks(1, bare_status, NULL, LIMIT_S), 0);
+    assert_lines(1, told_all[0].status == SLUICE_ERR_UNSUPPORTED &&
+                        strstr(told_all[0].line, "optimizer own, parameter \"lower.w\": returned unsupported (-11)"));
 }
 
 /* ---- A failure of one rank alone ---- */
@@ -409,6 +453,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_one_fails),
         cmocka_unit_test(test_budget_is_the_cause),
         cmocka_unit_test(test_mismatch_is_the_cause),
+        cmocka_unit_test(test_a_bare_status_is_named),
     };
     told_all = mmap(NULL, RANKS_MAX * sizeof *told_all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (told_all == MAP_FAILED) return 1;

@@ -10,7 +10,9 @@
  * Environment: HOSTNCCL_MISMATCH=corrupt lets collectives and messages through on which the ranks do not agree, with
  * the shorter length and wrong numbers; they hang otherwise. HOSTNCCL_LATENCY (microseconds) and HOSTNCCL_BANDWIDTH
  * (bytes a second) make each operation take as long as on such a link, from when all ranks have come, for each
- * communicator by itself. NCCL_COMM_BLOCKING and NCCL_MULTI_RANK_GPU_ENABLE are NCCL's, and NCCL_DEBUG prints errors.
+ * communicator by itself. HOSTNCCL_LAUNCH_DELAY (microseconds, 200 without it) is the most that lies between the return
+ * of a call that does not block and the launch of its operations, a time that is drawn for each call.
+ * NCCL_COMM_BLOCKING and NCCL_MULTI_RANK_GPU_ENABLE are NCCL's, and NCCL_DEBUG prints errors.
  */
 #ifndef HOSTNCCL_COMM_H
 #define HOSTNCCL_COMM_H
@@ -91,7 +93,8 @@ struct ncclComm {
     pthread_cond_t turn; /* a batch has ended, or the communicator was stopped */
     uint64_t launched, ended;
     bool running;
-    int users; /* the program, and each batch that was launched; the last one frees it */
+    bool launching; /* a thread has operations of it that are not on their streams yet */
+    int users;      /* the program, each batch that was launched, a thread that launches; the last one frees it */
     hostnccl_batch *captured;
 
     _Atomic int stopped; /* its operations end */
@@ -146,6 +149,13 @@ void hostnccl_group_add_job(hostnccl_job *job);
 bool hostnccl_group_open(void); /* between ncclGroupStart and ncclGroupEnd */
 ncclResult_t hostnccl_group_failed(ncclResult_t result);
 
+/* Gives a batch to its streams. hostnccl_launch_later does that in another thread, after a drawn time, with a list of
+ * batches of communicators that do not block; these are in progress until then. It returns ncclInProgress, or
+ * ncclSystemError without a thread. Both take the batches. */
+ncclResult_t hostnccl_launch(hostnccl_batch *batch);
+ncclResult_t hostnccl_launch_later(hostnccl_batch *batches);
+bool hostnccl_comm_launching(ncclComm_t comm);
+
 /* Runs a batch on the thread of its stream. */
 void hostnccl_batch_run(void *batch);
 void hostnccl_batch_free(hostnccl_batch *batch);
@@ -160,10 +170,11 @@ bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations);
 void hostnccl_hang(ncclComm_t comm);
 
 /* The environment: ncclInvalidArgument where a setting is none; whether mismatches go through; how long the link takes
- * for so many bytes, 0 without one. */
+ * for so many bytes, 0 without one; the longest time between a call that does not block and its launch. */
 ncclResult_t hostnccl_settings_check(void);
 bool hostnccl_mismatch_corrupts(void);
 double hostnccl_link_ns(double bytes);
+double hostnccl_launch_delay_ns(void);
 
 int64_t hostnccl_clock_ns(void);
 

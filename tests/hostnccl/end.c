@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 
-/* Waits until nothing that was launched runs any more, or until the communicator is stopped and nothing runs. */
+/* Waits until nothing that was called is to be launched or runs any more, or until the communicator is stopped and
+ * nothing runs. */
 static void wait_quiet(ncclComm_t comm)
 {
     pthread_mutex_lock(&comm->lock);
-    while (comm->running || (!atomic_load(&comm->stopped) && comm->ended != comm->launched))
+    while (comm->launching || comm->running || (!atomic_load(&comm->stopped) && comm->ended != comm->launched))
         pthread_cond_wait(&comm->turn, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
 }
@@ -73,6 +74,7 @@ ncclResult_t hostnccl_comm_state(ncclComm_t comm)
     pthread_mutex_lock(&comm->lock);
     bool busy = comm->running || (!atomic_load(&comm->revoked) && comm->ended != comm->launched);
     pthread_mutex_unlock(&comm->lock);
+    if (hostnccl_comm_launching(comm)) return ncclInProgress;
     bool ending = atomic_load(&comm->finalized) || atomic_load(&comm->revoked);
     return ending && busy ? ncclInProgress : ncclSuccess;
 }
@@ -92,7 +94,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     if (!comm) return ncclSuccess;
     ncclResult_t result = hostnccl_comm_check(comm, "ncclCommFinalize");
     if (result) return result;
-    if (!atomic_load(&comm->ready) && hostnccl_comm_state(comm))
+    if (hostnccl_comm_launching(comm) || (!atomic_load(&comm->ready) && hostnccl_comm_state(comm)))
         return hostnccl_error(ncclInvalidArgument, "ncclCommFinalize : the communicator is not ready");
     if (atomic_load(&comm->revoked))
         return hostnccl_error(ncclInvalidUsage, "ncclCommFinalize : the communicator was revoked");

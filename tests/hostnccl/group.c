@@ -68,88 +68,6 @@ void hostnccl_batch_free(hostnccl_batch *batch)
     free(batch);
 }
 
-/* Makes `later` wait for what was given to `earlier`. */
-static cudaError_t order_streams(cudaStream_t earlier, cudaStream_t later)
-{
-    cudaEvent_t event;
-    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error) return error;
-    error = cudaEventRecord(event, earlier);
-    if (!error) error = cudaStreamWaitEvent(later, event, 0);
-    cudaEventDestroy(event);
-    return error;
-}
-
-/* Whether this operation is the first of the batch on its stream, which is not the batch's. */
-static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation *o)
-{
-    for (const hostnccl_operation *before = batch->operations; before != o; before = before->next)
-        if (before->stream == o->stream) return false;
-    return o != batch->operations;
-}
-
-/* Gives the batch to its stream, as the next one of its communicator. From then on the stream's thread frees it. */
-static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
-{
-    ncclComm_t comm = batch->comm;
-    bool captured = batch->captured;
-    pthread_mutex_lock(&comm->lock);
-    batch->ticket = comm->launched;
-    comm->launched += !captured;
-    comm->users += !captured;
-    pthread_mutex_unlock(&comm->lock);
-    cudaError_t error = cudaLaunchHostFunc(stream, hostnccl_batch_run, batch);
-    pthread_mutex_lock(&comm->lock);
-    if (error) {
-        comm->launched -= !captured;
-        comm->users -= !captured;
-        hostnccl_batch_free(batch);
-    } else if (captured) {
-        batch->next = comm->captured;
-        comm->captured = batch;
-    }
-    pthread_mutex_unlock(&comm->lock);
-    return error;
-}
-
-/* All streams of the batch meet: it begins after what they had to do, and what they get later begins after it. */
-static cudaError_t launch_on_streams(hostnccl_batch *batch)
-{
-    cudaStream_t stream = batch->operations->stream, *others = NULL;
-    size_t count = 0;
-    cudaError_t error = cudaSuccess;
-    for (hostnccl_operation *o = batch->operations; o; o = o->next)
-        if (brings_stream(batch, o)) count++;
-    if (count && !(others = malloc(count * sizeof *others))) error = cudaErrorMemoryAllocation;
-    count = 0;
-    for (hostnccl_operation *o = batch->operations; o && !error; o = o->next)
-        if (brings_stream(batch, o)) others[count++] = o->stream;
-    for (size_t i = 0; i < count && !error; i++) error = order_streams(others[i], stream);
-    if (error)
-        hostnccl_batch_free(batch);
-    else
-        error = launch_next(batch, stream);
-    for (size_t i = 0; i < count && !error; i++) error = order_streams(stream, others[i]);
-    free(others);
-    return error;
-}
-
-static ncclResult_t launch_batch(hostnccl_batch *batch)
-{
-    int device = 0;
-    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    cudaGetDevice(&device);
-    cudaError_t error = cudaSetDevice(batch->comm->device);
-    if (!error) error = cudaStreamIsCapturing(batch->operations->stream, &capture);
-    batch->captured = capture == cudaStreamCaptureStatusActive;
-    if (error)
-        hostnccl_batch_free(batch);
-    else
-        error = launch_on_streams(batch);
-    cudaSetDevice(device);
-    return error ? hostnccl_cuda_failed("launching operations", error) : ncclSuccess;
-}
-
 /* Advances jobs in turn until none is left; those of non-blocking communicators are advanced once and then kept by
  * their communicator, and their calls return ncclInProgress even where that was enough. */
 static ncclResult_t run_jobs(hostnccl_job *jobs)
@@ -199,18 +117,23 @@ ncclResult_t hostnccl_group_finish(void)
         hostnccl_job_end(job, true);
     }
     if (!result) result = run_jobs(jobs);
+    hostnccl_batch *later = NULL, **end = &later;
     for (hostnccl_batch *next; batches; batches = next) {
         next = batches->next;
         batches->next = NULL;
-        bool blocking = batches->comm->blocking;
-        if (!result || result == ncclInProgress) {
-            ncclResult_t launched = launch_batch(batches);
-            result = launched ? launched : blocking ? result : ncclInProgress;
-        } else {
+        if (result && result != ncclInProgress) {
             hostnccl_batch_free(batches);
+        } else if (batches->comm->blocking) {
+            ncclResult_t launched = hostnccl_launch(batches);
+            if (launched) result = launched;
+        } else {
+            *end = batches;
+            end = &batches->next;
         }
     }
-    return result;
+    if (!later) return result;
+    ncclResult_t begun = hostnccl_launch_later(later);
+    return result && result != ncclInProgress ? result : begun;
 }
 
 ncclResult_t ncclGroupStart(void)

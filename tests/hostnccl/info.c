@@ -37,10 +37,11 @@ ncclResult_t hostnccl_comm_usable(ncclComm_t comm, const char *function)
 {
     ncclResult_t result = hostnccl_comm_check(comm, function);
     if (result) return result;
-    if (!atomic_load(&comm->ready)) {
+    bool launching = hostnccl_comm_launching(comm);
+    if (launching || !atomic_load(&comm->ready)) {
         ncclResult_t state = hostnccl_comm_state(comm);
         if (state && state != ncclInProgress) return state;
-        if (!atomic_load(&comm->ready))
+        if (launching || !atomic_load(&comm->ready))
             return hostnccl_error(ncclInvalidArgument,
                                   "%s : Attempt to use communicator before the previous operation returned ncclSuccess",
                                   function);

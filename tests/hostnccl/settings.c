@@ -24,6 +24,9 @@ ncclResult_t hostnccl_settings_check(void)
     if (!read_number("HOSTNCCL_BANDWIDTH", &number))
         return hostnccl_error(ncclInvalidArgument, "HOSTNCCL_BANDWIDTH=%s: it must be a number of bytes a second",
                               getenv("HOSTNCCL_BANDWIDTH"));
+    if (!read_number("HOSTNCCL_LAUNCH_DELAY", &number))
+        return hostnccl_error(ncclInvalidArgument, "HOSTNCCL_LAUNCH_DELAY=%s: it must be a number of microseconds",
+                              getenv("HOSTNCCL_LAUNCH_DELAY"));
     return ncclSuccess;
 }
 
@@ -39,4 +42,11 @@ double hostnccl_link_ns(double bytes)
     read_number("HOSTNCCL_LATENCY", &latency_us);
     read_number("HOSTNCCL_BANDWIDTH", &bytes_per_s);
     return latency_us * 1e3 + (bytes_per_s > 0 ? bytes / bytes_per_s * 1e9 : 0);
+}
+
+double hostnccl_launch_delay_ns(void)
+{
+    double most_us;
+    read_number("HOSTNCCL_LAUNCH_DELAY", &most_us);
+    return (getenv("HOSTNCCL_LAUNCH_DELAY") ? most_us : 200) * 1e3;
 }

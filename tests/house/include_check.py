@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The directions in which the parts of the house, and the folders inside a part, may look, checked on every include.
-Headers that say "Private to X" are included from X only, and no name is defined in two headers.
+Headers that say "Private to X" are included from X only, no name is defined in two headers, and sluice.h includes every
+public header.
 
 `include_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
 import os
@@ -121,6 +122,7 @@ CLIENTS = {
 }
 CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h", "bench/"]
 PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
+WHOLE = "include/sluice/sluice.h"
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # A header defines struct bodies, types that end a body, enumerators, functions and macros. "typedef struct x x;"
@@ -244,6 +246,15 @@ def sources(root):
                     yield os.path.relpath(path, root), source.read()
 
 
+def refuse_incomplete(headers):
+    """A program that includes sluice/sluice.h has every public header."""
+    whole = headers.get(WHOLE, "")
+    for path in sorted(headers):
+        name = path.removeprefix("include/")
+        if path != WHOLE and re.fullmatch(r"sluice/[^/]+\.h", name) and f"#include <{name}>" not in whole:
+            yield f"{WHOLE}: it does not include <{name}>"
+
+
 def check(root):
     faults, texts = [], dict(sources(root))
     headers = {path: text for path, text in texts.items() if path.endswith(".h") and not is_test(path)}
@@ -263,7 +274,7 @@ def check(root):
             )
             if why:
                 faults.append(f"{path}:{number}: {found[2]}: {why}")
-    return faults + list(refuse_twins(headers)), len(texts)
+    return faults + list(refuse_twins(headers)) + list(refuse_incomplete(headers)), len(texts)
 
 
 def self_test():
@@ -275,6 +286,7 @@ def self_test():
         "sched/planner/strategies.c": '#include "sched/layout/make_plan.h"\n#include "sched/scheduler.h"\n',
         "lib/plan/json/reader.h": "/* Reading. Private to\n * lib/plan. */\ntypedef struct {\n    int a;\n} slc_reader;\n",
         "lib/plan/json/read.c": '#include "lib/plan/json/reader.h"\n',
+        "include/sluice/model.h": "#include <sluice/runtime.h>\n",
         "lib/plan/opaque.h": "typedef struct slc_reader slc_reader;\n",
         "bench/train/train.c": '#include "sched/planner.h"\n#include <sluice/runtime.h>\n',
     }
@@ -287,6 +299,7 @@ def self_test():
         "lib/model/model.c": '#include "lib/engine/engine.h"\n',
         "plugins/transport/ucx/thread.c": '#include "lib/base/log.h"\n',
         "include/sluice/runtime.h": '#include "lib/plan/plan.h"\n',
+        "include/sluice/sluice.h": "#include <sluice/runtime.h>\n",
         "lib/engine/wire.c": '#include <sluice/plugin/transport_v1.h>\n',
         "attic/old.c": '#include "lib/base/log.h"\n',
         "sched/layout/claims.c": '#include "sched/planner/joint.h"\n',

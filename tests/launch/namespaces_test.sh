@@ -27,6 +27,17 @@ environment() {
     check 'files' '0,error 0,1,error 1' "$(cd "$work/files" && cat 0.out 0.err 1.out 1.err | paste -sd,)"
 }
 
+# As the documents have it: in a clone, with the release build's command.
+in_a_clone() {
+    mkdir -p "$work/clone/bench/compare" "$work/clone/build/release/bench"
+    cp "$script" "$work/clone/bench/compare"
+    ln -s "$sluice" "$work/clone/build/release/bench/sluice"
+    (cd "$work/clone" && unset SLUICE && timeout 60 bench/compare/namespaces.sh -n 1 -- sh -c 'echo $RANK') \
+        >"$work/out" 2>"$work/err" </dev/null
+    check 'in a clone: exit code' 0 $?
+    check 'in a clone: it runs' '[0] 0' "$(cat "$work/out")"
+}
+
 network() {
     launch -n 2 --rate 1gbit -- "$sluice" perf --op reduce_scatter_all_gather -b 1M -e 1M -n 2
     check 'two ranks' 0 $code
@@ -63,6 +74,7 @@ if ! "$script" -n 2 -- true >"$work/out" 2>"$work/err"; then
     exit 77
 fi
 environment
+in_a_clone
 network
 endings
 refusals

@@ -362,6 +362,12 @@ static void unfinished(void **state)
     s.rows[1][0].done = 1;
     expect(&s, SLC_NCCL_FOUND_UNFINISHED,
            ": every rank called all_reduce float32[64] sum, and the stream of rank 1 has not finished it");
+    /* NCCL has not said that it launched the second one, or only the third. */
+    s.rows[1][0].unlaunched = 2;
+    expect_nothing(&s);
+    s.rows[1][0].unlaunched = 3;
+    expect(&s, SLC_NCCL_FOUND_UNFINISHED, "the stream of rank 1 has not finished it");
+    s.rows[1][0].unlaunched = 0;
     all_quiet(&s, 9);
     expect_nothing(&s);
     /* Another stream may have written a lower number last. */

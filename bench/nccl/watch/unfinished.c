@@ -20,8 +20,15 @@ static bool shares_one_stream(const slc_nccl_member *m, const slc_nccl_entry *en
     return true;
 }
 
-/* The first collective of the rank that is not finished, or NULL: all are, or it cannot be told. */
-static const slc_nccl_entry *first_unfinished(const slc_nccl_member *m)
+/* Has NCCL, on a communicator that does not block, not said that it launched the operation? Then no stream says that it
+ * is finished either. */
+static bool may_be_unlaunched(const slc_nccl_member *m, const slc_nccl_entry *entry)
+{
+    return m->row->unlaunched && entry->number >= m->row->unlaunched;
+}
+
+/* The first collective after those that the stream says it has finished; NULL: there is none, or it cannot be told. */
+static const slc_nccl_entry *first_after_done(const slc_nccl_member *m)
 {
     const slc_nccl_entry *first = NULL;
     for (size_t i = m->collective_count; i-- > 0;) {
@@ -32,6 +39,13 @@ static const slc_nccl_entry *first_unfinished(const slc_nccl_member *m)
         first = entry;
     }
     return m->row->done || !m->whole || !first || !shares_one_stream(m, first) ? NULL : first;
+}
+
+/* The first collective of the rank that is not finished, or NULL: all are, or it cannot be told. */
+static const slc_nccl_entry *first_unfinished(const slc_nccl_member *m)
+{
+    const slc_nccl_entry *first = first_after_done(m);
+    return first && may_be_unlaunched(m, first) ? NULL : first;
 }
 
 /* Has every rank called the same, and does none move? */

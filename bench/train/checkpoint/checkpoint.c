@@ -230,7 +230,8 @@ static sluice_status read_extra(const slc_training_options *o, json_t **document
     sluice_status status = slc_error_context(sluice_checkpoint_extra(o->resume, &extra, &bytes), "--resume");
     if (!status) status = parse_extra(o, extra, bytes, document);
     free(extra);
-    return slc_training_name_earlier(status, o->resume);
+    /* This rank is alone here: another one may well read what this one cannot. */
+    return status == SLUICE_ERR_FORMAT ? slc_training_name_earlier(status, o->resume) : status;
 }
 
 /* Names what the saved run had and this one lacks. */
@@ -308,6 +309,25 @@ static sluice_status check_position(const slc_training_identity *run, uint64_t u
         (unsigned long long)position->sequences);
 }
 
+/* Every rank has read by itself; one that cannot read what others can is named, and nothing is said to be damaged. */
+static sluice_status agree_on_reading(const slc_training_identity *run, sluice_status mine)
+{
+    double blind[2] = {mine ? 1 : 0, mine ? sluice_world_rank(run->world) : 0};
+    char why[1000];
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    sluice_status status = sluice_world_all_reduce(run->world, blind, 2);
+    if (status || blind[0] == 0) return status;
+    if (blind[0] == sluice_world_size(run->world) || mine == SLUICE_ERR_FORMAT) return slc_error(mine, "%s", why);
+    if (mine)
+        return slc_error(SLUICE_ERR_MISMATCH,
+                         "rank %d does not see what other ranks do: %s; checkpoints must be on a file system that all "
+                         "ranks share",
+                         sluice_world_rank(run->world), why);
+    if (blind[0] == 1)
+        return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: rank %.0f cannot read it", run->options->resume, blind[1]);
+    return slc_error(SLUICE_ERR_MISMATCH, "--resume %s: %.0f ranks cannot read it", run->options->resume, blind[0]);
+}
+
 sluice_status slc_training_resume(const slc_training_identity *run, sluice_runtime *rt, slc_training_position *out)
 {
     void *extra = NULL;
@@ -315,6 +335,7 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
     *out = (slc_training_position){0};
     /* Comes before the weights: that a parameter has another size says less than the name of another model. */
     sluice_status status = slc_error_context(sluice_checkpoint_extra(run->options->resume, &extra, &bytes), "--resume");
+    status = agree_on_reading(run, status);
     if (!status) status = read_position(run, extra, bytes, out);
     free(extra);
     if (!status) status = slc_error_context(sluice_checkpoint_load(rt, run->options->resume, NULL, NULL), "--resume");

@@ -105,7 +105,7 @@ static const option_row rows[] = {
      .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
     {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
     {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED,
-     "Steps over which the learning rate grows from 0", 0, MOST_TOKENS},
+     "Steps N over which the learning rate grows: step k has k / N of --lr", 0, MOST_TOKENS},
     {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED,
      "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
      "falls as 1/sqrt(step); wsd: it stays, and falls at the end",

@@ -4,6 +4,7 @@
 #include "lib/engine/model/buffers.h"
 #include "lib/engine/step/pass.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,19 +32,53 @@ typedef struct {
     char line[2044]; /* a path comes first, the reason last */
 } outcome;
 
-sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
+/* Of every rank. NULL without memory: such a rank cannot go on with the others. */
+static outcome *gather_outcomes(sluice_runtime *rt, sluice_status mine, sluice_status *status)
 {
     outcome own = {.status = mine}, *all = calloc((size_t)rt->size, sizeof *all);
-    if (!all) mine = slc_error(SLUICE_ERR_MEMORY, "outcomes of %d ranks", rt->size);
     if (mine) snprintf(own.line, sizeof own.line, "%s", sluice_last_error());
-    own.status = mine;
-    /* A rank without memory for the others' outcomes cannot go on with them. */
-    if (!all) return slc_runtime_fail(rt, mine);
-    sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
-    for (int r = 0; !status && r < rt->size; r++) {
-        all[r].line[sizeof all[r].line - 1] = 0;
-        if (all[r].status) status = slc_runtime_alike(rt, slc_error((sluice_status)all[r].status, "%s", all[r].line));
+    if (!all) {
+        *status = slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "outcomes of %d ranks", rt->size));
+        return NULL;
     }
+    *status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
+    for (int r = 0; r < rt->size; r++) all[r].line[sizeof all[r].line - 1] = 0;
+    return all;
+}
+
+sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine)
+{
+    sluice_status status;
+    outcome *all = gather_outcomes(rt, mine, &status);
+    for (int r = 0; !status && r < rt->size; r++)
+        if (all[r].status) status = slc_runtime_alike(rt, slc_error((sluice_status)all[r].status, "%s", all[r].line));
+    free(all);
+    return status;
+}
+
+static bool is_hidden(const outcome *one)
+{
+    return one->status == SLUICE_ERR_PATH || one->status == SLUICE_ERR_IO;
+}
+
+sluice_status slc_checkpoint_agree_reading(sluice_runtime *rt, sluice_status mine)
+{
+    sluice_status status;
+    outcome *all = gather_outcomes(rt, mine, &status);
+    int first = -1, hidden = 0;
+    for (int r = rt->size; !status && r-- > 0;) {
+        if (all[r].status) first = r;
+        hidden += is_hidden(&all[r]);
+    }
+    if (first >= 0 && is_hidden(&all[first]) && hidden < rt->size)
+        status =
+            slc_error(SLUICE_ERR_MISMATCH,
+                      "rank %d does not see what other ranks do: %s; checkpoints must be on a file system that all "
+                      "ranks share",
+                      first, all[first].line);
+    else if (first >= 0)
+        status = slc_error((sluice_status)all[first].status, "%s", all[first].line);
+    if (first >= 0) slc_runtime_alike(rt, status);
     free(all);
     return status;
 }

@@ -12,6 +12,9 @@ sluice_status slc_checkpoint_leave(sluice_runtime *rt);
 /* Returns `mine` where all ranks had success, else on every rank the status and the line of the first that failed.
  * Collective. */
 sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine);
+/* The same after reading files that all ranks should see: where some could not open or read what others could, the
+ * result is MISMATCH, which names the first of them. */
+sluice_status slc_checkpoint_agree_reading(sluice_runtime *rt, sluice_status mine);
 
 /* The number of arrays of a parameter: its value, and its states where it is trained. */
 static inline uint32_t slc_checkpoint_arrays(const sluice_runtime *rt, const sluice_param *param)

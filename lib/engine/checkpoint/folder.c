@@ -6,6 +6,7 @@
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/engine/checkpoint/manifest.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -143,24 +144,62 @@ static sluice_status list_folders(const char *dir, folder_kind wanted, uint64_t 
     return status;
 }
 
-sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count)
+/* A checkpoint that is set aside is known by its other name. */
+static char *whole_path(const char *dir, uint64_t step)
 {
-    return list_folders(dir, WHOLE, steps, count);
+    return folder_path(dir, step, folder_is_whole(dir, step, WHOLE) ? WHOLE : REPLACED);
+}
+
+/* False: the manifest is damaged, or cannot be read. */
+static bool read_serial(const char *dir, slc_saved *saved)
+{
+    char *folder = whole_path(dir, saved->step);
+    char *path = folder ? slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST) : NULL;
+    slc_manifest manifest = {0};
+    uint32_t checksum;
+    bool known = path && !slc_manifest_read(path, &manifest, &checksum);
+    saved->serial = manifest.serial;
+    slc_manifest_fini(&manifest);
+    free(path);
+    free(folder);
+    return known;
+}
+
+static int saved_first(const void *a, const void *b)
+{
+    const slc_saved *x = a, *y = b;
+    if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+sluice_status slc_checkpoint_list(const char *dir, slc_saved **list, size_t *count)
+{
+    uint64_t *steps;
+    sluice_status status = list_folders(dir, WHOLE, &steps, count);
+    *list = status ? NULL : malloc((*count + 1) * sizeof **list);
+    if (!status && !*list) status = no_memory();
+    if (status) *count = 0;
+    for (size_t i = 0; i < *count; i++) {
+        (*list)[i] = (slc_saved){steps[i], 0};
+        if (!read_serial(dir, &(*list)[i])) (*list)[i].serial = i ? (*list)[i - 1].serial : 0;
+    }
+    if (*count) qsort(*list, *count, sizeof **list, saved_first);
+    free(steps);
+    return status;
 }
 
 sluice_status slc_checkpoint_find(const char *dir, char **folder)
 {
-    uint64_t *steps;
+    slc_saved *list;
     size_t count;
     *folder = NULL;
-    sluice_status status = slc_checkpoint_list(dir, &steps, &count);
+    sluice_status status = slc_checkpoint_list(dir, &list, &count);
     if (!status && !count && !is_whole(dir)) status = slc_error(SLUICE_ERR_PATH, "there is no checkpoint in %s", dir);
     if (!status) {
-        uint64_t step = count ? steps[count - 1] : 0;
-        *folder = count ? folder_path(dir, step, folder_is_whole(dir, step, WHOLE) ? WHOLE : REPLACED) : strdup(dir);
+        *folder = count ? whole_path(dir, list[count - 1].step) : strdup(dir);
         if (!*folder) status = no_memory();
     }
-    free(steps);
+    free(list);
     return status;
 }
 
@@ -330,18 +369,18 @@ static sluice_status retire(const char *dir, uint64_t step)
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step)
 {
     static const char later[] = "the old checkpoint stays until a later save can remove it";
-    uint64_t *steps = NULL;
+    slc_saved *list = NULL;
     size_t count = 0, retired = 0;
     if (!keep) return;
-    warn_of(slc_checkpoint_list(dir, &steps, &count), later);
+    warn_of(slc_checkpoint_list(dir, &list, &count), later);
     for (size_t i = 0; i + keep < count; i++) {
-        if (steps[i] == step) continue;
-        sluice_status status = retire(dir, steps[i]);
+        if (list[i].step == step) continue;
+        sluice_status status = retire(dir, list[i].step);
         warn_of(status, later);
-        if (!status) steps[retired++] = steps[i];
+        if (!status) list[retired++] = list[i];
     }
     sluice_status status = retired ? synchronize(dir) : SLUICE_OK;
     warn_of(status, later);
-    for (size_t i = 0; !status && i < retired; i++) remove_or_warn(dir, steps[i], PARTIAL);
-    free(steps);
+    for (size_t i = 0; !status && i < retired; i++) remove_or_warn(dir, list[i].step, PARTIAL);
+    free(list);
 }

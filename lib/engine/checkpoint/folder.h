@@ -16,8 +16,15 @@ char *slc_checkpoint_file(const char *folder, const char *name);
 #define SLC_CHECKPOINT_MANIFEST "manifest.json"
 #define SLC_CHECKPOINT_EXTRA "extra"
 
-/* Lists the steps of the whole checkpoints in `dir`, ascending, none if it does not exist. The caller frees. */
-sluice_status slc_checkpoint_list(const char *dir, uint64_t **steps, size_t *count);
+typedef struct {
+    uint64_t step;
+    uint64_t serial; /* as its manifest says; 0: it does not say */
+} slc_saved;
+
+/* Lists the whole checkpoints in `dir` in the order in which they were saved, none if it does not exist. It is that of
+ * their serials and then of their steps: after a rollback a lower step was saved later. One whose manifest cannot be
+ * read comes next to that of the highest step below its own. The caller frees. */
+sluice_status slc_checkpoint_list(const char *dir, slc_saved **list, size_t *count);
 /* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. PATH: there is none. */
 sluice_status slc_checkpoint_find(const char *dir, char **folder);
 
@@ -30,7 +37,8 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step);
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step);
 /* Removes the partial folder; warns where it cannot. */
 void slc_checkpoint_abandon(const char *dir, uint64_t step);
-/* Removes the oldest checkpoints beyond `keep` (0: none), never that of `step`; warns where it cannot. */
+/* Removes those checkpoints beyond `keep` (0: none) that were saved first, never that of `step`; warns where it cannot.
+ */
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step);
 
 #endif

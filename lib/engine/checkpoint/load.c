@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t manifest_bytes_max = UINT64_C(1) << 30;
-
 typedef struct {
     sluice_runtime *rt;
     char *folder;
@@ -52,30 +50,11 @@ static sluice_status open_file(const char *path, uint64_t wanted_bytes, slc_file
                      (unsigned long long)wanted_bytes);
 }
 
-static sluice_status read_text(const char *path, char **text, size_t *length)
-{
-    slc_file file;
-    sluice_status status = open_regular(path, &file);
-    if (!status && file.bytes > manifest_bytes_max)
-        status = slc_error(SLUICE_ERR_FORMAT, "%s: %llu bytes are too many for a manifest", path,
-                           (unsigned long long)file.bytes);
-    *length = status ? 0 : (size_t)file.bytes;
-    *text = status ? NULL : malloc(*length + 1);
-    if (!status && !*text) status = slc_error(SLUICE_ERR_MEMORY, "%s", path);
-    if (!status) status = slc_file_read(&file, 0, *length, *text);
-    slc_file_close(&file);
-    return status;
-}
-
 /* *checksum becomes that of the manifest, which holds the checksums of all other files. */
 static sluice_status read_manifest(const char *folder, slc_manifest *out, uint32_t *checksum)
 {
-    char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST), *text = NULL;
-    size_t length = 0;
-    sluice_status status = path ? read_text(path, &text, &length) : slc_error(SLUICE_ERR_MEMORY, "manifest");
-    if (!status) *checksum = slc_crc32c(0, text, length);
-    if (!status) status = slc_error_context(slc_manifest_from_json(text, length, out), "%s", path);
-    free(text);
+    char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST);
+    sluice_status status = path ? slc_manifest_read(path, out, checksum) : slc_error(SLUICE_ERR_MEMORY, "manifest");
     free(path);
     return status;
 }
@@ -408,18 +387,42 @@ static sluice_status apply_checkpoint(loading *l)
 
 /* ---- All together ---- */
 
-/* Rank 0 chooses the folder, so that all read the same. */
+/* The last name of a path, without the slashes after it; *length is the name's. */
+static const char *last_name(const char *path, size_t *length)
+{
+    size_t end = strlen(path), begin;
+    while (end > 1 && path[end - 1] == '/') end--;
+    for (begin = end; begin && path[begin - 1] != '/';) begin--;
+    *length = end - begin;
+    return path + begin;
+}
+
+/* A rank whose host does not show the newest checkpoint must not take an older one, nor rank 0 for all. */
+static sluice_status compare_found(const loading *l, const char *mine, const char *first)
+{
+    size_t length, first_length;
+    const char *name = last_name(mine, &length), *first_name = last_name(first, &first_length);
+    if (length == first_length && !memcmp(name, first_name, length)) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_MISMATCH,
+        "the latest checkpoint that rank %d finds is %s, and rank 0 finds %s; checkpoints must be on a file "
+        "system that all ranks share",
+        l->rt->rank, mine, first);
+}
+
+/* All ranks look, and read what rank 0 has found. */
 static sluice_status choose_folder(loading *l, const char *dir)
 {
     char name[PATH_MAX] = "";
     char *found = NULL;
-    sluice_status status = l->rt->rank == 0 ? slc_checkpoint_find(dir, &found) : SLUICE_OK;
-    if (!status && found && (size_t)snprintf(name, sizeof name, "%s", found) >= sizeof name)
+    sluice_status status = slc_checkpoint_find(dir, &found);
+    if (!status && (size_t)snprintf(name, sizeof name, "%s", found) >= sizeof name)
         status = slc_error(SLUICE_ERR_ARGUMENT, "the name of %s is too long", found);
-    free(found);
-    status = slc_checkpoint_agree(l->rt, status);
+    status = slc_checkpoint_agree_reading(l->rt, status);
     if (!status) status = sluice_world_broadcast(l->rt->world, name, sizeof name, 0);
+    if (!status) status = slc_checkpoint_agree(l->rt, compare_found(l, found, name));
     if (!status) l->folder = strdup(name);
+    free(found);
     return status;
 }
 
@@ -465,7 +468,7 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
     if (status) return status;
     loading l = {.rt = rt};
     status = choose_folder(&l, dir);
-    if (!status) status = slc_checkpoint_agree(rt, check_checkpoint(&l));
+    if (!status) status = slc_checkpoint_agree_reading(rt, check_checkpoint(&l));
     if (!status) status = same_everywhere(&l);
     if (!status) {
         status = slc_checkpoint_agree(rt, apply_checkpoint(&l)); /* the runtime has changed: there is no way back */
@@ -483,17 +486,17 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
 
 sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step)
 {
-    uint64_t *steps = NULL;
+    slc_saved *list = NULL;
     size_t count = 0;
     if (!dir || !*dir || !found || !step)
         return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_latest: a folder and results are needed");
     *found = false;
-    sluice_status status = slc_checkpoint_list(dir, &steps, &count);
+    sluice_status status = slc_checkpoint_list(dir, &list, &count);
     if (!status && count) {
         *found = true;
-        *step = steps[count - 1];
+        *step = list[count - 1].step;
     }
-    free(steps);
+    free(list);
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "lib/engine/checkpoint/manifest.h"
 
+#include "lib/base/file/file.h"
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/status.h"
 #include "lib/plan/json/json_read.h"
@@ -80,8 +81,8 @@ static void put_param(slc_json_text *text, const slc_manifest *m, const slc_mani
 sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
 {
     slc_json_text text = {0};
-    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"step\": %llu,\n  \"optimizer\": ", SLC_MANIFEST_VERSION,
-                      (unsigned long long)m->step);
+    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"serial\": %llu,\n  \"step\": %llu,\n  \"optimizer\": ",
+                      SLC_MANIFEST_VERSION, (unsigned long long)m->serial, (unsigned long long)m->step);
     slc_json_text_string(&text, m->optimizer);
     put_names(&text, "states", m->states, m->state_count);
     if (m->own_count) put_names(&text, "own", m->own, m->own_count);
@@ -111,7 +112,7 @@ sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
 
 typedef struct {
     uint32_t version;
-    uint64_t step, crc32c;
+    uint64_t serial, step, crc32c;
     const char *optimizer;
     json_t *states, *own, *progress, *numbers, *parameters, *files, *extra;
 } top_row;
@@ -146,7 +147,7 @@ static const slc_json_field top_fields[] = {
     FIELD(top_row, parameters, SLC_JSON_ARRAY),  FIELD(top_row, files, SLC_JSON_ARRAY),
     FIELD(top_row, extra, SLC_JSON_ANY),         OPTIONAL(top_row, own, SLC_JSON_ARRAY),
     OPTIONAL(top_row, progress, SLC_JSON_ARRAY), OPTIONAL(top_row, numbers, SLC_JSON_ARRAY),
-    OPTIONAL(top_row, crc32c, SLC_JSON_SIZE),
+    OPTIONAL(top_row, crc32c, SLC_JSON_SIZE),    OPTIONAL(top_row, serial, SLC_JSON_SIZE),
 };
 static const slc_json_field param_fields[] = {
     FIELD(param_row, name, SLC_JSON_NAME),
@@ -283,11 +284,23 @@ static sluice_status read_files(const slc_json_place *top, const json_t *files, 
     return status;
 }
 
-/* A manifest that says version 1 and has a checksum is a damaged one of version 2. */
+/* The text of any version that is read; the newest one says what is wrong with another text. */
+static sluice_status parse_version(const char *text, size_t length, json_t **document, int *version)
+{
+    static const int versions[] = {SLC_MANIFEST_VERSION, SLC_MANIFEST_VERSION_UNCOUNTED, SLC_MANIFEST_VERSION_UNSEALED};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        *version = versions[i];
+        if (!slc_json_parse(text, length, *version, document)) return SLUICE_OK;
+    }
+    return slc_json_parse(text, length, SLC_MANIFEST_VERSION, document);
+}
+
+/* A manifest that says version 1 and has a checksum is a damaged one of a later version. */
 static sluice_status parse(const char *text, size_t length, json_t **document, bool *unsealed)
 {
-    *unsealed = !slc_json_parse(text, length, SLC_MANIFEST_VERSION_UNSEALED, document);
-    sluice_status status = *unsealed ? SLUICE_OK : slc_json_parse(text, length, SLC_MANIFEST_VERSION, document);
+    int version;
+    sluice_status status = parse_version(text, length, document, &version);
+    *unsealed = version == SLC_MANIFEST_VERSION_UNSEALED;
     if (status || (*unsealed && !json_object_get(*document, "crc32c"))) return status;
     status = check_seal(text, length);
     if (!status && *unsealed) status = slc_error(SLUICE_ERR_FORMAT, "$.version: 1 has no checksum");
@@ -306,6 +319,7 @@ sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manife
     if (status) return status;
     out->unsealed = unsealed;
     status = slc_json_members(&top, document, top_fields, COUNT_OF(top_fields), &row);
+    out->serial = row.serial;
     out->step = row.step;
     if (!status) status = copy_name(row.optimizer, &out->optimizer);
     slc_json_place states = {&top, "states", 0}, own = {&top, "own", 0}, numbers = {&top, "numbers", 0};
@@ -333,4 +347,36 @@ void slc_manifest_fini(slc_manifest *m)
     free(m->params);
     free(m->files);
     *m = (slc_manifest){0};
+}
+
+/* ---- The file ---- */
+
+static sluice_status read_text(const char *path, char **text, size_t *length)
+{
+    static const uint64_t most_bytes = UINT64_C(1) << 30;
+    slc_file file;
+    sluice_status status = slc_file_open(path, &file);
+    /* A pipe or a device in its place might block or never end. */
+    if (status == SLUICE_ERR_ARGUMENT) status = slc_error(SLUICE_ERR_FORMAT, "%s", sluice_last_error());
+    if (!status && file.bytes > most_bytes)
+        status = slc_error(SLUICE_ERR_FORMAT, "%s: %llu bytes are too many for a manifest", path,
+                           (unsigned long long)file.bytes);
+    *length = status ? 0 : (size_t)file.bytes;
+    *text = status ? NULL : malloc(*length + 1);
+    if (!status && !*text) status = slc_error(SLUICE_ERR_MEMORY, "%s", path);
+    if (!status) status = slc_file_read(&file, 0, *length, *text);
+    slc_file_close(&file);
+    return status;
+}
+
+sluice_status slc_manifest_read(const char *path, slc_manifest *out, uint32_t *checksum)
+{
+    char *text = NULL;
+    size_t length = 0;
+    *out = (slc_manifest){0};
+    sluice_status status = read_text(path, &text, &length);
+    if (!status) *checksum = slc_crc32c(0, text, length);
+    if (!status) status = slc_error_context(slc_manifest_from_json(text, length, out), "%s", path);
+    free(text);
+    return status;
 }

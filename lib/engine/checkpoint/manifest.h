@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Version 1 is read too: it had no checksum. */
-enum { SLC_MANIFEST_VERSION = 2, SLC_MANIFEST_VERSION_UNSEALED = 1 };
+/* Versions 1 and 2 are read too: neither counted saves, and 1 had no checksum. */
+enum { SLC_MANIFEST_VERSION = 3, SLC_MANIFEST_VERSION_UNCOUNTED = 2, SLC_MANIFEST_VERSION_UNSEALED = 1 };
 
 enum { SLC_MANIFEST_OWN_MAX = 4, SLC_MANIFEST_NUMBERS_MAX = 12 };
 
@@ -34,7 +34,9 @@ typedef struct {
 } slc_manifest_file;
 
 typedef struct {
-    bool unsealed; /* when read: it was written without a checksum */
+    bool unsealed;   /* when read: it was written without a checksum */
+    uint64_t serial; /* the number of the save in its folder, from 1: of two checkpoints the later one has more; 0:
+                      * saved by a version that did not count */
     uint64_t step;
     char *optimizer;
     char *states[SLUICE_OPTIMIZER_STATES_MAX];
@@ -58,5 +60,8 @@ sluice_status slc_manifest_to_json(const slc_manifest *manifest, char **text);
  * differs), MEMORY; *out is then empty. */
 sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manifest *out);
 void slc_manifest_fini(slc_manifest *manifest);
+
+/* Reads the file at `path`, and makes *checksum that of its text; errors too of opening and reading it (PATH, IO). */
+sluice_status slc_manifest_read(const char *path, slc_manifest *out, uint32_t *checksum);
 
 #endif

@@ -9,7 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const seeds[] = {
-    "{\"version\":1,\"step\":120,\"optimizer\":\"adamw\",\"states\":[\"exp_avg\",\"exp_avg_sq\"],\"parameters\":["
+    "{\"version\":1,\"serial\":12,\"step\":120,\"optimizer\":\"adamw\",\"states\":[\"exp_avg\",\"exp_avg_sq\"],"
+    "\"parameters\":["
     "{\"name\":\"h.0.w\",\"elements\":1000,\"trainable\":true},{\"name\":\"h.0.b\",\"elements\":7,\"trainable\":false}]"
     ","
     "\"files\":[{\"bytes\":4096,\"crc32c\":77},{\"bytes\":64,\"crc32c\":4294967295}],"

@@ -3,6 +3,7 @@
  * checkpoint has its name. */
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/integer.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/file.h"
@@ -163,24 +164,6 @@ static sluice_status put_file(const char *folder, const char *name, const void *
     return status;
 }
 
-static sluice_status write_manifest(const sluice_runtime *rt, const char *folder, slc_manifest_file *files,
-                                    const void *extra, size_t extra_bytes)
-{
-    slc_manifest manifest;
-    char *text = NULL;
-    sluice_status status = describe_manifest(rt, files, &manifest);
-    manifest.extra = (slc_manifest_file){extra_bytes, slc_crc32c(0, extra, extra_bytes)};
-    if (!status) status = slc_manifest_to_json(&manifest, &text);
-    if (!status) status = check_readable(text);
-    if (!status) status = put_file(folder, SLC_CHECKPOINT_EXTRA, extra, extra_bytes);
-    if (!status) status = put_file(folder, SLC_CHECKPOINT_MANIFEST, text, strlen(text));
-    free(manifest.params);
-    free(text);
-    return status;
-}
-
-/* ---- All together ---- */
-
 typedef struct {
     const char *dir;
     char *folder; /* the partial one */
@@ -188,8 +171,47 @@ typedef struct {
     const void *extra;
     size_t extra_bytes;
     unsigned keep;
-    bool begun; /* on rank 0: there is a partial folder */
+    uint64_t serial; /* on rank 0 */
+    bool begun;      /* on rank 0: there is a partial folder */
 } saving;
+
+static sluice_status write_manifest(const sluice_runtime *rt, const saving *s)
+{
+    slc_manifest manifest;
+    char *text = NULL;
+    sluice_status status = describe_manifest(rt, s->files, &manifest);
+    manifest.serial = s->serial;
+    manifest.extra = (slc_manifest_file){s->extra_bytes, slc_crc32c(0, s->extra, s->extra_bytes)};
+    if (!status) status = slc_manifest_to_json(&manifest, &text);
+    if (!status) status = check_readable(text);
+    if (!status) status = put_file(s->folder, SLC_CHECKPOINT_EXTRA, s->extra, s->extra_bytes);
+    if (!status) status = put_file(s->folder, SLC_CHECKPOINT_MANIFEST, text, strlen(text));
+    free(manifest.params);
+    free(text);
+    return status;
+}
+
+/* ---- All together ---- */
+
+/* Gives this save the number after the latest one's in the folder. A lower step than the latest one's is of a run that
+ * was taken back to an earlier checkpoint. */
+static sluice_status count_save(const sluice_runtime *rt, saving *s)
+{
+    slc_saved *list;
+    size_t count;
+    sluice_status status = slc_checkpoint_list(s->dir, &list, &count);
+    const slc_saved *latest = count ? &list[count - 1] : NULL;
+    s->serial = latest ? latest->serial + 1 : 1;
+    if (latest && latest->step > rt->step)
+        slc_log(
+            SLC_LOG_WARN,
+            "%s: step %llu is saved after step %llu, which is of a run that this one does not go on from: step %llu "
+            "is the latest checkpoint now, and step %llu stays until newer ones push it out",
+            s->dir, (unsigned long long)rt->step, (unsigned long long)latest->step, (unsigned long long)rt->step,
+            (unsigned long long)latest->step);
+    free(list);
+    return status;
+}
 
 static sluice_status begin_folder(const sluice_runtime *rt, saving *s)
 {
@@ -197,6 +219,7 @@ static sluice_status begin_folder(const sluice_runtime *rt, saving *s)
     if (!status) status = slc_checkpoint_lock_take(rt, s->dir);
     if (!status) status = slc_checkpoint_begin(s->dir, rt->step);
     s->begun = !status;
+    if (!status) status = count_save(rt, s);
     return status;
 }
 
@@ -212,7 +235,7 @@ static sluice_status begin_saving(const sluice_runtime *rt, saving *s)
 static sluice_status finish_saving(const sluice_runtime *rt, const saving *s)
 {
     if (rt->rank != 0) return SLUICE_OK;
-    sluice_status status = write_manifest(rt, s->folder, s->files, s->extra, s->extra_bytes);
+    sluice_status status = write_manifest(rt, s);
     return status ? status : slc_checkpoint_publish(s->dir, rt->step);
 }
 

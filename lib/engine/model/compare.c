@@ -1,11 +1,14 @@
-/* Compares, before anything depends on it, everything that must be equal on all ranks: registration and settings, by
- * one hash per layer, so that a difference is named. */
+/* Compares, before anything depends on it, everything that must be equal on all ranks: settings, by a hash of their
+ * text, which ranks show each other where it differs, and registration, by one hash per layer, so that a difference is
+ * named. */
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/registration.h"
+#include "lib/engine/model/settings_text.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,58 +61,35 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
     return hash;
 }
 
-static void hash_real(uint64_t *hash, double value)
-{
-    *hash = slc_fnv(*hash, &value, sizeof value);
-}
-
-/* Goes field by field, because a struct has gaps. */
-static void hash_onebit(uint64_t *hash, const sluice_onebit *o)
-{
-    hash_number(hash, o->freeze_step);
-    hash_real(hash, o->freeze_change);
-    hash_number(hash, (uint64_t)o->compat | (uint64_t)o->compat_mask << 1);
-    hash_real(hash, o->coefficient_beta);
-    hash_real(hash, o->trust_min);
-    hash_real(hash, o->trust_max);
-    hash_real(hash, o->factor_min);
-    hash_real(hash, o->factor_max);
-    hash_real(hash, o->factor_threshold);
-    hash_number(hash, o->var_freeze_step);
-    hash_number(hash, o->var_update_scaler);
-    hash_number(hash, o->local_step_scaler);
-    hash_number(hash, o->local_step_clipper);
-}
-
-static uint64_t hash_settings(const sluice_runtime *rt)
-{
-    const sluice_config *c = &rt->config;
-    uint64_t hash = SLC_FNV_START;
-    hash_text(&hash, rt->planning.strategy);
-    hash_text(&hash, rt->planning.schedule);
-    hash_number(&hash, c->recompute);
-    hash_text(&hash, rt->optimizer.name);
-    hash_number(&hash, rt->optimizer.state_count);
-    hash = slc_fnv(hash, &c->adamw, sizeof c->adamw);
-    hash = slc_fnv(hash, &c->lamb, sizeof c->lamb);
-    hash_onebit(&hash, &c->onebit);
-    hash_real(&hash, c->clip);
-    hash_number(&hash, c->nan);
-    hash_number(&hash, c->accumulate);
-    hash_number(&hash, c->tied);
-    hash_number(&hash, c->precision);
-    hash_number(&hash, c->wire);
-    hash_number(&hash, c->micro_batches);
-    hash_number(&hash, c->block_bytes);
-    hash_number(&hash, rt->planning.fuse_bytes);
-    hash_number(&hash, rt->planning.kept != NULL);
-    return hash;
-}
-
 /* One per rank: how many layers it has, and hashes of its settings. */
 typedef struct {
     uint64_t layers, settings, reserved, checks, keep;
 } head;
+
+/* All ranks tell their settings, and rank `r` differs from rank 0. Collective. */
+static sluice_status name_setting(const sluice_runtime *rt, int r, const char *mine)
+{
+    char *all = malloc((size_t)rt->size * SLC_SETTINGS_BYTES);
+    if (!all) return SLUICE_ERR_MEMORY;
+    sluice_status status = sluice_world_all_gather(rt->world, mine, SLC_SETTINGS_BYTES, all);
+    slc_settings_difference d = {{0}, {0}, {0}};
+    uint32_t count = status ? 0 : slc_settings_differ(all, all + (size_t)r * SLC_SETTINGS_BYTES, &d);
+    char more[64] = "";
+    if (count > 1) snprintf(more, sizeof more, ", and %u more differ", count - 1);
+    free(all);
+    if (status) return status;
+    return slc_error(
+        SLUICE_ERR_MISMATCH,
+        "rank %d has other settings than rank 0: %s is %s there and %s on rank 0%s; give every rank the same", r,
+        d.name, d.second, d.first, more);
+}
+
+static sluice_status compare_settings(const sluice_runtime *rt, const head *heads, const char *mine)
+{
+    for (int r = 1; r < rt->size; r++)
+        if (heads[r].settings != heads[0].settings) return name_setting(rt, r, mine);
+    return SLUICE_OK;
+}
 
 static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
 {
@@ -118,12 +98,6 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
             return slc_error(SLUICE_ERR_MISMATCH,
                              "SLUICE_ENGINE_CHECK is %s on rank 0 and %s on rank %d: set it on every rank, or on none",
                              heads[0].checks ? "on" : "off", heads[r].checks ? "on" : "off", r);
-        if (heads[r].settings != heads[0].settings)
-            return slc_error(SLUICE_ERR_MISMATCH,
-                             "rank %d has other settings than rank 0 (strategy, schedule, recompute, optimizer, "
-                             "precision, wire, clip, nan, accumulate, tied, micro-batches, block, fuse or plan_file): "
-                             "give every rank the same",
-                             r);
         if (heads[r].reserved != heads[0].reserved)
             return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
                              (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
@@ -158,7 +132,10 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     unsigned keep = 0;
     sluice_status readable = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &keep);
     if (readable) return readable;
-    head mine = {rt->model.layer_count, hash_settings(rt), rt->model.reserved_bytes, rt->check != NULL, keep};
+    char settings[SLC_SETTINGS_BYTES];
+    slc_settings_text(rt, settings);
+    uint64_t hash = slc_fnv(SLC_FNV_START, settings, sizeof settings);
+    head mine = {rt->model.layer_count, hash, rt->model.reserved_bytes, rt->check != NULL, keep};
     head *heads = calloc((size_t)rt->size, sizeof *heads);
     uint64_t *own = NULL, *all = NULL, most = 0;
     sluice_status status = SLUICE_ERR_MEMORY;
@@ -168,6 +145,8 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     for (int r = 0; r < rt->size; r++)
         if (heads[r].layers > most) most = heads[r].layers;
 
+    status = slc_runtime_alike(rt, compare_settings(rt, heads, settings));
+    if (status) goto out;
     status = SLUICE_ERR_MEMORY;
     own = calloc(most + 1, sizeof *own);
     all = calloc((most + 1) * (size_t)rt->size, sizeof *all);

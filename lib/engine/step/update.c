@@ -34,7 +34,8 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
         int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
         for (uint32_t i = 0; i < rt->optimizer.norm_count + rt->optimizer.maximum_count; i++)
             sums[i] = bins[param->norm + i];
-        status = rt->optimizer.measure(&update, sums, rt->optimizer.context);
+        const uint64_t before = slc_errors_set();
+        status = slc_error_bare(rt->optimizer.measure(&update, sums, rt->optimizer.context), before);
         status = slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
     }
     return status;
@@ -166,7 +167,8 @@ static sluice_status update_range(const sluice_runtime *rt, sluice_stream *strea
     /* Elsewhere no update waits for the agreement, and what it makes may be on its way. */
     if (step->ahead && (rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP))
         update.words = &step->ahead->words->told;
-    sluice_status status = call_optimizer(rt, stream, &update);
+    const uint64_t before = slc_errors_set();
+    sluice_status status = slc_error_bare(call_optimizer(rt, stream, &update), before);
     return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
 }
 

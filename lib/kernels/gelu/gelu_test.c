@@ -37,6 +37,19 @@ static void backward(sluice_stream *stream, int function, sluice_dtype dtype, ui
                      SLUICE_OK);
 }
 
+/* If most inputs lie close to where a function of ranges around 0 is nearly 0, as GELU's derivative at -0.75, rounding
+ * is as large as that of `given` and not as that of `results`; of few inputs a single one decides. In ranges of far
+ * negative numbers all results are tiny, so the bar is a relative one there, and wider, since exponents of up to 80 are
+ * rounded. */
+static double bar_of(inputs in, const double *results, const double *given)
+{
+    double small = 0, large = 0;
+    for (uint64_t i = 0; i < in.count; i++) small += results[i] * results[i], large += given[i] * given[i];
+    if (in.high <= -3) return 4e-6;
+    const double bar = in.count < 100 ? 3e-6 : 1e-6;
+    return fmin(1, bar * fmax(1, 0.1 * sqrt(large / small)));
+}
+
 static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads, float *first[2])
 {
     const uint64_t count = in.count;
@@ -55,8 +68,8 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
         test_release(rounded);
     }
     backward(&stream, function, dtype, count, read, dy, dx);
-    test_close_typed("y", dtype, count, y, y64, 1e-6, 2e-3);
-    test_close_typed("dx", dtype, count, dx, dx64, 1e-6, 2e-3);
+    test_close_typed("y", dtype, count, y, y64, bar_of(in, y64, x64), 2e-3);
+    test_close_typed("dx", dtype, count, dx, dx64, bar_of(in, dx64, dy64), 2e-3);
     test_same_bits_typed("y", dtype, count, y, &first[0]);
     test_same_bits_typed("dx", dtype, count, dx, &first[1]);
 
@@ -69,7 +82,6 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
     slc_stream_destroy(&stream);
 }
 
-/* In ranges of far negative numbers all results are tiny, so the bar is a relative one there. */
 static void agrees_with_float64(void **state)
 {
     (void)state;

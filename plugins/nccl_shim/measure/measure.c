@@ -2,7 +2,7 @@
 #include "plugins/nccl_shim/measure/measure.h"
 
 #include "lib/base/log.h"
-#include "plugins/nccl_shim/measure/times.h"
+#include "plugins/nccl_shim/measure/launches.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -110,20 +110,88 @@ static void write_done(slc_recorder *recorder, const slc_shim_comm *known, cudaS
             error);
 }
 
+typedef enum { LAUNCHED, FAILED, NEVER_KNOWN } mark_end;
+
+/* Puts after the operations what belongs there. Where nobody knows when they are on their stream, nothing is put there,
+ * and their times are lost. */
+static void end_mark(slc_recorder *recorder, const slc_stream_mark *mark, mark_end how)
+{
+    bool entered = how == LAUNCHED && enter(recorder, mark->context);
+    if (how == LAUNCHED) write_done(recorder, mark->known, mark->stream, mark->number);
+    if (mark->pair) {
+        mark->pair->row = mark->known ? mark->known->number : SLC_RECORD_NO_COMMUNICATOR;
+        mark->pair->group = mark->group;
+        mark->pair->first = mark->first;
+        mark->pair->last = mark->last;
+        if (how == NEVER_KNOWN)
+            slc_times_lose(recorder, mark->pair);
+        else
+            slc_times_end(recorder, mark->pair, how == FAILED);
+    }
+    if (entered) leave(recorder);
+}
+
+/* ---- Launches ---- */
+
+static inline void put_unlaunched(slc_shim_comm *known, uint64_t number)
+{
+    __atomic_store_n(&known->row->unlaunched, number, __ATOMIC_RELEASE);
+}
+
+/* The call or the group has returned. */
+static void end_or_hold(slc_recorder *recorder, const slc_stream_mark *mark, ncclResult_t result)
+{
+    bool in_progress = result == ncclInProgress, unlaunched = mark->known && mark->known->row->unlaunched;
+    if (in_progress && mark->known) {
+        if (!unlaunched) put_unlaunched(mark->known, mark->first_number);
+        if (slc_launches_hold(mark)) return;
+    }
+    if (result == ncclSuccess && unlaunched) put_unlaunched(mark->known, 0);
+    end_mark(recorder, mark, in_progress ? NEVER_KNOWN : slc_has_failed(result) ? FAILED : LAUNCHED);
+}
+
+/* Gives up what is held, where the program goes on without having asked; true if something was. */
+static bool forget_launches(slc_recorder *recorder, slc_shim_comm *known)
+{
+    size_t count = 0;
+    const slc_stream_mark *marks = slc_launches_take(known, slc_launches_noted(known), &count);
+    if (!marks) return false;
+    for (size_t i = 0; i < count; i++) end_mark(recorder, &marks[i], NEVER_KNOWN);
+    slc_launches_taken(known);
+    return true;
+}
+
+uint64_t slc_measure_before_asking(const slc_recorder *recorder, const slc_shim_comm *known)
+{
+    return recorder->measures ? slc_launches_noted(known) : 0;
+}
+
+void slc_measure_asked(slc_recorder *recorder, slc_shim_comm *known, uint64_t noted, ncclResult_t state)
+{
+    if (!noted || state == ncclInProgress) return;
+    size_t count = 0;
+    const slc_stream_mark *marks = slc_launches_take(known, noted, &count);
+    if (marks) {
+        bool failed = slc_has_failed(state);
+        for (size_t i = 0; i < count; i++) end_mark(recorder, &marks[i], failed ? FAILED : LAUNCHED);
+        if (!failed) put_unlaunched(known, 0);
+        slc_launches_taken(known);
+    }
+    slc_launches_wait(known); /* what this thread puts on the stream next comes after what another one puts there */
+}
+
+void slc_measure_comm_ended(slc_recorder *recorder, slc_shim_comm *known)
+{
+    forget_launches(recorder, known);
+    slc_launches_end(known);
+}
+
 /* ---- Groups ---- */
 
-/* A group puts these operations on one stream for one communicator. */
-typedef struct {
-    slc_shim_comm *known;
-    cudaStream_t stream;
-    slc_driver_context context;
-    uint64_t number, first, last;
-    slc_time_pair *pair;
-} group_stream;
-
+/* What a group puts on each stream for each communicator. */
 struct slc_group_streams {
     size_t count, room;
-    group_stream *streams; /* grows, and is kept */
+    slc_stream_mark *streams; /* grows, and is kept */
 };
 
 /* Lists that no group uses: the next group takes one of them, in whatever thread. */
@@ -172,7 +240,7 @@ static slc_driver_context context_of(const slc_shim_call *call)
     return context_of_device(driver, device);
 }
 
-static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
+static slc_stream_mark *stream_of_group(slc_shim_thread *thread, const slc_shim_call *call)
 {
     slc_group_streams *all = thread->streams;
     for (size_t i = all ? all->count : 0; i-- > 0;)
@@ -180,21 +248,24 @@ static group_stream *stream_of_group(slc_shim_thread *thread, const slc_shim_cal
     if (!all && !(thread->streams = all = take_streams())) return NULL;
     if (all->count == all->room) {
         size_t room = all->room ? 2 * all->room : 16;
-        group_stream *more = realloc(all->streams, room * sizeof *more);
+        slc_stream_mark *more = realloc(all->streams, room * sizeof *more);
         if (!more) return NULL;
         all->streams = more;
         all->room = room;
     }
-    group_stream *fresh = &all->streams[all->count++];
-    *fresh = (group_stream){.known = call->known, .stream = call->stream, .first = call->entry};
+    slc_stream_mark *fresh = &all->streams[all->count++];
+    *fresh = (slc_stream_mark){.known = call->known, .stream = call->stream, .first = call->entry};
     fresh->context = context_of(call);
+    fresh->group = thread->group;
+    fresh->first_number = call->known ? call->known->row->calls : 0;
     return fresh;
 }
 
 void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread)
 {
     for (size_t i = 0; recorder->times && thread->streams && i < thread->streams->count; i++) {
-        group_stream *one = &thread->streams->streams[i];
+        slc_stream_mark *one = &thread->streams->streams[i];
+        if (one->untimed) continue;
         bool entered = enter(recorder, one->context);
         one->pair = slc_times_begin(recorder, one->stream);
         if (entered) leave(recorder);
@@ -203,20 +274,10 @@ void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread)
 
 void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result)
 {
-    bool failed = slc_has_failed(result);
-    for (size_t i = 0; thread->streams && i < thread->streams->count; i++) {
-        group_stream *one = &thread->streams->streams[i];
-        bool entered = enter(recorder, one->context);
-        if (!failed) write_done(recorder, one->known, one->stream, one->number);
-        if (one->pair) {
-            one->pair->row = one->known ? one->known->number : SLC_RECORD_NO_COMMUNICATOR;
-            one->pair->group = thread->group;
-            one->pair->first = one->first;
-            one->pair->last = one->last;
-            slc_times_end(recorder, one->pair, failed);
-        }
-        if (entered) leave(recorder);
-    }
+    size_t count = thread->streams ? thread->streams->count : 0;
+    for (size_t i = 0; i < count; i++) end_or_hold(recorder, &thread->streams->streams[i], result);
+    for (size_t i = 0; i < count && result == ncclInProgress; i++)
+        if (thread->streams->streams[i].known) slc_launches_publish(thread->streams->streams[i].known);
     slc_measure_group_simulated(thread);
 }
 
@@ -228,33 +289,41 @@ void slc_measure_group_simulated(slc_shim_thread *thread)
 
 /* ---- Single calls ---- */
 
+static void begin_single(slc_shim_call *call)
+{
+    if (!call->recorder->times) return;
+    bool entered = enter(call->recorder, context_of(call));
+    call->pair = slc_times_begin(call->recorder, call->stream);
+    if (entered) leave(call->recorder);
+}
+
 void slc_measure_begin(slc_shim_call *call)
 {
     if (call->captured) return;
+    /* Where the program did not ask, what it called before may come onto the stream only now. */
+    bool unknown = call->known && forget_launches(call->recorder, call->known);
     if (!call->thread->depth) {
-        if (!call->recorder->times) return;
-        bool entered = enter(call->recorder, context_of(call));
-        call->pair = slc_times_begin(call->recorder, call->stream);
-        if (entered) leave(call->recorder);
+        if (!unknown) begin_single(call);
+        if (unknown && call->recorder->times) slc_times_lost(call->recorder);
         return;
     }
-    group_stream *one = stream_of_group(call->thread, call);
+    slc_stream_mark *one = stream_of_group(call->thread, call);
     if (!one) return;
     one->last = call->entry;
     one->number = call->known ? call->known->row->calls : 0;
+    one->untimed |= unknown;
+    if (one->untimed && call->recorder->times) slc_times_lost(call->recorder);
 }
 
 void slc_measure_end(slc_shim_call *call, ncclResult_t result)
 {
-    bool failed = slc_has_failed(result);
     if (call->captured || call->thread->depth) return;
-    bool entered = enter(call->recorder, context_of(call));
-    if (!failed) write_done(call->recorder, call->known, call->stream, call->known ? call->known->row->calls : 0);
-    if (call->pair) {
-        call->pair->first = call->pair->last = call->entry;
-        slc_times_end(call->recorder, call->pair, failed);
-    }
-    if (entered) leave(call->recorder);
+    slc_stream_mark mark = {.known = call->known, .stream = call->stream, .context = context_of(call)};
+    mark.first_number = mark.number = call->known ? call->known->row->calls : 0;
+    mark.first = mark.last = call->entry;
+    mark.pair = call->pair;
+    end_or_hold(call->recorder, &mark, result);
+    if (result == ncclInProgress && call->known) slc_launches_publish(call->known);
 }
 
 void slc_measure_harvest(slc_recorder *recorder)

@@ -24,6 +24,15 @@ void slc_measure_end(slc_shim_call *call, ncclResult_t result);
 void slc_measure_group_begin(slc_recorder *recorder, slc_shim_thread *thread);
 void slc_measure_group_end(slc_recorder *recorder, slc_shim_thread *thread, ncclResult_t result);
 
+/* Around ncclCommGetAsyncError. A call that returned ncclInProgress is measured once the communicator, asked after it,
+ * says that it is not in progress any more; until then, and where the program never asks, nothing is said of it. Only
+ * where the question was answered, slc_measure_asked follows. */
+uint64_t slc_measure_before_asking(const slc_recorder *recorder, const slc_shim_comm *known);
+void slc_measure_asked(slc_recorder *recorder, slc_shim_comm *known, uint64_t noted, ncclResult_t state);
+
+/* The communicator was destroyed or aborted. Never waits. */
+void slc_measure_comm_ended(slc_recorder *recorder, slc_shim_comm *known);
+
 /* Forgets the calls of a group that is ended by ncclGroupSimulateEnd: none of them runs. */
 void slc_measure_group_simulated(slc_shim_thread *thread);
 

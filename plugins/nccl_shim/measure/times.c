@@ -42,7 +42,7 @@ static void refuse(slc_recorder *recorder, const char *what, int error)
         slc_log(SLC_LOG_WARN, "SLUICE_SHIM_TIME has no effect any more: cu%s failed with CUDA error %d", what, error);
 }
 
-static void count_lost(slc_recorder *recorder)
+void slc_times_lost(slc_recorder *recorder)
 {
     __atomic_fetch_add(&recorder->header->times_lost, 1, __ATOMIC_RELAXED);
 }
@@ -190,7 +190,7 @@ static void write_time(slc_recorder *recorder, uint64_t index, int64_t begin, in
     const slc_record_entry *entry = &recorder->entries[index & recorder->entry_mask];
     uint32_t sequence = (uint32_t)(index + 1);
     if (__atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE) != sequence) {
-        count_lost(recorder);
+        slc_times_lost(recorder);
         return;
     }
     __atomic_store_n(&time->sequence, 0, __ATOMIC_RELEASE);
@@ -307,7 +307,7 @@ slc_time_pair *slc_times_begin(slc_recorder *recorder, cudaStream_t stream)
         pair = take_free(pool);
     }
     if (!pair) {
-        count_lost(recorder);
+        slc_times_lost(recorder);
         return NULL;
     }
     pair->stream = stream;
@@ -333,4 +333,11 @@ void slc_times_end(slc_recorder *recorder, slc_time_pair *pair, bool failed)
     *pool->running_end = pair;
     pool->running_end = &pair->next;
     unlock(pool);
+}
+
+void slc_times_lose(slc_recorder *recorder, slc_time_pair *pair)
+{
+    for (uint64_t i = pair->first; i <= pair->last; i++)
+        if (!pair->group || is_of_pair(recorder, i, pair)) slc_times_lost(recorder);
+    give_back(pair);
 }

@@ -22,6 +22,11 @@ slc_time_pair *slc_times_begin(slc_recorder *recorder, cudaStream_t stream);
 /* Records the second event. The pair is read later, or dropped where the call failed. */
 void slc_times_end(slc_recorder *recorder, slc_time_pair *pair, bool failed);
 
+/* Drops the pair, and counts its operations as ones whose times are lost; slc_times_lost counts one that has no pair.
+ */
+void slc_times_lose(slc_recorder *recorder, slc_time_pair *pair);
+void slc_times_lost(slc_recorder *recorder);
+
 /* Reads all pairs that are finished. Where another thread reads some just now, it waits for that one. */
 void slc_times_harvest(slc_recorder *recorder);
 

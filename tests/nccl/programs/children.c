@@ -122,6 +122,7 @@ static void shrink_and_use(place *p, const ncclComm_t *world)
     CUDA(cudaSetDevice(0));
     ok(ncclAllReduce(p->memory[0], p->memory[0], COUNT, ncclInt32, ncclSum, world[0], p->streams[0]), "ncclAllReduce");
     p->rank->calls++;
+    settle(world, 1);
     NCCL(ncclGroupStart());
     for (int k = 0; k < 2; k++) {
         CUDA(cudaSetDevice(k));

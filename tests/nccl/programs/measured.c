@@ -1,12 +1,15 @@
 /* Operations of which one knows from outside when they ran, to 0.1 s: all wait for a late rank, some are in a group,
- * some captured. Where
- * the shim recorded them, each rank looks into the record of its own process: what ran when, and what streams have
- * finished. */
+ * some captured. Where the shim recorded them, each rank looks into the record of its own process: what ran when, and
+ * what streams have finished. With --nonblocking the communicators do not block, and nothing is captured. */
 #include "tests/nccl/programs/own_record.h"
 #include "tests/nccl/programs/ranks.h"
 
+#include <sched.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+static bool nonblocking;
 
 enum { COUNT = 1000, LATE_MS = 200, SLACK_NS = 100000000, ROUNDS = 20 };
 
@@ -74,25 +77,56 @@ typedef struct {
     uint32_t captured;        /* number of the first captured operation; two are */
 } place;
 
-static void sum(place *p, size_t count)
+/* Asks until the call is not in progress. */
+static void settle(const place *p, ncclResult_t result)
 {
-    NCCL(ncclAllReduce(p->data, p->data, count, ncclInt64, ncclSum, p->communicator, p->stream));
-    p->rank->calls++;
+    while (nonblocking && result == ncclInProgress) {
+        sched_yield();
+        NCCL(ncclCommGetAsyncError(p->communicator, &result));
+    }
+    CHECK(result == ncclSuccess, "a call: %s", ncclGetErrorString(result));
 }
 
-static void call_everything(place *p)
+static ncclResult_t begin_sum(place *p, size_t count)
+{
+    p->rank->calls++;
+    return ncclAllReduce(p->data, p->data, count, ncclInt64, ncclSum, p->communicator, p->stream);
+}
+
+static void sum(place *p, size_t count)
+{
+    settle(p, begin_sum(p, count));
+}
+
+/* The late rank has not come, so the first operation is not finished, whatever NCCL's thread does just now. */
+static void check_nothing_is_done(const place *p)
+{
+    record it = {0};
+    if (!open_record(&it, p->rank->rank)) return;
+    uint64_t done = __atomic_load_n(&it.row->done, __ATOMIC_ACQUIRE);
+    CHECK(!done || late_until_ns, "rank %d: the stream finished operation %llu before the late rank came",
+          p->rank->rank, (unsigned long long)done);
+}
+
+/* As long as nobody has asked NCCL, the record does not say that the operation is finished. */
+static void call_without_asking(place *p)
+{
+    record it = {0};
+    ncclResult_t result = begin_sum(p, COUNT);
+    CHECK(result == ncclInProgress, "a call that does not block: %s", ncclGetErrorString(result));
+    usleep(LATE_MS * 1000 / 4);
+    if (open_record(&it, p->rank->rank)) {
+        uint64_t done = __atomic_load_n(&it.row->done, __ATOMIC_ACQUIRE), number = p->rank->calls;
+        CHECK(done < number && it.row->unlaunched == number, "rank %d: %llu of %llu operations are finished",
+              p->rank->rank, (unsigned long long)done, (unsigned long long)number);
+    }
+    settle(p, result);
+    CHECK(!it.row || !it.row->unlaunched, "operation %llu counts as not launched", (unsigned long long)p->rank->calls);
+}
+
+static void capture(place *p)
 {
     cudaGraph_t graph;
-    p->begin_ns = now_ns();
-    if (p->rank->rank) CUDA(cudaLaunchHostFunc(p->stream, be_late, NULL));
-    sum(p, COUNT); /* number 1 */
-    NCCL(ncclGroupStart());
-    for (int i = 0; i < 3; i++) sum(p, 10); /* numbers 2, 3, 4 */
-    NCCL(ncclGroupEnd());
-    for (int i = 0; i < ROUNDS; i++) sum(p, COUNT);
-    CUDA(cudaStreamSynchronize(p->stream));
-    p->end_ns = now_ns();
-    p->captured = (uint32_t)p->rank->calls + 1;
     CUDA(cudaStreamBeginCapture(p->stream, cudaStreamCaptureModeThreadLocal));
     sum(p, COUNT);
     NCCL(ncclGroupStart());
@@ -102,13 +136,33 @@ static void call_everything(place *p)
     CUDA(cudaGraphDestroy(graph));
 }
 
+static void call_everything(place *p)
+{
+    p->begin_ns = now_ns();
+    if (p->rank->rank) CUDA(cudaLaunchHostFunc(p->stream, be_late, NULL));
+    sum(p, COUNT); /* number 1 */
+    check_nothing_is_done(p);
+    NCCL(ncclGroupStart());
+    for (int i = 0; i < 3; i++) { /* numbers 2, 3, 4 */
+        ncclResult_t result = begin_sum(p, 10);
+        CHECK(result == ncclSuccess || result == ncclInProgress, "a call in a group: %s", ncclGetErrorString(result));
+    }
+    settle(p, ncclGroupEnd());
+    for (int i = 0; i < ROUNDS; i++) sum(p, COUNT);
+    if (nonblocking) call_without_asking(p);
+    CUDA(cudaStreamSynchronize(p->stream));
+    p->end_ns = now_ns();
+    p->captured = (uint32_t)p->rank->calls + 1;
+    if (!nonblocking) capture(p);
+}
+
 static void check_record(const place *p, const record *it)
 {
     int64_t before = p->begin_ns;
     CHECK(it->row->done == p->captured - 1, "rank %d: the stream says it finished %llu of %u operations", p->rank->rank,
           (unsigned long long)it->row->done, p->captured - 1);
     CHECK(!it->own.header->times_lost, "%llu times are lost", (unsigned long long)it->own.header->times_lost);
-    for (uint32_t number = 1; number < p->captured + 2; number++) {
+    for (uint32_t number = 1; number <= p->rank->calls; number++) {
         uint64_t index = find_operation(it, number);
         const slc_record_time *time = &it->own.times[index];
         bool captured = number >= p->captured, timed = time->sequence == it->own.entries[index].sequence;
@@ -132,7 +186,9 @@ static void measured(slc_rank *rank)
     place p = {.rank = rank};
     record it = {0};
     int64_t host[COUNT];
-    NCCL(ncclCommInitRank(&p.communicator, rank->size, rank->ids[0], rank->rank));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = !nonblocking;
+    settle(&p, ncclCommInitRankConfig(&p.communicator, rank->size, rank->ids[0], rank->rank, &config));
     CUDA(cudaStreamCreateWithFlags(&p.stream, cudaStreamNonBlocking));
     CUDA(cudaMalloc((void **)&p.data, sizeof host));
     for (int i = 0; i < COUNT; i++) host[i] = i * (rank->rank + 1);
@@ -141,6 +197,7 @@ static void measured(slc_rank *rank)
     CUDA(cudaMemcpy(host, p.data, sizeof host, cudaMemcpyDeviceToHost));
     slc_rank_result(rank, host, sizeof host);
     CUDA(cudaStreamDestroy(p.stream));
+    if (nonblocking) settle(&p, ncclCommFinalize(p.communicator));
     NCCL(ncclCommDestroy(p.communicator));
     if (open_record(&it, rank->rank)) check_record(&p, &it);
     CUDA(cudaFree(p.data));
@@ -148,5 +205,6 @@ static void measured(slc_rank *rank)
 
 int main(int argc, char **argv)
 {
+    for (int i = 1; i < argc; i++) nonblocking |= !strcmp(argv[i], "--nonblocking");
     return slc_ranks_run(&argc, argv, 2, 120, measured);
 }
