@@ -4,6 +4,7 @@
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
+#include "lib/base/text/python_json.h"
 #include "lib/data/special_tokens.h"
 #include "lib/data/tokenizer_files.h"
 
@@ -51,10 +52,10 @@ static sluice_status read_ends(slc_token_text *t, const char *name, bool *found)
         return SLUICE_OK;
     sluice_status status = slc_json_file_read(path, &text, &length);
     if (status) return status;
-    json_error_t error;
-    json_t *content = json_loadb(text, length, 0, &error);
+    json_t *content = NULL;
+    status = slc_python_json_read(path, text, length, 0, &content);
     free(text);
-    if (!content) return slc_error(SLUICE_ERR_FORMAT, "%s:%d: %s", path, error.line, error.text);
+    if (status) return status;
     json_t *ends = json_object_get(content, "eos_token_id");
     *found = ends && !json_is_null(ends);
     if (json_is_array(ends))

@@ -104,18 +104,28 @@ static sluice_status give_up_at_second_stop(void *context)
     return slc_error(SLUICE_ERR_INTERRUPTED, "stopped in the middle of a step");
 }
 
-/* A head that the file does not have keeps its first values. */
+/* Names what the weights do not have, with commas between. */
+static sluice_status list_new_parameters(training *t)
+{
+    const char *name;
+    size_t bytes = 1, used = 0;
+    for (uint32_t i = 0; (name = sluice_model_new_param(t->model, i)); i++) bytes += strlen(name) + 2;
+    if (bytes == 1) return SLUICE_OK;
+    char *names = malloc(bytes);
+    if (!names) return slc_error(SLUICE_ERR_MEMORY, "names of new parameters");
+    for (uint32_t i = 0; (name = sluice_model_new_param(t->model, i)); i++)
+        used += (size_t)snprintf(names + used, bytes - used, "%s%s", i ? ", " : "", name);
+    t->result->new_parameters = names;
+    return SLUICE_OK;
+}
+
+/* A part of the head that the file does not have keeps its first values. */
 static sluice_status first_weights(training *t)
 {
     const slc_training_options *o = t->options;
-    sluice_model_config of_file = SLUICE_INIT(sluice_model_config);
     sluice_status status = sluice_model_init(t->model, o->seed);
-    if (status || !o->weights) return status;
-    status = sluice_model_config_read(o->weights, &of_file);
-    if (status) return status;
-    const sluice_model_config *model = sluice_model_get_config(t->model);
-    bool other_head = of_file.head != model->head || of_file.classes != model->classes;
-    return sluice_model_load(t->model, o->weights, other_head);
+    if (!status && o->weights) status = sluice_model_load(t->model, o->weights, true);
+    return status ? status : list_new_parameters(t);
 }
 
 /* The budget is of the device's memory, and the data are the host's. */
@@ -584,5 +594,6 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
 void slc_training_result_free(slc_training_result *result)
 {
     free(result->steps);
+    free(result->new_parameters);
     *result = (slc_training_result){0};
 }

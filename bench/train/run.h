@@ -55,7 +55,8 @@ typedef struct {
     slc_training_phase warm_up, compressed; /* steps 0: no such phase. Other optimizers only have a warm-up */
     const char *device;                     /* as sluice_runtime_device says */
     sluice_memory_report memory;
-    uint64_t dp_bytes; /* the bytes that a budget of 100 % means */
+    uint64_t dp_bytes;    /* the bytes that a budget of 100 % means */
+    char *new_parameters; /* names of those that --weights lacks, with commas between; NULL: none */
     char weights_sha256[65];
     slc_outcome
         outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */

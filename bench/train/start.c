@@ -48,6 +48,13 @@ static void print_data(FILE *out, const slc_training_options *o, const slc_train
     if (about->tokenizer) fprintf(out, "tokenizer  %s\n", about->tokenizer);
 }
 
+/* After --resume the parameters have the checkpoint's values. */
+static void print_new(FILE *out, const slc_training_options *o, const slc_training_result *r)
+{
+    if (r->new_parameters && !o->resume)
+        fprintf(out, "new        %s: %s lacks them, or has them for other classes\n", r->new_parameters, o->weights);
+}
+
 static void print_ranks(FILE *out, const slc_training_options *o, const sluice_runtime *rt)
 {
     const sluice_world *world = sluice_runtime_world(rt);
@@ -92,6 +99,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
 {
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     fprintf(out, "model      %s %s: %s parameters, %s\n", o->model, o->size, group(r->parameters).text, o->precision);
+    print_new(out, o, r);
     print_data(out, o, data);
     print_ranks(out, o, rt);
     print_training(out, o, r, !strcmp(slc_training_data_get_about(data)->what, "images"));

@@ -47,7 +47,7 @@ typedef struct {
     uint32_t vocabulary;              /* gpt2, bert: tokens; beit with SLUICE_HEAD_TOKENS: visual tokens */
     uint32_t context;                 /* gpt2, bert: positions that there are */
     uint32_t types;                   /* bert: token types */
-    uint32_t padding;                 /* bert: the token whose row looking it up gives no gradient */
+    uint32_t padding;                 /* bert: looking up its row gives no gradient; beyond the vocabulary: none */
     uint32_t image_size, patch_size;  /* vit, beit: pixels a side; image_size is a multiple of patch_size */
     uint32_t image_channels;          /* vit, beit */
     uint32_t classes;                 /* with SLUICE_HEAD_CLASSES */
@@ -133,19 +133,29 @@ SLUICE_API sluice_status sluice_model_init(sluice_model *model, uint64_t seed);
 /* ---- Weights: Hugging Face's files ---- */
 
 /* Reads the configuration of a folder as Hugging Face lays it out (config.json next to model.safetensors or its index),
- * or of an llm.c checkpoint of GPT-2. Dropout is left 0. *out is begun with SLUICE_INIT. Errors: PATH (not there,
- * or no permission), IO (unreadable), FORMAT (not what it should be), UNSUPPORTED (says what Sluice cannot do),
- * ARGUMENT (a model that cannot be, as sluice_model_config_check says). */
+ * or of an llm.c checkpoint of GPT-2. Dropout is left 0. That of a trunk without head (GPT2Model, BertModel, ViTModel,
+ * BeitModel) has the head that sluice_model_config_named gives. *out is begun with SLUICE_INIT. Errors: PATH (not
+ * there, or no permission), IO (unreadable), FORMAT (not what it should be, or with layers that the weights lack),
+ * UNSUPPORTED (says what Sluice cannot do), ARGUMENT (a model that cannot be, as sluice_model_config_check says). */
 SLUICE_API sluice_status sluice_model_config_read(const char *path, sluice_model_config *out);
 
 /* Reads values from such a folder or file, after commit, between steps. Collective: every rank reads the files itself,
  * and what they have read is compared before anything is changed, since one path may lead to another file on each host
  * (MISMATCH: the rank and the file). Every parameter must be there under Hugging Face's name, with the model's shape
- * and finite values, and nothing else may be there (but copies of tied tensors, buffers, and the parts of pre-training
- * that Hugging Face drops too). trunk: the head keeps the values that it has, whatever head the file has. Errors:
- * FORMAT and NON_FINITE (name the tensor), PATH, IO, UNSUPPORTED: nothing has been changed; while values are written,
- * as sluice_param_write, and IO. */
-SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool trunk);
+ * and finite values, and nothing else may be there but equal copies of a token table that the head shares, buffers, and
+ * the parts of pre-training that Hugging Face drops too. Of a table and its copy one is enough.
+ *
+ * new_head: where the file's configuration has another head or another number of classes than the model, or is of a
+ * trunk without head, parameters of the head keep the values that they have if the file lacks them, or has them for
+ * another number of classes; all others are read. What the file has of other heads is passed over.
+ *
+ * Errors: FORMAT and NON_FINITE (name the tensor), UNSUPPORTED (a head that does not share the token table; what the
+ * configuration asks for), PATH, IO: nothing has been changed; while values are written, as sluice_param_write, and IO.
+ */
+SLUICE_API sluice_status sluice_model_load(sluice_model *model, const char *path, bool new_head);
+/* Hugging Face's names of the parameters that the last sluice_model_load left as they were, one by one from 0; NULL
+ * after the last. Valid until the next load. */
+SLUICE_API const char *sluice_model_new_param(const sluice_model *model, uint32_t index);
 
 /* Collective, between steps; rank 0 writes config.json and model.safetensors (fp32) into the folder, which must exist:
  * transformers' from_pretrained and sluice_model_load read them. Each file takes its place when it is whole. Errors:

@@ -354,6 +354,7 @@ void sluice_model_destroy(sluice_model *m)
     slc_pinned_destroy(&m->cache.memory);
     slc_micro_batch_destroy(m);
     free(m->layers);
+    free(m->new_params);
     free(m);
 }
 

@@ -150,6 +150,9 @@ struct sluice_model {
     slc_losses losses;
     bool has_loss; /* the last micro-batch has been through backward */
 
+    char (*new_params)[SLC_PARAM_NAME_BYTES]; /* that the last load left as they were */
+    uint32_t new_count;
+
     sluice_status (*check)(void *context);
     void *check_context;
 };

@@ -53,12 +53,14 @@ typedef enum {
 typedef enum { SLC_LAYER_EMBED, SLC_LAYER_BLOCK, SLC_LAYER_HEAD } slc_layer_kind;
 typedef enum { SLC_FIRST_ZERO, SLC_FIRST_ONE, SLC_FIRST_NORMAL, SLC_FIRST_RESIDUAL, SLC_FIRST_SCALE } slc_first_value;
 
+enum { SLC_PARAM_NAME_BYTES = 96 };
+
 typedef struct {
     slc_param_place place;
     slc_layer_kind layer;
-    uint32_t block;     /* valid with SLC_LAYER_BLOCK */
-    char name[96];      /* name inside its layer */
-    char full_name[96]; /* Hugging Face's name in the model with its head */
+    uint32_t block;                       /* valid with SLC_LAYER_BLOCK */
+    char name[SLC_PARAM_NAME_BYTES];      /* name inside its layer */
+    char full_name[SLC_PARAM_NAME_BYTES]; /* Hugging Face's name in the model with its head */
     uint32_t rank;
     uint64_t shape[4], count;
     slc_first_value first;

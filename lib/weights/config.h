@@ -25,12 +25,18 @@ const char *slc_family_name(slc_family family);                   /* model_type:
 const char *slc_architecture_name(slc_architecture architecture); /* "GPT2LMHeadModel" */
 slc_family slc_architecture_family(slc_architecture architecture);
 
+#define SLC_NO_PADDING UINT32_MAX
+
 typedef enum { SLC_ACTIVATION_GELU_TANH, SLC_ACTIVATION_GELU_ERF } slc_activation; /* "gelu_new", "gelu" */
 
 typedef struct {
     slc_family family;
-    /* The first of "architectures"; if absent, the first of the family in the list above. */
+    /* The first of "architectures"; if absent, the first of the family in the list above. BertForPreTraining is
+     * BertForMaskedLM with a second head. GPT2Model, BertModel, ViTModel and BeitModel are that first one too. */
     slc_architecture architecture;
+    /* headless: "architectures" names one of these four, or nothing, so the weights need not have the head. untied, of
+     * GPT-2 and BERT: tie_word_embeddings is false. */
+    bool headless, untied;
     uint32_t channels;         /* n_embd, hidden_size */
     uint32_t layers, heads;    /* heads divides channels */
     uint32_t inner;            /* n_inner (if absent: 4 x channels), intermediate_size */
@@ -44,8 +50,10 @@ typedef struct {
     uint32_t labels;           /* id2label, or num_labels, or 2; a classifier has at least 2 */
     /* GPT-2, BERT. BEiT has a vocabulary too (its visual tokens). */
     uint32_t vocabulary, positions;
-    uint32_t types;   /* type_vocab_size; BERT */
-    uint32_t padding; /* pad_token_id; BERT: looking up this row of the table adds nothing to its gradient */
+    uint32_t types; /* type_vocab_size; BERT */
+    /* pad_token_id; BERT: looking up this row of the table adds nothing to its gradient. A negative one counts from the
+     * end of the vocabulary, as torch.nn.Embedding does. SLC_NO_PADDING: null, or beyond the vocabulary. */
+    uint32_t padding;
     /* GPT-2, BERT: bos_token_id and eos_token_id (of several, the first), plus 1; 0: none, or beyond the vocabulary */
     uint64_t begin_token, end_token;
     /* ViT, BEiT */
@@ -61,10 +69,11 @@ typedef struct {
 void slc_config_defaults(slc_architecture architecture, slc_config *out);
 
 /* Reads config.json; `path` is the file or the folder that contains it. Keys that do not affect a model's result are
- * passed over. Errors: UNSUPPORTED, by name, for models that Sluice cannot compute: other model types, architectures
- * and activations, relative positions in BERT, cross attention, decoders, pruned heads, untied word embeddings, heads
- * scaled by layer, regression and several labels at a time, images or patches that are not square; FORMAT for text that
- * is not JSON, a key with the wrong type or out of range, a width that the heads do not divide; PATH, IO, MEMORY. */
+ * passed over, integers beyond 64 bits in them too. Errors: UNSUPPORTED, by name, for models that Sluice cannot
+ * compute: other model types, architectures and activations, relative positions in BERT, cross attention, decoders,
+ * pruned heads, heads scaled by layer, regression and several labels at a time, images or patches that are not square;
+ * FORMAT for text that is not JSON, NaN and Infinity in any key, a key with the wrong type or out of range, a width
+ * that the heads do not divide; PATH, IO, MEMORY. */
 sluice_status slc_config_read(const char *path, slc_config *out);
 /* Does the same for a text of `length` bytes; `path` is for messages. */
 sluice_status slc_config_from_json(const char *path, const char *text, size_t length, slc_config *out);

@@ -46,7 +46,6 @@ const slc_config_key slc_config_keys[] = {
     COUNT(GPT2 | BERT | BEIT, "vocab_size", vocabulary),
     COUNT(BERT, "max_position_embeddings", positions),
     COUNT(BERT, "type_vocab_size", types),
-    ROW(BERT, "pad_token_id", SLC_KEY_COUNT, padding, 0, LARGE, false),
     ROW(BERT, "classifier_dropout", SLC_KEY_REAL, classifier_dropout, 0, 1, true),
     SIDE(IMAGES, "image_size", image),
     SIDE(IMAGES, "patch_size", patch),

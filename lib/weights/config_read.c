@@ -4,6 +4,7 @@
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
+#include "lib/base/text/python_json.h"
 #include "lib/weights/config_keys.h"
 
 #include <jansson.h>
@@ -129,7 +130,39 @@ static sluice_status read_family(const char *path, const json_t *root, slc_famil
     return unsupported(path, "model_type", type, "gpt2, bert, vit and beit are");
 }
 
-static sluice_status read_architecture(const char *path, const json_t *root, slc_architecture *out)
+/* Other names of the architectures above: those of trunks, which have no head, and that of one with a second head. */
+static const struct {
+    const char *name;
+    slc_architecture architecture;
+    bool headless;
+} other_names[] = {
+    {"GPT2Model", SLC_GPT2_LM_HEAD_MODEL, true},
+    {"BertModel", SLC_BERT_FOR_MASKED_LM, true},
+    {"BertForPreTraining", SLC_BERT_FOR_MASKED_LM, false},
+    {"ViTModel", SLC_VIT_FOR_IMAGE_CLASSIFICATION, true},
+    {"BeitModel", SLC_BEIT_FOR_IMAGE_CLASSIFICATION, true},
+};
+
+static bool find_architecture(slc_family family, const char *name, slc_architecture *out, bool *headless)
+{
+    *headless = !name;
+    for (int i = 0; i < SLC_ARCHITECTURES; i++) {
+        if (slc_architecture_family(i) != family) continue;
+        if (name && strcmp(name, slc_architecture_name(i)) != 0) continue;
+        *out = i;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
+        if (slc_architecture_family(other_names[i].architecture) != family) continue;
+        if (strcmp(name, other_names[i].name) != 0) continue;
+        *out = other_names[i].architecture;
+        *headless = other_names[i].headless;
+        return true;
+    }
+    return false;
+}
+
+static sluice_status read_architecture(const char *path, const json_t *root, slc_architecture *out, bool *headless)
 {
     slc_family family = SLC_FAMILY_GPT2;
     sluice_status status = read_family(path, root, &family);
@@ -137,15 +170,11 @@ static sluice_status read_architecture(const char *path, const json_t *root, slc
     const json_t *list = json_object_get(root, "architectures"), *name = json_array_get(list, 0);
     if (list && !json_is_null(list) && !json_is_string(name))
         return fault(path, "architectures", list, "a list with the name of a model's class");
-    for (int i = 0; i < SLC_ARCHITECTURES; i++) {
-        if (slc_architecture_family(i) != family) continue;
-        if (name && strcmp(json_string_value(name), slc_architecture_name(i)) != 0) continue;
-        *out = i;
-        return SLUICE_OK;
-    }
+    if (find_architecture(family, json_string_value(name), out, headless)) return SLUICE_OK;
     return unsupported(path, "architectures", name,
-                       "GPT2LMHeadModel, BertForMaskedLM, BertForSequenceClassification, ViTForImageClassification, "
-                       "BeitForImageClassification and BeitForMaskedImageModeling are, each with its model_type");
+                       "GPT2LMHeadModel, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, "
+                       "ViTForImageClassification, BeitForImageClassification and BeitForMaskedImageModeling are, and "
+                       "GPT2Model, BertModel, ViTModel and BeitModel, each with its model_type");
 }
 
 /* Refuses keys that change a model's computation unless they have the one value (or null) that ours implements. */
@@ -161,7 +190,6 @@ static sluice_status refuse_unsupported(const char *path, const json_t *root, sl
         {ALL, "is_encoder_decoder", "false"},
         {ALL, "pruned_heads", "{}"},
         {ALL, "problem_type", "\"single_label_classification\""},
-        {GPT2 | BERT, "tie_word_embeddings", "true"},
         {GPT2, "scale_attn_weights", "true"},
         {GPT2, "scale_attn_by_inverse_layer_idx", "false"},
         {BERT, "position_embedding_type", "\"absolute\""},
@@ -204,6 +232,19 @@ static sluice_status read_token(const char *path, const json_t *root, const char
     return SLUICE_OK;
 }
 
+/* A negative number counts from the end of the vocabulary, as in torch.nn.Embedding. */
+static sluice_status read_padding(const char *path, const json_t *root, slc_config *out)
+{
+    const json_t *value = json_object_get(root, "pad_token_id");
+    if (!value) return SLUICE_OK;
+    json_int_t token = json_is_null(value) ? SLC_NO_PADDING : json_integer_value(value);
+    if (token < 0) token += out->vocabulary;
+    if (token < 0 || (!json_is_null(value) && !json_is_integer(value)))
+        return fault(path, "pad_token_id", value, "the number of a token, a negative one from the end, or null");
+    out->padding = token < out->vocabulary ? (uint32_t)token : SLC_NO_PADDING;
+    return SLUICE_OK;
+}
+
 /* ---- Across keys ---- */
 
 static sluice_status check(const char *path, const slc_config *config)
@@ -225,19 +266,34 @@ static sluice_status check(const char *path, const slc_config *config)
     return SLUICE_OK;
 }
 
+/* A head that shares the token table may be called its own where it is equal (lib/model looks). */
+static sluice_status read_tie(const char *path, const json_t *root, slc_config *out)
+{
+    const slc_config_key row = {.key = "tie_word_embeddings", .type = SLC_KEY_FLAG};
+    const json_t *value = json_object_get(root, row.key);
+    bool tied = true, shares = out->family == SLC_FAMILY_GPT2 || out->family == SLC_FAMILY_BERT;
+    sluice_status status = shares && value && !json_is_null(value) ? read_key(path, &row, value, &tied) : SLUICE_OK;
+    out->untied = !tied;
+    return status;
+}
+
 static sluice_status read_root(const char *path, const json_t *root, slc_config *out)
 {
     slc_architecture architecture = SLC_GPT2_LM_HEAD_MODEL;
+    bool headless = false;
     if (!json_is_object(root)) return slc_error(SLUICE_ERR_FORMAT, "%s: is no {...}", path);
-    sluice_status status = read_architecture(path, root, &architecture);
+    sluice_status status = read_architecture(path, root, &architecture, &headless);
     if (status) return status;
     slc_config_defaults(architecture, out);
+    out->headless = headless;
     uint32_t inner = out->inner;
     out->inner = 0;
     out->classifier_dropout = -1;
     status = refuse_unsupported(path, root, out->family);
     if (!status) status = read_keys(path, root, out);
     if (!status) status = read_labels(path, root, out);
+    if (!status) status = read_tie(path, root, out);
+    if (!status && out->family == SLC_FAMILY_BERT) status = read_padding(path, root, out);
     if (!status) status = read_token(path, root, "bos_token_id", out->vocabulary, &out->begin_token);
     if (!status) status = read_token(path, root, "eos_token_id", out->vocabulary, &out->end_token);
     if (status) return status;
@@ -249,11 +305,11 @@ static sluice_status read_root(const char *path, const json_t *root, slc_config 
 
 sluice_status slc_config_from_json(const char *path, const char *text, size_t length, slc_config *out)
 {
-    json_error_t error;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (!root) return slc_error(SLUICE_ERR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    json_t *root = NULL;
+    sluice_status status = slc_python_json_read(path, text, length, JSON_REJECT_DUPLICATES, &root);
+    if (status) return status;
     slc_config config;
-    sluice_status status = read_root(path, root, &config);
+    status = read_root(path, root, &config);
     json_decref(root);
     if (!status) *out = config;
     return status;

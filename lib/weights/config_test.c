@@ -98,6 +98,72 @@ static void tokens_around_a_text_exist(void **state)
     refused("{\"model_type\":\"gpt2\",\"eos_token_id\":[]}", SLUICE_ERR_FORMAT, "the number of a token, or null");
 }
 
+static slc_config read_bert(const char *keys)
+{
+    char text[512];
+    snprintf(text, sizeof text, "{\"model_type\":\"bert\",\"vocab_size\":600%s}", keys);
+    return read_text(text);
+}
+
+/* Python writes integers of any length, null where there is no padding, and -1 where others count from the end. */
+static void python_writes_more_than_json(void **state)
+{
+    (void)state;
+    slc_config bert = read_bert(",\"model_max_length\":1000000000000000019884624838656,\"x\":[-99999999999999999999]");
+    assert_int_equal(bert.vocabulary, 600);
+    assert_int_equal(bert.padding, 0);
+    says(&bert, "\"pad_token_id\": 0");
+    bert = read_bert(",\"pad_token_id\":null");
+    assert_true(bert.padding == SLC_NO_PADDING);
+    says(&bert, "\"pad_token_id\": null");
+    bert = read_bert(",\"pad_token_id\":-1");
+    assert_int_equal(bert.padding, 599);
+    says(&bert, "\"pad_token_id\": 599");
+    bert = read_bert(",\"pad_token_id\":-600");
+    assert_int_equal(bert.padding, 0);
+    bert = read_bert(",\"pad_token_id\":600");
+    assert_true(bert.padding == SLC_NO_PADDING);
+    read_text("{\"model_type\":\"gpt2\",\"pad_token_id\":-1}");
+    refused("{\"model_type\":\"bert\",\"vocab_size\":600,\"pad_token_id\":-601}", SLUICE_ERR_FORMAT,
+            "\"pad_token_id\": -601");
+    refused("{\"model_type\":\"bert\",\"pad_token_id\":1.5}", SLUICE_ERR_FORMAT, "\"pad_token_id\": 1.5");
+    refused("{\"model_type\":\"gpt2\",\"n_layer\":99999999999999999999}", SLUICE_ERR_FORMAT, "\"n_layer\": 1e20: give");
+    refused("{\"model_type\":\"gpt2\",\"layer_norm_epsilon\":NaN}", SLUICE_ERR_FORMAT, "\"layer_norm_epsilon\": NaN");
+    refused("{\"model_type\":\"gpt2\",\"x\":{\"y\":[1,-Infinity]}}", SLUICE_ERR_FORMAT, "\"y\": -Infinity");
+}
+
+/* A trunk is read as the first model of its family that is built on it. */
+static void trunks_have_no_head(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *name;
+        slc_architecture architecture;
+        bool headless;
+    } cases[] = {
+        {"gpt2", "GPT2Model", SLC_GPT2_LM_HEAD_MODEL, true},
+        {"gpt2", "GPT2LMHeadModel", SLC_GPT2_LM_HEAD_MODEL, false},
+        {"bert", "BertModel", SLC_BERT_FOR_MASKED_LM, true},
+        {"bert", "BertForPreTraining", SLC_BERT_FOR_MASKED_LM, false},
+        {"bert", "BertForSequenceClassification", SLC_BERT_FOR_SEQUENCE_CLASSIFICATION, false},
+        {"vit", "ViTModel", SLC_VIT_FOR_IMAGE_CLASSIFICATION, true},
+        {"beit", "BeitModel", SLC_BEIT_FOR_IMAGE_CLASSIFICATION, true},
+    };
+    char text[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"architectures\":[\"%s\"]}", cases[i].type, cases[i].name);
+        slc_config config = read_text(text);
+        assert_int_equal(config.architecture, cases[i].architecture);
+        assert_true(config.headless == cases[i].headless);
+        assert_false(config.untied);
+    }
+    assert_true(read_text("{\"model_type\":\"vit\"}").headless);
+    assert_true(read_text("{\"model_type\":\"gpt2\",\"tie_word_embeddings\":false}").untied);
+    assert_false(read_text("{\"model_type\":\"vit\",\"tie_word_embeddings\":false}").untied);
+    refused("{\"model_type\":\"gpt2\",\"tie_word_embeddings\":1}", SLUICE_ERR_FORMAT, "tie_word_embeddings");
+    refused("{\"model_type\":\"vit\",\"architectures\":[\"BertModel\"]}", SLUICE_ERR_UNSUPPORTED, "BertModel");
+}
+
 static void bad_files_are_refused(void **state)
 {
     (void)state;
@@ -133,7 +199,6 @@ static void what_sluice_cannot_do_is_named(void **state)
         {"{\"model_type\":\"gpt2\",\"add_cross_attention\":true}", "add_cross_attention"},
         {"{\"model_type\":\"bert\",\"is_decoder\":true}", "is_decoder"},
         {"{\"model_type\":\"gpt2\",\"pruned_heads\":{\"1\":[0]}}", "pruned_heads"},
-        {"{\"model_type\":\"gpt2\",\"tie_word_embeddings\":false}", "tie_word_embeddings"},
         {"{\"model_type\":\"gpt2\",\"scale_attn_by_inverse_layer_idx\":true}", "scale_attn_by_inverse_layer_idx"},
         {"{\"model_type\":\"vit\",\"problem_type\":\"regression\"}", "regression"},
         {"{\"model_type\":\"vit\",\"num_labels\":1}", "regression"},
@@ -175,9 +240,14 @@ static void what_is_written_is_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_those_of_transformers), cmocka_unit_test(keys_are_read),
-        cmocka_unit_test(tokens_around_a_text_exist),         cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(what_sluice_cannot_do_is_named),     cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(defaults_are_those_of_transformers),
+        cmocka_unit_test(keys_are_read),
+        cmocka_unit_test(tokens_around_a_text_exist),
+        cmocka_unit_test(python_writes_more_than_json),
+        cmocka_unit_test(trunks_have_no_head),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(what_sluice_cannot_do_is_named),
+        cmocka_unit_test(what_is_written_is_read_back),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

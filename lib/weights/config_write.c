@@ -45,6 +45,12 @@ static int set_token(json_t *root, const slc_config *config, const char *key, ui
     return json_object_set_new(root, key, exists ? json_integer((json_int_t)token - 1) : json_null());
 }
 
+static int set_padding(json_t *root, const slc_config *config)
+{
+    bool exists = config->padding < config->vocabulary;
+    return json_object_set_new(root, "pad_token_id", exists ? json_integer(config->padding) : json_null());
+}
+
 sluice_status slc_config_to_json(const slc_config *config, char **text)
 {
     json_t *root = json_pack("{s:s, s:[s], s:s}", "model_type", slc_family_name(config->family), "architectures",
@@ -58,6 +64,7 @@ sluice_status slc_config_to_json(const slc_config *config, char **text)
     if (!failed && config->family != SLC_FAMILY_GPT2) failed = set_labels(root, config->labels);
     if (!failed && (config->family == SLC_FAMILY_GPT2 || config->family == SLC_FAMILY_BERT))
         failed = json_object_set_new(root, "tie_word_embeddings", json_true());
+    if (!failed && config->family == SLC_FAMILY_BERT) failed = set_padding(root, config);
     if (!failed) failed = set_token(root, config, "bos_token_id", config->begin_token);
     if (!failed) failed = set_token(root, config, "eos_token_id", config->end_token);
     *text = failed ? NULL : json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));

@@ -5,6 +5,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
+#include "lib/base/text/python_json.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -27,14 +28,11 @@ static sluice_status read_object(const char *path, json_t **root)
     size_t length;
     sluice_status status = slc_json_file_read(path, &text, &length);
     if (status) return status;
-    json_error_t error;
-    *root = json_loadb(text, length, 0, &error);
+    status = slc_python_json_read(path, text, length, 0, root);
     free(text);
-    if (json_is_object(*root)) return SLUICE_OK;
-    status = *root ? slc_error(SLUICE_ERR_FORMAT, "%s: is no JSON object", path)
-                   : slc_error(SLUICE_ERR_FORMAT, "%s:%d: %s", path, error.line, error.text);
+    if (status || json_is_object(*root)) return status;
     json_decref(*root);
-    return status;
+    return slc_error(SLUICE_ERR_FORMAT, "%s: is no JSON object", path);
 }
 
 static sluice_status write_object(const char *path, const json_t *root)

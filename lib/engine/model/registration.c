@@ -1,4 +1,5 @@
 /* Before commit the program registers layers, parameters, activations and workspaces. */
+#define HASH_NONFATAL_OOM 1 /* an entry without a table could not be added */
 #include "lib/engine/model/registration.h"
 
 #include "lib/base/sized.h"
@@ -39,9 +40,9 @@ static bool grow(void ***array, uint32_t count)
 
 sluice_layer *slc_find_layer(const sluice_runtime *rt, const char *name)
 {
-    for (uint32_t i = 0; i < rt->model.layer_count; i++)
-        if (!strcmp(rt->model.layers[i]->name, name)) return rt->model.layers[i];
-    return NULL;
+    sluice_layer *layer;
+    HASH_FIND_STR(rt->model.layers_by_name, name, layer);
+    return layer;
 }
 
 sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_layer **out)
@@ -52,7 +53,9 @@ sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_laye
     if (slc_find_layer(rt, name)) return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" is there already", name);
 
     sluice_layer *layer = calloc(1, sizeof *layer);
-    if (!layer || !(layer->name = strdup(name)) || !grow((void ***)&rt->model.layers, rt->model.layer_count)) {
+    bool added = layer && (layer->name = strdup(name)) && grow((void ***)&rt->model.layers, rt->model.layer_count);
+    if (added) HASH_ADD_KEYPTR(hh, rt->model.layers_by_name, layer->name, strlen(layer->name), layer);
+    if (!added || !layer->hh.tbl) {
         if (layer) free(layer->name);
         free(layer);
         return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\": no memory", name);
@@ -163,16 +166,16 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
     if (status) return status;
 
     char *name = join_name(layer->name, desc->name);
-    sluice_param *param = calloc(1, sizeof *param);
+    sluice_param *param = calloc(1, sizeof *param), *same = NULL;
     if (!name || !param || !grow((void ***)&rt->model.params, rt->model.param_count)) {
         status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory", desc->name);
         goto fail;
     }
-    for (uint32_t i = 0; i < rt->model.param_count; i++)
-        if (!strcmp(rt->model.params[i]->name, name)) {
-            status = slc_error(SLUICE_ERR_ARGUMENT, "parameter \"%s\" is there already", name);
-            goto fail;
-        }
+    HASH_FIND_STR(rt->model.params_by_name, name, same);
+    if (same) {
+        status = slc_error(SLUICE_ERR_ARGUMENT, "parameter \"%s\" is there already", name);
+        goto fail;
+    }
     *param = (sluice_param){.rt = rt,
                             .number = rt->model.param_count,
                             .layer = layer->index,
@@ -186,6 +189,11 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
                             .row_elements = desc->row_elements,
                             .most_rows = desc->most_rows,
                             .rows_unit = SLC_NONE};
+    HASH_ADD_KEYPTR(hh, rt->model.params_by_name, name, strlen(name), param);
+    if (!param->hh.tbl) {
+        status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory", desc->name);
+        goto fail;
+    }
     uint64_t row_count = desc->row_elements ? desc->count / desc->row_elements : 0;
     if (param->most_rows > row_count) param->most_rows = row_count;
     rt->model.params[rt->model.param_count++] = param;
@@ -445,6 +453,8 @@ sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what
 
 void slc_registration_fini(slc_registration *model)
 {
+    HASH_CLEAR(hh, model->layers_by_name);
+    HASH_CLEAR(hh, model->params_by_name);
     for (uint32_t i = 0; i < model->layer_count; i++) {
         free(model->layers[i]->name);
         free(model->layers[i]->units);

@@ -7,6 +7,7 @@
 #include "lib/plan/job.h"
 
 #include <sluice/runtime.h>
+#include <uthash.h>
 
 enum { SLC_GRAIN = 16 }; /* elements: parameters and shards start at multiples of it */
 
@@ -29,6 +30,7 @@ struct sluice_param {
     uint32_t rows_unit;  /* the unit of rows that its layer reads and adds to; SLC_NONE: not split */
     slc_row_mark *marks; /* of all rows; NULL where it is split */
     bool told;           /* the log has been told that it had no address; `told` below means the same */
+    UT_hash_handle hh;   /* by name */
 };
 
 struct sluice_layer {
@@ -42,6 +44,7 @@ struct sluice_layer {
     uint32_t unit_count;
     sluice_param **uses; /* tied parameters of earlier layers */
     uint32_t use_count;
+    UT_hash_handle hh; /* by name */
 };
 
 struct sluice_activation {
@@ -72,6 +75,8 @@ typedef struct {
     sluice_param **params;
     sluice_activation **activations;
     sluice_workspace **workspaces;
+    sluice_layer *layers_by_name; /* hash tables of all layers and of all parameters */
+    sluice_param *params_by_name;
     uint32_t layer_count, param_count, activation_count, workspace_count;
     uint64_t reserved_bytes;
     uint64_t elements, activation_bytes, workspace_bytes; /* sums; elements with the padding of each parameter */

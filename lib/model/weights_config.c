@@ -1,0 +1,78 @@
+/* Fields of a model's configuration and of its files' (config.json, the header of an llm.c checkpoint). */
+#include "lib/model/weights_parts.h"
+
+static const slc_architecture architectures[SLUICE_MODEL_FAMILIES][2] = {
+    [SLUICE_GPT2] = {SLC_GPT2_LM_HEAD_MODEL, SLC_GPT2_LM_HEAD_MODEL},
+    [SLUICE_BERT] = {SLC_BERT_FOR_MASKED_LM, SLC_BERT_FOR_SEQUENCE_CLASSIFICATION},
+    [SLUICE_VIT] = {SLC_VIT_FOR_IMAGE_CLASSIFICATION, SLC_VIT_FOR_IMAGE_CLASSIFICATION},
+    [SLUICE_BEIT] = {SLC_BEIT_FOR_MASKED_IMAGE_MODELING, SLC_BEIT_FOR_IMAGE_CLASSIFICATION},
+};
+
+static sluice_model_head head_of(slc_architecture architecture)
+{
+    bool tokens = architecture == SLC_GPT2_LM_HEAD_MODEL || architecture == SLC_BERT_FOR_MASKED_LM ||
+                  architecture == SLC_BEIT_FOR_MASKED_IMAGE_MODELING;
+    return tokens ? SLUICE_HEAD_TOKENS : SLUICE_HEAD_CLASSES;
+}
+
+void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
+{
+    sluice_model_head head = head_of(c->architecture);
+    *out = (sluice_model_config){
+        .struct_size = sizeof(sluice_model_config),
+        .family = (sluice_model_family)c->family,
+        .head = head,
+        .layers = c->layers,
+        .channels = c->channels,
+        .heads = c->heads,
+        .hidden = c->inner,
+        .vocabulary = head == SLUICE_HEAD_TOKENS || c->positions ? c->vocabulary : 0,
+        .context = c->positions,
+        .types = c->types,
+        .padding = c->padding,
+        .image_size = c->image,
+        .patch_size = c->patch,
+        .image_channels = c->image_channels,
+        .classes = head == SLUICE_HEAD_CLASSES ? c->labels : 0,
+        .epsilon = c->epsilon,
+        .mask_token = c->mask_token,
+        .absolute_positions = c->family == SLC_FAMILY_VIT || c->absolute_positions,
+        .relative_positions = c->relative_bias,
+        .shared_positions = c->shared_relative_bias,
+        .no_qkv_bias = c->family == SLC_FAMILY_VIT && !c->qkv_bias,
+        .first_row_pooling = c->family == SLC_FAMILY_BEIT && !c->mean_pooling,
+        .layer_scale = c->layer_scale,
+        .gelu_tanh = c->activation == SLC_ACTIVATION_GELU_TANH,
+        .begin_token = c->begin_token <= c->vocabulary ? c->begin_token : 0,
+        .end_token = c->end_token <= c->vocabulary ? c->end_token : 0,
+    };
+}
+
+void slc_model_config_to_file(const sluice_model_config *m, slc_config *out)
+{
+    slc_config_defaults(architectures[m->family][m->head == SLUICE_HEAD_CLASSES], out);
+    out->channels = m->channels;
+    out->layers = m->layers;
+    out->heads = m->heads;
+    out->inner = m->hidden;
+    out->activation = m->gelu_tanh ? SLC_ACTIVATION_GELU_TANH : SLC_ACTIVATION_GELU_ERF;
+    out->epsilon = m->epsilon;
+    out->dropout = out->embedding_dropout = out->attention_dropout = out->classifier_dropout = m->dropout;
+    if (m->classes) out->labels = m->classes;
+    if (m->vocabulary) out->vocabulary = m->vocabulary;
+    out->positions = m->context;
+    out->types = m->types;
+    out->padding = m->padding;
+    out->image = m->image_size;
+    out->patch = m->patch_size;
+    out->image_channels = m->image_channels;
+    out->qkv_bias = !m->no_qkv_bias;
+    out->mask_token = m->mask_token;
+    out->absolute_positions = m->family == SLUICE_BEIT && m->absolute_positions;
+    out->relative_bias = m->relative_positions;
+    out->shared_relative_bias = m->shared_positions;
+    out->mean_pooling = !m->first_row_pooling;
+    out->layer_scale = m->layer_scale;
+    out->begin_token = m->begin_token;
+    out->end_token = m->end_token;
+}
