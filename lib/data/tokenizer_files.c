@@ -17,37 +17,6 @@
 
 static const char config_name[] = "tokenizer_config.json";
 
-/* ---- Finding and reading ---- */
-
-char *slc_tokenizer_file_path(const char *path, const char *name)
-{
-    struct stat info;
-    char *full = NULL;
-    const char *slash = strrchr(path, '/');
-    bool folder = !stat(path, &info) && S_ISDIR(info.st_mode);
-    int wrote = folder  ? asprintf(&full, "%s/%s", path, name)
-                : slash ? asprintf(&full, "%.*s/%s", (int)(slash - path), path, name)
-                        : asprintf(&full, "%s", name);
-    return wrote < 0 ? NULL : full;
-}
-
-sluice_status slc_tokenizer_file_read(const char *path, const char *name, json_t **root)
-{
-    char *file = slc_tokenizer_file_path(path, name), *text = NULL;
-    size_t length;
-    json_error_t error;
-    *root = NULL;
-    sluice_status status = file ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%s", name);
-    if (!status && !access(file, F_OK)) {
-        status = slc_json_file_read(file, &text, &length);
-        if (!status && !(*root = json_loadb(text, length, JSON_DECODE_INT_AS_REAL, &error)))
-            status = slc_error(SLUICE_ERR_FORMAT, "%s:%d:%d: %s", file, error.line, error.column, error.text);
-    }
-    free(text);
-    free(file);
-    return status;
-}
-
 /* ---- Copies ---- */
 
 static bool same_folder(const char *path, const char *to)

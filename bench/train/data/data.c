@@ -6,8 +6,6 @@
 #include "lib/base/status.h"
 #include "lib/data/tokenizer_files.h"
 
-#include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -372,19 +370,6 @@ void slc_training_data_close(slc_training_data *data)
     free(data);
 }
 
-sluice_status slc_training_data_add_note(slc_training_data *data, const char *format, ...)
-{
-    va_list values;
-    char *line;
-    assert(data->note_count < SLC_TRAINING_NOTES_MAX);
-    va_start(values, format);
-    const int wrote = vasprintf(&line, format, values);
-    va_end(values);
-    if (wrote < 0) return slc_error(SLUICE_ERR_MEMORY, "a line on the data");
-    data->notes[data->note_count++] = line;
-    return SLUICE_OK;
-}
-
 const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
 {
     return &data->about;
@@ -408,11 +393,6 @@ uint64_t slc_training_data_tokenizer(const slc_training_data *data)
 uint64_t slc_training_data_reading(const slc_training_data *data)
 {
     return data->reading;
-}
-
-const char *slc_training_data_note(const slc_training_data *data, uint32_t index)
-{
-    return index < data->note_count ? data->notes[index] : NULL;
 }
 
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)
