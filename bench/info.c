@@ -99,7 +99,8 @@ static json_t *transports(void)
     json_t *found = json_object();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         slc_transport transport;
-        sluice_status status = slc_transport_open(&transport, "ucx", rows[i].throttle, 0, 1, ignore_lost_peer, NULL);
+        sluice_status status =
+            slc_transport_open(&transport, "ucx", rows[i].throttle, "", 0, 1, ignore_lost_peer, NULL);
         json_object_set_new(found, rows[i].name, json_string(status ? sluice_last_error() : "works"));
         if (!status) slc_transport_close(&transport, 0);
     }

@@ -58,6 +58,7 @@ typedef struct {
     int signals, wake; /* signalfd; eventfd of the queues */
     slc_launch_guard guard;
     sigset_t taken, before;
+    struct sigaction child_before; /* what SIGCHLD did */
     struct rlimit files_before;
     char port[16], token[33];
     int interrupts;       /* SIGINT, SIGTERM and SIGHUP so far */
@@ -114,6 +115,9 @@ static sluice_status make_token(job *j)
 static sluice_status take_signals(job *j)
 {
     struct sigaction hang_up;
+    const struct sigaction noticed = {.sa_handler = SIG_DFL};
+    /* Where a parent had it ignored, children that end are reaped by the kernel, and how they ended is lost. */
+    sigaction(SIGCHLD, &noticed, &j->child_before);
     sigemptyset(&j->taken);
     const int which[] = {SIGCHLD, SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) sigaddset(&j->taken, which[i]);
@@ -280,13 +284,28 @@ static void note_end(job *j, int rank, const siginfo_t *info)
     j->ends[rank] = (slc_rank_end){++j->failed, killed, info->si_status};
 }
 
+/* As the first process of a container this one inherits what others leave behind. */
+static void reap_strangers(const job *j)
+{
+    siginfo_t info = {0};
+    while (getpid() == 1 && !waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
+        for (int i = 0; i < j->options->ranks; i++)
+            if (j->ranks[i].pid == info.si_pid) return; /* its turn comes */
+        waitpid(info.si_pid, NULL, 0);
+        info = (siginfo_t){0};
+    }
+}
+
 /* A rank that has ended is looked at before it is reaped: until then no other group can get its number. */
 static void reap(job *j)
 {
     for (int i = 0; i < j->options->ranks; i++) {
         siginfo_t info = {0};
         if (!j->ranks[i].pid) continue;
-        if (waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) continue;
+        const int failed = waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT);
+        if (failed && errno == ECHILD) /* somebody else reaped it, and nobody knows its code any more */
+            info = (siginfo_t){.si_pid = j->ranks[i].pid, .si_code = CLD_EXITED, .si_status = 1};
+        if (!info.si_pid) continue;
         kill(-j->ranks[i].pid, SIGKILL);
         slc_launch_guard_forget(&j->guard, i);
         waitpid(j->ranks[i].pid, NULL, 0);
@@ -294,6 +313,7 @@ static void reap(job *j)
         j->alive--;
         note_end(j, i, &info);
     }
+    reap_strangers(j);
 }
 
 static void take_interrupt(job *j, int signal)
@@ -547,6 +567,7 @@ sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
              .limit_at_ns = UINT64_MAX,
              .end_at_ns = UINT64_MAX};
     sigprocmask(SIG_SETMASK, NULL, &j.before);
+    sigaction(SIGCHLD, NULL, &j.child_before);
     getrlimit(RLIMIT_NOFILE, &j.files_before);
     sluice_status status = open_job(&j);
     if (!status) {
@@ -558,5 +579,6 @@ sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
     close_job(&j);
     setrlimit(RLIMIT_NOFILE, &j.files_before);
     sigprocmask(SIG_SETMASK, &j.before, NULL);
+    sigaction(SIGCHLD, &j.child_before, NULL);
     return status;
 }

@@ -37,6 +37,7 @@ static const char *host_setting(void *context, const char *name)
     if (!strcmp(name, "throttle.bytes_per_s")) return transport->bytes_per_s;
     if (!strcmp(name, "throttle.latency_s")) return transport->latency_s;
     if (!strcmp(name, "throttle.inner")) return transport->inner;
+    if (!strcmp(name, "interfaces")) return transport->interfaces;
     return NULL;
 }
 
@@ -147,10 +148,10 @@ static sluice_status parse_throttle(slc_transport *transport, const char *thrott
     return SLUICE_OK;
 }
 
-sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
-                                 slc_peer_lost peer_lost, void *context)
+sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, const char *interfaces,
+                                 int rank, int size, slc_peer_lost peer_lost, void *context)
 {
-    *out = (slc_transport){.peer_lost = peer_lost, .context = context, .inner = name};
+    *out = (slc_transport){.peer_lost = peer_lost, .context = context, .inner = name, .interfaces = interfaces};
     out->host = (sluice_transport_host_v1){.abi = SLUICE_TRANSPORT_ABI_V1,
                                            .size = sizeof out->host,
                                            .context = out,

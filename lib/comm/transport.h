@@ -17,18 +17,20 @@ typedef struct {
     slc_peer_lost peer_lost;
     void *context;
     const char *inner; /* settings of a transport that wraps another */
+    const char *interfaces;
     char bytes_per_s[32], latency_s[32];
     void *libraries[SLC_LOADED_MAX];
     int library_count;
     int fds[SLC_TRANSPORT_DESCRIPTORS], fd_count; /* the descriptors that it offers to poll */
 } slc_transport;
 
-/* Opens the transport `name`, or "throttle" around it when `throttle` is not "". Looks for libsluice_transport_NAME.so
+/* Opens the transport `name`, or "throttle" around it when `throttle` is not "". `interfaces` names those that lead to
+ * the other ranks, separated by commas; "": not known. Looks for libsluice_transport_NAME.so
  * in SLUICE_TRANSPORT_PATH, next to the library or program, in the place of installation, then as dlopen does. Strings
  * are kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, or which slot is missing),
  * ARGUMENT (a name or a throttle that cannot be read), and what the plugin's open returns. */
-sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
-                                 slc_peer_lost peer_lost, void *context);
+sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, const char *interfaces,
+                                 int rank, int size, slc_peer_lost peer_lost, void *context);
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
 
 /* Marks every descriptor that can be found from those that the transport offers to poll, so that a program which this

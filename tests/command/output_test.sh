@@ -211,6 +211,33 @@ readers() {
     check 'results of a run whose summary nobody reads' 1 "$(grep -c '"interrupted": false' late.json)"
 }
 
+# ---- A terminal that is closed ----
+
+has_begun() {
+    grep -q '^step ' out || ended
+}
+
+# It stops the run as SIGTERM does, and what was done is saved; under nohup it is nothing.
+hang_up() {
+    has train || return
+    local ignored
+    for ignored in '' --ignore-signal=HUP; do
+        rm -rf saved
+        : >out # before the command begins
+        env $ignored "$sluice" train "${data[@]}" --steps 1000000 --save saved >>out 2>&1 </dev/null &
+        process=$!
+        comes_true has_begun
+        kill -HUP $process
+        if [ "$ignored" ]; then
+            sleep 0.2
+            kill -TERM $process # a second signal to one that took the first would give up saving
+        fi
+        ends "SIGHUP $ignored"
+        check "SIGHUP $ignored: exit code" 130 $code
+        check "SIGHUP $ignored: saved" 1 "$(find saved -name manifest.json | wc -l)"
+    done
+}
+
 # ---- Files that are read ----
 
 # No command waits for ever for input, and none fills the machine's memory.
@@ -268,6 +295,6 @@ if has train; then
     inputs
     records
 fi
-for part in full_disks half_written others_are_written readers strange_files temporary_folder; do $part; done
+for part in full_disks half_written others_are_written readers hang_up strange_files temporary_folder; do $part; done
 [ $failed = 0 ] && echo "output: all as promised"
 exit $failed

@@ -244,6 +244,17 @@ closed_readers() {
     check 'SIGPIPE of a rank' '[0] y,[0] 141' "$(paste -sd, "$work/out")"
 }
 
+# A child inherits what its parent had ignored.
+ignored_signals() {
+    timeout -k 10 100 env --ignore-signal=CHLD "$sluice" run -n 2 -- sh -c 'exit $((3 * RANK))' \
+        >"$work/out" 2>"$work/err" </dev/null
+    check 'SIGCHLD was ignored: the code of the rank that failed' 3 $?
+    check 'SIGCHLD was ignored: it is named' 1 "$(grep -c 'rank 1 ended with exit code 3' "$work/err")"
+    timeout -k 10 100 env --ignore-signal=CHLD "$sluice" run -n 2 -- bash -c 'sh -c "exit 5"; echo $?' \
+        >"$work/out" 2>"$work/err" </dev/null
+    check 'SIGCHLD was ignored: ranks know the codes of their own' '[0] 5,[1] 5' "$(sort "$work/out" | paste -sd,)"
+}
+
 descriptors() {
     (ulimit -n 24 && launch -n 12 -- true; exit $code)
     check 'too few descriptors' 1 $?
@@ -259,7 +270,8 @@ descriptors() {
     check 'the last port' 65535 "$(cut -d' ' -f2 "$work/out" | sort -u)"
 }
 
-parts=(environment output exit_codes survivors interrupts orphans stalled_readers slow_readers closed_readers descriptors)
+parts=(environment output exit_codes survivors interrupts orphans stalled_readers slow_readers closed_readers ignored_signals
+    descriptors)
 for part in "${parts[@]}"; do $part; done
 [ $failed = 0 ] && echo "sluice run: all as promised"
 exit $failed

@@ -247,11 +247,14 @@ static sluice_status receive_ranks(reception *room)
     sluice_status status = SLUICE_OK;
     while (!status && room->joined < rendezvous->size - 1) {
         if (slc_clock_ns() >= rendezvous->deadline_ns) {
-            char missing[160];
+            char missing[160], addresses[200];
             list_missing(rendezvous, missing, sizeof missing);
+            slc_address_describe_listener(room->listener, addresses, sizeof addresses);
             status =
-                slc_error(SLUICE_ERR_TIMEOUT, "%d of %d ranks did not join within %.0f s; missing: %s",
-                          rendezvous->size - 1 - room->joined, rendezvous->size, room->config->join_timeout_s, missing);
+                slc_error(SLUICE_ERR_TIMEOUT,
+                          "%d of %d ranks did not join within %.0f s; missing: %s; rank 0 listens on port %d of %s",
+                          rendezvous->size - 1 - room->joined, rendezvous->size, room->config->join_timeout_s, missing,
+                          room->config->master_port, addresses);
         } else
             status = one_round(room, polls);
     }
@@ -280,10 +283,11 @@ free_room:
 }
 
 /* Makes one attempt to reach rank 0. IN_PROGRESS: it is not there yet, try again. */
-static sluice_status greet(const sluice_world_config *config, slc_rendezvous *rendezvous)
+static sluice_status greet(const sluice_world_config *config, slc_rendezvous *rendezvous, slc_attempt *attempt)
 {
     int fd;
-    sluice_status status = slc_address_connect(config->master_addr, config->master_port, rendezvous->deadline_ns, &fd);
+    sluice_status status =
+        slc_address_connect(config->master_addr, config->master_port, rendezvous->deadline_ns, attempt, &fd);
     if (status) return status;
     tune(fd);
     greeting hello = {.version = SLC_WIRE_VERSION, .rank = config->rank, .size = config->size};
@@ -312,12 +316,14 @@ close_fd:
 static sluice_status join_as_other(const sluice_world_config *config, slc_rendezvous *rendezvous)
 {
     long pause_ns = 5000000;
+    slc_attempt attempt = {""};
     for (;;) {
-        sluice_status status = greet(config, rendezvous);
+        sluice_status status = greet(config, rendezvous, &attempt);
         if (status != SLUICE_IN_PROGRESS && status != SLUICE_ERR_TIMEOUT) return status;
         if (slc_clock_ns() >= rendezvous->deadline_ns)
-            return slc_error(SLUICE_ERR_TIMEOUT, "rank 0 did not answer at %s:%d within %.0f s; missing: 0",
-                             config->master_addr, config->master_port, config->join_timeout_s);
+            return slc_error(SLUICE_ERR_TIMEOUT, "rank 0 did not answer at %s:%d within %.0f s; missing: 0%s%s",
+                             config->master_addr, config->master_port, config->join_timeout_s,
+                             *attempt.why ? "; the last attempt: " : "", attempt.why);
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         if (pause_ns < 100000000) pause_ns *= 2;
     }
@@ -328,12 +334,14 @@ sluice_status slc_rendezvous_join(const sluice_world_config *config, slc_rendezv
     if (strlen(config->job_token) >= SLC_TOKEN_BYTES)
         return slc_error(SLUICE_ERR_ARGUMENT, "job token: at most %d bytes", SLC_TOKEN_BYTES - 1);
     *out = (slc_rendezvous){.rank = config->rank, .size = config->size};
+    sluice_status status = config->size == 1 ? SLUICE_OK : slc_address_check(config->master_addr);
+    if (status) return status;
     out->deadline_ns = slc_clock_ns() + (uint64_t)(config->join_timeout_s * 1e9);
     out->fds = malloc((size_t)config->size * sizeof *out->fds);
     if (!out->fds) return slc_error(SLUICE_ERR_MEMORY, "rendezvous of %d ranks", config->size);
     for (int rank = 0; rank < config->size; rank++) out->fds[rank] = -1;
     if (config->size == 1) return SLUICE_OK;
-    sluice_status status = config->rank == 0 ? join_as_first(config, out) : join_as_other(config, out);
+    status = config->rank == 0 ? join_as_first(config, out) : join_as_other(config, out);
     if (status) slc_rendezvous_leave(out);
     return status;
 }

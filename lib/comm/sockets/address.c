@@ -5,33 +5,73 @@
 #include "lib/base/status.h"
 #include "lib/comm/sockets/wire.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static sluice_status resolve(const char *host, int port, struct addrinfo **out)
+sluice_status slc_address_check(const char *host)
+{
+    const char *colon = strchr(host, ':'), *scheme = strstr(host, "://");
+    struct in6_addr six;
+    if (!*host) return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR is empty: it names rank 0's host");
+    if (scheme)
+        return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: give the host alone, without %.*s and without a port",
+                         host, (int)(scheme + 3 - host), host);
+    if (*host == '[')
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "MASTER_ADDR %s: give the address without brackets, and the port in "
+                         "MASTER_PORT",
+                         host);
+    if (colon && !strchr(colon + 1, ':') && inet_pton(AF_INET6, host, &six) != 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: set MASTER_ADDR=%.*s and MASTER_PORT=%s", host,
+                         (int)(colon - host), host, colon + 1);
+    return SLUICE_OK;
+}
+
+static void say(slc_attempt *attempt, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(attempt->why, sizeof attempt->why, format, args);
+    va_end(args);
+}
+
+/* Names of a job's hosts may appear a little later, so a name that is not known is no error yet. */
+static sluice_status resolve(const char *host, int port, slc_attempt *attempt, struct addrinfo **out)
 {
     char service[16];
     snprintf(service, sizeof service, "%d", port);
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     int error = getaddrinfo(host, service, &hints, out);
-    if (error == EAI_AGAIN) return SLUICE_IN_PROGRESS; /* names of a job's hosts may appear a little later */
-    if (error) return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, gai_strerror(error));
-    return SLUICE_OK;
+    if (!error) return SLUICE_OK;
+    if (error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA) {
+        say(attempt, "this host cannot resolve the name %s: %s", host, gai_strerror(error));
+        return SLUICE_IN_PROGRESS;
+    }
+    const char *why = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
+    return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, why);
 }
 
-static bool is_loopback(const struct sockaddr *address)
+/* Whether `host` is written as a loopback address; a name that only resolves to one, as Debian's own name of a host
+ * does there, stands for the host as others see it. */
+static bool is_loopback(const char *host)
 {
-    if (address->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
-    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+    struct in_addr four;
+    struct in6_addr six;
+    if (!strcasecmp(host, "localhost")) return true;
+    if (inet_pton(AF_INET, host, &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
 static int bind_any(int family, int port)
@@ -62,31 +102,86 @@ static int bind_to(const struct addrinfo *info)
     return -1;
 }
 
+static int listen_on_loopback(const char *host, int port)
+{
+    slc_attempt attempt;
+    struct addrinfo *list;
+    if (resolve(host, port, &attempt, &list) && resolve("127.0.0.1", port, &attempt, &list)) return -1;
+    int fd = bind_to(list);
+    freeaddrinfo(list);
+    return fd;
+}
+
 sluice_status slc_address_listen(const char *host, int port, int *out)
 {
-    struct addrinfo *list;
-    sluice_status status = resolve(host, port, &list);
-    if (status == SLUICE_IN_PROGRESS)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: cannot be resolved", host);
-    if (status) return status;
     int fd;
-    if (is_loopback(list->ai_addr))
-        fd = bind_to(list);
+    if (is_loopback(host))
+        fd = listen_on_loopback(host, port);
     else {
         fd = bind_any(AF_INET6, port); /* it takes IPv4 too */
         if (fd < 0 && errno == EAFNOSUPPORT) fd = bind_any(AF_INET, port);
     }
-    freeaddrinfo(list);
     if (fd < 0 || listen(fd, SOMAXCONN)) {
-        status = slc_error(SLUICE_ERR_SYSTEM,
-                           "rank 0 cannot listen on %s:%d: %s; another process has the port, or is rank 0 too: give "
-                           "each process its own rank, or set another MASTER_PORT",
-                           host, port, strerror(errno));
+        sluice_status status = slc_error(
+            SLUICE_ERR_SYSTEM,
+            "rank 0 cannot listen on %s:%d: %s; another process has the port, or is rank 0 too: give each process its "
+            "own rank, or set another MASTER_PORT",
+            host, port, strerror(errno));
         if (fd >= 0) close(fd);
         return status;
     }
     *out = fd;
     return SLUICE_OK;
+}
+
+static bool is_any(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr == htonl(INADDR_ANY);
+    return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
+static bool is_of_use(const struct ifaddrs *one)
+{
+    if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || one->ifa_flags & IFF_LOOPBACK) return false;
+    if (one->ifa_addr->sa_family == AF_INET) return true;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)one->ifa_addr;
+    return one->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
+}
+
+static void write_number(const struct sockaddr *address, socklen_t address_bytes, char *text, size_t bytes)
+{
+    if (getnameinfo(address, address_bytes, text, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST))
+        snprintf(text, bytes, "?");
+}
+
+static socklen_t length_of(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+void slc_address_describe_listener(int fd, char *text, size_t bytes)
+{
+    struct sockaddr_storage own = {0};
+    socklen_t own_bytes = sizeof own;
+    struct ifaddrs *list = NULL;
+    char number[64];
+    size_t used = 0;
+    snprintf(text, bytes, "?");
+    if (getsockname(fd, (struct sockaddr *)&own, &own_bytes)) return;
+    if (!is_any(&own)) {
+        write_number((const struct sockaddr *)&own, own_bytes, text, bytes);
+        return;
+    }
+    snprintf(text, bytes, "every address of this host");
+    if (getifaddrs(&list)) return;
+    for (const struct ifaddrs *one = list; one && used + 1 < bytes; one = one->ifa_next) {
+        if (!is_of_use(one)) continue;
+        write_number(one->ifa_addr, length_of(one->ifa_addr), number, sizeof number);
+        int more = snprintf(text + used, bytes - used, "%s%s (%s)", used ? ", " : "", number, one->ifa_name);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    freeifaddrs(list);
 }
 
 /* On loopback, a socket that connects to a free port of the ephemeral range can meet itself. */
@@ -99,11 +194,25 @@ static bool met_itself(int fd)
     return here_bytes == there_bytes && !memcmp(&here, &there, here_bytes);
 }
 
-static sluice_status connect_one(const struct addrinfo *info, uint64_t deadline_ns, int *out)
+static void say_refusal(slc_attempt *attempt, const struct addrinfo *info, int error)
+{
+    char number[64];
+    write_number(info->ai_addr, info->ai_addrlen, number, sizeof number);
+    if (error == ECONNREFUSED)
+        say(attempt, "nobody listens at %s: rank 0 has not started, or runs on another host, or a firewall refuses",
+            number);
+    else if (error == ETIMEDOUT)
+        say(attempt, "%s lets nothing through: a firewall, or no host has this address", number);
+    else
+        say(attempt, "%s: %s", number, strerror(error));
+}
+
+static sluice_status connect_one(const struct addrinfo *info, uint64_t deadline_ns, slc_attempt *attempt, int *out)
 {
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error = 0;
     if (fd < 0) return slc_error(SLUICE_ERR_SYSTEM, "socket: %s", strerror(errno));
     if (connect(fd, info->ai_addr, info->ai_addrlen) && errno != EINPROGRESS) {
+        say_refusal(attempt, info, errno);
         close(fd);
         return SLUICE_IN_PROGRESS;
     }
@@ -111,22 +220,47 @@ static sluice_status connect_one(const struct addrinfo *info, uint64_t deadline_
     socklen_t bytes = sizeof error;
     sluice_status status = slc_wire_wait(fd, POLLOUT, attempt_ns < deadline_ns ? attempt_ns : deadline_ns);
     if (!status) getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
-    if (status || error || met_itself(fd)) {
+    const bool alone = !status && !error && met_itself(fd);
+    if (status || error || alone) {
+        say_refusal(attempt, info, status ? ETIMEDOUT : alone ? ECONNREFUSED : error);
         close(fd);
         return SLUICE_IN_PROGRESS;
     }
+    char number[64];
+    write_number(info->ai_addr, info->ai_addrlen, number, sizeof number);
+    say(attempt, "%s takes the connection, but does not answer", number);
     *out = fd;
     return SLUICE_OK;
 }
 
-sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, int *out)
+sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt, int *out)
 {
     struct addrinfo *list;
-    sluice_status status = resolve(host, port, &list);
+    sluice_status status = resolve(host, port, attempt, &list);
     if (status) return status;
     status = SLUICE_IN_PROGRESS;
     for (const struct addrinfo *info = list; info && status == SLUICE_IN_PROGRESS; info = info->ai_next)
-        status = connect_one(info, deadline_ns, out);
+        status = connect_one(info, deadline_ns, attempt, out);
     freeaddrinfo(list);
     return status;
+}
+
+void slc_address_interface(int fd, char *name, size_t bytes)
+{
+    struct sockaddr_storage own = {0};
+    socklen_t own_bytes = sizeof own;
+    struct ifaddrs *list = NULL;
+    char here[64], number[64];
+    name[0] = '\0';
+    if (getsockname(fd, (struct sockaddr *)&own, &own_bytes) || getifaddrs(&list)) return;
+    write_number((const struct sockaddr *)&own, own_bytes, here, sizeof here);
+    const char *bare = !strncmp(here, "::ffff:", 7) ? here + 7 : here; /* IPv4 that came to a socket of IPv6 */
+    for (const struct ifaddrs *one = list; one; one = one->ifa_next) {
+        if (!is_of_use(one)) continue;
+        write_number(one->ifa_addr, length_of(one->ifa_addr), number, sizeof number);
+        if (strcmp(number, bare)) continue;
+        snprintf(name, bytes, "%.*s", (int)strcspn(one->ifa_name, ":"), one->ifa_name); /* without an alias's label */
+        break;
+    }
+    freeifaddrs(list);
 }

@@ -1,15 +1,33 @@
-/* TCP sockets by name and port. All are non-blocking and closed on exec. Errors: ARGUMENT (a name that cannot be
- * resolved), SYSTEM. */
+/* TCP sockets by name and port. All are non-blocking and closed on exec. Errors: ARGUMENT (a name that is none),
+ * SYSTEM.
+ */
 #ifndef SLC_COMM_ADDRESS_H
 #define SLC_COMM_ADDRESS_H
 
 #include <sluice/status.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Listens on `port`: on the loopback address alone if `host` names it, else on every address. */
+/* Why the last attempt to connect came to nothing, for people: what was tried, and what the system answered. */
+typedef struct {
+    char why[200];
+} slc_attempt;
+
+/* Is `host` a name or a number, without a port, a scheme or brackets? Errors: ARGUMENT says what to set instead. */
+sluice_status slc_address_check(const char *host);
+
+/* Listens on `port`: on loopback alone if `host` is "localhost" or a loopback number, else on every address, whatever
+ * the name resolves to here. */
 sluice_status slc_address_listen(const char *host, int port, int *fd);
 
-/* Connects to `port` of `host`. IN_PROGRESS: nobody listens there yet. */
-sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, int *fd);
+/* Writes the addresses on which others reach a listener, with their interfaces. */
+void slc_address_describe_listener(int fd, char *text, size_t bytes);
+
+/* Connects to `port` of `host`. IN_PROGRESS: nobody listens there yet, or the name is not known yet; `attempt` says
+ * which. */
+sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt, int *fd);
+
+/* Writes the name of the interface that has the near end of a connection; "": it is loopback, or not known. */
+void slc_address_interface(int fd, char *name, size_t bytes);
 
 #endif

@@ -36,15 +36,18 @@ static void close_peer_if_willing(void *self, int rank)
     if (!stubborn) ucx->close_peer(self, rank);
 }
 
-sluice_status __real_slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
-                                        slc_peer_lost peer_lost, void *context);
-sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
-                                        slc_peer_lost peer_lost, void *context);
+sluice_status __real_slc_transport_open(slc_transport *out, const char *name, const char *throttle,
+                                        const char *interfaces, int rank, int size, slc_peer_lost peer_lost,
+                                        void *context);
+sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, const char *throttle,
+                                        const char *interfaces, int rank, int size, slc_peer_lost peer_lost,
+                                        void *context);
 
-sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, const char *throttle, int rank, int size,
-                                        slc_peer_lost peer_lost, void *context)
+sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, const char *throttle,
+                                        const char *interfaces, int rank, int size, slc_peer_lost peer_lost,
+                                        void *context)
 {
-    sluice_status status = __real_slc_transport_open(out, name, throttle, rank, size, peer_lost, context);
+    sluice_status status = __real_slc_transport_open(out, name, throttle, interfaces, rank, size, peer_lost, context);
     if (status) return status;
     ucx = out->table;
     reluctant = *ucx;
@@ -156,7 +159,7 @@ static int connect_with_parts(int rank, void *argument)
     const void *address;
     size_t bytes;
     (void)rank, (void)argument;
-    CHECK(!slc_transport_open(&transport, "ucx", "", 0, 2, on_lost, NULL));
+    CHECK(!slc_transport_open(&transport, "ucx", "", "", 0, 2, on_lost, NULL));
     CHECK(!transport.table->address(transport.self, &address, &bytes));
     char *part = malloc(bytes + 1);
     CHECK(part);

@@ -10,7 +10,9 @@
 #include "lib/comm/leave.h"
 #include "lib/comm/world/worlds.h"
 #include "lib/comm/settings.h"
+#include "lib/comm/sockets/address.h"
 
+#include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +141,37 @@ static void find_whereabouts(const sluice_world *world, whereabouts *out)
     }
 }
 
+static bool is_listed(const char *names, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = names; *at;) {
+        const size_t here = strcspn(at, ",");
+        if (here == length && !strncmp(at, name, length)) return true;
+        at += here + (at[here] == ',');
+    }
+    return false;
+}
+
+/* Lists the interfaces of the control connections, since an address of another one, as that of a bridge for containers,
+ * may be one that every host has. */
+static void find_interfaces(const sluice_world *world, char *names, size_t bytes)
+{
+    char name[IF_NAMESIZE];
+    size_t used = 0;
+    names[0] = '\0';
+    for (int rank = 0; rank < world->config.size; rank++) {
+        if (world->rendezvous.fds[rank] < 0) continue;
+        slc_address_interface(world->rendezvous.fds[rank], name, sizeof name);
+        if (!*name || is_listed(names, name)) continue;
+        int more = snprintf(names + used, bytes - used, "%s%s", used ? "," : "", name);
+        if (more < 0 || used + (size_t)more >= bytes) {
+            names[used] = '\0';
+            return;
+        }
+        used += (size_t)more;
+    }
+}
+
 /* A peer that cannot be reached yet may be reached soon, because a network can come up a little later than the
  * processes. */
 static sluice_status connect_peer(sluice_world *world, int rank, const char *blob, size_t bytes)
@@ -193,9 +226,10 @@ static sluice_status open_transport(sluice_world *world, sluice_status status)
     size_t bytes = 0;
     blobs all = {0}, nothing = {0};
     bool needed = world->config.size > 1 && (world->any_messages || *world->config.throttle);
+    if (needed) find_interfaces(world, world->interfaces, sizeof world->interfaces);
     if (!status && needed)
         status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
-                                    world->config.rank, world->config.size, on_peer_lost, world);
+                                    world->interfaces, world->config.rank, world->config.size, on_peer_lost, world);
     if (!status && needed) status = write_address(world, &address, &bytes);
     status = exchange_blobs(world, status, address, bytes, &all);
     free(address);

@@ -16,6 +16,7 @@
 struct sluice_world {
     sluice_world_config config;
     char *transport_name, *throttle, *job_token; /* own copies of the config's strings */
+    char interfaces[256];                        /* those that lead to the other ranks, separated by commas */
     const char *path;
     bool any_messages; /* some pair of ranks needs messages */
     bool imagined;     /* the other ranks are: see lib/comm/imagined_world.h */

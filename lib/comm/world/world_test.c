@@ -240,14 +240,14 @@ static void test_loading(void **state)
 {
     (void)state;
     slc_transport transport;
-    assert_int_equal(slc_transport_open(&transport, "nosuch", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_UNSUPPORTED);
+    assert_int_equal(slc_transport_open(&transport, "nosuch", "", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_UNSUPPORTED);
     assert_non_null(strstr(sluice_last_error(), "libsluice_transport_nosuch.so"));
-    assert_int_equal(slc_transport_open(&transport, "../ucx", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_transport_open(&transport, "ucx", "fast", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_transport_open(&transport, "../ucx", "", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_transport_open(&transport, "ucx", "fast", "", 0, 2, ignore_lost, NULL), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "fast"));
-    assert_int_equal(slc_transport_open(&transport, "ucx", "1gbit,never", 0, 2, ignore_lost, NULL),
+    assert_int_equal(slc_transport_open(&transport, "ucx", "1gbit,never", "", 0, 2, ignore_lost, NULL),
                      SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_transport_open(&transport, "throttle", "1gbit", 0, 2, ignore_lost, NULL),
+    assert_int_equal(slc_transport_open(&transport, "throttle", "1gbit", "", 0, 2, ignore_lost, NULL),
                      SLUICE_ERR_UNSUPPORTED);
 }
 

@@ -171,7 +171,16 @@ static ucs_status_t add_to_environment(const char *variable, const char *value)
     return UCS_OK;
 }
 
-static ucs_status_t configure(ucp_config_t **config)
+/* Left to itself UCX takes any interface that is up, as the bridge of containers whose address each host has. Whoever
+ * chooses transports or devices chooses interfaces too. */
+static ucs_status_t bind_to_interfaces(const ucx *self, ucp_config_t *config)
+{
+    const char *names = self->host->setting(self->host->context, "interfaces");
+    if (!names || !*names || getenv("UCX_NET_DEVICES") || getenv("UCX_TLS")) return UCS_OK;
+    return ucp_config_modify(config, "NET_DEVICES", names);
+}
+
+static ucs_status_t configure(const ucx *self, ucp_config_t **config)
 {
     char variable[64];
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
@@ -185,6 +194,7 @@ static ucs_status_t configure(ucp_config_t **config)
         if (!defaults[i].environment && !getenv(variable))
             status = ucp_config_modify(*config, defaults[i].name, defaults[i].value);
     }
+    if (status == UCS_OK) status = bind_to_interfaces(self, *config);
     return status;
 }
 
@@ -215,7 +225,7 @@ static ucs_status_t write_address(ucx *self)
 static ucs_status_t open_worker(ucx *self)
 {
     ucp_config_t *config = NULL;
-    ucs_status_t status = configure(&config);
+    ucs_status_t status = configure(self, &config);
     const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
                                  .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
                                  .estimated_num_eps = (size_t)self->host->world_size};

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Two hosts join by the name of rank 0's host, whatever that name means on each of them, and send over the network that
+# both are in, whatever else is there. The hosts are network namespaces that this test makes; it is skipped (77) where
+# they cannot be made.
+. "$(dirname "$0")/../support/command_check.sh"
+a=sluice-hosts-$$-a b=sluice-hosts-$$-b
+pids=()
+
+remove() {
+    local pid
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    ip netns del $a 2>/dev/null
+    ip netns del $b 2>/dev/null
+    rm -rf "$work" /etc/netns/$a /etc/netns/$b
+}
+
+make_hosts() {
+    ip netns add $a && ip netns add $b && mkdir -p /etc/netns/$a /etc/netns/$b &&
+        ip -n $a link add eth0 type veth peer name eth0 netns $b &&
+        ip -n $a addr add 10.99.0.1/24 dev eth0 && ip -n $b addr add 10.99.0.2/24 dev eth0 &&
+        ip -n $a link set eth0 up && ip -n $b link set eth0 up &&
+        ip -n $a link set lo up && ip -n $b link set lo up &&
+        echo 'hosts: files' | tee /etc/netns/$a/nsswitch.conf >/etc/netns/$b/nsswitch.conf
+}
+
+are_up() { # UCX takes no link that is down, and a new one takes a moment
+    [ "$(ip -n $a link show eth0 | grep -c 'state UP')$(ip -n $b link show eth0 | grep -c 'state UP')" = 11 ]
+}
+
+add_bridges() { # as hosts have them that run a container each: the same address on both
+    local host
+    for host in $a $b; do
+        ip -n $host link add docker0 type bridge
+        ip -n $host addr add 172.17.0.1/16 dev docker0
+        ip -n $host link add inner type veth peer name outer
+        ip -n $host link set inner master docker0
+        ip -n $host link set docker0 up
+        ip -n $host link set inner up
+        ip -n $host link set outer up
+    done
+}
+
+start_rank() { # RANK NAMESPACE ADDRESS LIMIT
+    RANK=$1 WORLD_SIZE=2 MASTER_ADDR=$3 MASTER_PORT=29500 SLUICE_JOB_TOKEN=hosts-$$ SLUICE_COMM_JOIN_TIMEOUT=$4 \
+        timeout 100 ip netns exec "$2" "$sluice" perf --op all_reduce -b 64K -e 64K -n 20 \
+        >"$work/out$1" 2>"$work/err$1" </dev/null &
+    pids+=($!)
+}
+
+name_hosts() { # A'S-FILE B'S-FILE
+    printf '%b' "$1" >/etc/netns/$a/hosts
+    printf '%b' "$2" >/etc/netns/$b/hosts
+}
+
+both_end() { # WHAT CODE
+    local rank
+    for rank in 0 1; do
+        process=${pids[$rank]}
+        ends "$1: rank $rank"
+        check "$1: rank $rank's code" "$2" "$code"
+    done
+}
+
+join() { # WHAT ADDRESS: both ranks do the work
+    pids=()
+    start_rank 0 $a "$2" 20
+    start_rank 1 $b "$2" 20
+    both_end "$1" 0
+    [ $failed = 0 ] || cat "$work/err0" "$work/err1"
+}
+
+trap remove EXIT
+if ! make_hosts 2>"$work/why"; then
+    echo "SKIP: two hosts: $(head -n 1 "$work/why")"
+    exit 77
+fi
+comes_true are_up
+
+unset UCX_NET_DEVICES UCX_TLS
+known='127.0.0.1 localhost\n10.99.0.1 first\n'
+name_hosts '127.0.0.1 localhost\n127.0.1.1 first\n' "$known"
+join 'the name is 127.0.1.1 on rank 0, as Debian has it' first
+name_hosts '127.0.0.1 localhost\n127.0.0.1 first\n' "$known"
+join 'the name is 127.0.0.1 on rank 0' first
+name_hosts '::1 first\n10.99.0.1 first\n' "$known"
+join 'the name is ::1 first on rank 0' first
+name_hosts '127.0.0.1 localhost\n' "$known"
+join 'rank 0 does not know its own name' first
+
+# A name that is not there yet is waited for.
+name_hosts "$known" '127.0.0.1 localhost\n'
+pids=()
+start_rank 0 $a first 20
+start_rank 1 $b first 20
+sleep 1
+printf '%b' "$known" >>/etc/netns/$b/hosts
+both_end 'the name comes later' 0
+
+add_bridges
+join 'each host has a bridge of one address' 10.99.0.1
+
+# Whoever gives up says what was tried, and what the answer was.
+name_hosts "$known" '127.0.0.1 localhost\n'
+pids=()
+start_rank 0 $a first 2
+start_rank 1 $b first 2
+both_end 'the name never comes' 1
+check 'rank 1 says that it cannot resolve it' 1 "$(grep -c 'cannot resolve the name first' "$work/err1")"
+check 'rank 0 says where it listens' 1 "$(grep -c 'rank 0 listens on port 29500 of .*10.99.0.1 (eth0)' "$work/err0")"
+name_hosts "$known" "$known"
+pids=()
+start_rank 0 $a first 2
+start_rank 1 $b 10.99.0.7 2
+both_end 'a wrong address' 1
+check 'rank 1 names the address' 1 "$(grep -c '; the last attempt: 10.99.0.7' "$work/err1")"
+pids=()
+start_rank 0 $a first:29500 2
+start_rank 1 $b tcp://first 2
+both_end 'a port in the name' 2
+check 'rank 0 says what to set' 1 "$(grep -c 'set MASTER_ADDR=first and MASTER_PORT=29500' "$work/err0")"
+check 'rank 1 says what to leave out' 1 "$(grep -c 'without tcp://' "$work/err1")"
+[ $failed = 0 ] && echo 'two hosts join by name'
+exit $failed
