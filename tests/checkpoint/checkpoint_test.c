@@ -568,7 +568,7 @@ static void start(pid_t *children, int size, trial *t)
 }
 
 /* In even rounds one rank is killed at one of its calls to the disk: in round 0 at its first write, where something is
- * half done for sure, later at a drawn call. In odd rounds all ranks are killed after a drawn time. */
+ * half done, later at a drawn call. In odd rounds all ranks are killed after a drawn time. */
 static void kill_while_saving(uint32_t round, const trial *t, const uint64_t *reached)
 {
     enum { SIZE = 2 };
@@ -600,7 +600,8 @@ static void kills_lose_no_checkpoint(void **state)
     assert_ptr_not_equal(reached, MAP_FAILED);
     uint32_t many = asked ? asked : test_rounds(10), half_done = 0;
     uint64_t last = 0;
-    for (uint32_t i = 0; i < many; i++) {
+    /* A rank that survives for a moment may clean up, so a few kills more may be needed. */
+    for (uint32_t i = 0; i < many || (!half_done && i < many + 30); i++) {
         trial t = {.dir = dir, .seed = i, .step = last, .reached = reached};
         kill_while_saving(i, &t, reached);
         bool found = false;
@@ -610,7 +611,7 @@ static void kills_lose_no_checkpoint(void **state)
         t = (trial){.dir = dir, .seed = i, .step = last};
         assert_int_equal(run_ranks(1 + (int)(i % 3), load, &t, 60), 0);
     }
-    print_message("%u kills, %u of them while a checkpoint was half done\n", many, half_done);
+    print_message("%u kills or more, %u of them while a checkpoint was half done\n", many, half_done);
     assert_true(half_done > 0);
     munmap(reached, sizeof *reached);
     remove_all(dir);
