@@ -6,6 +6,7 @@
 #include "bench/launch/guard.h"
 #include "bench/launch/prefix.h"
 #include "bench/launch/rank_ends.h"
+#include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 
@@ -114,14 +115,13 @@ static sluice_status make_token(job *j)
 
 static sluice_status take_signals(job *j)
 {
-    struct sigaction hang_up;
     const struct sigaction noticed = {.sa_handler = SIG_DFL};
     /* Where a parent had it ignored, children that end are reaped by the kernel, and how they ended is lost. */
     sigaction(SIGCHLD, &noticed, &j->child_before);
     sigemptyset(&j->taken);
     const int which[] = {SIGCHLD, SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) sigaddset(&j->taken, which[i]);
-    if (!sigaction(SIGHUP, NULL, &hang_up) && hang_up.sa_handler != SIG_IGN) sigaddset(&j->taken, SIGHUP); /* nohup */
+    if (!slc_signal_is_ignored(SIGHUP)) sigaddset(&j->taken, SIGHUP);
     sigprocmask(SIG_BLOCK, &j->taken, &j->before);
     j->signals = signalfd(-1, &j->taken, SFD_CLOEXEC | SFD_NONBLOCK);
     return j->signals < 0 ? slc_error(SLUICE_ERR_SYSTEM, "signalfd: %s", strerror(errno)) : SLUICE_OK;

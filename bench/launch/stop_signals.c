@@ -21,8 +21,7 @@ static bool count_first(volatile sig_atomic_t *count)
     return __atomic_compare_exchange_n(count, &none, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* A signal that is blocked reaches sigwait even where it is ignored, as nohup has SIGHUP ignored: it is left out. */
-static bool is_ignored(int signal)
+bool slc_signal_is_ignored(int signal)
 {
     struct sigaction now;
     return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
@@ -66,7 +65,7 @@ sluice_status slc_stop_signals_take(void)
     sigemptyset(&taken);
     sigaddset(&taken, SIGINT);
     sigaddset(&taken, SIGTERM);
-    if (!is_ignored(SIGHUP)) sigaddset(&taken, SIGHUP);
+    if (!slc_signal_is_ignored(SIGHUP)) sigaddset(&taken, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &taken, NULL);
     int why = pthread_create(&thread, NULL, wait_for_signals, NULL);
     if (why) return slc_error(SLUICE_ERR_SYSTEM, "no thread to wait for signals: %s", strerror(why));

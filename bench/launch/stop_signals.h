@@ -8,6 +8,11 @@
 
 #include <signal.h>
 #include <sluice/status.h>
+#include <stdbool.h>
+
+/* Whether the process ignores the signal, as one that nohup started ignores SIGHUP. A signal that is blocked reaches
+ * sigwait and signalfd even where it is ignored, so who takes signals leaves such a one out. */
+bool slc_signal_is_ignored(int signal);
 
 /* Call it before any other thread exists. Until slc_stop_signals_count the signals end the process as usual.
  * Errors: SYSTEM. */

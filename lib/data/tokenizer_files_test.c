@@ -104,7 +104,8 @@ static void a_config_is_written_where_there_is_none(void **state)
     agree(root, "model_input_names", "[\"input_ids\",\"token_type_ids\",\"attention_mask\"]");
     json_decref(root);
 
-    /* What the folder says it reads: no other tokens, and no two files that differ. */
+    /* The saved folder gives the same special tokens as the one before, and its two files do not contradict each other.
+     */
     slc_special_tokens before, after;
     char *line;
     works(slc_special_tokens_find(tokenizer, path_of("tok"), &before));

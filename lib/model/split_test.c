@@ -190,7 +190,7 @@ typedef struct {
 static const split splits[] = {{1, 1, 1}, {1, 2, 1}, {1, 4, 1}, {2, 1, WAYS}, {2, 2, WAYS}, {4, 1, WAYS}};
 enum { SPLITS = sizeof splits / sizeof *splits };
 
-/* What rank 0 has found, for the test program. */
+/* Rank 0 writes the results of all its trainings here, where the test program reads them. */
 typedef struct {
     outcome of[KINDS][SPLITS][WAYS];
 } outcomes;

@@ -74,7 +74,7 @@ ROOMS = {
     "lib/base": {"hash": [], "file": ["hash"], "text": []},
     "lib/data": {"images": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
-    "lib/model": {"layers": []},
+    "lib/model": {"layers": [], "weights": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],

@@ -1,4 +1,4 @@
-/* What the user should be told of the data, in lines that a source adds while it is opened. */
+/* Lines that tell the user something about the data. A source adds them while it is opened. */
 #include "lib/base/status.h"
 #include "bench/train/data/data_parts.h"
 

@@ -32,7 +32,7 @@ typedef struct {
     char line[2044]; /* a path comes first, the reason last */
 } outcome;
 
-/* Of every rank. NULL without memory: such a rank cannot go on with the others. */
+/* Returns the outcomes of all ranks, or NULL without memory: such a rank cannot go on with the others. */
 static outcome *gather_outcomes(sluice_runtime *rt, sluice_status mine, sluice_status *status)
 {
     outcome own = {.status = mine}, *all = calloc((size_t)rt->size, sizeof *all);

@@ -12,8 +12,8 @@ sluice_status slc_checkpoint_leave(sluice_runtime *rt);
 /* Returns `mine` where all ranks had success, else on every rank the status and the line of the first that failed.
  * Collective. */
 sluice_status slc_checkpoint_agree(sluice_runtime *rt, sluice_status mine);
-/* The same after reading files that all ranks should see: where some could not open or read what others could, the
- * result is MISMATCH, which names the first of them. */
+/* Does what slc_checkpoint_agree does, after all ranks have read the same files. If some ranks could not open or read a
+ * file that others could, it returns MISMATCH on every rank, and the line names the first rank that could not. */
 sluice_status slc_checkpoint_agree_reading(sluice_runtime *rt, sluice_status mine);
 
 /* The number of arrays of a parameter: its value, and its states where it is trained. */

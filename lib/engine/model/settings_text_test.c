@@ -52,7 +52,7 @@ static void all_settings_have_room(void **state)
     slc_settings_text(&rt, text);
     assert_true(strlen(text) < SLC_SETTINGS_BYTES - 500);
     assert_int_equal(text[strlen(text) - 1], '\n');
-    /* What is not shown of a long name counts all the same. */
+    /* Long names are cut in the text, but two that differ behind the cut still make different texts. */
     static char another_name[1000];
     memcpy(another_name, long_name, sizeof long_name);
     another_name[900] = 'm';

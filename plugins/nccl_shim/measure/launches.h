@@ -10,7 +10,7 @@
 #include "plugins/nccl_shim/communicators.h"
 #include "plugins/nccl_shim/measure/times.h"
 
-/* What follows a call, or a group's calls on one stream and communicator. */
+/* A mark that is put on a stream behind a call, or behind all of a group's calls on that stream and communicator. */
 typedef struct {
     slc_shim_comm *known; /* NULL: the shim has not seen it made */
     cudaStream_t stream;

@@ -188,7 +188,7 @@ void slc_measure_comm_ended(slc_recorder *recorder, slc_shim_comm *known)
 
 /* ---- Groups ---- */
 
-/* What a group puts on each stream for each communicator. */
+/* The marks of a group that is open: one for each pair of a stream and a communicator. */
 struct slc_group_streams {
     size_t count, room;
     slc_stream_mark *streams; /* grows, and is kept */

@@ -1,4 +1,4 @@
-/* What measuring puts on streams, and when: a driver that writes it down stands in for CUDA's. */
+/* Measuring puts the right marks on streams at the right time. A driver that writes them down stands in for CUDA's. */
 #include "plugins/nccl_shim/measure/measure.h"
 
 #include "plugins/nccl_shim/measure/launches.h"

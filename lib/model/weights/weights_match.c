@@ -3,7 +3,7 @@
  * have. Whatever is none of them is refused, because it would be lost without a word. */
 #include "lib/base/status.h"
 #include "lib/model/params.h"
-#include "lib/model/weights_parts.h"
+#include "lib/model/weights/weights_parts.h"
 
 #include <ctype.h>
 #include <stdio.h>

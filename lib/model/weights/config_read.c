@@ -3,7 +3,7 @@
 #include "lib/model/model.h"
 #include "lib/model/params.h"
 #include "lib/model/shape.h"
-#include "lib/model/weights_parts.h"
+#include "lib/model/weights/weights_parts.h"
 #include "lib/weights/checkpoint.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Fields of a model's configuration and of its files' (config.json, the header of an llm.c checkpoint). */
-#include "lib/model/weights_parts.h"
+#include "lib/model/weights/weights_parts.h"
 
 static const slc_architecture architectures[SLUICE_MODEL_FAMILIES][2] = {
     [SLUICE_GPT2] = {SLC_GPT2_LM_HEAD_MODEL, SLC_GPT2_LM_HEAD_MODEL},
