@@ -16,6 +16,7 @@
 #include "bench/train/run.h"
 #include "bench/train/start.h"
 #include "lib/base/status.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -179,7 +180,7 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
 {
     fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64 ", ", r->steps_before + r->step_count, o->steps);
     if (r->saved)
-        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, o->save);
+        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
     else
         fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
 }
@@ -227,8 +228,8 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
     if (r->saved && !r->interrupted)
-        fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
-                r->steps_before + r->step_count);
+        fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save,
+                slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 
