@@ -1,4 +1,5 @@
 /* Records of all ranks become times of items, pass by pass; then they are drawn as simulated ones are. */
+#include "lib/base/boot_id.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/recording.h"
 #include "sched/simulate/trace_json.h"
@@ -14,7 +15,7 @@ static const double short_wait_s = 20e-6; /* what asking costs is no exposure */
 /* The head of what a rank sends: its numbers and how many records follow. */
 typedef struct {
     uint64_t barrier_ns, count;
-    char boot[40]; /* names the kernel whose clock this is */
+    char boot[SLC_BOOT_ID_BYTES]; /* names the kernel whose clock this is */
 } rank_head;
 
 /* One rank's passes as times since the trace's beginning. NaN: not known. */
@@ -33,16 +34,6 @@ static uint32_t item_count(const slc_recorded *from)
 }
 
 /* ---- Collecting ---- */
-
-static void read_boot(char *out, size_t size)
-{
-    memset(out, 0, size);
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (!file) return;
-    size_t got = fread(out, 1, size - 1, file);
-    out[got] = 0;
-    fclose(file);
-}
 
 /* The last steps of the plan that runs. */
 static size_t choose(const slc_recorded *from, slc_record *out)
@@ -73,7 +64,7 @@ static sluice_status collect(sluice_world *world, const slc_recorded *from, rank
     sluice_status status = records && *heads ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "trace of %zu ranks", size);
     if (!status) status = sluice_world_barrier(world);
     mine.barrier_ns = slc_clock_ns();
-    read_boot(mine.boot, sizeof mine.boot);
+    slc_boot_id(mine.boot);
     if (!status) mine.count = choose(from, records);
     if (!status) status = sluice_world_all_gather(world, &mine, sizeof mine, *heads);
     for (size_t r = 0; !status && r < size; r++)

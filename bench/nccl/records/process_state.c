@@ -1,6 +1,8 @@
 /* A process is known by its number and by when it started, because numbers are used again. */
 #include "bench/nccl/records/record_file.h"
 
+#include "lib/base/boot_id.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,10 +36,8 @@ static bool find_process(int64_t pid, char *state, uint64_t *started)
 
 static bool of_this_boot(const slc_record_header *header)
 {
-    char boot[64];
-    read_text("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    boot[strcspn(boot, "\n")] = 0;
-    return *boot && !strcmp(boot, header->boot_id);
+    char boot[SLC_BOOT_ID_BYTES];
+    return slc_boot_id(boot) && !strcmp(boot, header->boot_id);
 }
 
 static bool of_this_host(const slc_record_header *header)

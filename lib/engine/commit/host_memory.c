@@ -2,6 +2,7 @@
  * then the system ends one of them when it touches its memory, without an error. */
 #include "lib/engine/commit/host_memory.h"
 
+#include "lib/base/boot_id.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -17,12 +18,9 @@
 /* The running kernel and the host's name: containers of one host have memory of their own, and names too. */
 static uint64_t identify_host(void)
 {
-    char text[256] = "";
-    uint64_t hash = SLC_FNV_START;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file && !fgets(text, sizeof text, file)) *text = 0;
-    if (file) fclose(file);
-    hash = slc_fnv(hash, text, strlen(text));
+    char boot[SLC_BOOT_ID_BYTES], text[256] = "";
+    slc_boot_id(boot);
+    uint64_t hash = slc_fnv(SLC_FNV_START, boot, sizeof boot);
     if (gethostname(text, sizeof text - 1)) *text = 0;
     return slc_fnv(hash, text, strlen(text));
 }
