@@ -2,6 +2,8 @@
  * a reader in another process may look at any time. */
 #include "plugins/nccl_shim/call.h"
 
+#include "plugins/nccl_shim/callers.h"
+#include "plugins/nccl_shim/entry.h"
 #include "plugins/nccl_shim/measure/measure.h"
 
 #include <stdlib.h>
@@ -136,19 +138,6 @@ void slc_call_begin(slc_shim_call *call)
     call->thread->inside = call->real;
     if (call->thread->depth) slc_call_join_groups(call->thread, call->real);
     if (__builtin_expect(recorder->measures, 0) && is_on_stream(call)) slc_measure_begin(call);
-}
-
-void slc_entry_mark(slc_recorder *recorder, uint64_t entry, unsigned flags)
-{
-    slc_record_entry *there = &recorder->entries[entry & recorder->entry_mask];
-    if (__atomic_load_n(&there->sequence, __ATOMIC_ACQUIRE) == (uint32_t)(entry + 1))
-        __atomic_fetch_or(&there->group_flags, (uint32_t)flags << 24, __ATOMIC_RELAXED);
-}
-
-void slc_entry_failed(slc_recorder *recorder, uint64_t entry)
-{
-    slc_entry_mark(recorder, entry, SLC_RECORD_FAILED);
-    atomic_store_explicit(&recorder->fault, true, memory_order_relaxed);
 }
 
 ncclResult_t slc_call_end(slc_shim_call *call, ncclResult_t result)

@@ -43,7 +43,7 @@ static inline bool slc_call_is_counted(const slc_shim_call *call)
  * ours, is NCCL's and passes unrecorded. NULL: it is the program's. */
 static inline const slc_nccl_real *slc_call_of_nccl(const void *caller)
 {
-    const slc_nccl_real *inside = slc_this_thread.inside;
+    const slc_nccl_real *inside = slc_shim_this_thread()->inside;
     return __builtin_expect(inside != NULL, 0) ? inside : slc_nccl_real_at(caller);
 }
 
@@ -66,11 +66,5 @@ static inline bool slc_has_failed(ncclResult_t result)
 {
     return result != ncclSuccess && result != ncclInProgress;
 }
-
-/* Sets flags of an entry (SLC_RECORD_FUSED, …), if the ring still has it. */
-void slc_entry_mark(slc_recorder *recorder, uint64_t entry, unsigned flags);
-
-/* Marks an entry as failed; the record will not be removed at the process's end. */
-void slc_entry_failed(slc_recorder *recorder, uint64_t entry);
 
 #endif

@@ -2,39 +2,15 @@
  * question leaves by a jump, not by a call, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's address. With
  * these two handles the loader finds ours by itself, which was loaded first.
  *
- * Sanitizers ask for functions while they start, so this file is compiled without them and calls nothing of theirs on
- * that way. */
+ * Sanitizers ask for functions while they start, so this file and real_dlsym.c are compiled without them and call
+ * nothing of theirs on that way. */
 #include "plugins/nccl_shim/real.h"
+#include "plugins/nccl_shim/real_dlsym.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stddef.h>
 
-typedef void *(*dlsym_function)(void *handle, const char *name);
-
-#if defined(__x86_64__)
-#define OLD_LIBDL "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define OLD_LIBDL "GLIBC_2.17"
-#endif
-
-#ifdef OLD_LIBDL
-static dlsym_function libc_dlsym(void)
-{
-    static _Atomic(dlsym_function) found;
-    dlsym_function function = atomic_load_explicit(&found, memory_order_relaxed);
-    if (function) return function;
-    void *symbol = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-    if (!symbol) symbol = dlvsym(RTLD_NEXT, "dlsym", OLD_LIBDL);
-    *(void **)&function = symbol;
-    atomic_store_explicit(&found, function, memory_order_relaxed);
-    return function;
-}
-
-void *slc_real_dlsym(void *handle, const char *name)
-{
-    return libc_dlsym()(handle, name);
-}
+#if defined(__x86_64__) || defined(__aarch64__)
 
 static bool equal(const char *a, const char *b)
 {
@@ -74,7 +50,7 @@ static bool lies_in_nccl(const void *address)
 
 static void *dlsym_of_nccl(void *handle, const char *name)
 {
-    void *found = slc_real_dlsym(handle, name), *own = ours(name);
+    void *found = slc_shim_real_dlsym(handle, name), *own = ours(name);
     if (!found || found == own) return found;
     slc_nccl_real_asked(found);
     return own;
@@ -82,16 +58,16 @@ static void *dlsym_of_nccl(void *handle, const char *name)
 
 /* Where dlsym goes on. `caller` is the address to which it will return. A library that calls itself libnccl.so* and
  * looks for another one gets that one. */
-__attribute__((used, visibility("hidden"))) dlsym_function slc_dlsym_way(void *handle, const char *name,
+__attribute__((used, visibility("hidden"))) slc_shim_dlsym slc_dlsym_way(void *handle, const char *name,
                                                                          const void *caller);
-dlsym_function slc_dlsym_way(void *handle, const char *name, const void *caller)
+slc_shim_dlsym slc_dlsym_way(void *handle, const char *name, const void *caller)
 {
     if (name && handle != RTLD_DEFAULT && handle != RTLD_NEXT) {
         const char *at = name[0] == 'p' ? name + 1 : name;
         if (at[0] == 'n' && at[1] == 'c' && at[2] == 'c' && at[3] == 'l' && ours(name) && !lies_in_nccl(caller))
             return dlsym_of_nccl;
     }
-    return libc_dlsym();
+    return slc_shim_libc_dlsym();
 }
 
 #if defined(__x86_64__)
@@ -120,10 +96,4 @@ __asm__(".text\n.globl dlsym\n.type dlsym, %function\n.p2align 4\n"
         "br x16\n.cfi_endproc\n.size dlsym, . - dlsym\n");
 #endif
 
-#else /* another processor or C library: what is opened by dlopen and asked by dlsym is not caught */
-
-void *slc_real_dlsym(void *handle, const char *name)
-{
-    return dlsym(handle, name);
-}
-#endif
+#endif /* else: what is opened by dlopen and asked by dlsym is not caught */

@@ -1,6 +1,7 @@
 /* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
 #include "plugins/nccl_shim/groups.h"
 
+#include "plugins/nccl_shim/entry.h"
 #include "plugins/nccl_shim/measure/measure.h"
 #include "plugins/nccl_shim/transforms.h"
 

@@ -8,7 +8,7 @@
 
 static const slc_nccl_real *library_of(ncclComm_t comm)
 {
-    const slc_recorder *recorder = atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
+    const slc_recorder *recorder = slc_recorder_made();
     const slc_shim_comm *known = recorder && comm ? slc_comm_find(recorder, comm) : NULL;
     return known ? known->real : slc_nccl_real_default();
 }

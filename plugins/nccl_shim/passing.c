@@ -3,7 +3,7 @@
 
 static const slc_nccl_real *library_of(ncclComm_t comm)
 {
-    const slc_recorder *recorder = atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
+    const slc_recorder *recorder = slc_recorder_made();
     const slc_shim_comm *known = recorder && comm ? slc_comm_find(recorder, comm) : NULL;
     return known ? known->real : slc_nccl_real_default();
 }
@@ -53,7 +53,7 @@ PASS(ncclResult_t, LLA2ACreateRequirement,
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
     const slc_nccl_real *own = slc_call_of_nccl(__builtin_return_address(0)), *library = own ? own : library_of(comm);
-    slc_recorder *recorder = own ? NULL : atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
+    slc_recorder *recorder = own ? NULL : slc_recorder_made();
     ncclResult_t result;
     if (recorder && recorder->transforms &&
         recorder->transforms->redop_destroyed(slc_thread_get(recorder), library, op, comm, &result))

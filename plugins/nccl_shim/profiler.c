@@ -6,6 +6,7 @@
 #include "plugins/nccl_shim/profiler_v5.h"
 
 #include "lib/base/log.h"
+#include "plugins/nccl_shim/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ struct profiled_comm {
 /* Does the program find our functions before NCCL's? NCCL opens its plugins where they are found by nobody else. */
 static bool is_preloaded(void)
 {
-    void *program = dlopen(NULL, RTLD_LAZY), *function = slc_real_dlsym(program, "ncclAllReduce");
+    void *program = dlopen(NULL, RTLD_LAZY), *function = slc_shim_real_dlsym(program, "ncclAllReduce");
     dlclose(program);
     return function && slc_nccl_is_ours(function);
 }

@@ -5,6 +5,7 @@
 #include "plugins/nccl_shim/real.h"
 
 #include "lib/base/log.h"
+#include "plugins/nccl_shim/real_dlsym.h"
 #include "plugins/nccl_shim/settings.h"
 
 #include <dlfcn.h>
@@ -97,7 +98,7 @@ static void take_functions(void *handle, slc_nccl_real *real)
 {
     void *symbol;
 #define TAKE(result, name, parameters, arguments)                                                                      \
-    symbol = slc_real_dlsym(handle, "nccl" #name);                                                                     \
+    symbol = slc_shim_real_dlsym(handle, "nccl" #name);                                                                \
     if (symbol)                                                                                                        \
         *(void **)&real->name = symbol;                                                                                \
     else                                                                                                               \
@@ -130,7 +131,7 @@ static const slc_nccl_real *take_library(void *handle)
 {
     const slc_nccl_real *known = NULL;
     slc_nccl_real *fresh = NULL;
-    const void *function = slc_real_dlsym(handle, "ncclGetVersion");
+    const void *function = slc_shim_real_dlsym(handle, "ncclGetVersion");
     Dl_info info;
     if (!function || slc_nccl_is_ours(function) || !dladdr(function, &info)) goto close_handle;
     known = slc_nccl_real_at(function);
@@ -237,7 +238,7 @@ static const void *linked_function(const void *caller, bool *is_default)
     if (!module) return NULL;
     const void *function = NULL;
     if (map->l_name[0])
-        function = slc_real_dlsym(module, "ncclGetVersion");
+        function = slc_shim_real_dlsym(module, "ncclGetVersion");
     else
         *is_default = program_needs_nccl(module);
     dlclose(module);

@@ -40,7 +40,4 @@ void slc_nccl_real_asked(const void *function);
 /* Is the function the shim's own? A library that is another name of the shim must not be called by it. */
 bool slc_nccl_is_ours(const void *function);
 
-/* libc's dlsym, which ours covers. */
-void *slc_real_dlsym(void *handle, const char *name);
-
 #endif

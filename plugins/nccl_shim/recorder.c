@@ -6,16 +6,13 @@
 #include "plugins/nccl_shim/settings.h"
 #include "plugins/nccl_shim/transforms.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-_Atomic(slc_recorder *) slc_recorder_current;
-_Thread_local slc_shim_thread slc_this_thread;
+static _Atomic(slc_recorder *) current;
 static atomic_flag starting = ATOMIC_FLAG_INIT;
 static slc_recorder *inherited; /* the parent's, which this process does not touch */
 static bool watches_end;        /* inherited by a process that is forked */
@@ -23,12 +20,13 @@ static bool watches_end;        /* inherited by a process that is forked */
 /* The forked process has one thread, and what its parent recorded is not its own. */
 static void begin_child(void)
 {
-    slc_recorder *parent = atomic_exchange(&slc_recorder_current, NULL);
+    slc_recorder *parent = atomic_exchange(&current, NULL);
     if (parent) inherited = parent;
     atomic_flag_clear(&starting);
-    slc_measure_group_simulated(&slc_this_thread); /* a group that it was forked in is its parent's */
-    slc_this_thread.transforms = NULL;
-    slc_this_thread.recorder = NULL;
+    slc_shim_thread *thread = slc_shim_this_thread();
+    slc_measure_group_simulated(thread); /* a group that it was forked in is its parent's */
+    thread->transforms = NULL;
+    thread->recorder = NULL;
     if (slc_transforms_child) slc_transforms_child();
 }
 
@@ -36,7 +34,7 @@ static void begin_child(void)
  */
 static slc_recorder *own_recorder(void)
 {
-    slc_recorder *recorder = atomic_load(&slc_recorder_current);
+    slc_recorder *recorder = atomic_load(&current);
     return recorder && recorder->header->pid == getpid() ? recorder : NULL;
 }
 
@@ -117,88 +115,38 @@ void slc_recorder_note_library(slc_recorder *recorder, const slc_nccl_real *real
         __atomic_store_n(&recorder->header->nccl_version, (uint32_t)version, __ATOMIC_RELEASE);
 }
 
-slc_recorder *slc_recorder_start(void)
+static slc_recorder *start(void)
 {
     while (atomic_flag_test_and_set_explicit(&starting, memory_order_acquire)) sched_yield();
-    slc_recorder *recorder = atomic_load(&slc_recorder_current);
+    slc_recorder *recorder = atomic_load(&current);
     if (!recorder) {
         if (!watches_end) on_exit(note_status, NULL); /* not earlier: it is to come before the destructor */
         watches_end = true;
         recorder = make_recorder();
-        atomic_store_explicit(&slc_recorder_current, recorder, memory_order_release);
+        atomic_store_explicit(&current, recorder, memory_order_release);
     }
     atomic_flag_clear_explicit(&starting, memory_order_release);
     return recorder;
 }
 
-slc_shim_thread *slc_thread_enter(slc_recorder *recorder)
+slc_recorder *slc_recorder_made(void)
 {
-    slc_shim_thread *thread = &slc_this_thread;
+    return atomic_load_explicit(&current, memory_order_acquire);
+}
+
+slc_recorder *slc_recorder_get(void)
+{
+    slc_recorder *recorder = slc_recorder_made();
+    return __builtin_expect(recorder != NULL, 1) ? recorder : start();
+}
+
+slc_shim_thread *slc_thread_get(slc_recorder *recorder)
+{
+    slc_shim_thread *thread = slc_shim_this_thread();
+    if (__builtin_expect(thread->recorder == recorder, 1)) return thread;
     uint32_t number = atomic_fetch_add(&recorder->threads, 1) + 1;
     thread->recorder = recorder;
     thread->number = number < 65536 ? number : 0;
     thread->pending = NULL;
     return thread;
-}
-
-/* ---- Callers ---- */
-
-/* Finds the row of the module that was loaded at this address, or makes it: after one was unloaded, another one may be
- * there. Two threads may make two rows of one module; readers go by the path. */
-static unsigned module_row(slc_recorder *recorder, const Dl_info *info)
-{
-    uint64_t base = (uint64_t)(uintptr_t)info->dli_fbase;
-    const char *path = info->dli_fname ? info->dli_fname : "";
-    size_t length = strlen(path), room = sizeof recorder->modules->path;
-    if (length >= room) path += length - (room - 1); /* its end says more */
-    unsigned count = __atomic_load_n(&recorder->header->modules, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < count && i < SLC_RECORD_MODULES; i++)
-        if (__atomic_load_n(&recorder->modules[i].base, __ATOMIC_ACQUIRE) == base &&
-            !strcmp(recorder->modules[i].path, path))
-            return i;
-    do {
-        if (count >= SLC_RECORD_MODULES) return SLC_RECORD_NO_MODULE;
-    } while (!__atomic_compare_exchange_n(&recorder->header->modules, &count, count + 1, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_ACQUIRE));
-    slc_record_module *row = &recorder->modules[count];
-    memcpy(row->path, path, strlen(path) + 1);
-    __atomic_store_n(&row->base, base, __ATOMIC_RELEASE);
-    return count;
-}
-
-static int count_loads(struct dl_phdr_info *info, size_t bytes, void *out)
-{
-    (void)bytes;
-    *(unsigned long long *)out = info->dlpi_adds + info->dlpi_subs;
-    return 1;
-}
-
-/* Forgets which addresses lie in which module if the loader has loaded or unloaded something. */
-static void check_callers(slc_recorder *recorder, int64_t now_ns)
-{
-    unsigned long long loads = 0;
-    atomic_store_explicit(&recorder->callers_checked_ns, now_ns, memory_order_relaxed);
-    dl_iterate_phdr(count_loads, &loads);
-    if (atomic_exchange(&recorder->loads, loads) == loads) return;
-    for (size_t i = 0; i < SLC_CALLER_CACHE; i++) atomic_store_explicit(&recorder->callers[i], 0, memory_order_relaxed);
-}
-
-uint64_t slc_module_caller(slc_recorder *recorder, const void *address, int64_t now_ns)
-{
-    enum { CHECKS_NS = 1000000000 };
-    uint64_t low = (uint64_t)(uintptr_t)address & SLC_RECORD_LOW48;
-    if (!low) return (uint64_t)SLC_RECORD_NO_MODULE << 48;
-    if (now_ns - atomic_load_explicit(&recorder->callers_checked_ns, memory_order_relaxed) > CHECKS_NS)
-        check_callers(recorder, now_ns);
-    _Atomic uint64_t *place = &recorder->callers[(low ^ low >> 10) % SLC_CALLER_CACHE];
-    uint64_t cached = atomic_load_explicit(place, memory_order_acquire); /* the address, above it the row */
-    if ((cached & SLC_RECORD_LOW48) != low) {
-        Dl_info info;
-        unsigned row = dladdr(address, &info) ? module_row(recorder, &info) : SLC_RECORD_NO_MODULE;
-        cached = low | (uint64_t)row << 48;
-        atomic_store_explicit(place, cached, memory_order_release);
-    }
-    unsigned row = (unsigned)(cached >> 48);
-    uint64_t offset = row == SLC_RECORD_NO_MODULE ? low : low - recorder->modules[row].base;
-    return (offset & SLC_RECORD_LOW48) | (uint64_t)row << 48;
 }

@@ -7,14 +7,14 @@
 #include "plugins/nccl_shim/measure/driver.h"
 #include "plugins/nccl_shim/real.h"
 #include "plugins/nccl_shim/record.h"
+#include "plugins/nccl_shim/thread.h"
 #include <sluice/status.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct slc_comm_table slc_comm_table;
-typedef struct slc_transforms slc_transforms;       /* transforms.h */
-typedef struct slc_group_streams slc_group_streams; /* measure.c */
-enum { SLC_CALLER_CACHE = 1024 }; /* return addresses whose module is known without asking the loader */
+typedef struct slc_transforms slc_transforms; /* transforms.h */
+enum { SLC_CALLER_CACHE = 1024 };             /* return addresses whose module is known without asking the loader */
 
 /* Everything that the file has is at these addresses, whether they are a file's or, where there was no room, private
  * memory. */
@@ -44,46 +44,16 @@ typedef struct slc_recorder {
     _Atomic unsigned long long loads; /* what the loader had loaded and unloaded then */
 } slc_recorder;
 
-/* One thread's state. */
-typedef struct {
-    const slc_recorder *recorder;  /* that the numbers below belong to */
-    const slc_nccl_real *inside;   /* while a call of ours runs in it: what arrives then is NCCL's own call */
-    unsigned depth;                /* of groups */
-    unsigned number;               /* of the thread, from 1; 0: not known, or too large */
-    uint32_t group;                /* number of the outermost group */
-    uint32_t libraries;            /* a bit for each library but the default one in which the group was begun too */
-    uint64_t group_first;          /* an index not above those of the group's entries */
-    struct slc_shim_comm *pending; /* communicators that the group makes */
-    slc_group_streams *streams;    /* that the group uses, to be measured */
-    void *transforms;              /* what transforms hold until the group ends */
-} slc_shim_thread;
-
-extern _Thread_local slc_shim_thread slc_this_thread;
-
-extern _Atomic(slc_recorder *) slc_recorder_current; /* use slc_recorder_get */
-slc_recorder *slc_recorder_start(void);
-
 /* The process's recorder; made by the first call. Never NULL. */
-static inline slc_recorder *slc_recorder_get(void)
-{
-    slc_recorder *recorder = atomic_load_explicit(&slc_recorder_current, memory_order_acquire);
-    return __builtin_expect(recorder != NULL, 1) ? recorder : slc_recorder_start();
-}
+slc_recorder *slc_recorder_get(void);
+/* The same, NULL before the first call. */
+slc_recorder *slc_recorder_made(void);
 
 /* Writes into the header which library calls go to; the first one of the process counts. */
 void slc_recorder_note_library(slc_recorder *recorder, const slc_nccl_real *real);
 
 /* The calling thread's state, with numbers of this recorder. */
-slc_shim_thread *slc_thread_enter(slc_recorder *recorder);
-static inline slc_shim_thread *slc_thread_get(slc_recorder *recorder)
-{
-    slc_shim_thread *thread = &slc_this_thread;
-    return __builtin_expect(thread->recorder == recorder, 1) ? thread : slc_thread_enter(recorder);
-}
-
-/* The module's row and the offset of an address, as an entry's caller_module_redop holds them. `now_ns` is
- * CLOCK_MONOTONIC's: once a second it is looked whether the loader has changed what lies where. */
-uint64_t slc_module_caller(slc_recorder *recorder, const void *address, int64_t now_ns);
+slc_shim_thread *slc_thread_get(slc_recorder *recorder);
 
 /* ---- Private to recorder.c and record_file.c ---- */
 

@@ -81,6 +81,10 @@ typedef struct hostnccl_job {
     bool blocking;
 } hostnccl_job;
 
+typedef struct hostnccl_registered {
+    struct hostnccl_registered *next;
+} hostnccl_registered;
+
 struct ncclComm {
     uint64_t magic;
     int rank, size, device;
@@ -104,7 +108,7 @@ struct ncclComm {
     _Atomic int error; /* of what was under way */
     hostnccl_redop *redops;
     int redop_count;
-    void *registered; /* list of handles */
+    hostnccl_registered *registered; /* handles */
 };
 
 #define HOSTNCCL_MAGIC 0x686f73746e63636cull
@@ -183,7 +187,5 @@ void hostnccl_charge(ncclComm_t comm, int64_t begin_ns, double bytes);
 
 /* Ends the operations of the communicator; waits for it if told so. */
 void hostnccl_comm_stop(ncclComm_t comm, bool wait);
-
-void hostnccl_forget_registered(ncclComm_t comm);
 
 #endif

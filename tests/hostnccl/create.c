@@ -5,65 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The communicator ---- */
-
-ncclComm_t hostnccl_comm_new(bool blocking)
-{
-    ncclComm_t comm = calloc(1, sizeof *comm);
-    if (!comm) return NULL;
-    comm->magic = HOSTNCCL_MAGIC;
-    comm->blocking = blocking;
-    comm->users = 1;
-    pthread_mutex_init(&comm->lock, NULL);
-    pthread_cond_init(&comm->turn, NULL);
-    cudaGetDevice(&comm->device);
-    return comm;
-}
-
-void hostnccl_comm_hold(ncclComm_t comm)
-{
-    pthread_mutex_lock(&comm->lock);
-    comm->users++;
-    pthread_mutex_unlock(&comm->lock);
-}
-
-void hostnccl_comm_release(ncclComm_t comm)
-{
-    pthread_mutex_lock(&comm->lock);
-    bool last = --comm->users == 0;
-    pthread_mutex_unlock(&comm->lock);
-    if (!last) return;
-    for (hostnccl_batch *batch = comm->captured, *next; batch; batch = next) {
-        next = batch->next;
-        hostnccl_batch_free(batch);
-    }
-    hostnccl_forget_registered(comm);
-    free(comm->redops);
-    if (comm->segment) hostnccl_segment_leave(comm->segment);
-    comm->magic = 0;
-    pthread_cond_destroy(&comm->turn);
-    pthread_mutex_destroy(&comm->lock);
-    free(comm);
-}
-
-/* ---- Jobs ---- */
-
-void hostnccl_job_done(hostnccl_job *job)
-{
-    if (job->out && job->comm) __atomic_store_n(job->out, job->comm, __ATOMIC_RELEASE);
-    job->out = NULL;
-}
-
-void hostnccl_job_end(hostnccl_job *job, bool failed)
-{
-    if (job->comm && failed && job->out) {
-        *job->out = NULL;
-        hostnccl_comm_release(job->comm);
-    }
-    if (job->parent) hostnccl_comm_release(job->parent);
-    free(job);
-}
-
 /* Two ranks of a process on one device would wait for each other in one stream. */
 static ncclResult_t refuse_shared_device(ncclComm_t comm)
 {
@@ -77,6 +18,8 @@ static ncclResult_t refuse_shared_device(ncclComm_t comm)
                                   comm->rank, rank, comm->device);
     return ncclSuccess;
 }
+
+/* ---- Jobs ---- */
 
 enum { GIVE_COLOUR, READ_COLOURS, JOIN, WAIT };
 

@@ -36,49 +36,6 @@ static void end_jobs(ncclComm_t comm)
     }
 }
 
-static ncclResult_t advance_jobs(ncclComm_t comm)
-{
-    ncclResult_t result = ncclSuccess;
-    hostnccl_job *done = NULL;
-    pthread_mutex_lock(&comm->lock);
-    for (hostnccl_job **at = &comm->jobs; *at;) {
-        hostnccl_job *job = *at;
-        ncclResult_t state = job->advance(job);
-        if (state == ncclInProgress) {
-            result = state;
-            at = &job->next;
-            continue;
-        }
-        if (state)
-            atomic_store(&comm->error, (int)state);
-        else
-            hostnccl_job_done(job);
-        *at = job->next;
-        job->next = done;
-        done = job;
-    }
-    pthread_mutex_unlock(&comm->lock);
-    for (hostnccl_job *next; done; done = next) {
-        next = done->next;
-        hostnccl_job_end(done, true); /* a communicator that the program has, it ends */
-    }
-    return result;
-}
-
-ncclResult_t hostnccl_comm_state(ncclComm_t comm)
-{
-    ncclResult_t result = advance_jobs(comm);
-    int error = atomic_load(&comm->error);
-    if (error) return (ncclResult_t)error;
-    if (result || (!atomic_load(&comm->ready) && !comm->blocking)) return ncclInProgress;
-    pthread_mutex_lock(&comm->lock);
-    bool busy = comm->running || (!atomic_load(&comm->revoked) && comm->ended != comm->launched);
-    pthread_mutex_unlock(&comm->lock);
-    if (hostnccl_comm_launching(comm)) return ncclInProgress;
-    bool ending = atomic_load(&comm->finalized) || atomic_load(&comm->revoked);
-    return ending && busy ? ncclInProgress : ncclSuccess;
-}
-
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
     ncclResult_t result = hostnccl_comm_check(comm, "ncclCommGetAsyncError");

@@ -59,15 +59,6 @@ void hostnccl_group_add_job(hostnccl_job *job)
     *at = job;
 }
 
-void hostnccl_batch_free(hostnccl_batch *batch)
-{
-    for (hostnccl_operation *o = batch->operations, *next; o; o = next) {
-        next = o->next;
-        free(o);
-    }
-    free(batch);
-}
-
 /* Advances jobs in turn until none is left; those of non-blocking communicators are advanced once and then kept by
  * their communicator, and their calls return ncclInProgress even where that was enough. */
 static ncclResult_t run_jobs(hostnccl_job *jobs)

@@ -99,14 +99,6 @@ static void wait_drawn_time(const hostnccl_batch *batch)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)ns % 1000000000}, NULL);
 }
 
-bool hostnccl_comm_launching(ncclComm_t comm)
-{
-    pthread_mutex_lock(&comm->lock);
-    bool launching = comm->launching;
-    pthread_mutex_unlock(&comm->lock);
-    return launching;
-}
-
 static void end_launch(ncclComm_t comm)
 {
     pthread_mutex_lock(&comm->lock);

@@ -21,17 +21,13 @@ ncclResult_t ncclMemFree(void *memory)
 }
 HOSTNCCL_EXPORT(ncclMemFree);
 
-typedef struct registered {
-    struct registered *next;
-} registered;
-
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t bytes, void **handle)
 {
     ncclResult_t result = hostnccl_comm_check(comm, "ncclCommRegister");
     if (result) return result;
     if (!buffer || !handle || bytes == 0)
         return hostnccl_error(ncclInvalidArgument, "ncclCommRegister : a NULL argument, or 0 bytes");
-    registered *entry = malloc(sizeof *entry);
+    hostnccl_registered *entry = malloc(sizeof *entry);
     if (!entry) return hostnccl_error(ncclSystemError, "no memory for a registration");
     pthread_mutex_lock(&comm->lock);
     entry->next = comm->registered;
@@ -47,9 +43,9 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     ncclResult_t result = hostnccl_comm_check(comm, "ncclCommDeregister");
     if (result || !handle) return result;
     pthread_mutex_lock(&comm->lock);
-    registered **at = (registered **)&comm->registered;
+    hostnccl_registered **at = &comm->registered;
     while (*at && *at != handle) at = &(*at)->next;
-    registered *entry = *at;
+    hostnccl_registered *entry = *at;
     if (entry) *at = entry->next;
     pthread_mutex_unlock(&comm->lock);
     if (!entry) return hostnccl_error(ncclInvalidArgument, "ncclCommDeregister : the handle is not known");
@@ -57,14 +53,6 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
     return ncclSuccess;
 }
 HOSTNCCL_EXPORT(ncclCommDeregister);
-
-void hostnccl_forget_registered(ncclComm_t comm)
-{
-    for (registered *entry = comm->registered, *next; entry; entry = next) {
-        next = entry->next;
-        free(entry);
-    }
-}
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
 {

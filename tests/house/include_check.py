@@ -72,6 +72,7 @@ ROOMS = {
         "study": ["order", "layout", "simulate", "planner"],
     },
     "lib/base": {"hash": [], "file": ["hash"], "text": []},
+    "plugins/nccl_shim": {"measure": [], "transforms": [], "testing": []},
     "lib/data": {"images": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},

@@ -1,7 +1,7 @@
 /* Takes the driver's functions, the newer form of each where there are two. */
 #include "plugins/nccl_shim/measure/driver.h"
 
-#include "plugins/nccl_shim/real.h"
+#include "plugins/nccl_shim/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -12,8 +12,8 @@ bool slc_driver_find(slc_driver *out)
     if (!handle) return false;
     void *symbol;
 #define TAKE(name, suffix, parameters)                                                                                 \
-    symbol = slc_real_dlsym(handle, "cu" #name suffix);                                                                \
-    if (!symbol) symbol = slc_real_dlsym(handle, "cu" #name);                                                          \
+    symbol = slc_shim_real_dlsym(handle, "cu" #name suffix);                                                           \
+    if (!symbol) symbol = slc_shim_real_dlsym(handle, "cu" #name);                                                     \
     if (!symbol && strcmp(#name, "ThreadExchangeStreamCaptureMode")) return false;                                     \
     *(void **)&out->name = symbol;
     SLC_DRIVER_FUNCTIONS(TAKE)

@@ -221,7 +221,7 @@ static void put_streams(slc_group_streams *streams)
  */
 static void begin_child(void)
 {
-    slc_measure_group_simulated(&slc_this_thread);
+    slc_measure_group_simulated(slc_shim_this_thread());
     slc_times_begin_child();
 }
 

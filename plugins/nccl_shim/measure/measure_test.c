@@ -14,8 +14,6 @@
 
 enum { ENTRIES = 64, FIRST = 16, SECOND = 32 }; /* the last two: streams */
 
-_Thread_local slc_shim_thread slc_this_thread;
-
 /* ---- The driver ---- */
 
 static char put_down[4096]; /* "16 event, 16 done 3, " */
@@ -153,7 +151,7 @@ static int begin(void **state)
     memset(rows, 0, sizeof rows);
     memset(&recorder, 0, sizeof recorder);
     memset(comms, 0, sizeof comms);
-    memset(&slc_this_thread, 0, sizeof slc_this_thread);
+    memset(slc_shim_this_thread(), 0, sizeof(slc_shim_thread));
     recorder.header = &header;
     recorder.rows = rows;
     recorder.entries = entries;
@@ -191,7 +189,7 @@ static slc_shim_call begin_call(int comm, uintptr_t stream)
     call.operation = SLC_RECORD_ALL_REDUCE;
     call.count = 1;
     call.recorder = &recorder;
-    call.thread = &slc_this_thread;
+    call.thread = slc_shim_this_thread();
     call.known = &comms[comm];
     call.stream = (cudaStream_t)stream;
     call.entry = header.entries++;
@@ -200,7 +198,7 @@ static slc_shim_call begin_call(int comm, uintptr_t stream)
     entry->sequence = (uint32_t)(call.entry + 1);
     entry->send_communicator = (uint64_t)comm << 48;
     entry->stream_operation_dtype = stream | (uint64_t)SLC_RECORD_ALL_REDUCE << 48;
-    entry->group_flags = slc_this_thread.depth ? slc_this_thread.group : 0;
+    entry->group_flags = slc_shim_this_thread()->depth ? slc_shim_this_thread()->group : 0;
     slc_measure_begin(&call);
     return call;
 }
@@ -294,18 +292,18 @@ static void an_old_answer_says_nothing_of_a_new_call(void **state)
 static void groups_wait_for_each_communicator(void **state)
 {
     (void)state;
-    slc_this_thread.depth = 1;
-    slc_this_thread.group = 7;
+    slc_shim_this_thread()->depth = 1;
+    slc_shim_this_thread()->group = 7;
     const int of[] = {0, 1, 0, 0};
     const uintptr_t on[] = {FIRST, FIRST, SECOND, FIRST};
     for (int i = 0; i < 4; i++) {
         slc_shim_call call = begin_call(of[i], on[i]);
         slc_measure_end(&call, ncclSuccess);
     }
-    slc_measure_group_begin(&recorder, &slc_this_thread);
+    slc_measure_group_begin(&recorder, slc_shim_this_thread());
     expect_put("16 event, 16 event, 32 event, ");
-    slc_measure_group_end(&recorder, &slc_this_thread, ncclInProgress);
-    slc_this_thread.depth = 0;
+    slc_measure_group_end(&recorder, slc_shim_this_thread(), ncclInProgress);
+    slc_shim_this_thread()->depth = 0;
     expect_put("");
     assert_int_equal(rows[0].unlaunched, 1);
     assert_int_equal(rows[1].unlaunched, 1);

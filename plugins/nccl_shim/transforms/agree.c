@@ -16,7 +16,7 @@ enum { PATIENCE_S = 10 };
 /* Returns a number that only the same settings give. 0 says that this rank cannot. */
 static uint64_t settings_word(const slc_transformed *t)
 {
-    const slc_transforms_settings *s = &slc_transforms_asked;
+    const slc_transforms_settings *s = slc_transforms_asked();
     const uint64_t words[] = {2 /* the protocol */, s->fuse, s->compress, s->staging, s->compress_after};
     if (t->refused >= 0) return 0;
     const uint64_t word = slc_fnv(SLC_FNV_START, words, sizeof words);
@@ -31,7 +31,7 @@ static sluice_status wait_for(const slc_transformed *t)
     const uint64_t begin = slc_clock_ns();
     bool told = false;
     int result;
-    while ((result = slc_cu.StreamQuery(t->question.stream)) == SLC_CU_NOT_READY) {
+    while ((result = slc_cu()->StreamQuery(t->question.stream)) == SLC_CU_NOT_READY) {
         ncclResult_t reported = ncclSuccess;
         usleep(told ? 1000 : 20);
         if (t->comm->real->CommGetAsyncError(t->comm->comm, &reported) == ncclSuccess && slc_has_failed(reported))
@@ -59,12 +59,12 @@ static sluice_status ask(slc_transformed *t)
     slc_cu_stream *stream = &t->question.stream;
     uint64_t *words = t->question.words;
     words[0] = settings_word(t), words[1] = ~words[0], words[2] = ~t->share.bytes;
-    sluice_status status = slc_cu_status(slc_cu.StreamCreate(stream, SLC_CU_NON_BLOCKING), "cuStreamCreate");
+    sluice_status status = slc_cu_status(slc_cu()->StreamCreate(stream, SLC_CU_NON_BLOCKING), "cuStreamCreate");
     if (!status && !t->share.bytes)
-        status = slc_cu_status(slc_cu.MemAlloc(&t->question.own_memory, sizeof t->question.words), "cuMemAlloc");
+        status = slc_cu_status(slc_cu()->MemAlloc(&t->question.own_memory, sizeof t->question.words), "cuMemAlloc");
     if (!status)
         status = slc_cu_status(
-            slc_cu.MemcpyAsync(words_at(t), (slc_cu_address)(uintptr_t)words, sizeof t->question.words, *stream),
+            slc_cu()->MemcpyAsync(words_at(t), (slc_cu_address)(uintptr_t)words, sizeof t->question.words, *stream),
             "copying the settings");
     if (status) return status;
     void *at = (void *)(uintptr_t)words_at(t);
@@ -84,7 +84,7 @@ static void share_alike(slc_transformed *t, uint64_t least)
         slc_log(SLC_LOG_WARN,
                 "fusing and compressing are off for a communicator of %u ranks: on a rank others have all of "
                 "SLUICE_SHIM_STAGING=%llu; give more (this is said once)",
-                t->ranks, (unsigned long long)slc_transforms_asked.staging);
+                t->ranks, (unsigned long long)slc_transforms_asked()->staging);
 }
 
 static sluice_status hear(slc_transformed *t)
@@ -92,9 +92,9 @@ static sluice_status hear(slc_transformed *t)
     const uint64_t mine = settings_word(t), *all = t->question.words;
     sluice_status status = wait_for(t);
     if (status) return status;
-    status = slc_cu_status(
-        slc_cu.MemcpyAsync((slc_cu_address)(uintptr_t)all, words_at(t), sizeof t->question.words, t->question.stream),
-        "copying the settings");
+    status = slc_cu_status(slc_cu()->MemcpyAsync((slc_cu_address)(uintptr_t)all, words_at(t), sizeof t->question.words,
+                                                 t->question.stream),
+                           "copying the settings");
     if (!status) status = wait_for(t);
     if (status) return status;
     if (mine && all[0] == mine && all[1] == ~mine) {
@@ -142,7 +142,7 @@ static void hear_in_context(slc_transformed *t)
 {
     if (slc_transforms_answer(t, "comparing settings", slc_shim_gpu_enter(t->gpu))) return;
     if (!t->question.status) slc_transforms_answer(t, "comparing settings", hear(t));
-    if (t->question.stream) slc_cu.StreamDestroy(t->question.stream);
+    if (t->question.stream) slc_cu()->StreamDestroy(t->question.stream);
     const int refused = t->refused; /* broken: the question may still be on its way, from the share */
     if (refused >= 0 && refused != SLC_RECORD_PASS_BROKEN) slc_staging_give(&t->share);
     slc_shim_gpu_leave();

@@ -8,6 +8,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/log.h"
 #include "lib/kernels/compress/compress.h"
+#include "plugins/nccl_shim/entry.h"
 
 enum { SCALE_ELEMENTS = 2048, RESULT_BLOCKS_MOST = 4096 };
 
@@ -83,7 +84,7 @@ static sluice_status find_errors(slc_transformed *t, slc_taken *call, cudaStream
     }
     if (!forget) return SLUICE_OK;
     const slc_cu_address at = t->memory + t->staging_bytes + call->kept;
-    return slc_cu_status(slc_cu.MemsetD8Async(at, 0, bytes, stream), "cuMemsetD8Async");
+    return slc_cu_status(slc_cu()->MemsetD8Async(at, 0, bytes, stream), "cuMemsetD8Async");
 }
 
 static sluice_status run_worker(slc_transformed *t, slc_taken *call, cudaStream_t stream)

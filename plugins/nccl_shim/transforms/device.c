@@ -2,24 +2,28 @@
 #include "plugins/nccl_shim/transforms/device.h"
 
 #include "lib/base/status.h"
-#include "plugins/nccl_shim/real.h"
+#include "plugins/nccl_shim/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
-slc_cu_driver slc_cu;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a GPU is opened */
 static slc_shim_gpu gpus[SLC_SHIM_GPUS];
 static bool driver_found;
+static slc_cu_driver driver;
+
+const slc_cu_driver *slc_cu(void)
+{
+    return &driver;
+}
 
 sluice_status slc_cu_status(int result, const char *what)
 {
     const char *name = NULL;
     if (!result) return SLUICE_OK;
-    if (!slc_cu.GetErrorName || slc_cu.GetErrorName(result, &name) || !name) name = "an unknown error";
+    if (!slc_cu()->GetErrorName || slc_cu()->GetErrorName(result, &name) || !name) name = "an unknown error";
     return slc_error(SLUICE_ERR_SYSTEM, "%s failed with %s (%d)", what, name, result);
 }
 
@@ -29,7 +33,7 @@ static sluice_status find_driver(void)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!library) return slc_error(SLUICE_ERR_UNSUPPORTED, "CUDA's driver (libcuda.so.1) is not in the process");
 #define FIND(name, suffix, parameters)                                                                                 \
-    if (!(*(void **)&slc_cu.name = slc_real_dlsym(library, "cu" #name suffix)))                                        \
+    if (!(*(void **)&driver.name = slc_shim_real_dlsym(library, "cu" #name suffix)))                                   \
         return slc_error(SLUICE_ERR_UNSUPPORTED, "CUDA's driver has no cu" #name suffix);
     SLC_CU_FUNCTIONS(FIND)
 #undef FIND
@@ -42,9 +46,9 @@ static sluice_status open_context(int number, slc_shim_gpu *gpu)
     int device;
     sluice_status status = find_driver();
     if (status) return status;
-    status = slc_cu_status(slc_cu.DeviceGet(&device, number), "cuDeviceGet");
+    status = slc_cu_status(slc_cu()->DeviceGet(&device, number), "cuDeviceGet");
     if (status) return status;
-    status = slc_cu_status(slc_cu.DevicePrimaryCtxRetain(&gpu->context, device), "cuDevicePrimaryCtxRetain");
+    status = slc_cu_status(slc_cu()->DevicePrimaryCtxRetain(&gpu->context, device), "cuDevicePrimaryCtxRetain");
     if (status) gpu->context = NULL;
     return status;
 }
@@ -56,10 +60,10 @@ static sluice_status load_kernels(slc_shim_gpu *gpu)
     sluice_status status = slc_shim_gpu_enter(gpu);
     if (status) return status;
     if (!gpu->module)
-        status = slc_cu_status(slc_cu.ModuleLoadData(&gpu->module, slc_shim_image), "loading the kernels");
+        status = slc_cu_status(slc_cu()->ModuleLoadData(&gpu->module, slc_shim_image), "loading the kernels");
     if (status) gpu->module = NULL;
     for (int k = 0; !status && k < SLC_SHIM_KERNELS; k++)
-        status = slc_cu_status(slc_cu.ModuleGetFunction(&gpu->kernel[k], gpu->module, names[k]), names[k]);
+        status = slc_cu_status(slc_cu()->ModuleGetFunction(&gpu->kernel[k], gpu->module, names[k]), names[k]);
     slc_shim_gpu_leave();
     gpu->has_kernels = !status;
     if (!status) return SLUICE_OK;
@@ -96,19 +100,19 @@ void slc_shim_gpu_child(void)
 
 sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu)
 {
-    return slc_cu_status(slc_cu.CtxPushCurrent(gpu->context), "cuCtxPushCurrent");
+    return slc_cu_status(slc_cu()->CtxPushCurrent(gpu->context), "cuCtxPushCurrent");
 }
 
 void slc_shim_gpu_leave(void)
 {
     slc_cu_context left;
-    slc_cu.CtxPopCurrent(&left);
+    slc_cu()->CtxPopCurrent(&left);
 }
 
 sluice_status slc_shim_gpu_launch(const slc_shim_gpu *gpu, slc_cu_stream stream, const slc_shim_launch *launch)
 {
     void *arguments[] = {(void *)(uintptr_t)launch->arguments};
-    return slc_cu_status(slc_cu.LaunchKernel(gpu->kernel[launch->kernel], launch->blocks, launch->slices, 1,
-                                             launch->threads, 1, 1, launch->shared_bytes, stream, arguments, NULL),
+    return slc_cu_status(slc_cu()->LaunchKernel(gpu->kernel[launch->kernel], launch->blocks, launch->slices, 1,
+                                                launch->threads, 1, 1, launch->shared_bytes, stream, arguments, NULL),
                          "a kernel of the NCCL shim");
 }

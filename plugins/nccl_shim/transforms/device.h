@@ -70,7 +70,7 @@ typedef struct {
 } slc_shim_gpu;
 
 /* The driver; good once a GPU was opened. */
-extern slc_cu_driver slc_cu;
+const slc_cu_driver *slc_cu(void);
 
 /* Gives the GPU of this number, which keeps its primary context and its kernels until the process ends. Errors:
  * UNSUPPORTED where the process has no driver or this build no kernels for it, SYSTEM. Where the kernels alone are

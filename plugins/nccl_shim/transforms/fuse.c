@@ -4,6 +4,7 @@
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/integer.h"
+#include "plugins/nccl_shim/entry.h"
 
 static bool belongs(const slc_taken *first, const slc_taken *call)
 {

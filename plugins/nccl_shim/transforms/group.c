@@ -5,6 +5,7 @@
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/log.h"
+#include "plugins/nccl_shim/entry.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -170,5 +171,5 @@ void slc_group_child(void)
 {
     pthread_mutex_init(&lock, NULL);
     unused = NULL;
-    slc_this_thread.transforms = NULL;
+    slc_shim_this_thread()->transforms = NULL;
 }

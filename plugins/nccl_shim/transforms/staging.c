@@ -36,7 +36,7 @@ sluice_status slc_staging_take(const slc_shim_gpu *gpu, uint64_t limit, slc_stag
     uint64_t begin;
     pthread_mutex_lock(&lock);
     if (!s->memory) {
-        status = slc_cu_status(slc_cu.MemAlloc(&s->memory, limit), "cuMemAlloc of SLUICE_SHIM_STAGING");
+        status = slc_cu_status(slc_cu()->MemAlloc(&s->memory, limit), "cuMemAlloc of SLUICE_SHIM_STAGING");
         s->limit = limit / SLC_STAGING_UNIT * SLC_STAGING_UNIT;
         if (status) s->memory = 0;
     }
@@ -79,7 +79,7 @@ void slc_staging_free_unused(const slc_shim_gpu *gpu)
     pthread_mutex_lock(&lock);
     if (!s->first) unused = s->memory, s->memory = 0;
     pthread_mutex_unlock(&lock);
-    if (unused) slc_cu.MemFree(unused);
+    if (unused) slc_cu()->MemFree(unused);
 }
 
 uint64_t slc_staging_note(slc_staging_share *share, uint64_t used)

@@ -4,19 +4,10 @@
 #define SLC_SHIM_TRANSFORMS_STATE_H
 
 #include "plugins/nccl_shim/transforms.h"
+#include "plugins/nccl_shim/transforms/asked.h"
 #include "plugins/nccl_shim/transforms/device.h"
 #include "plugins/nccl_shim/transforms/residues.h"
 #include "plugins/nccl_shim/transforms/staging.h"
-
-/* What the user asked for, the same for all communicators of the process. */
-typedef struct {
-    uint64_t fuse, compress; /* bytes; 0: off */
-    uint64_t staging;        /* bytes of device memory for all communicators of a GPU */
-    unsigned compress_after; /* all-reduces of a communicator that are sent whole before the first compressed one */
-    bool unusable;           /* one of them was refused: this process tells the other ranks so */
-} slc_transforms_settings;
-
-extern slc_transforms_settings slc_transforms_asked;
 
 /* An all-reduce that waits for the end of its group, or for its exchange. */
 typedef struct {

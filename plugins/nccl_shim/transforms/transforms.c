@@ -4,85 +4,12 @@
 #include "plugins/nccl_shim/transforms/state.h"
 
 #include "lib/base/log.h"
-#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
-#include "plugins/nccl_shim/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_STAGING = 4096, MOST_FUSED = 1 << 30, NO_REASON = -1 };
-
-slc_transforms_settings slc_transforms_asked;
-
-/* ---- Answers and counts ---- */
-
-ncclResult_t slc_transforms_answer(slc_transformed *t, const char *transform, sluice_status status)
-{
-    if (!status) return ncclSuccess;
-    slc_log(SLC_LOG_ERROR, "%s failed on rank %u of %u: %s; this communicator's later calls pass unchanged", transform,
-            t->rank, t->ranks, sluice_last_error());
-    t->refused = SLC_RECORD_PASS_BROKEN;
-    return ncclUnhandledCudaError;
-}
-
-ncclResult_t slc_transforms_nccl_answer(slc_transformed *t, const char *transform, ncclResult_t result)
-{
-    if (!slc_has_failed(result)) return result;
-    slc_log(SLC_LOG_ERROR,
-            "%s failed on rank %u of %u: NCCL answered %s; this communicator's later calls pass unchanged", transform,
-            t->rank, t->ranks, t->comm->real->GetErrorString(result));
-    t->refused = SLC_RECORD_PASS_BROKEN;
-    return result;
-}
-
-void slc_transforms_count_passed(slc_transformed *t, slc_record_pass_reason reason, uint64_t bytes)
-{
-    slc_record_communicator *row = t->comm->row;
-    __atomic_store_n(&row->passed[reason], row->passed[reason] + 1, __ATOMIC_RELAXED);
-    slc_row_add(&row->bytes_passed, bytes);
-}
-
-void slc_transforms_note_staging(slc_transformed *t, uint64_t used)
-{
-    const uint64_t together = slc_staging_note(&t->share, used + (t->residues ? t->residues->peak : 0));
-    uint64_t *most = &t->recorder->header->staging_peak, peak = __atomic_load_n(most, __ATOMIC_RELAXED);
-    while (together > peak)
-        if (__atomic_compare_exchange_n(most, &peak, together, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
-}
-
-/* ---- Streams ---- */
-
-static sluice_status wait_for_stream(slc_transformed *t, cudaStream_t waiting, cudaStream_t other)
-{
-    sluice_status status = slc_cu_status(slc_cu.EventRecord(t->event, other), "cuEventRecord");
-    return status ? status : slc_cu_status(slc_cu.StreamWaitEvent(waiting, t->event, 0), "cuStreamWaitEvent");
-}
-
-sluice_status slc_transforms_enter(slc_transformed *t, cudaStream_t *lead)
-{
-    *lead = t->taken[0].stream;
-    sluice_status status = slc_shim_gpu_enter(t->gpu);
-    if (status) return status;
-    for (size_t i = 1; !status && i < t->taken_count; i++)
-        if (t->taken[i].stream != t->taken[i - 1].stream && t->taken[i].stream != *lead)
-            status = wait_for_stream(t, *lead, t->taken[i].stream);
-    if (!status && t->was_used) /* a stream may have the number of another thread's, or of one that is gone */
-        status = slc_cu_status(slc_cu.StreamWaitEvent(*lead, t->used, 0), "cuStreamWaitEvent");
-    if (status) slc_shim_gpu_leave();
-    return status;
-}
-
-sluice_status slc_transforms_leave(slc_transformed *t, cudaStream_t lead)
-{
-    sluice_status status = slc_cu_status(slc_cu.EventRecord(t->used, lead), "cuEventRecord");
-    t->was_used = true;
-    for (size_t i = 1; !status && i < t->taken_count; i++)
-        if (t->taken[i].stream != t->taken[i - 1].stream && t->taken[i].stream != lead)
-            status = slc_cu_status(slc_cu.StreamWaitEvent(t->taken[i].stream, t->used, 0), "cuStreamWaitEvent");
-    slc_shim_gpu_leave();
-    return status;
-}
+enum { NO_REASON = -1 };
 
 /* ---- Taking calls ---- */
 
@@ -97,7 +24,7 @@ static bool is_captured(const slc_transformed *t, cudaStream_t stream)
 {
     int status = 0;
     if (slc_shim_gpu_enter(t->gpu)) return true;
-    const bool failed = slc_cu.StreamIsCapturing(stream, &status) != 0;
+    const bool failed = slc_cu()->StreamIsCapturing(stream, &status) != 0;
     slc_shim_gpu_leave();
     return failed || status != 0;
 }
@@ -105,7 +32,7 @@ static bool is_captured(const slc_transformed *t, cudaStream_t stream)
 /* Says which transform a call is for, by its kind and size; else returns a reason to pass. */
 static int choose(slc_transformed *t, const slc_shim_call *call, slc_taken *taken)
 {
-    const slc_transforms_settings *s = &slc_transforms_asked;
+    const slc_transforms_settings *s = slc_transforms_asked();
     if (call->operation != SLC_RECORD_ALL_REDUCE || call->redop >= ncclNumOps || !type_bytes(taken->type))
         return SLC_RECORD_PASS_KIND;
     if (!call->count || !call->send || !call->receive) return SLC_RECORD_PASS_SIZE;
@@ -127,12 +54,6 @@ static int reason_to_pass(slc_transformed *t, const slc_shim_call *call, slc_tak
     if (t->has_window) return SLC_RECORD_PASS_REGISTERED;
     if (is_captured(t, call->stream)) return SLC_RECORD_PASS_CAPTURED;
     return taken->compress || call->thread->depth ? NO_REASON : SLC_RECORD_PASS_ALONE;
-}
-
-void slc_transforms_forget_taken(slc_transformed *t)
-{
-    t->taken_count = 0;
-    t->busy = false;
 }
 
 /* From here on an abort leaves the communicator's memory alone, unless it came first. */
@@ -201,10 +122,10 @@ static void abandon(slc_transformed *t)
  * it until the end, so that it stays itself. */
 static bool give_back(slc_transformed *t)
 {
-    if (t->busy || (t->was_used && slc_cu.EventQuery(t->used) == SLC_CU_NOT_READY)) return false;
+    if (t->busy || (t->was_used && slc_cu()->EventQuery(t->used) == SLC_CU_NOT_READY)) return false;
     slc_staging_give(&t->share);
-    if (t->event) slc_cu.EventDestroy(t->event);
-    if (t->used) slc_cu.EventDestroy(t->used);
+    if (t->event) slc_cu()->EventDestroy(t->event);
+    if (t->used) slc_cu()->EventDestroy(t->used);
     free(t->residues);
     free(t->taken);
     return true;
@@ -226,14 +147,14 @@ static void look_after_abandoned(void)
 
 static sluice_status allocate(slc_transformed *t)
 {
-    sluice_status status = slc_cu_status(slc_cu.EventCreate(&t->event, SLC_CU_NO_TIMES), "cuEventCreate");
-    if (!status) status = slc_cu_status(slc_cu.EventCreate(&t->used, SLC_CU_NO_TIMES), "cuEventCreate");
+    sluice_status status = slc_cu_status(slc_cu()->EventCreate(&t->event, SLC_CU_NO_TIMES), "cuEventCreate");
+    if (!status) status = slc_cu_status(slc_cu()->EventCreate(&t->used, SLC_CU_NO_TIMES), "cuEventCreate");
     if (status) return status;
-    if (slc_transforms_asked.compress) {
+    if (slc_transforms_asked()->compress) {
         t->residues = calloc(1, sizeof *t->residues);
         if (!t->residues) return slc_error(SLUICE_ERR_MEMORY, "the list of errors");
     }
-    return slc_staging_take(t->gpu, slc_transforms_asked.staging, &t->share);
+    return slc_staging_take(t->gpu, slc_transforms_asked()->staging, &t->share);
 }
 
 static void free_transformed(slc_transformed *t)
@@ -242,9 +163,9 @@ static void free_transformed(slc_transformed *t)
         if (slc_shim_gpu_enter(t->gpu)) return; /* the context is gone, and the list of shares has this one */
         slc_staging_give(&t->share);
         slc_staging_free_unused(t->gpu);
-        if (t->question.own_memory) slc_cu.MemFree(t->question.own_memory);
-        if (t->event) slc_cu.EventDestroy(t->event);
-        if (t->used) slc_cu.EventDestroy(t->used);
+        if (t->question.own_memory) slc_cu()->MemFree(t->question.own_memory);
+        if (t->event) slc_cu()->EventDestroy(t->event);
+        if (t->used) slc_cu()->EventDestroy(t->used);
         slc_shim_gpu_leave();
     }
     free(t->residues);
@@ -256,7 +177,7 @@ static void free_transformed(slc_transformed *t)
 static sluice_status prepare(slc_transformed *t)
 {
     sluice_status status = slc_shim_gpu_open(t->comm->row->device, &t->gpu);
-    if (status || slc_transforms_asked.unusable) return status;
+    if (status || slc_transforms_asked()->unusable) return status;
     status = slc_shim_gpu_enter(t->gpu);
     if (status) return status;
     status = allocate(t);
@@ -276,7 +197,7 @@ static slc_transformed *create(slc_recorder *recorder, slc_shim_comm *comm)
         return t;
     }
     sluice_status status = prepare(t);
-    if (status || slc_transforms_asked.unusable) t->refused = SLC_RECORD_PASS_SETTINGS;
+    if (status || slc_transforms_asked()->unusable) t->refused = SLC_RECORD_PASS_SETTINGS;
     if (status) slc_log(SLC_LOG_WARN, "fusing and compressing are off: %s", sluice_last_error());
     if (t->gpu) return t;
     free_transformed(t);
@@ -286,7 +207,7 @@ static slc_transformed *create(slc_recorder *recorder, slc_shim_comm *comm)
 /* Tells what a communicator does, once the ranks have agreed. */
 static void begin_transforming(slc_transformed *t)
 {
-    const slc_transforms_settings *s = &slc_transforms_asked;
+    const slc_transforms_settings *s = slc_transforms_asked();
     if (t->refused >= 0) return;
     t->memory = t->share.memory;
     t->staging_bytes = s->compress ? t->share.bytes / 4 / SLC_STAGING_UNIT * SLC_STAGING_UNIT : t->share.bytes;
@@ -326,7 +247,7 @@ static void ended(slc_shim_comm *comm, bool aborted)
     }
     comm->transforms = NULL;
     if (t->was_used && !slc_shim_gpu_enter(t->gpu)) {
-        slc_cu.EventSynchronize(t->used);
+        slc_cu()->EventSynchronize(t->used);
         slc_shim_gpu_leave();
     }
     free_transformed(t);
@@ -340,38 +261,6 @@ void slc_transforms_child(void)
     atomic_store(&abandoned, NULL);
 }
 
-/* ---- Settings ---- */
-
-static bool read_bytes(const char *name, uint64_t *out)
-{
-    if (!slc_parse_bytes(slc_setting_text(&slc_nccl_shim_settings, name), out)) return true;
-    slc_log(SLC_LOG_ERROR, "%s: %s; fusing and compressing are off", name, sluice_last_error());
-    return false;
-}
-
-/* Reads what follows once a transform is asked for; false: the setting is refused. */
-static bool read_others(slc_transforms_settings *s)
-{
-    if (!read_bytes("SLUICE_SHIM_STAGING", &s->staging)) return false;
-    if (slc_setting_count(&slc_nccl_shim_settings, "SLUICE_SHIM_COMPRESS_AFTER", &s->compress_after)) {
-        slc_log(SLC_LOG_ERROR, "%s; fusing and compressing are off", sluice_last_error());
-        return false;
-    }
-    if (s->staging < LEAST_STAGING) {
-        slc_log(SLC_LOG_ERROR,
-                "SLUICE_SHIM_STAGING=%llu is too little for fusing and compressing, which are off: give "
-                "4KiB or more",
-                (unsigned long long)s->staging);
-        return false;
-    }
-    if (s->fuse > MOST_FUSED) {
-        slc_log(SLC_LOG_ERROR, "SLUICE_SHIM_FUSE=%llu is too much; it is for small calls, of at most 1GiB",
-                (unsigned long long)s->fuse);
-        return false;
-    }
-    return true;
-}
-
 const slc_transforms *slc_transforms_open(slc_recorder *recorder)
 {
     static const slc_transforms transforms = {.created = created,
@@ -382,14 +271,9 @@ const slc_transforms *slc_transforms_open(slc_recorder *recorder)
                                               .group_is_simulated = slc_group_is_simulated,
                                               .ended = ended,
                                               .window_made = window_made};
-    slc_transforms_settings *s = &slc_transforms_asked;
+    const slc_transforms_settings *s = slc_transforms_read();
     slc_record_header *header = recorder->header;
-    *s = (slc_transforms_settings){0};
-    const bool fuse_is_read = read_bytes("SLUICE_SHIM_FUSE", &s->fuse);
-    const bool compress_is_read = read_bytes("SLUICE_SHIM_COMPRESS", &s->compress);
-    const bool are_read = fuse_is_read && compress_is_read;
-    if (are_read && !s->fuse && !s->compress) return NULL;
-    s->unusable = !are_read || !read_others(s);
+    if (!s->unusable && !s->fuse && !s->compress) return NULL;
     if (!s->unusable)
         header->fuse_bytes = s->fuse, header->compress_bytes = s->compress, header->staging_limit = s->staging;
     return &transforms;
