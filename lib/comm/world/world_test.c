@@ -290,11 +290,8 @@ static void test_loading(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worlds),
-        cmocka_unit_test(test_users),
-        cmocka_unit_test(test_submission),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_worlds), cmocka_unit_test(test_users),   cmocka_unit_test(test_submission),
+        cmocka_unit_test(test_calls),  cmocka_unit_test(test_loading),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
