@@ -9,6 +9,7 @@
 #include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/base/thread_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -220,7 +221,9 @@ static sluice_status start_rank(job *j, int rank)
     if (status) goto close_all;
     pid = fork();
     if (pid < 0) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: fork: %s", rank, strerror(errno));
+        char what[32];
+        snprintf(what, sizeof what, "rank %d: fork", rank);
+        status = slc_thread_limit_error(errno, what);
         goto close_all;
     }
     if (pid == 0) become_rank(j, rank, launcher, ends[0][1], ends[1][1]);
