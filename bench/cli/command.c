@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -110,6 +111,7 @@ int slc_fail(const char *who)
 int slc_tool_run(const slc_tool *program, int argc, char **argv)
 {
     program_name = program->name;
+    signal(SIGCHLD, SIG_DFL); /* where a parent had it ignored, how a child ends is lost */
     open_standard_files();
     atexit(check_at_exit);
     int code = run_command(program, argc, argv);
