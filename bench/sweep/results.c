@@ -1,6 +1,7 @@
 /* Results of a sweep: collects them, writes them and reads them back. */
 #include "bench/sweep/results.h"
 
+#include "bench/cli/environment.h"
 #include "bench/cli/result_file.h"
 #include "bench/train/report.h"
 #include "lib/base/file/path_error.h"
@@ -49,7 +50,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
         return no_memory();
     }
     json_decref(row);
-    if (!results->environment) results->environment = slc_training_environment_json(world);
+    if (!results->environment) results->environment = slc_environment_json(world);
     return SLUICE_OK;
 }
 
