@@ -174,14 +174,14 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
     for (size_t i = 0; i < index; i++)
         same += is_first(runs, i, line_keys) && slc_bench_alike(row_at(runs, i), run, colour_keys) &&
                 slc_bench_alike(row_at(runs, i), run, throttle_keys);
-    fprintf(file, "     'losses.dat' index %zu using %d:3 with lines lc rgb '%s' dt %zu lw 2 title '", block, column,
+    fprintf(file, "     data index %zu using %d:3 with lines lc rgb '%s' dt %zu lw 2 title '", block, column,
             colours[number % 6], same + 1);
     slc_gnuplot_put_quoted(file, slc_bench_text(run, "optimizer"));
     if (names_strategy(runs)) fputc(' ', file);
     if (names_strategy(runs)) slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
     fputc('\'', file);
     if (freezes(run))
-        fprintf(file, ", \\\n     'losses.dat' index %zu using %d:3 with points pt 7 ps 1 lc rgb '%s' notitle",
+        fprintf(file, ", \\\n     data index %zu using %d:3 with points pt 7 ps 1 lc rgb '%s' notitle",
                 block + 1, column, colours[number % 6]);
 }
 

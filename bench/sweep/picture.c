@@ -163,18 +163,18 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
         if (!slc_bench_is_first(p->runs, i, line_keys)) continue;
         line++;
         if (!slc_bench_alike(run, panel, throttle_keys)) continue;
-        fprintf(file, "%s     'step_time.dat' index %d using 1:%d smooth unique with linespoints ", before, line,
+        fprintf(file, "%s     data index %d using 1:%d smooth unique with linespoints ", before, line,
                 column);
         put_style(file, p, run);
         put_title(file, run, schedules);
         before = ", \\\n";
         if (column == 2 && is_repeated(p, run)) {
-            fprintf(file, "%s     'step_time.dat' index %d using 1:2:5:6 with yerrorbars lc rgb '%s'", before, line,
+            fprintf(file, "%s     data index %d using 1:2:5:6 with yerrorbars lc rgb '%s'", before, line,
                     colour_of(p, run));
             fputs(" pt 0 lw 1 notitle", file);
         }
         if (column != 2 || !has_prediction(p, run)) continue;
-        fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
+        fprintf(file, "%s     data index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
                 before, line);
         fprintf(file, " title '%s, predicted'", slc_bench_strategy(run, strategy));
     }

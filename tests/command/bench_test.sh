@@ -59,6 +59,9 @@ repeats() {
     check 'rounds are told' 2 "$(grep -cE '^round [12] of 3 is done: .* left$' "$work/err")"
     command -v gnuplot >/dev/null || return
     check 'the picture has error bars' yes "$(grep -q 'using 1:2:5:6 with yerrorbars' "$folder/step_time.gp" && echo yes)"
+    rm "$folder/step_time.svg"
+    (cd / && gnuplot "$folder/step_time.gp") 2>"$work/err"
+    check 'the script draws beside itself, wherever it is run' yes "$([ -s "$folder/step_time.svg" ] && echo yes)"
     bench --strategy dp --budget none --output "$folder.one"
     check 'without repetitions it has none' '' "$(grep yerrorbars "$folder.one/step_time.gp")"
 }
