@@ -2,6 +2,7 @@
 #include "bench/train/report.h"
 
 #include "bench/cli/environment.h"
+#include "bench/cli/terminal.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -156,12 +157,16 @@ void slc_training_progress_show(slc_training_progress *progress, const slc_train
     if (!isnan(step->evaluation_loss))
         snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
     if (!isnan(step->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.2f %%", 100 * step->accuracy);
-    fprintf(progress->out,
-            "%sstep %" PRIu64 "/%" PRIu64 "  loss %s%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
-            progress->terminal ? "\r" : "", step->step, progress->steps, loss, evaluation, accuracy,
-            (double)progress->per_step / step->step_s, progress->images ? "images" : "tokens", step->exposed_s * 1e3,
-            (double)step->peak_bytes / 0x1p20, left, step->skipped ? "  skipped" : "",
-            progress->terminal ? "\x1b[K" : "\n");
+    char line[512];
+    snprintf(line, sizeof line,
+             "step %" PRIu64 "/%" PRIu64 "  loss %s%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s",
+             step->step, progress->steps, loss, evaluation, accuracy, (double)progress->per_step / step->step_s,
+             progress->images ? "images" : "tokens", step->exposed_s * 1e3, (double)step->peak_bytes / 0x1p20, left,
+             step->skipped ? "  skipped" : "");
+    if (progress->terminal)
+        slc_terminal_rewrite(progress->out, line);
+    else
+        fprintf(progress->out, "%s\n", line);
     fflush(progress->out);
     progress->line_open = progress->terminal;
 }
