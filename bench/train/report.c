@@ -69,7 +69,7 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
-static json_t *settings_json(const slc_training_options *o)
+json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
     slc_training_options_json(o, SLC_REPORTED, settings);
@@ -93,7 +93,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
         number(r->evaluation_loss), "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before,
         "weights_sha256", r->weights_sha256, "transport", sluice_world_transport(world), "path",
-        sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
+        sluice_world_path(world), "settings", slc_training_settings_json(o), "activation_sum_bytes",
         (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
         (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",
@@ -124,18 +124,26 @@ static void processor_name(char *name, size_t bytes)
     if (file) fclose(file);
 }
 
-json_t *slc_training_environment_json(const sluice_world *world)
+json_t *slc_training_machine_json(void)
 {
     struct utsname host;
     char processor[256];
     if (uname(&host)) memset(&host, 0, sizeof host);
     processor_name(processor, sizeof processor);
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "host",
-                     host.nodename, "kernel", host.release, "processor", processor, "cores",
-                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes", (json_int_t)memory, "instruction_set",
-                     sluice_instruction_set(), "compiler", __VERSION__, "transport", sluice_world_transport(world),
-                     "path", sluice_world_path(world));
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s}", "sluice", SLUICE_VERSION, "host", host.nodename,
+                     "kernel", host.release, "processor", processor, "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
+                     "memory_bytes", (json_int_t)memory, "instruction_set", sluice_instruction_set(), "compiler",
+                     __VERSION__);
+}
+
+json_t *slc_training_environment_json(const sluice_world *world)
+{
+    json_t *all = slc_training_machine_json();
+    if (!all) return NULL;
+    json_object_set_new(all, "transport", json_string(sluice_world_transport(world)));
+    json_object_set_new(all, "path", json_string(sluice_world_path(world)));
+    return all;
 }
 
 sluice_status slc_training_write_json(slc_result_file *file, const sluice_world *world, json_t *runs)
