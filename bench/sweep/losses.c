@@ -10,7 +10,6 @@
 #include <string.h>
 
 static const char *const group_keys[] = {"throttle", "budget", NULL};
-static const char *const run_keys[] = {"throttle", "budget", "optimizer", "strategy", "schedule", "tied", NULL};
 static const char *const line_keys[] = {"throttle", "optimizer", "strategy", "tied", NULL};
 static const char *const colour_keys[] = {"optimizer", NULL};
 static const char *const name_keys[] = {"optimizer", "strategy", "tied", NULL};
@@ -60,11 +59,11 @@ static void show_run(FILE *out, const json_t *runs, const json_t *run, double re
     fprintf(out, "  %-14s %-12s", slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
     fprintf(out, " %8.4f %9.2f %%", loss, 100 * loss / reference);
     put_optional(out, 7, 0, slc_bench_number(run, "freeze_step"));
-    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "warm_up.step_s") * 1e3);
-    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "compressed.step_s") * 1e3);
-    put_optional(out, 9, 3, slc_bench_median(runs, run, run_keys, "warm_up.bytes_sent") / 1e6);
-    put_optional(out, 9, 3, slc_bench_median(runs, run, run_keys, "compressed.bytes_sent") / 1e6);
-    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "train_s"));
+    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.step_s") * 1e3);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.step_s") * 1e3);
+    put_optional(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.bytes_sent") / 1e6);
+    put_optional(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.bytes_sent") / 1e6);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "train_s"));
     fputc('\n', out);
 }
 
@@ -78,7 +77,7 @@ static void show_group(FILE *out, const json_t *runs, const json_t *first)
     fprintf(out, "  %-14s %-12s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "steps",
             "warm-up", "pressed", "warm-up", "pressed", "steps s");
     for (size_t i = 0; i < json_array_size(runs); i++)
-        if (is_first(runs, i, run_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
+        if (is_first(runs, i, slc_bench_cell_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
             show_run(out, runs, row_at(runs, i), reference);
 }
 

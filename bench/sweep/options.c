@@ -15,11 +15,26 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PART, KEY_DONE, KEY_OVERALL };
+enum {
+    KEY_REPEAT = 256,
+    KEY_DEMO,
+    KEY_TRADEOFF,
+    KEY_SHARES,
+    KEY_PROFILE,
+    KEY_PART,
+    KEY_DONE,
+    KEY_OVERALL,
+    KEY_OVERWRITE,
+    KEY_CELL_TIMEOUT
+};
 
 static const struct argp_option option_rows[] = {
     {.doc = "The sweep:"},
-    {"output", 'o', "DIR", SLC_OPTION_SHORT, "Folder of the results (default out/bench)", 0},
+    {"output", 'o', "DIR", SLC_OPTION_SHORT,
+     "Folder of the results; a sweep of the same settings that is there is continued (default out/bench/DATE-WHAT)", 0},
+    {"overwrite", KEY_OVERWRITE, NULL, SLC_OPTION_SHORT, "Replace results that the folder has", 0},
+    {"cell-timeout", KEY_CELL_TIMEOUT, "S", SLC_OPTION_SHORT,
+     "A run that takes longer has failed, and the sweep goes on (default: no limit)", 0},
     {"repeat", KEY_REPEAT, "N", SLC_OPTION_SHORT,
      "Run every combination N times, first each once, then each again (default 3; 1 with --demo or --tradeoff)", 0},
     {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
@@ -27,7 +42,7 @@ static const struct argp_option option_rows[] = {
      "Instead: one budget, its free memory shared between strategies and schedule", 0},
     {"shares", KEY_SHARES, "N", 0, "Shares of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
     {"profile", KEY_PROFILE, "FILE", 0, "The trade-off of this profile, predicted only: nothing is trained", 0},
-    {"part", KEY_PART, "FILE", OPTION_HIDDEN, NULL, 0},
+    {"part", KEY_PART, "N", OPTION_HIDDEN, NULL, 0},
     {"done", KEY_DONE, "N", OPTION_HIDDEN, NULL, 0},
     {"overall", KEY_OVERALL, "N", OPTION_HIDDEN, NULL, 0},
     {0},
@@ -74,8 +89,12 @@ static const char help_text[] =
     "share is planned and simulated, then run; the picture tradeoff (SVG and PNG) shows both, and where the planner "
     "puts itself when it is free. Nothing is recomputed unless --recompute says so: activations are no part of the "
     "trade then.\n\n"
-    "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
-    "differ between runs, or when a run's peak is not what was planned.\n\n"
+    "results.csv and results.json are whole after every run. The same command goes on where a sweep was interrupted or "
+    "killed: what the folder has is not run again, and what has failed is tried once more. Results of other settings "
+    "are refused, or replaced with --overwrite.\n\n"
+    "A run that fails has a row with the reason, and the sweep goes on. Ctrl-C stops after the step (exit code 130). "
+    "The exit code is 1 where a run has failed, where weights differ between runs, or where a run's peak is not what "
+    "was planned; 2 where nothing fits.\n\n"
     "Examples:\n"
     "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
     "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
@@ -298,6 +317,15 @@ static uint64_t count(const char *text, uint64_t least, struct argp_state *state
     return (uint64_t)value;
 }
 
+static double seconds(const char *text, struct argp_state *state, const char *option)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value > 0 && value <= 1e9))
+        argp_error(state, "%s %s: give seconds, more than 0", option, text);
+    return value;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_bench_options *options = state->input;
@@ -312,7 +340,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_TRADEOFF: options->tradeoff = true; return 0;
     case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
     case KEY_PROFILE: options->profile = text; return 0;
-    case KEY_PART: options->part = text; return 0;
+    case KEY_OVERWRITE: options->overwrite = true; return 0;
+    case KEY_CELL_TIMEOUT: options->cell_timeout_s = seconds(text, state, "--cell-timeout"); return 0;
+    case KEY_PART: options->part = (int)count(text, 0, state, "--part"); return 0;
     case KEY_DONE: options->done = count(text, 0, state, "--done"); return 0;
     case KEY_OVERALL: options->overall = count(text, 0, state, "--overall"); return 0;
     case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option; lists take commas, not spaces", text); return 0;
@@ -335,7 +365,7 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
 {
     const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
-    *out = (slc_bench_options){.output = "out/bench", .shares = 11};
+    *out = (slc_bench_options){.part = -1, .shares = 11};
     slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
     sluice_status status = split_lists(out);

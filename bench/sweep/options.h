@@ -2,6 +2,7 @@
 #ifndef SLC_BENCH_BENCH_OPTIONS_H
 #define SLC_BENCH_BENCH_OPTIONS_H
 
+#include "bench/sweep/folder/folder.h"
 #include "bench/train/options/options.h"
 
 #include <stdbool.h>
@@ -24,14 +25,17 @@ typedef struct {
     double learning_rates[SLC_BENCH_LIST_MAX]; /* of each optimizer; 0: --lr */
     uint64_t repeat;                           /* 0 until defaults are set */
     bool demo;
-    const char *output; /* a folder */
+    const char *output;            /* a folder; NULL: bench/sweep/opening.h chooses one */
+    char chosen[SLC_FOLDER_BYTES]; /* that one */
+    bool overwrite;                /* results that the folder has are replaced */
+    double cell_timeout_s;         /* 0: a run may take any time */
 
     bool tradeoff; /* one budget, in shares: bench/sweep/tradeoff.h */
     uint64_t shares;
     const char *profile; /* for a trade-off: predicts from this profile only; NULL: measures */
 
     /* Set by a bench that starts itself again, for its ranks. */
-    const char *part;       /* file where rank 0 leaves its results; NULL: this is the whole sweep */
+    int part;               /* descriptor of bench/sweep/folder/under_way.h; -1: this is the whole sweep */
     uint64_t done, overall; /* runs before this part and in all parts; 0: this part is all */
 } slc_bench_options;
 

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
 /* A misfit is told once for these. */
 static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied", NULL};
 static const char *const budget_keys[] = {"throttle", "budget", NULL};
@@ -23,6 +22,15 @@ static const char *const budget_keys[] = {"throttle", "budget", NULL};
 static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL};
 
 /* ---- Rows ---- */
+
+void slc_bench_table_continued(FILE *out, const char *folder, const slc_bench_results *results)
+{
+    const size_t runs = json_array_size(results->runs), misfits = json_array_size(results->misfits);
+    if (!runs && !misfits) return;
+    fprintf(out, "%s has %zu run%s already, and %zu cell%s that do%s not fit: they are not tried again\n", folder, runs,
+            runs == 1 ? "" : "s", misfits, misfits == 1 ? "" : "s", misfits == 1 ? "es" : "");
+    fflush(out);
+}
 
 void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
                            uint32_t tokens)
@@ -56,7 +64,7 @@ static void put_place(FILE *out, const json_t *row)
 
 static double median_of(const json_t *runs, const json_t *run, const char *number)
 {
-    return slc_bench_median(runs, run, case_keys, number);
+    return slc_bench_median(runs, run, slc_bench_cell_keys, number);
 }
 
 /* A figure that is not there has a dash: only plans made from measured times predict a step, and only repetitions have
@@ -74,7 +82,7 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
 {
     const json_t *run = json_array_get(runs, index), *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
-    slc_bench_spread step = slc_bench_spread_of(runs, run, case_keys, "step_s");
+    slc_bench_spread step = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
     bool complete = step.count > 0;
     put_place(out, run);
     fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
@@ -90,13 +98,32 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
     fflush(out);
 }
 
+void slc_bench_table_cell(FILE *out, const json_t *runs, const slc_bench_case *one)
+{
+    json_t *cell = slc_bench_case_row(one);
+    size_t index = 0;
+    while (index < json_array_size(runs) && !slc_bench_alike(json_array_get(runs, index), cell, slc_bench_cell_keys))
+        index++;
+    if (cell && index < json_array_size(runs)) slc_bench_table_case(out, runs, index);
+    json_decref(cell);
+}
+
+void slc_bench_table_failure(FILE *out, const slc_bench_results *results)
+{
+    const json_t *row = json_array_get(results->failures, json_array_size(results->failures) - 1);
+    put_place(out, row);
+    fprintf(out, " failed: %s\n", slc_bench_text(row, "why"));
+    fflush(out);
+}
+
 /* Did the combination of this run come to its last repetition? */
 static bool came_to(const json_t *runs, const json_t *run, uint64_t repeat)
 {
     size_t index;
     json_t *other;
     json_array_foreach ((json_t *)runs, index, other) {
-        if (slc_bench_number(other, "repeat") == (double)repeat && slc_bench_alike(other, run, case_keys)) return true;
+        if (slc_bench_number(other, "repeat") == (double)repeat && slc_bench_alike(other, run, slc_bench_cell_keys))
+            return true;
     }
     return false;
 }
@@ -127,7 +154,7 @@ void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const cha
     for (size_t i = 0; i < json_array_size(results->runs); i++) {
         const json_t *run = json_array_get(results->runs, i);
         if (strcmp(slc_bench_text(run, "throttle"), throttle)) continue;
-        if (slc_bench_is_first(results->runs, i, case_keys) && !came_to(results->runs, run, repeat))
+        if (slc_bench_is_first(results->runs, i, slc_bench_cell_keys) && !came_to(results->runs, run, repeat))
             slc_bench_table_case(out, results->runs, i);
     }
     for (size_t i = 0; i < json_array_size(results->misfits); i++)
@@ -150,7 +177,7 @@ static const json_t *find_fastest(const json_t *runs, const json_t *like, const 
     *best_s = INFINITY;
     json_array_foreach ((json_t *)runs, index, run) {
         if (!wanted(run) || !slc_bench_alike(run, like, keys)) continue;
-        double step_s = slc_bench_median(runs, run, case_keys, "step_s");
+        double step_s = slc_bench_median(runs, run, slc_bench_cell_keys, "step_s");
         if (!(step_s < *best_s)) continue;
         *best_s = step_s;
         best = run;
@@ -167,14 +194,14 @@ static bool is_any(const json_t *run)
 /* Adds the combinations of the same budget whose difference to the fastest is within the spread of repetitions. */
 static void put_equals(FILE *out, const json_t *runs, const json_t *best)
 {
-    slc_bench_spread fastest = slc_bench_spread_of(runs, best, case_keys, "step_s");
+    slc_bench_spread fastest = slc_bench_spread_of(runs, best, slc_bench_cell_keys, "step_s");
     const char *between = "; no difference: ";
     char strategy[64];
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
-        if (!slc_bench_alike(run, best, budget_keys) || slc_bench_alike(run, best, case_keys)) continue;
-        if (!slc_bench_is_first(runs, i, case_keys)) continue;
-        slc_bench_spread other = slc_bench_spread_of(runs, run, case_keys, "step_s");
+        if (!slc_bench_alike(run, best, budget_keys) || slc_bench_alike(run, best, slc_bench_cell_keys)) continue;
+        if (!slc_bench_is_first(runs, i, slc_bench_cell_keys)) continue;
+        slc_bench_spread other = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
         if (!slc_bench_spread_hides(&fastest, &other)) continue;
         fprintf(out, "%s%s %s", between, slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"));
         between = ", ";
@@ -225,8 +252,8 @@ static void compare_budget(FILE *out, const json_t *runs, const json_t *like, co
         return;
     }
     double gain = 1 - auto_s / uniform_s;
-    slc_bench_spread a = slc_bench_spread_of(runs, ours, case_keys, "step_s");
-    slc_bench_spread b = slc_bench_spread_of(runs, theirs, case_keys, "step_s");
+    slc_bench_spread a = slc_bench_spread_of(runs, ours, slc_bench_cell_keys, "step_s");
+    slc_bench_spread b = slc_bench_spread_of(runs, theirs, slc_bench_cell_keys, "step_s");
     fprintf(out, "%-4s %-9s %8.1f ms: ", slc_bench_text(theirs, "strategy"), slc_bench_text(theirs, "schedule"),
             uniform_s * 1e3);
     c->gains += gain;
@@ -369,7 +396,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
 {
     const json_t *runs = results->runs;
     if (!json_array_size(runs)) {
-        fprintf(out, "\nno run: nothing fits\n");
+        fprintf(out, "\nno run%s\n", json_array_size(results->failures) ? "" : ": nothing fits");
         return true;
     }
     bool any_auto = false;
@@ -387,6 +414,19 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     print_resident(out, runs);
     fflush(out);
     return weights && peaks;
+}
+
+void slc_bench_table_tally(FILE *out, const slc_bench_tally *tally)
+{
+    if (tally->failed)
+        fprintf(out, "failed: %" PRIu64 " of %" PRIu64 " cells; the same command tries them again\n", tally->failed,
+                tally->cells);
+    if (tally->finished + tally->failed < tally->cells) {
+        fprintf(out, "stopped: %" PRIu64 " of %" PRIu64 " cells are finished", tally->finished, tally->cells);
+        if (tally->runs > tally->cells) fprintf(out, ", %" PRIu64 " of %" PRIu64 " runs", tally->ran, tally->runs);
+        fprintf(out, "; the same command goes on\n");
+    }
+    fflush(out);
 }
 
 void slc_bench_table_demo(FILE *out, const slc_bench_results *results, const slc_bench_options *options)

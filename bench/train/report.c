@@ -70,7 +70,7 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
-static json_t *settings_json(const slc_training_options *o)
+json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
     slc_training_options_json(o, SLC_REPORTED, settings);
@@ -94,7 +94,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
         number(r->evaluation_loss), "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before,
         "weights_sha256", r->weights_sha256, "transport", sluice_world_transport(world), "path",
-        sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
+        sluice_world_path(world), "settings", slc_training_settings_json(o), "activation_sum_bytes",
         (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
         (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",

@@ -84,6 +84,7 @@ typedef enum {
     SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
     SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
+    SLC_MEASURED = 32,        /* what is measured depends on it */
 } slc_option_use;
 
 /* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
