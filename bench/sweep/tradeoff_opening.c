@@ -11,10 +11,12 @@
 
 static json_t *make_settings(const slc_bench_options *o, int ranks)
 {
-    json_t *settings = slc_agreement_settings(&o->training, ranks);
-    json_t *own = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "budget", o->budgets.text[0], "throttle",
-                            o->throttles.text[0], "tied", o->tied.text[0], "shares", (json_int_t)o->shares, "repeat",
-                            (json_int_t)o->repeat, "profile", o->profile ? o->profile : "");
+    json_t *settings = slc_agreement_settings(&o->training);
+    json_t *own = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:i, s:s, s:s, s:s, s:f}", "budget", o->budgets.text[0],
+                            "throttle", o->throttles.text[0], "tied", o->tied.text[0], "shares", (json_int_t)o->shares,
+                            "repeat", (json_int_t)o->repeat, "profile", o->profile ? o->profile : "", "ranks", ranks,
+                            "batch", o->batches.text[0], "precision", o->precisions.text[0], "recompute",
+                            o->recomputes.text[0], "lr", o->learning_rates[0]);
     if (!settings || !own || json_object_update(settings, own)) {
         json_decref(settings);
         settings = NULL;

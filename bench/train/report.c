@@ -73,7 +73,7 @@ static json_t *categories_json(const sluice_memory_report *memory)
 json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
-    slc_training_options_json(o, SLC_REPORTED, settings);
+    slc_training_options_json(o, SLC_REPORTED | SLC_MEASURED, settings);
     json_object_set_new(settings, "onebit", slc_training_onebit_json(o));
     return settings;
 }
@@ -112,8 +112,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
 
 sluice_status slc_training_write_json(slc_result_file *file, const sluice_world *world, json_t *runs)
 {
-    json_t *all =
-        runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_environment_json(world)) : NULL;
+    json_t *all = runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_environment_json(world)) : NULL;
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
     slc_result_file_put_json(file, all);
     json_decref(all);

@@ -217,7 +217,7 @@ static const option_row rows[] = {
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.typed has a place for each option");
 
 /* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
@@ -320,7 +320,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
     char *field = (char *)options + row->field;
     double number = 1;
     sluice_status status = SLUICE_OK;
-    options->given[row - rows] = true;
+    options->typed[row - rows] = text ? text : "";
     if (row->type == PATHS) return add_paths(options, text);
     if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
     if (status) return status;
@@ -340,7 +340,12 @@ sluice_status slc_training_option_set(slc_training_options *options, const char 
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->given[find_row(name) - rows];
+    return options->typed[find_row(name) - rows] != NULL;
+}
+
+const char *slc_training_option_typed(const slc_training_options *options, const char *name)
+{
+    return options->typed[find_row(name) - rows];
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -379,7 +384,20 @@ void slc_training_options_init(slc_training_options *options)
             set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
         else if (rows[i].type == REAL)
             memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
-    memset(options->given, 0, sizeof options->given);
+    memset(options->typed, 0, sizeof options->typed);
+}
+
+/* Of a list of numbers each is checked, and the first one is set. */
+static sluice_status set_typed(slc_training_options *options, const option_row *row, char *text)
+{
+    const bool numbers = row->type == COUNT || row->type == REAL;
+    if (!numbers || !difference_of(row).list) return set_option(options, row, text);
+    char *rest = copy_list(text), *first = rest, *item;
+    sluice_status status = rest ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
+    while (!status && (item = strsep(&rest, ",")) != NULL) status = set_option(options, row, item);
+    if (!status) status = set_option(options, row, first);
+    options->typed[row - rows] = text;
+    return status;
 }
 
 static int key_of(int row)
@@ -400,7 +418,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (key != key_of(i)) continue;
         const char *refused = difference_of(&rows[i]).refused;
         if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
-        if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
+        if (set_typed(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
