@@ -182,6 +182,14 @@ static sluice_status send_page(const slc_neighbours *neighbours, int rank, int s
     return send_descriptors(socket, &message, (const int[]){neighbours->page_fd, neighbours->doorbell}, 2);
 }
 
+/* Whether the process at the other end, or the one that listened there, runs as the same user. */
+static bool is_own_user(int fd)
+{
+    struct ucred who;
+    socklen_t bytes = sizeof who;
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) && who.uid == geteuid();
+}
+
 sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neighbour_card *const *cards,
                                      uint8_t *reached)
 {
@@ -196,8 +204,9 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
         socklen_t length = abstract_address(card->name, &address);
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (fd < 0) return slc_descriptors_or_system(errno, "meeting the ranks of this host", neighbours->size);
-        if (connect(fd, (struct sockaddr *)&address, length)) {
-            close(fd); /* it is on another host */
+        /* It is on another host; or it is another user's, and would turn this rank away, so they send messages. */
+        if (connect(fd, (struct sockaddr *)&address, length) || !is_own_user(fd)) {
+            close(fd);
             continue;
         }
         neighbours->peers[rank].socket = fd;
@@ -254,9 +263,7 @@ static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadl
     int fd = accept4(neighbours->listener, NULL, NULL, SOCK_CLOEXEC), rank = -1;
     if (fd < 0 && slc_descriptors_lacking(errno)) return slc_descriptors_error("accepting a rank", neighbours->size);
     if (fd < 0) return SLUICE_IN_PROGRESS;
-    struct ucred who;
-    socklen_t bytes = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) || who.uid != geteuid()) {
+    if (!is_own_user(fd)) {
         close(fd);
         return SLUICE_IN_PROGRESS;
     }

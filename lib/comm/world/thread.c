@@ -45,9 +45,7 @@ void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
 static bool transport_progress(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
-    bool moved = transport->table && transport->table->progress(transport->self) > 0;
-    world->transport_events += moved;
-    return moved;
+    return transport->table && transport->table->progress(transport->self) > 0;
 }
 
 /* Ends everything that is pending; only then may the caller's memory go. */

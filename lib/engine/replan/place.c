@@ -51,7 +51,7 @@ static sluice_status locate(sluice_runtime *rt)
         if (rt->current.plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agreement.item = i;
     rt->agreement.words = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
-    return status ? status : slc_words_place(rt);
+    return status ? status : slc_pass_words_place(rt);
 }
 
 /* Peers that get messages need to know where scratch is, so the arena is attached again when it has moved. */
