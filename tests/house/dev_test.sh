@@ -187,8 +187,27 @@ check '--all PART, under tsan' good.race "$(which_ran tsan)"
 check '--all PART, where it has no test' '' "$(which_ran noglpk)"
 : >"$work/ran"
 run_dev test --all sched
-check 'another part' 'sched.order asan 0.1 draw/sched.order noglpk 1 draw/sched.order release 1 draw' \
+drawn=$(sed -n '1s/.* //p' "$work/ran")
+check 'a seed is drawn' yes "$(expr "$drawn" : '[0-9][0-9]*$' >/dev/null && echo yes)"
+check 'another part, all of it with one seed' \
+    "sched.order asan 0.1 $drawn/sched.order noglpk 1 $drawn/sched.order release 1 $drawn" "$(sort "$work/ran" | paste -sd/)"
+check 'the seed is said at the beginning and in the summary' 2 \
+    "$(grep -c "^seeds are drawn: SLUICE_TEST_SEED=$drawn ./dev test --all" "$work/out")"
+: >"$work/ran"
+SLUICE_TEST_SEED=17 run_dev test --all sched
+check 'a seed is repeated' 'sched.order asan 0.1 17/sched.order noglpk 1 17/sched.order release 1 17' \
     "$(sort "$work/ran" | paste -sd/)"
+touch "$work/broken.asan.sched.order"
+SLUICE_TEST_SEED=18 run_dev test --all sched
+: >"$work/ran"
+run_dev test --failed
+check 'what failed is repeated with its seed' 'sched.order asan 0.1 18' "$(cat "$work/ran")"
+rm "$work/broken.asan.sched.order"
+run_dev test --failed
+SLUICE_TEST_SEED=often refused 'SLUICE_TEST_SEED is "often"; give a number' test --all sched
+: >"$work/ran"
+run_dev test --all sched
+check 'the next run draws another seed' yes "$(grep -q " $drawn$" "$work/ran" || echo yes)"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/clang-format"
 : >"$work/ran"
 run_dev test --quick
