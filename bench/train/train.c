@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -190,7 +191,7 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
     if (r->saved && o->go_on)
         fprintf(file, ", saved to %s: the same command goes on\n", o->save);
     else if (r->saved)
-        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, o->save);
+        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
     else
         fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
 }
@@ -239,7 +240,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
     if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --%s %s --steps N, N more than %" PRIu64 "\n", o->save,
-                o->go_on ? "go-on" : "resume", o->save, r->steps_before + r->step_count);
+                o->go_on ? "go-on" : "resume", slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 
