@@ -266,6 +266,20 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
+/* A budget that does for ranks of one host may be too small on several, and nobody should have to queue for machines to
+ * learn that. Every rank says the same words where hosts have the same number of ranks. */
+static sluice_status name_estimate(sluice_status status, const sluice_world *world)
+{
+    const int ranks = sluice_world_size(world), local = sluice_world_local_size(world);
+    char why[2048];
+    if (status != SLUICE_ERR_BUDGET || local == ranks) return status;
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    return slc_error(status,
+                     "%s; ranks that send messages need memory for them: `sluice estimate -n %d --ranks-a-host %d "
+                     "--throttle 10gbit,20us`, with the options of this run, says beforehand what fits",
+                     why, ranks, ranks % local ? 1 : local);
+}
+
 /* *ended is 0, or the exit code of a run that ended before its last step. *files gets the errors of the files that rank
  * 0 writes; none of them ends the run. Paths that are wrong are found before the first step, so these are not. */
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, slc_training_deadline *deadline,
@@ -287,7 +301,7 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     slc_training_progress_init(&out.progress, options->steps,
                                sequences * (status || images ? 1 : sluice_model_tokens(&model, length)), images);
     slc_stop_signals_count(&stops);
-    if (!status) status = slc_training_run(world, options, &watch, &result);
+    if (!status) status = name_estimate(slc_training_run(world, options, &watch, &result), world);
     slc_training_progress_end(&out.progress);
     if (result.interrupted || status == SLUICE_ERR_INTERRUPTED)
         *ended = result.out_of_time ? EXIT_OUT_OF_TIME : EXIT_INTERRUPTED;
