@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <sluice/version.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -131,7 +132,7 @@ json_t *slc_training_environment_json(const sluice_world *world)
     if (uname(&host)) memset(&host, 0, sizeof host);
     processor_name(processor, sizeof processor);
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "host",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", sluice_version(), "host",
                      host.nodename, "kernel", host.release, "processor", processor, "cores",
                      (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes", (json_int_t)memory, "instruction_set",
                      sluice_instruction_set(), "compiler", __VERSION__, "transport", sluice_world_transport(world),
