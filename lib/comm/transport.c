@@ -216,8 +216,9 @@ sluice_status slc_transport_open(slc_transport *out, const char *name, const cha
     return SLUICE_OK;
 }
 
-static void mark_close_on_exec(int fd)
+static void mark_close_on_exec(void *context, int fd)
 {
+    (void)context;
     int flags = fcntl(fd, F_GETFD);
     if (flags >= 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
@@ -225,18 +226,19 @@ static void mark_close_on_exec(int fd)
 void slc_transport_close_on_exec(const slc_transport *transport)
 {
     for (int i = 0; transport->table && i < transport->fd_count; i++)
-        slc_watched_visit(transport->fds[i], mark_close_on_exec);
+        slc_watched_visit(transport->fds[i], mark_close_on_exec, NULL);
 }
 
-static void close_descriptor(int fd)
+static void close_descriptor(void *context, int fd)
 {
+    (void)context;
     close(fd);
 }
 
 void slc_transport_give_up(slc_transport *transport)
 {
     for (int i = 0; transport->table && i < transport->fd_count; i++)
-        slc_watched_visit(transport->fds[i], close_descriptor);
+        slc_watched_visit(transport->fds[i], close_descriptor, NULL);
     transport->table = NULL;
 }
 
