@@ -59,19 +59,27 @@ static sluice_status open_listener(slc_neighbours *neighbours, const sluice_worl
     return SLUICE_OK;
 }
 
+/* fd -1: a page that is shared with nobody. */
 static sluice_status map_page(int fd, slc_control_page **out)
 {
-    void *page = mmap(NULL, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void *page = mmap(NULL, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (page == MAP_FAILED) return slc_error(SLUICE_ERR_MEMORY, "control page: %s", strerror(errno));
     *out = page;
     return SLUICE_OK;
 }
 
-static sluice_status open_page(slc_neighbours *neighbours)
+static sluice_status open_page(slc_neighbours *neighbours, bool shared)
 {
     neighbours->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (neighbours->doorbell < 0) return slc_descriptors_or_system(errno, "doorbell", neighbours->size);
+    if (!shared) return map_page(-1, &neighbours->page);
     neighbours->page_fd = memfd_create("sluice-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (neighbours->page_fd < 0 && !slc_descriptors_lacking(errno))
+        return slc_error(SLUICE_ERR_SYSTEM,
+                         "memfd_create: %s: the ranks of one host share memory by it; allow it (a container's seccomp "
+                         "profile?), or set SLUICE_COMM_DIRECT=off, with which they send messages",
+                         strerror(errno));
     if (neighbours->page_fd < 0 || ftruncate(neighbours->page_fd, SLC_PAGE_BYTES) ||
         fcntl(neighbours->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         return slc_descriptors_or_system(errno, "control page", neighbours->size);
@@ -93,8 +101,9 @@ sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world
     if (getrandom(neighbours->key, sizeof neighbours->key, 0) != sizeof neighbours->key)
         return slc_error(SLUICE_ERR_SYSTEM, "getrandom: %s", strerror(errno));
     memcpy(card->key, neighbours->key, sizeof card->key);
-    sluice_status status = open_page(neighbours);
-    if (status || config->size == 1 || !config->direct) return status;
+    const bool shared = config->size > 1 && config->direct;
+    sluice_status status = open_page(neighbours, shared);
+    if (status || !shared) return status;
     return open_listener(neighbours, config, card->name, sizeof card->name);
 }
 
