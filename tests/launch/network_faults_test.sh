@@ -194,9 +194,9 @@ trained_the_same() { # WHAT FAULT...: the faults come before the first step; "do
 
 some_cases() {
     no_rank_0 'refused, all ports' refuse 2 'nobody listens'
-    firewall 'dropped, all but MASTER_PORT' syn 3 'lets nothing through' all all
+    firewall 'dropped, all but MASTER_PORT' syn 5 'lets nothing through' all all
     open_range
-    cut_while_joining 'large packets lost while joining' 0 1 2
+    cut_while_joining 'large packets lost while joining' 0 1 4
     built_with train || return
     ranks=3
     cut_while_training 'large packets lost from 1 to 2' 1 2 3 'between rank 1 and rank 2\|rank [12] is gone'
