@@ -96,6 +96,9 @@ static sluice_status count_ranks(const estimate_options *o, slc_survey *s)
                          "machines that have more",
                          (unsigned long long)asked, o->machines, (unsigned long long)there);
     s->ranks = asked ? (int)asked : there ? (int)there : 1;
+    if (o->ranks_a_host > (uint64_t)s->ranks)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--ranks-a-host %llu: there are %d ranks (-n); give at most so many",
+                         (unsigned long long)o->ranks_a_host, s->ranks);
     s->ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : s->ranks;
     return SLUICE_OK;
 }

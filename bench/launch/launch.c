@@ -10,6 +10,7 @@
 #include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/base/thread_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,6 +35,9 @@
 /* The time that ranks have after another one has failed, after they were asked to stop (they may be saving), and after
  * SIGTERM; and the time that output may be stuck while somebody waits for the end. */
 static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
+
+/* How often a limit is looked at that the ranks move on. */
+static const uint64_t RANKS_LIMIT_NS = 200000000;
 
 enum { OWN_FILES = 16, OUTPUTS = 2, LEAVE_AT_INTERRUPT = 3 };
 
@@ -63,14 +67,15 @@ typedef struct {
     struct sigaction child_before; /* what SIGCHLD did */
     struct rlimit files_before;
     char port[16], token[33];
-    int interrupts;       /* SIGINT, SIGTERM and SIGHUP so far */
-    bool told_to_stop;    /* the ranks were told, by an interrupt or because nobody reads */
-    bool reader_is_gone;  /* the reader of an output */
-    bool limit_is_over;   /* options->limit_s */
-    int exit_code;        /* that of the first failure */
-    uint64_t limit_at_ns; /* UINT64_MAX: never */
-    uint64_t end_at_ns;   /* when survivors get SIGTERM; UINT64_MAX: not decided */
-    bool terminated;      /* survivors got SIGTERM; SIGKILL is next */
+    int interrupts;          /* SIGINT, SIGTERM and SIGHUP so far */
+    bool told_to_stop;       /* the ranks were told, by an interrupt or because nobody reads */
+    bool reader_is_gone;     /* the reader of an output */
+    bool limit_is_over;      /* options->limit_s */
+    uint64_t ranks_limit_ns; /* the limit of options->limit_at_ns that was over; 0: none was */
+    int exit_code;           /* that of the first failure */
+    uint64_t limit_at_ns;    /* UINT64_MAX: never */
+    uint64_t end_at_ns;      /* when survivors get SIGTERM; UINT64_MAX: not decided */
+    bool terminated;         /* survivors got SIGTERM; SIGKILL is next */
 } job;
 
 static void say(const job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -221,7 +226,9 @@ static sluice_status start_rank(job *j, int rank)
     if (status) goto close_all;
     pid = fork();
     if (pid < 0) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: fork: %s", rank, strerror(errno));
+        char what[32];
+        snprintf(what, sizeof what, "rank %d: fork", rank);
+        status = slc_thread_limit_error(errno, what);
         goto close_all;
     }
     if (pid == 0) become_rank(j, rank, launcher, ends[0][1], ends[1][1]);
@@ -370,9 +377,20 @@ static void say_ends(job *j, const char *then)
     j->said = j->failed;
 }
 
+/* Ends the job where the ranks have not moved their own limit on in time. */
+static void check_ranks_limit(job *j, uint64_t now)
+{
+    uint64_t limit = j->options->limit_at_ns ? atomic_load(j->options->limit_at_ns) : 0;
+    if (!limit || now < limit || j->ranks_limit_ns || !j->alive) return;
+    j->ranks_limit_ns = limit;
+    if (!j->exit_code) j->exit_code = 124;
+    if (!j->terminated) j->end_at_ns = now;
+}
+
 static void check_deadlines(job *j)
 {
     uint64_t now = slc_clock_ns();
+    check_ranks_limit(j, now);
     if (now >= j->limit_at_ns && !j->limit_is_over) {
         say(j, "the time limit of %g s is over", j->options->limit_s);
         j->limit_is_over = true;
@@ -433,6 +451,7 @@ static int poll_timeout_ms(const job *j)
     if (!j->limit_is_over && j->limit_at_ns < until_ns) until_ns = j->limit_at_ns;
     for (int i = 0; i < OUTPUTS && is_hurried(j); i++) /* is_stuck has to be asked again */
         if (!slc_output_queue_is_empty(j->outputs[i].queue) && until_ns > now + 100000000u) until_ns = now + 100000000u;
+    if (j->options->limit_at_ns && j->alive && until_ns > now + RANKS_LIMIT_NS) until_ns = now + RANKS_LIMIT_NS;
     if (until_ns == UINT64_MAX) return -1;
     uint64_t left_ms = until_ns > now ? (until_ns - now) / 1000000u + 1 : 0;
     return left_ms > 60000 ? 60000 : (int)left_ms;
@@ -575,6 +594,12 @@ static void close_job(job *j)
     free(j->ends);
 }
 
+static void tell_end(const job *j, slc_launch_end *end)
+{
+    *end = (slc_launch_end){.told_to_stop = j->told_to_stop, .limit_ns = j->ranks_limit_ns};
+    if (j->ends) slc_rank_ends_line(j->ends, j->options->ranks, 0, end->failures, sizeof end->failures);
+}
+
 sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
 {
     job j = {.options = options,
@@ -593,6 +618,7 @@ sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
         run_to_the_end(&j);
     }
     *exit_code = j.exit_code;
+    if (options->end) tell_end(&j, options->end);
     close_job(&j);
     setrlimit(RLIMIT_NOFILE, &j.files_before);
     sigprocmask(SIG_SETMASK, &j.before, NULL);
