@@ -74,8 +74,8 @@ static const slc_training_difference differences[] = {
     {"lr", .argument = "LIST", .list = true,
      .doc = "Learning rates of the optimizers that have none of their own; several are compared by loss"},
     {"batch", .argument = "LIST", .list = true, .doc = "Sequences (images) a rank and micro-batch"},
-    {"precision", .argument = "LIST", .doc = "Types of values, gradients and activations: fp32, bf16"},
-    {"recompute", .argument = "LIST",
+    {"precision", .argument = "LIST=fp32,bf16", .doc = "Types of values, gradients and activations: fp32, bf16"},
+    {"recompute", .argument = "LIST=none,all,auto",
      .doc = "Layers that run their forward again in backward: none, all, auto (as the planner chooses)"},
     {"ranks", .argument = "LIST", .list = true,
      .doc = "Start so many ranks on this machine, one number after the other"},
@@ -113,8 +113,6 @@ static const char help_text[] =
     "was planned; 2 where nothing fits.\n\n"
     "Examples:\n"
     "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
-    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
-    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n"
     "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n"
     "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
     "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n"

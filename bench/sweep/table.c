@@ -39,6 +39,8 @@ static const char *const beside_keys[] = {"throttle", "budget", "tied", "world",
 
 /* ---- Rows ---- */
 
+enum { WHOLE_COLUMNS = 150 };
+
 static void put_columns(FILE *out, bool labelled);
 
 void slc_bench_table_continued(FILE *out, const char *folder, const slc_bench_results *results)
@@ -63,9 +65,23 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
     put_columns(out, slc_bench_is_labelled(options));
 }
 
+/* On a terminal that would break the lines a row has the figures that differ most, on 78 columns. */
+static bool is_narrow(FILE *out)
+{
+    const unsigned columns = slc_terminal_columns(out);
+    return columns && columns < WHOLE_COLUMNS;
+}
+
 /* Where cells differ in what other columns do not show, there is a column for that. */
 static void put_columns(FILE *out, bool labelled)
 {
+    if (is_narrow(out)) {
+        fputs("(the terminal is narrow: results.csv has the columns that are left out)\n", out);
+        fprintf(out, "%-14s %-11s %-10s %-10s %9s %9s %9s\n", "optimizer", "strategy", "schedule", "budget", "peak MiB",
+                "step ms", "+- ms");
+        fflush(out);
+        return;
+    }
     if (labelled) fprintf(out, "%-34s ", "settings");
     fprintf(out, "%-14s %-12s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
             "budget", "needs MiB", "peak MiB", "predicted", "step ms", "+- ms", "exposed ms", "tokens/s", "loss",
@@ -73,10 +89,11 @@ static void put_columns(FILE *out, bool labelled)
     fflush(out);
 }
 
+/* On a narrow terminal the label has a line of its own. */
 static void put_label(FILE *out, const json_t *row)
 {
     const char *label = slc_bench_text(row, "label");
-    if (*label) fprintf(out, "%-34s ", label);
+    if (*label) fprintf(out, is_narrow(out) ? "  %s:\n" : "%-34s ", label);
 }
 
 static void put_place(FILE *out, const json_t *row)
@@ -86,6 +103,12 @@ static void put_place(FILE *out, const json_t *row)
     double bytes = slc_bench_number(row, "budget_bytes");
     char *end;
     strtod(text, &end);
+    if (is_narrow(out)) {
+        put_label(out, row);
+        fprintf(out, "%-14s %-11s %-10s %-10.10s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
+                slc_bench_text(row, "schedule"), text);
+        return;
+    }
     if (isnan(bytes) || !strcmp(end, "MiB"))
         snprintf(budget, sizeof budget, "%s", text);
     else
@@ -122,11 +145,20 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
     size_t count = json_array_size(losses);
     slc_bench_spread step = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
     bool complete = step.count > 0 || slc_bench_complete(run);
+    const double step_s = complete ? step.median : slc_bench_number(run, "step_s");
     put_place(out, run);
+    if (is_narrow(out)) {
+        put_figure(out, 9, 1, slc_bench_number(run, "peak_bytes") / 0x1p20);
+        put_ms(out, step_s);
+        put_ms(out, slc_bench_spread_half(&step));
+        fputs(complete ? "\n" : "  interrupted\n", out);
+        fflush(out);
+        return;
+    }
     fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
             slc_bench_number(run, "peak_bytes") / 0x1p20);
     put_ms(out, complete ? median_of(runs, run, "predicted_step_s") : slc_bench_number(run, "predicted_step_s"));
-    put_ms(out, complete ? step.median : slc_bench_number(run, "step_s"));
+    put_ms(out, step_s);
     put_ms(out, slc_bench_spread_half(&step));
     put_figure(out, 10, 1, 1e3 * (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")));
     put_figure(out, 9, 0, complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
