@@ -298,7 +298,8 @@ __attribute__((constructor)) static void tell_of_another_dlsym(void)
     Dl_info info;
     void *program = dlopen(NULL, RTLD_LAZY);
     if (!program) return;
-    const void *plugin = slc_shim_real_dlsym(program, "ncclProfiler_v5"), *taken = slc_shim_real_dlsym(program, "dlsym");
+    const void *plugin = slc_shim_real_dlsym(program, "ncclProfiler_v5"),
+               *taken = slc_shim_real_dlsym(program, "dlsym");
     dlclose(program);
     if (!plugin || !slc_shim_is_ours(plugin) || !taken || slc_shim_is_ours(taken) || !dladdr(taken, &info)) return;
     slc_log(SLC_LOG_WARN,
