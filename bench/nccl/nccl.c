@@ -3,7 +3,7 @@
 #include "bench/cli/parse.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/profile/profile.h"
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/timeline.h"

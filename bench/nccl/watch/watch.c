@@ -3,7 +3,7 @@
 #include "bench/nccl/watch/watch.h"
 
 #include "bench/cli/command.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/watch/compare.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
