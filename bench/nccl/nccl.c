@@ -52,7 +52,7 @@ static const char doc[] =
     "operations, sizes and steps.\v"
     "DIR is a folder of records, or one record; several folders may hold those of several hosts. Without DIR it is "
     "SLUICE_SHIM_DIR, or /dev/shm/sluice-UID. To make records, start the program with the shim and keep them:\n"
-    "  LD_PRELOAD=libsluice_nccl.so SLUICE_SHIM_KEEP=1 python train.py\n"
+    "  LD_PRELOAD=/usr/local/lib/libsluice_nccl.so SLUICE_SHIM_KEEP=1 python train.py\n"
     "With SLUICE_SHIM_TIME=1 they have the operations' times.\n\n"
     "Where ranks called different things, or wait for a rank that does not come, a line on standard error says who, "
     "where and from which code, and the exit code is 1. A rank that runs is late when nothing has moved for --stall "

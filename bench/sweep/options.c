@@ -5,6 +5,7 @@
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
+#include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/job.h"
@@ -73,8 +74,8 @@ static const slc_training_difference differences[] = {
     {"lr", .argument = "LIST", .list = true,
      .doc = "Learning rates of the optimizers that have none of their own; several are compared by loss"},
     {"batch", .argument = "LIST", .list = true, .doc = "Sequences (images) a rank and micro-batch"},
-    {"precision", .argument = "LIST", .doc = "Types of values, gradients and activations: fp32, bf16"},
-    {"recompute", .argument = "LIST",
+    {"precision", .argument = "LIST=fp32,bf16", .doc = "Types of values, gradients and activations: fp32, bf16"},
+    {"recompute", .argument = "LIST=none,all,auto",
      .doc = "Layers that run their forward again in backward: none, all, auto (as the planner chooses)"},
     {"ranks", .argument = "LIST", .list = true,
      .doc = "Start so many ranks on this machine, one number after the other"},
@@ -112,8 +113,6 @@ static const char help_text[] =
     "was planned; 2 where nothing fits.\n\n"
     "Examples:\n"
     "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
-    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
-    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n"
     "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n"
     "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
     "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n"
@@ -163,7 +162,7 @@ static sluice_status split_list(const char *option, const char *text, list_kind 
     list->storage = strdup(text);
     if (!list->storage) return slc_error(SLUICE_ERR_MEMORY, "--%s", option);
     const char *typed = NULL; /* the item before, which may equal an earlier one */
-    for (char *rest = list->storage, *item; (item = strsep(&rest, ",")) != NULL; typed = item) {
+    for (char *rest = list->storage, *item; (item = slc_next_item(&rest)) != NULL; typed = item) {
         if (!*item) continue;
         char *before = list->count ? list->text[list->count - 1] : NULL;
         if (kind == THROTTLES && before && before + strlen(before) + 1 == item && is_latency(item)) {

@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -166,8 +167,12 @@ static sluice_status planned(sluice_runtime *rt, void *context)
 static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
 {
     if (!phase->steps) return;
-    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": %.1f ms, exposed %.1f ms, %.2f MB sent\n", name, phase->first,
-            phase->first + phase->steps - 1, phase->step_s * 1e3, phase->exposed_s * 1e3, phase->bytes_sent / 1e6);
+    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": ", name, phase->first, phase->first + phase->steps - 1);
+    if (isnan(phase->step_s))
+        fputs("too few for a median, ", file);
+    else
+        fprintf(file, "%.1f ms, exposed %.1f ms, ", phase->step_s * 1e3, phase->exposed_s * 1e3);
+    fprintf(file, "%.2f MB sent\n", phase->bytes_sent / 1e6);
 }
 
 /* With a compressed optimizer, prints the step of each phase. */
@@ -190,7 +195,7 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
     if (r->saved && o->go_on)
         fprintf(file, ", saved to %s: the same command goes on\n", o->save);
     else if (r->saved)
-        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, o->save);
+        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
     else
         fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
 }
@@ -223,8 +228,13 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (isfinite(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     if (!isnan(r->accuracy)) fprintf(file, ", accuracy %.2f %%", 100 * r->accuracy);
     const bool images = r->images_per_step > 0;
-    fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
-            images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
+    if (isnan(r->step_s))
+        fprintf(file,
+                "\nstep - (its median takes %" PRIu64 " steps: two under the plan do not count, and three must)\n",
+                r->steps_wanted);
+    else
+        fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
+                images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -239,7 +249,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
     if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --%s %s --steps N, N more than %" PRIu64 "\n", o->save,
-                o->go_on ? "go-on" : "resume", o->save, r->steps_before + r->step_count);
+                o->go_on ? "go-on" : "resume", slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 

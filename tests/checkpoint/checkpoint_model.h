@@ -6,6 +6,7 @@
 #include "lib/base/random.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <sluice/sluice.h>
 #include <stdarg.h>

@@ -2,7 +2,8 @@
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
-page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source. `--self-test` checks that a tree with planted faults is refused."""
+page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
+preloaded has a path. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -145,6 +146,18 @@ def check_messages(root):
         yield f"docs/troubleshooting.md has {len(messages)} messages: its tables are not where they should be"
 
 
+def bare_preloads(text):
+    """What ld.so would look for in its own folders alone, where a shim that was just built is not."""
+    for list_ in re.findall(r"LD_PRELOAD=([^\s`\"]*)", text):
+        yield from (name for name in list_.split(":") if name and "/" not in name and not name.startswith("$"))
+
+
+def check_preloads(root):
+    for path in sorted(pages(root)):
+        yield from (f"{os.path.relpath(path, root)}: ld.so finds {name} in few places; give LD_PRELOAD a path"
+                    for name in bare_preloads(read(path)))
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     for what in ("--check", "--self-test"):
@@ -206,6 +219,8 @@ def self_test():
                             "sim \\\n  --e # --f\n```\n"))
     if used != {("sluice", "plan", "a"), ("sluice", "run", "b"), ("sluice", "train", "c"), ("sluice", "sim", "e")}:
         wrong.append(f"docs_check self-test: options were found as {sorted(used)}")
+    if list(bare_preloads("`LD_PRELOAD=a.so` LD_PRELOAD=/x/b.so:c.so d LD_PRELOAD=$e/f.so LD_PRELOAD=$g")) != ["a.so", "c.so"]:
+        wrong.append("docs_check self-test: libraries without a path were not told from others")
     wrong += self_test_messages()
     for fault in wrong:
         print(fault)
@@ -219,7 +234,7 @@ def main():
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_messages(ROOT), *check_results(), *check_programs(sluice)]
+              *check_messages(ROOT), *check_preloads(ROOT), *check_results(), *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
 
