@@ -3,7 +3,7 @@
 
 #include "bench/cli/error_line.h"
 #include "bench/cli/pages.h"
-#include "bench/cli/provenance.h"
+#include "bench/cli/output/provenance.h"
 #include "bench/cli/rank_report.h"
 #include "lib/base/status.h"
 #include "lib/base/text/nearest.h"

@@ -10,7 +10,7 @@
 #include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/base/thread_limit.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
