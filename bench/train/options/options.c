@@ -2,6 +2,7 @@
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options/options.h"
 
+#include "bench/cli/default_threads.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/lr_schedule.h"
@@ -94,8 +95,9 @@ static const option_row rows[] = {
      "Micro-batches a step", 1, 65536, CONFIG(micro_batches)},
     {"ranks", "N", RESOURCES, COUNT, FIELD(ranks), NULL, SLC_SAVED | SLC_OWN, "Start N ranks on this machine", 1,
      SLUICE_RANKS_MOST, .letter = 'n'},
-    {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Compute threads a rank", 1, 1024, CONFIG(threads)},
+    {"threads", "N", RESOURCES, COUNT, FIELD(threads), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Compute threads a rank; not given: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1", 1, SLC_THREADS_MOST,
+     CONFIG(threads)},
     {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", SLC_MEASURED,
      "Steps to train, counted from the very beginning", 1, MOST},
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
@@ -203,6 +205,13 @@ static const option_row rows[] = {
      .choices = "stop,warn"},
     {"resume", "DIR", OUTPUT, TEXT, FIELD(resume), NULL, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
+    {"go-on", "DIR", OUTPUT, TEXT, FIELD(go_on), NULL, 0,
+     "Save to this folder, and go on from the latest checkpoint in it if there is one: the same line begins a run and "
+     "goes on with it, as a job that is requeued needs"},
+    {"stop-after", "TIME", OUTPUT, TEXT, FIELD(stop_after), NULL, 0,
+     "End, saved and with exit code 75, before so much time has passed, as 50min or 23.5h; a run with --save or "
+     "--go-on "
+     "also ends before Slurm's job does (SLURM_JOB_END_TIME)"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
@@ -221,9 +230,9 @@ static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.typed
 
 /* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
-    "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
-    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",
-    "eval-every", "save", "save-every",  "resume", "save-weights", "json",
+    "model",      "size", "weights",     "data",   "precision", "batch",        "context",  "steps",
+    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",    "ranks",        "strategy", "throttle",
+    "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",
 };
 
 static const option_row *find_row(const char *name)
@@ -539,12 +548,13 @@ sluice_status slc_training_options_check(slc_training_options *o)
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
+    if (!status) status = slc_fill_threads(&o->threads);
     if (!status) status = slc_throttle_check(o->throttle);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (status) return status;

@@ -50,6 +50,8 @@ typedef struct {
     const char *json, *csv, *trace;              /* NULL: none */
     const char *plan, *plan_out, *profile_out;   /* files; NULL: none */
     const char *save, *resume;                   /* folders; NULL: none */
+    const char *go_on;                           /* a folder that becomes both (checkpoint/go_on.h); NULL: none */
+    const char *stop_after;                      /* a time as given (deadline.h); NULL: none */
     uint64_t save_every;                         /* 0: only at the end */
     const char *on_save_error;                   /* stop, warn */
     bool shape_only;                             /* no option: a config.json without weights will do for `weights` */
@@ -102,7 +104,8 @@ bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a nam
 const char *slc_training_tokenizer(const slc_training_options *options);
 
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
- * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.
+ * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names,
+ * and threads their number (bench/cli/default_threads.h).
  * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 
