@@ -7,7 +7,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
@@ -170,7 +170,7 @@ static const struct argp_option option_rows[] = {
     {"weights", 'w', "PATH", 0, "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", 1},
     {"data", DATA, "PATH", 0,
      "Evaluate all of it: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
-     "commas",
+     "commas (\\, is a comma of a name)",
      1},
     {"inputs", 'i', "FILE", 0,
      "Or one batch: safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, "

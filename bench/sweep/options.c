@@ -5,6 +5,7 @@
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
+#include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/job.h"
@@ -161,7 +162,7 @@ static sluice_status split_list(const char *option, const char *text, list_kind 
     list->storage = strdup(text);
     if (!list->storage) return slc_error(SLUICE_ERR_MEMORY, "--%s", option);
     const char *typed = NULL; /* the item before, which may equal an earlier one */
-    for (char *rest = list->storage, *item; (item = strsep(&rest, ",")) != NULL; typed = item) {
+    for (char *rest = list->storage, *item; (item = slc_next_item(&rest)) != NULL; typed = item) {
         if (!*item) continue;
         char *before = list->count ? list->text[list->count - 1] : NULL;
         if (kind == THROTTLES && before && before + strlen(before) + 1 == item && is_latency(item)) {

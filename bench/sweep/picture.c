@@ -2,7 +2,7 @@
  * "none". */
 #include "bench/sweep/picture.h"
 
-#include "bench/cli/gnuplot.h"
+#include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/spread.h"
 #include "lib/base/status.h"
 

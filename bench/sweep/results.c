@@ -3,11 +3,11 @@
 
 #include "bench/cli/environment.h"
 #include "bench/cli/error_line.h"
-#include "bench/cli/provenance.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/provenance.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/train/report.h"
 #include "lib/base/file/path_error.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* The table of a sweep, its summary and the progress line. */
 #include "bench/sweep/table.h"
 
-#include "bench/cli/terminal.h"
+#include "bench/cli/output/terminal.h"
 #include "bench/sweep/losses.h"
 #include "bench/sweep/spread.h"
 #include "bench/sweep/tied.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/plan/job.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "bench/train/report.h"
 
 #include "bench/cli/environment.h"
-#include "bench/cli/terminal.h"
+#include "bench/cli/output/terminal.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

@@ -2,7 +2,7 @@
  * leave the loop together. */
 #include "bench/train/run.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"

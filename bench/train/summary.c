@@ -1,7 +1,7 @@
 /* Medians over the steps of one plan, of the whole run and of each phase. */
 #include "bench/train/summary.h"
 
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <math.h>

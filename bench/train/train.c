@@ -2,7 +2,7 @@
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
 #include "bench/cli/error_line.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -194,7 +195,7 @@ static void print_stop(FILE *file, const slc_training_options *o, const slc_trai
     if (r->saved && o->go_on)
         fprintf(file, ", saved to %s: the same command goes on\n", o->save);
     else if (r->saved)
-        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, o->save);
+        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
     else
         fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
 }
@@ -248,7 +249,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
     if (r->saved && !r->interrupted)
         fprintf(file, "saved to %s: go on with --%s %s --steps N, N more than %" PRIu64 "\n", o->save,
-                o->go_on ? "go-on" : "resume", o->save, r->steps_before + r->step_count);
+                o->go_on ? "go-on" : "resume", slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 
@@ -274,6 +275,20 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
+/* A budget that does for ranks of one host may be too small on several, and nobody should have to queue for machines to
+ * learn that. Every rank says the same words where hosts have the same number of ranks. */
+static sluice_status name_estimate(sluice_status status, const sluice_world *world)
+{
+    const int ranks = sluice_world_size(world), local = sluice_world_local_size(world);
+    char why[2048];
+    if (status != SLUICE_ERR_BUDGET || local == ranks) return status;
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    return slc_error(status,
+                     "%s; ranks that send messages need memory for them: `sluice estimate -n %d --ranks-a-host %d "
+                     "--throttle 10gbit,20us`, with the options of this run, says beforehand what fits",
+                     why, ranks, ranks % local ? 1 : local);
+}
+
 /* *ended is 0, or the exit code of a run that ended before its last step. *files gets the errors of the files that rank
  * 0 writes; none of them ends the run. Paths that are wrong are found before the first step, so these are not. */
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, slc_training_deadline *deadline,
@@ -295,7 +310,7 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     slc_training_progress_init(&out.progress, options->steps,
                                sequences * (status || images ? 1 : sluice_model_tokens(&model, length)), images);
     slc_stop_signals_count(&stops);
-    if (!status) status = slc_training_run(world, options, &watch, &result);
+    if (!status) status = name_estimate(slc_training_run(world, options, &watch, &result), world);
     slc_training_progress_end(&out.progress);
     if (result.interrupted || status == SLUICE_ERR_INTERRUPTED)
         *ended = result.out_of_time ? EXIT_OUT_OF_TIME : EXIT_INTERRUPTED;

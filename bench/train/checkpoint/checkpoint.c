@@ -7,6 +7,8 @@
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/list_item.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -256,11 +258,15 @@ static sluice_status read_extra(const slc_training_options *o, json_t **document
 static sluice_status what_is_missing(const slc_training_options *o, const json_t *saved)
 {
     const char *path = json_string_value(json_array_get(json_object_get(saved, "paths"), 0));
-    if (path && !o->data_count)
+    if (path && !o->data_count) {
+        char item[2 * PATH_MAX];
+        slc_item_write(path, item, sizeof item);
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--resume %s: the run that was saved there trained on --data %s%s; give "
                          "--data, the same wherever it lies now",
-                         o->resume, path, json_array_size(json_object_get(saved, "paths")) > 1 ? " and more" : "");
+                         o->resume, slc_shell_word_of(item).text,
+                         json_array_size(json_object_get(saved, "paths")) > 1 ? " and more" : "");
+    }
     if (json_is_string(json_object_get(saved, "tokenizer")) && !slc_training_tokenizer(o))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--resume %s: the run that was saved there read its text with a tokenizer; "
@@ -391,7 +397,7 @@ static sluice_status check_folder(const slc_training_options *o, sluice_runtime 
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--save %s: it holds checkpoints of another run, up to step %llu; go on from them with "
                          "--resume %s, or give another folder",
-                         o->save, (unsigned long long)latest, o->save);
+                         o->save, (unsigned long long)latest, slc_shell_word_of(o->save).text);
     return SLUICE_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "bench/train/options/optimizer_options.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
+#include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/model/shape.h"
@@ -74,8 +75,8 @@ static const option_row rows[] = {
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN | SLC_MEASURED,
-     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
-     "none: the system's licences, or scikit-learn's handwritten digits"},
+     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
+     "commas (\\, is a comma of a name); none: the system's licences, or scikit-learn's handwritten digits"},
     {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
      "model "
@@ -314,7 +315,7 @@ static sluice_status add_paths(slc_training_options *options, const char *list)
 {
     char *rest = copy_list(list), *path;
     if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
-    while ((path = strsep(&rest, ",")) != NULL) {
+    while ((path = slc_next_item(&rest)) != NULL) {
         if (!*path) continue;
         if (options->data_count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",

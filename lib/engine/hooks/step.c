@@ -1,5 +1,5 @@
 /* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"

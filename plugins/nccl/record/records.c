@@ -233,10 +233,11 @@ sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count,
     sluice_status status = slc_nccl_records_again(paths, path_count, out);
     if (status || out->count) return status;
     if (out->refused_count) return slc_error(SLUICE_ERR_FORMAT, "%s", out->refused[0].why);
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "%s%s no records; make some: LD_PRELOAD=libsluice_nccl.so SLUICE_SHIM_KEEP=1 PROGRAM…, or set "
-                     "SLUICE_SHIM_DIR to a folder for them",
-                     path_count ? paths[0] : "", path_count > 1 ? " and the other folders have" : " has");
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "%s%s no records; make some: LD_PRELOAD=/PATH/libsluice_nccl.so SLUICE_SHIM_KEEP=1 PROGRAM…, or set "
+        "SLUICE_SHIM_DIR to a folder for them",
+        path_count ? paths[0] : "", path_count > 1 ? " and the other folders have" : " has");
 }
 
 size_t slc_nccl_records_tell_refused(const slc_nccl_records *records, size_t told)

@@ -2,7 +2,7 @@
 #include "lib/base/file/folder_test.h"
 
 #include "plugins/nccl/record/records.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/made_records.h"
 #include "tests/support/seed.h"
 
@@ -400,7 +400,7 @@ static void nothing_there(void **state)
 {
     (void)state;
     slc_nccl_records records;
-    fails(read_folder(&records), SLUICE_ERR_ARGUMENT, "LD_PRELOAD=libsluice_nccl.so");
+    fails(read_folder(&records), SLUICE_ERR_ARGUMENT, "LD_PRELOAD=/PATH/libsluice_nccl.so");
     const char *none = path_of("none");
     fails(slc_nccl_records_read(&none, 1, &records), SLUICE_ERR_ARGUMENT, "none has no records");
 }

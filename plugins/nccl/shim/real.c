@@ -288,3 +288,22 @@ void slc_shim_real_asked(const void *function)
 {
     atomic_store_explicit(&asked, function, memory_order_release);
 }
+
+/* ---- Another dlsym ---- */
+
+/* The loader gives every program the dlsym that comes first. A plugin, which NCCL opens by itself, is not among what
+ * the program sees, and catches none. */
+__attribute__((constructor)) static void tell_of_another_dlsym(void)
+{
+    Dl_info info;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (!program) return;
+    const void *plugin = slc_shim_real_dlsym(program, "ncclProfiler_v5"),
+               *taken = slc_shim_real_dlsym(program, "dlsym");
+    dlclose(program);
+    if (!plugin || !slc_shim_is_ours(plugin) || !taken || slc_shim_is_ours(taken) || !dladdr(taken, &info)) return;
+    slc_log(SLC_LOG_WARN,
+            "%s has a dlsym of its own and comes before libsluice_nccl.so, so what a program asks NCCL for by dlsym is "
+            "not recorded; name libsluice_nccl.so before it in LD_PRELOAD",
+            info.dli_fname);
+}

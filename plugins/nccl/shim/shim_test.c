@@ -421,6 +421,19 @@ static void a_missing_library_is_named(void **state)
     assert_non_null(strstr(r->printed, "what was opened has no ncclGetVersion of its own"));
 }
 
+/* ---- Another dlsym ---- */
+
+static void another_dlsym_is_named_if_it_comes_first(void **state)
+{
+    run *r = *state;
+    run_with(r, SETTINGS("LD_PRELOAD=" RUNTIME ":" OTHER_DLSYM ":" SHIM), PROGRAM(LINKED, "missing"));
+    expect_well(r);
+    assert_non_null(strstr(r->printed, OTHER_DLSYM " has a dlsym of its own"));
+    run_with(r, SETTINGS("LD_PRELOAD=" RUNTIME ":" SHIM ":" OTHER_DLSYM), PROGRAM(LINKED, "missing"));
+    expect_well(r);
+    assert_null(strstr(r->printed, "dlsym of its own"));
+}
+
 /* ---- Exports, and the real NCCL ---- */
 
 static int by_text(const void *a, const void *b)
@@ -518,6 +531,7 @@ int main(void)
         IN_FOLDER(killed_processes_leave_whole_entries),
         IN_FOLDER(missing_functions_are_named),
         IN_FOLDER(a_missing_library_is_named),
+        IN_FOLDER(another_dlsym_is_named_if_it_comes_first),
         cmocka_unit_test(exports_are_nccls),
         IN_FOLDER(the_real_nccl_answers_the_same),
     };
