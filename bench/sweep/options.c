@@ -2,6 +2,7 @@
  * its own. */
 #include "bench/sweep/options.h"
 
+#include "bench/cli/default_threads.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
@@ -556,7 +557,8 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
     if (out->join) return SLUICE_OK;
-    sluice_status status = split_lists(out);
+    sluice_status status = slc_fill_threads(&out->training.threads); /* a column, and what a folder's runs share */
+    if (!status) status = split_lists(out);
     if (!status) status = check_mode(out);
     if (!status) status = check_cases(out);
     if (status) return status;
