@@ -417,7 +417,6 @@ static sluice_status check_cases(slc_bench_options *o)
         status = slc_training_options_check(&one.training);
         o->training.model = one.training.model;
         o->training.size = one.training.size;
-        o->training.threads = one.training.threads; /* as the environment says, where no option does */
         compressed |= slc_training_is_compressed(one.optimizer);
     }
     if (status || compressed) return status;
