@@ -164,6 +164,9 @@ lists() {
     check 'the command line is in the JSON' 1 "$(grep -c '"4M,4MiB,40MiB"' "$folder/results.json")"
     check 'weights of each kind are equal' 1 "$(grep -cE '^weights equal to the bit: yes \([0-9]+ runs of [0-9]+ kinds' "$work/out")"
     check 'rows say in which settings they differ' yes "$(grep -q '^fp32, batch 2, recompute none  *adamw' "$work/out" && echo yes)"
+    folder=$work/threads
+    OMP_NUM_THREADS=2 bench --strategy dp --output "$folder"
+    check 'threads that the environment gives are written down' 2 "$(column threads)"
     folder=$work/rates
     bench --strategy dp --optimizer lamb@0.1,adamw --lr 0.01,0.02 --output "$folder"
     check 'learning rates of one optimizer' '0.01 0.02 0.1' "$(column lr)"
