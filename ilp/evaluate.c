@@ -155,7 +155,8 @@ static sluice_status add_time(const account *a, double *step_s)
     }
     const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;
-    *step_s = fmax(exposed[0], exposed[1]) + slc_agreement_s(parts);
+    double room_s = 0; /* seconds of communication for which slots still have room */
+    *step_s = fmax(exposed[0], exposed[1]) + slc_agreement_s(parts) + parts->agreement_s;
     for (uint32_t s = 0; !status && s < parts->slots; s++) {
         double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
         double busy = fmax(load[2 * s], load[2 * s + 1]), taken = busy * link->sigma, time = alone + link->kappa * busy;
@@ -163,7 +164,10 @@ static sluice_status add_time(const account *a, double *step_s)
             status =
                 slc_error(SLUICE_ERR_FORMAT, "slot model: %g s of communication in slot %u of %g s", taken, s, time);
         *step_s += time;
+        if (link->sigma > link->kappa) room_s += fmax(time - taken, 0) / (link->sigma - link->kappa);
     }
+    /* The agreement takes the room that is left; only what finds none is exposed. */
+    *step_s -= (1 - link->kappa) * fmin(room_s, parts->agreement_s);
     free(load);
     return status;
 }

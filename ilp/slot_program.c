@@ -14,7 +14,7 @@ typedef struct slc_program_maker {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
     int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row;
-    int evaluated_row, rows;
+    int evaluated_row, agreement_row, rows;
     int *order_first;         /* [units + 1] where each unit's rows begin in order_position */
     uint32_t *order_position; /* [order rows] 2 * position, plus 1 for dp's rows */
     int order_count, order_capacity;
@@ -170,7 +170,8 @@ static void number_rows(maker *m)
     m->reading_row = m->memory_row + (int)m->parts->half_rows;
     m->order_row = m->reading_row + 1;
     m->evaluated_row = m->order_row + m->order_count;
-    m->rows = m->evaluated_row + (int)m->parts->evaluated_count - 1;
+    m->agreement_row = m->evaluated_row + (int)m->parts->evaluated_count;
+    m->rows = m->agreement_row - (m->parts->agreement_s > 0 ? 0 : 1);
 }
 
 static void bound_rows(maker *m)
@@ -192,6 +193,7 @@ static void bound_rows(maker *m)
     for (int i = 0; i < m->order_count; i++) glp_set_row_bnds(program->lp, m->order_row + i, GLP_LO, 0, 0);
     for (uint32_t i = 0; i < p->evaluated_count; i++)
         glp_set_row_bnds(program->lp, m->evaluated_row + (int)i, GLP_FX, 0, 0);
+    if (p->agreement_s > 0) glp_set_row_bnds(program->lp, m->agreement_row, GLP_FX, 1, 1);
 }
 
 /* ---- Columns ---- */
@@ -337,6 +339,25 @@ static double put_seconds(maker *m, uint32_t position, double seconds)
     if (!(position & 1))
         put_entry(m, m->slot_row + (int)slot, (link->sigma - link->kappa) * seconds / m->program->time_unit);
     return slc_slot_weight(p, slot) * seconds * (position & 1 ? 1 : link->kappa);
+}
+
+/* A fraction in a slot that represents several is spread over all of them. */
+static void add_agreement(maker *m)
+{
+    const slc_slot_model_parts *p = m->parts;
+    slc_slot_program *program = m->program;
+    if (!(p->agreement_s > 0)) return;
+    program->agreement_row = m->agreement_row;
+    program->first_agreement = glp_add_cols(program->lp, (int)p->slots + 1);
+    for (uint32_t s = 0; s <= p->slots; s++) {
+        int column = program->first_agreement + (int)s;
+        double cost_s = p->agreement_s;
+        if (s < p->slots) cost_s = put_seconds(m, 2 * s, p->agreement_s / slc_slot_weight(p, s));
+        glp_set_col_bnds(program->lp, column, GLP_LO, 0, 0);
+        glp_set_obj_coef(program->lp, column, cost_s / program->time_unit);
+        put_entry(m, m->agreement_row, 1);
+        end_column(m, column);
+    }
 }
 
 /* With two lanes the cost of a place is that of the longer lane: a column at least as long as each lane. */
@@ -512,6 +533,7 @@ static sluice_status fill_program(maker *m, bool preference)
     add_choices(m);
     add_recomputations(m);
     add_busy(m);
+    add_agreement(m);
     program->first_flow = glp_get_num_cols(program->lp) + 1;
     m->preference = preference ? preference_rate(program) : 0;
     add_flows(m);

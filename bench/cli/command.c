@@ -3,7 +3,7 @@
 
 #include "bench/cli/error_line.h"
 #include "bench/cli/pages.h"
-#include "bench/cli/provenance.h"
+#include "bench/cli/output/provenance.h"
 #include "bench/cli/rank_report.h"
 #include "lib/base/status.h"
 #include "lib/base/text/nearest.h"
@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sluice/status.h>
+#include <sluice/version.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static int run_command(const slc_tool *program, int argc, char **argv)
     }
     if (!strncmp(name, "--help=", 7)) return slc_pages_print(program, name + 7);
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
-        printf("%s %s\n", program->name, SLUICE_VERSION);
+        printf("%s %s\n", program->name, sluice_version());
         return 0;
     }
     slc_nearest nearest = {0};

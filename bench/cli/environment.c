@@ -2,6 +2,7 @@
 #include "bench/cli/environment.h"
 
 #include <sluice/runtime.h>
+#include <sluice/version.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -29,7 +30,7 @@ json_t *slc_machine_json(void)
     if (uname(&host)) memset(&host, 0, sizeof host);
     processor_name(processor, sizeof processor);
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s}", "sluice", SLUICE_VERSION, "host", host.nodename,
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s}", "sluice", sluice_version(), "host", host.nodename,
                      "kernel", host.release, "processor", processor, "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
                      "memory_bytes", (json_int_t)memory, "instruction_set", sluice_instruction_set(), "compiler",
                      __VERSION__);

@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_MEMORY_FIT_H
 #define SLC_BENCH_MEMORY_FIT_H
 
-#include "lib/base/host_memory.h"
+#include "lib/base/host/host_memory.h"
 
 #include <sluice/status.h>
 

@@ -3,7 +3,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/estimate/report.h"
 #include "bench/plan/table.h"
 #include "bench/train/options/onebit_options.h"

@@ -7,7 +7,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"

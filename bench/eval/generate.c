@@ -5,7 +5,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/eval/sampling.h"
 #include "bench/eval/token_text.h"
 #include "lib/base/clock.h"

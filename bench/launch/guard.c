@@ -3,7 +3,7 @@
 #include "bench/launch/guard.h"
 
 #include "lib/base/status.h"
-#include "lib/base/thread_limit.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>

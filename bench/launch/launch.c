@@ -10,7 +10,7 @@
 #include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/base/thread_limit.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -307,22 +307,29 @@ static void reap_strangers(const job *j)
 }
 
 /* A rank that has ended is looked at before it is reaped: until then no other group can get its number. */
+static void reap_rank(job *j, int rank, bool only_killed)
+{
+    const pid_t pid = j->ranks[rank].pid;
+    siginfo_t info = {0};
+    if (!pid) return;
+    const int failed = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (failed && errno == ECHILD) /* somebody else reaped it, and nobody knows its code any more */
+        info = (siginfo_t){.si_pid = pid};
+    const bool killed = info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
+    if (!info.si_pid || (only_killed && !killed)) return;
+    kill(-pid, SIGKILL);
+    slc_launch_guard_forget(&j->guard, rank);
+    waitpid(pid, NULL, 0);
+    j->ranks[rank].pid = 0;
+    j->alive--;
+    note_end(j, rank, &info);
+}
+
+/* Where several have ended since the last look, one that was killed comes first: the others have heard of its end. */
 static void reap(job *j)
 {
-    for (int i = 0; i < j->options->ranks; i++) {
-        siginfo_t info = {0};
-        if (!j->ranks[i].pid) continue;
-        const int failed = waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT);
-        if (failed && errno == ECHILD) /* somebody else reaped it, and nobody knows its code any more */
-            info = (siginfo_t){.si_pid = j->ranks[i].pid};
-        if (!info.si_pid) continue;
-        kill(-j->ranks[i].pid, SIGKILL);
-        slc_launch_guard_forget(&j->guard, i);
-        waitpid(j->ranks[i].pid, NULL, 0);
-        j->ranks[i].pid = 0;
-        j->alive--;
-        note_end(j, i, &info);
-    }
+    for (int i = 0; i < j->options->ranks; i++) reap_rank(j, i, true);
+    for (int i = 0; i < j->options->ranks; i++) reap_rank(j, i, false);
     reap_strangers(j);
 }
 

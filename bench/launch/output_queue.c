@@ -2,7 +2,7 @@
 #include "bench/launch/output_queue.h"
 
 #include "lib/base/status.h"
-#include "lib/base/thread_limit.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <errno.h>
 #include <limits.h>

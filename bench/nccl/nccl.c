@@ -3,7 +3,7 @@
 #include "bench/cli/parse.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/profile/profile.h"
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/timeline.h"
@@ -156,8 +156,9 @@ static int report_once(const nccl_options *o)
     sluice_status status = slc_nccl_records_read(o->paths, o->path_count, &records);
     if (!status) slc_nccl_records_tell_refused(&records, 0);
     if (!status) status = report(o, &records);
+    const int code = status ? slc_fail("sluice nccl") : slc_nccl_judge(&records, o->paths, o->path_count, o->stall_s);
     slc_nccl_records_free(&records);
-    return status ? slc_fail("sluice nccl") : slc_nccl_watch(o->paths, o->path_count, o->stall_s, true, NULL);
+    return code;
 }
 
 static int run_nccl(int argc, char **argv)
@@ -171,7 +172,7 @@ static int run_nccl(int argc, char **argv)
     }
     slc_parse(&parser, argc, argv, 0, &o);
     if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
-    int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
+    int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, o.json) : report_once(&o);
     free(o.paths);
     return code;
 }

@@ -6,7 +6,7 @@
 #include "bench/perf/compute_loop.h"
 #include "bench/perf/plain_copy.h"
 #include "lib/base/clock.h"
-#include "lib/base/host_identity.h"
+#include "lib/base/host/host_identity.h"
 #include "lib/base/status.h"
 
 #include <math.h>

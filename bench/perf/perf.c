@@ -3,7 +3,7 @@
 #include "bench/cli/error_line.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/rank_report.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/perf/measure.h"
 #include "bench/perf/options.h"

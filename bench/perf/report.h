@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_PERF_REPORT_H
 #define SLC_BENCH_PERF_REPORT_H
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/perf/measure.h"
 #include "bench/perf/options.h"
 

@@ -157,13 +157,19 @@ static void print_planning(FILE *out, const slc_shown_plan *shown)
                 why[f->ended]);
 }
 
+/* Is it a reduction, a gather, an exchange or an update? */
+static bool is_counted(slc_item_kind kind)
+{
+    return kind != SLC_ITEM_SLOT && kind != SLC_ITEM_AGREE && kind != SLC_ITEM_INSPECT && kind != SLC_ITEM_COMPRESS;
+}
+
 static void print_schedule(FILE *out, const slc_shown_plan *shown)
 {
     const slc_plan *plan = shown->plan;
     uint32_t kinds[SLC_ITEM_KINDS] = {0}, late = 0;
     for (uint32_t i = 0; i < plan->train.item_count; i++) {
         kinds[plan->train.items[i].kind]++;
-        late += plan->train.items[i].late;
+        late += plan->train.items[i].late && is_counted(plan->train.items[i].kind);
     }
     fprintf(out, "schedule   %s", plan->schedule);
     if (*shown->chosen && strcmp(shown->chosen, plan->schedule)) fprintf(out, " (%s)", shown->chosen);

@@ -3,7 +3,7 @@
 
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/sweep/csv.h"
 #include "bench/sweep/finished.h"
 #include "bench/sweep/label.h"

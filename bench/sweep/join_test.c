@@ -2,7 +2,7 @@
  * field for each name. */
 #include "bench/sweep/join.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/sweep/csv.h"
 #include "bench/train/options/options.h"
 

@@ -2,8 +2,8 @@
  * of them; the table's times are medians. */
 #include "bench/sweep/losses.h"
 
-#include "bench/cli/gnuplot.h"
-#include "lib/base/median.h"
+#include "bench/cli/output/gnuplot.h"
+#include "lib/base/numbers/median.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  * its own. */
 #include "bench/sweep/options.h"
 
+#include "bench/cli/default_threads.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
@@ -74,8 +75,8 @@ static const slc_training_difference differences[] = {
     {"lr", .argument = "LIST", .list = true,
      .doc = "Learning rates of the optimizers that have none of their own; several are compared by loss"},
     {"batch", .argument = "LIST", .list = true, .doc = "Sequences (images) a rank and micro-batch"},
-    {"precision", .argument = "LIST", .doc = "Types of values, gradients and activations: fp32, bf16"},
-    {"recompute", .argument = "LIST",
+    {"precision", .argument = "LIST=fp32,bf16", .doc = "Types of values, gradients and activations: fp32, bf16"},
+    {"recompute", .argument = "LIST=none,all,auto",
      .doc = "Layers that run their forward again in backward: none, all, auto (as the planner chooses)"},
     {"ranks", .argument = "LIST", .list = true,
      .doc = "Start so many ranks on this machine, one number after the other"},
@@ -113,8 +114,6 @@ static const char help_text[] =
     "was planned; 2 where nothing fits.\n\n"
     "Examples:\n"
     "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
-    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
-    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n"
     "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n"
     "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
     "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n"
@@ -557,7 +556,8 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
     if (out->join) return SLUICE_OK;
-    sluice_status status = split_lists(out);
+    sluice_status status = slc_fill_threads(&out->training.threads); /* a column, and what a folder's runs share */
+    if (!status) status = split_lists(out);
     if (!status) status = check_mode(out);
     if (!status) status = check_cases(out);
     if (status) return status;

@@ -2,7 +2,7 @@
  * "none". */
 #include "bench/sweep/picture.h"
 
-#include "bench/cli/gnuplot.h"
+#include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/spread.h"
 #include "lib/base/status.h"
 
@@ -19,7 +19,7 @@ static const char *const dash_keys[] = {"schedule", NULL};
 enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
 
 typedef struct {
-    json_t *runs; /* complete ones; borrowed references */
+    json_t *runs; /* complete ones with a step time; borrowed references */
     double least_mib, largest_mib;
     bool unlimited; /* some run had no budget */
     double none_at_mib;
@@ -45,7 +45,7 @@ static sluice_status find_ranges(const slc_bench_results *results, picture *p)
     json_t *run;
     *p = (picture){.runs = json_array(), .least_mib = INFINITY};
     json_array_foreach (results->runs, index, run) {
-        if (!slc_bench_complete(run)) continue;
+        if (!slc_bench_complete(run) || isnan(slc_bench_number(run, "step_s"))) continue;
         if (json_array_append(p->runs, run)) return slc_error(SLUICE_ERR_MEMORY, "picture");
         double budget = slc_bench_number(run, "budget_bytes"), peak = slc_bench_number(run, "peak_bytes");
         p->unlimited |= isnan(budget);
@@ -57,6 +57,14 @@ static sluice_status find_ranges(const slc_bench_results *results, picture *p)
 }
 
 /* ---- Table ---- */
+
+static void put_ms(FILE *file, double seconds)
+{
+    if (isnan(seconds))
+        fputs(" ?", file);
+    else
+        fprintf(file, " %.3f", seconds * 1e3);
+}
 
 static void put_points(FILE *file, const picture *p, size_t line)
 {
@@ -70,16 +78,14 @@ static void put_points(FILE *file, const picture *p, size_t line)
         const json_t *run = row_at(p, i);
         if (!slc_bench_alike(run, like, line_keys) || !slc_bench_is_first(p->runs, i, point_keys)) continue;
         double budget = slc_bench_number(run, "budget_bytes");
-        fprintf(file, "%.3f %.3f %.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20,
-                slc_bench_median(p->runs, run, point_keys, "step_s") * 1e3,
-                slc_bench_number(run, "peak_bytes") / 0x1p20);
-        double predicted_s = slc_bench_median(p->runs, run, point_keys, "predicted_step_s");
         slc_bench_spread step = slc_bench_spread_of(p->runs, run, point_keys, "step_s");
-        if (isnan(predicted_s))
-            fputs(" ?", file);
-        else
-            fprintf(file, " %.3f", predicted_s * 1e3);
-        fprintf(file, " %.3f %.3f\n", step.least * 1e3, step.most * 1e3);
+        fprintf(file, "%.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20);
+        put_ms(file, step.median);
+        fprintf(file, " %.3f", slc_bench_number(run, "peak_bytes") / 0x1p20);
+        put_ms(file, slc_bench_median(p->runs, run, point_keys, "predicted_step_s"));
+        put_ms(file, step.least);
+        put_ms(file, step.most);
+        fputc('\n', file);
     }
     fputs("\n\n", file);
 }

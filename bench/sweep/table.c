@@ -1,13 +1,13 @@
 /* The table of a sweep, its summary and the progress line. */
 #include "bench/sweep/table.h"
 
-#include "bench/cli/terminal.h"
+#include "bench/cli/output/terminal.h"
 #include "bench/sweep/losses.h"
 #include "bench/sweep/spread.h"
 #include "bench/sweep/tied.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/plan/job.h"
 
 #include <inttypes.h>
@@ -39,6 +39,8 @@ static const char *const beside_keys[] = {"throttle", "budget", "tied", "world",
 
 /* ---- Rows ---- */
 
+enum { WHOLE_COLUMNS = 150 };
+
 static void put_columns(FILE *out, bool labelled);
 
 void slc_bench_table_continued(FILE *out, const char *folder, const slc_bench_results *results)
@@ -63,9 +65,23 @@ void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench
     put_columns(out, slc_bench_is_labelled(options));
 }
 
+/* On a terminal that would break the lines a row has the figures that differ most, on 78 columns. */
+static bool is_narrow(FILE *out)
+{
+    const unsigned columns = slc_terminal_columns(out);
+    return columns && columns < WHOLE_COLUMNS;
+}
+
 /* Where cells differ in what other columns do not show, there is a column for that. */
 static void put_columns(FILE *out, bool labelled)
 {
+    if (is_narrow(out)) {
+        fputs("(the terminal is narrow: results.csv has the columns that are left out)\n", out);
+        fprintf(out, "%-14s %-11s %-10s %-10s %9s %9s %9s\n", "optimizer", "strategy", "schedule", "budget", "peak MiB",
+                "step ms", "+- ms");
+        fflush(out);
+        return;
+    }
     if (labelled) fprintf(out, "%-34s ", "settings");
     fprintf(out, "%-14s %-12s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
             "budget", "needs MiB", "peak MiB", "predicted", "step ms", "+- ms", "exposed ms", "tokens/s", "loss",
@@ -73,10 +89,11 @@ static void put_columns(FILE *out, bool labelled)
     fflush(out);
 }
 
+/* On a narrow terminal the label has a line of its own. */
 static void put_label(FILE *out, const json_t *row)
 {
     const char *label = slc_bench_text(row, "label");
-    if (*label) fprintf(out, "%-34s ", label);
+    if (*label) fprintf(out, is_narrow(out) ? "  %s:\n" : "%-34s ", label);
 }
 
 static void put_place(FILE *out, const json_t *row)
@@ -86,6 +103,12 @@ static void put_place(FILE *out, const json_t *row)
     double bytes = slc_bench_number(row, "budget_bytes");
     char *end;
     strtod(text, &end);
+    if (is_narrow(out)) {
+        put_label(out, row);
+        fprintf(out, "%-14s %-11s %-10s %-10.10s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
+                slc_bench_text(row, "schedule"), text);
+        return;
+    }
     if (isnan(bytes) || !strcmp(end, "MiB"))
         snprintf(budget, sizeof budget, "%s", text);
     else
@@ -100,14 +123,19 @@ static double median_of(const json_t *runs, const json_t *run, const char *numbe
     return slc_bench_median(runs, run, slc_bench_cell_keys, number);
 }
 
-/* A figure that is not there has a dash: only plans made from measured times predict a step, and only repetitions have
- * a spread. */
+/* A figure that is not there has a dash: only plans made from measured times predict a step, only repetitions have a
+ * spread, and a step's median takes some steps. */
+static void put_figure(FILE *out, int width, int digits, double value)
+{
+    if (isnan(value))
+        fprintf(out, " %*s", width, "-");
+    else
+        fprintf(out, " %*.*f", width, digits, value);
+}
+
 static void put_ms(FILE *out, double seconds)
 {
-    if (isnan(seconds))
-        fprintf(out, " %9s", "-");
-    else
-        fprintf(out, " %9.1f", seconds * 1e3);
+    put_figure(out, 9, 1, seconds * 1e3);
 }
 
 /* A run that was interrupted has a row of its own figures if there is no complete one. */
@@ -116,16 +144,24 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
     const json_t *run = json_array_get(runs, index), *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
     slc_bench_spread step = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
-    bool complete = step.count > 0;
+    bool complete = step.count > 0 || slc_bench_complete(run);
+    const double step_s = complete ? step.median : slc_bench_number(run, "step_s");
     put_place(out, run);
+    if (is_narrow(out)) {
+        put_figure(out, 9, 1, slc_bench_number(run, "peak_bytes") / 0x1p20);
+        put_ms(out, step_s);
+        put_ms(out, slc_bench_spread_half(&step));
+        fputs(complete ? "\n" : "  interrupted\n", out);
+        fflush(out);
+        return;
+    }
     fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
             slc_bench_number(run, "peak_bytes") / 0x1p20);
     put_ms(out, complete ? median_of(runs, run, "predicted_step_s") : slc_bench_number(run, "predicted_step_s"));
-    put_ms(out, complete ? step.median : slc_bench_number(run, "step_s"));
+    put_ms(out, step_s);
     put_ms(out, slc_bench_spread_half(&step));
-    fprintf(out, " %10.1f %9.0f",
-            (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")) * 1e3,
-            complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
+    put_figure(out, 10, 1, 1e3 * (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")));
+    put_figure(out, 9, 0, complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
     fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
             slc_bench_text(run, "weights_sha256"), complete ? "" : "  interrupted");
     fflush(out);
@@ -326,6 +362,24 @@ static void compare_auto(FILE *out, const json_t *runs)
     fputc('\n', out);
 }
 
+/* Says how many steps it takes where a step has no median. */
+static void print_wanted(FILE *out, const json_t *runs)
+{
+    size_t index, count = 0;
+    json_t *run;
+    double most = 0;
+    json_array_foreach ((json_t *)runs, index, run) {
+        if (!slc_bench_complete(run) || !isnan(slc_bench_number(run, "step_s"))) continue;
+        most = fmax(most, slc_bench_number(run, "steps_wanted"));
+        count++;
+    }
+    if (count)
+        fprintf(out,
+                "no step time in %zu run%s: two steps under the last plan do not count, and three must; give --steps "
+                "%.0f\n",
+                count, count == 1 ? "" : "s", most);
+}
+
 static void print_predictions(FILE *out, const json_t *runs)
 {
     size_t index, count = 0;
@@ -488,6 +542,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     }
     if (any_auto) compare_auto(out, runs);
     slc_bench_tied_show(out, results);
+    print_wanted(out, runs);
     print_predictions(out, runs);
     print_losses(out, runs);
     slc_bench_losses_show(out, results);

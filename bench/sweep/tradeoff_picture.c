@@ -1,5 +1,5 @@
 /* The picture of a trade-off: step time against the share that strategies get. */
-#include "bench/cli/gnuplot.h"
+#include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/results.h"
 #include "bench/sweep/tradeoff_results.h"
 

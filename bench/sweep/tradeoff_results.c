@@ -3,7 +3,7 @@
 
 #include "bench/sweep/results.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/status.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "bench/train/report.h"
 
 #include "bench/cli/environment.h"
-#include "bench/cli/terminal.h"
+#include "bench/cli/output/terminal.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -103,6 +103,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         rates_json(r));
     if (!run) return NULL;
     json_object_set_new(run, "skipped_steps", json_integer((json_int_t)r->skipped));
+    json_object_set_new(run, "steps_wanted", json_integer((json_int_t)r->steps_wanted));
     json_object_set_new(run, "images_per_s", number(r->images_per_s));
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));

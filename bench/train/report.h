@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_REPORT_H
 #define SLC_BENCH_TRAINING_REPORT_H
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/train/run.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * leave the loop together. */
 #include "bench/train/run.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"
@@ -328,7 +328,10 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     *out = (slc_training_step){
         .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
     const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
-    sluice_status status = sluice_step_begin(t->rt, &options);
+    sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
+    sluice_status status = sluice_runtime_plan(t->rt, &plan);
+    out->provisional = plan.provisional;
+    if (!status) status = sluice_step_begin(t->rt, &options);
     for (uint64_t m = 0; !status && m < o->micro_batches; m++) status = micro_batch(t, first + m);
     count_targets(t, first + o->micro_batches); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
@@ -341,6 +344,7 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     out->peak_bytes = report.peak_bytes;
     out->bytes_sent = report.bytes_sent;
     out->plan = report.plan;
+    out->step_s = -report.planning_s; /* the whole is added when the step has ended */
     out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
     return SLUICE_OK;
 }
@@ -520,7 +524,7 @@ static sluice_status run_steps(training *t)
         const bool readable = weights_are_readable(t);
         if (stop) last |= readable;                    /* else one more step makes them readable */
         if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
-        step->step_s = slc_seconds(slc_clock_ns() - start);
+        step->step_s += slc_seconds(slc_clock_ns() - start);
         if (!status && evaluates && readable && !last && !stop) {
             status = evaluate(t, &step->evaluation_loss, &step->accuracy);
             evaluates = false;

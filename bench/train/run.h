@@ -17,7 +17,8 @@ typedef struct {
     uint64_t step; /* from 1 */
     double loss;   /* mean over the targets of all ranks and micro-batches */
     double learning_rate;
-    double step_s; /* on this rank, until the next step could begin */
+    double step_s;    /* on this rank, until the next step could begin, without planning */
+    bool provisional; /* its plan served to measure: a re-plan was to follow */
     double exposed_s;
     double gradient_norm; /* NaN without clipping */
     bool skipped;
@@ -33,7 +34,8 @@ typedef struct {
  * phase. */
 typedef struct {
     uint64_t first, steps;    /* number of the first, from 1; how many */
-    double step_s, exposed_s; /* medians under the phase's last plan, without its first two steps */
+    double step_s, exposed_s; /* medians under the phase's last plan, without its first two steps; NaN: fewer than three
+                                 are left */
     double bytes_sent;        /* by rank 0 in a step; the mean, because not all steps of 0/1 Adam exchange */
 } slc_training_phase;
 
@@ -46,8 +48,9 @@ typedef struct {
     bool saved;                                  /* the last state is in --save DIR */
     uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
     uint64_t images_per_step;                    /* of all ranks; 0: text */
-    /* Medians over the steps of the last plan without its first two (over all of them if there are no more). */
+    /* Medians over the steps of the last plan without its first two; NaN where fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
+    uint64_t steps_wanted;                  /* so many steps this run needs for them */
     double images_per_s;                    /* NaN: text */
     double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
     double train_s;                         /* all steps */

@@ -2,7 +2,7 @@
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
 #include "bench/cli/error_line.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
@@ -167,8 +167,12 @@ static sluice_status planned(sluice_runtime *rt, void *context)
 static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
 {
     if (!phase->steps) return;
-    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": %.1f ms, exposed %.1f ms, %.2f MB sent\n", name, phase->first,
-            phase->first + phase->steps - 1, phase->step_s * 1e3, phase->exposed_s * 1e3, phase->bytes_sent / 1e6);
+    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": ", name, phase->first, phase->first + phase->steps - 1);
+    if (isnan(phase->step_s))
+        fputs("too few for a median, ", file);
+    else
+        fprintf(file, "%.1f ms, exposed %.1f ms, ", phase->step_s * 1e3, phase->exposed_s * 1e3);
+    fprintf(file, "%.2f MB sent\n", phase->bytes_sent / 1e6);
 }
 
 /* With a compressed optimizer, prints the step of each phase. */
@@ -224,8 +228,13 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (isfinite(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     if (!isnan(r->accuracy)) fprintf(file, ", accuracy %.2f %%", 100 * r->accuracy);
     const bool images = r->images_per_step > 0;
-    fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
-            images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
+    if (isnan(r->step_s))
+        fprintf(file,
+                "\nstep - (its median takes %" PRIu64 " steps: two under the plan do not count, and three must)\n",
+                r->steps_wanted);
+    else
+        fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
+                images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -266,6 +275,20 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
+/* A budget that does for ranks of one host may be too small on several, and nobody should have to queue for machines to
+ * learn that. Every rank says the same words where hosts have the same number of ranks. */
+static sluice_status name_estimate(sluice_status status, const sluice_world *world)
+{
+    const int ranks = sluice_world_size(world), local = sluice_world_local_size(world);
+    char why[2048];
+    if (status != SLUICE_ERR_BUDGET || local == ranks) return status;
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    return slc_error(status,
+                     "%s; ranks that send messages need memory for them: `sluice estimate -n %d --ranks-a-host %d "
+                     "--throttle 10gbit,20us`, with the options of this run, says beforehand what fits",
+                     why, ranks, ranks % local ? 1 : local);
+}
+
 /* *ended is 0, or the exit code of a run that ended before its last step. *files gets the errors of the files that rank
  * 0 writes; none of them ends the run. Paths that are wrong are found before the first step, so these are not. */
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, slc_training_deadline *deadline,
@@ -287,7 +310,7 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     slc_training_progress_init(&out.progress, options->steps,
                                sequences * (status || images ? 1 : sluice_model_tokens(&model, length)), images);
     slc_stop_signals_count(&stops);
-    if (!status) status = slc_training_run(world, options, &watch, &result);
+    if (!status) status = name_estimate(slc_training_run(world, options, &watch, &result), world);
     slc_training_progress_end(&out.progress);
     if (result.interrupted || status == SLUICE_ERR_INTERRUPTED)
         *ended = result.out_of_time ? EXIT_OUT_OF_TIME : EXIT_INTERRUPTED;

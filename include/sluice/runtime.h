@@ -404,6 +404,7 @@ typedef struct {
     uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
     uint32_t plan;        /* which plan ran it: 1 is commit's, each re-plan counts one up */
     double predicted_step_s; /* by that plan, from measured times; 0: not known */
+    double planning_s;       /* after the step: what step_end took to plan again and to move over; 0: it did not */
 } sluice_step_report;
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a

@@ -20,7 +20,7 @@ static const slc_setting base_rows[] = {
     {"SLUICE_TEST_PYTHON", "", SLC_SETTING_TEXT, "tests: a Python with torch, whose torchrun starts ranks"},
     {"SLUICE_TEST_SCALE", "1", SLC_SETTING_TEXT, "tests: long ones do this fraction of their rounds"},
     {"SLUICE_TEST_STEPS", "", SLC_SETTING_TEXT, "tests: how many steps those train that compare whole runs"},
-    {"SLUICE_TEST_SEED", "", SLC_SETTING_TEXT, "tests: draw, or the number that a run drew; not set: fixed seeds"},
+    {"SLUICE_TEST_SEED", "", SLC_SETTING_TEXT, "tests: a number that changes all of their seeds"},
 };
 const slc_settings slc_base_settings = {"general", base_rows, sizeof base_rows / sizeof *base_rows};
 

@@ -1,7 +1,7 @@
 /* AdamW: the constants of the step are computed once for each range; the kernel does the rest. */
 #include "lib/optim/adamw.h"
 
-#include "lib/base/equal_math.h"
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
 

@@ -1,7 +1,7 @@
 /* Decides when the warm-up ends. */
 #include "lib/optim/freeze.h"
 
-#include "lib/base/equal_math.h"
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * kernels do the rest. */
 #include "lib/optim/onebit_lamb.h"
 
-#include "lib/base/equal_math.h"
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/kernels/compress/flat.h"
 #include "lib/kernels/lamb/frozen_lamb.h"

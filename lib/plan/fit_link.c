@@ -1,7 +1,7 @@
 /* Least squares in two unknowns, and the figures that follow. */
 #include "lib/plan/fit_link.h"
 #include "lib/base/integer.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Records of all ranks become times of items, pass by pass; then they are drawn as simulated ones are. */
-#include "lib/base/boot_id.h"
+#include "lib/base/host/boot_id.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/recording.h"
 #include "sched/simulate/trace_json.h"

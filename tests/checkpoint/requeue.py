@@ -97,7 +97,8 @@ class Chain:
         with open(self.errors, "w", encoding="utf-8") as errors:
             job = subprocess.Popen(self.command(ranks, FAR, "--go-on", self.folder, "--save-every", str(every), *more),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
-                                   start_new_session=True)
+                                   start_new_session=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
             if how != "time is over":
                 if not early or how.startswith("SIG"):
                     wait_until(lambda: "step " in self.said() or job.poll() is not None, "the first step")

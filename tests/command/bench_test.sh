@@ -6,7 +6,7 @@ need_command bench
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 
 bench() { # OPTION...: output in $work/out and $work/err, exit code in $code
-    timeout 100 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 3 --repeat 1 "$@" \
+    timeout 100 "$sluice" bench --data "$work/text" --context 32 --batch 2 --steps 5 --repeat 1 "$@" \
         >"$work/out" 2>"$work/err" </dev/null
     code=$?
 }
@@ -57,6 +57,12 @@ repeats() {
     check 'one line of what does not fit' 1 "$(grep -c 'does not fit' "$work/out")"
     check 'which names the budgets' 1 "$(grep -cE '^adamw +dp +serial +does not fit 80%, 70%: it needs [0-9.]+ MiB' "$work/out")"
     check 'rounds are told' 2 "$(grep -cE '^round [12] of 3 is done: .* left$' "$work/err")"
+    bench -n 2 --strategy dp,fsdp --schedule one_ahead --budget 2MiB,none --output "$folder.need" # before any run
+    check 'the need is that of the text' '2 2' "$(python3 -c 'import json, re, sys
+rows = json.load(open(sys.argv[1]))["does_not_fit"]
+print(len(rows), sum(row["needed_bytes"] == int(re.search(r"needs (\d+) bytes", row["why"]).group(1)) and
+                     row["budget_bytes"] == int(re.search(r"the budget is (\d+)", row["why"]).group(1)) for row in rows))' \
+        "$folder.need/results.json")"
     command -v gnuplot >/dev/null || return
     check 'the picture has error bars' yes "$(grep -q 'using 1:2:5:6 with yerrorbars' "$folder/step_time.gp" && echo yes)"
     rm "$folder/step_time.svg"
@@ -69,7 +75,7 @@ repeats() {
 # By default the planner's own choice runs next to the others, over budgets that are found.
 adaptive() {
     folder=$work/adaptive
-    bench -n 2 --steps 7 --strategy sdp,auto --budget none,auto:1 --throttle none,4gbit --output "$folder"
+    bench -n 2 --steps 8 --strategy sdp,auto --budget none,auto:1 --throttle none,4gbit --output "$folder"
     check 'an adaptive sweep ends well' 0 $code
     local planned
     planned=$(default_schedule)
@@ -85,9 +91,23 @@ adaptive() {
     check 'a profile' yes "$("$sluice" plan --profile "$folder/profile.json" >/dev/null && echo yes)"
 }
 
+# Planning is no step, and neither are those that serve to measure: a median is of three steps under the last plan at
+# least, behind two that do not count.
+few_steps() {
+    folder=$work/few
+    bench -n 2 --strategy dp,auto --steps 7 --output "$folder"
+    check 'a few steps' 0 $code
+    check 'enough for dp' 1 "$(grep -cE '^adamw +dp .* [0-9.]+ +- +[0-9.]+ +[0-9]+ ' "$work/out")"
+    check 'not for auto' 1 "$(grep -cE '^adamw +auto .* - +- +- +- ' "$work/out")"
+    check 'which is said' 1 "$(grep -c '^no step time in 1 run: .*--steps 8$' "$work/out")"
+    check 'an empty field' 1 "$(awk -F, '$5 == "auto" && $15 == "" && $18 == "" && $22 != ""' "$folder/results.csv" | wc -l)"
+    timeout 100 "$sluice" train -n 2 --data "$work/text" --context 32 --batch 2 --steps 4 --strategy dp >"$work/out" 2>"$work/err"
+    check 'training says so too' 1 "$(grep -c '^step - (its median takes 8 steps' "$work/out")"
+}
+
 tradeoff() {
     folder=$work/tradeoff
-    bench -n 2 --steps 6 --tradeoff --shares 3 --throttle 4gbit --output "$folder"
+    bench -n 2 --steps 8 --tradeoff --shares 3 --throttle 4gbit --output "$folder"
     check 'a trade-off ends well' 0 $code
     check 'a row a share, and the joint plan' 4 "$(($(wc -l <"$folder/tradeoff.csv") - 1))"
     check 'it was run' yes "$(awk -F, '$1 == "joint" && $7 > 0 && $9 > 0 {print "yes"}' "$folder/tradeoff.csv")"
@@ -99,9 +119,9 @@ tradeoff() {
     check 'the joint plan is sound' 0 $?
     local before
     before=$(cat "$folder/tradeoff.csv" "$folder/tradeoff.json")
-    bench -n 2 --steps 6 --tradeoff --shares 3 --throttle 4gbit --output "$folder"
+    bench -n 2 --steps 8 --tradeoff --shares 3 --throttle 4gbit --output "$folder"
     check 'the same again shows it' 'yes 0' "$(grep -q 'it is not run again' "$work/out" && echo yes) $code"
-    bench -n 2 --steps 6 --tradeoff --shares 4 --throttle 4gbit --output "$folder"
+    bench -n 2 --steps 8 --tradeoff --shares 4 --throttle 4gbit --output "$folder"
     check 'another trade-off is refused by name' '1 2' "$(grep -c -- 'results of --shares 3' "$work/err") $code"
     check 'what was there stays' yes "$([ "$before" = "$(cat "$folder/tradeoff.csv" "$folder/tradeoff.json")" ] && echo yes)"
     timeout 100 "$sluice" bench --tradeoff --profile "$folder/profile.json" --shares 2 --output "$work/predicted" \
@@ -136,7 +156,7 @@ lists() {
     check 'rows: equal values are one' 32 "$(($(wc -l <"$folder/results.csv") - 1))"
     check 'batches, precisions, recomputation, ranks' '2 4|bf16 fp32|all none|1 2' \
         "$(column batch)|$(column precision)|$(column recompute)|$(column world)"
-    check 'what a number depends on is there' '32 3 0.001 1 1' \
+    check 'what a number depends on is there' '32 5 0.001 1 1' \
         "$(column context) $(column steps) $(column lr) $(column seed) $(column threads)"
     check 'the machine and the version' "$(hostname) $("$sluice" --version | cut -d ' ' -f 2)" \
         "$(column host) $(column sluice)"
@@ -144,6 +164,9 @@ lists() {
     check 'the command line is in the JSON' 1 "$(grep -c '"4M,4MiB,40MiB"' "$folder/results.json")"
     check 'weights of each kind are equal' 1 "$(grep -cE '^weights equal to the bit: yes \([0-9]+ runs of [0-9]+ kinds' "$work/out")"
     check 'rows say in which settings they differ' yes "$(grep -q '^fp32, batch 2, recompute none  *adamw' "$work/out" && echo yes)"
+    folder=$work/threads
+    OMP_NUM_THREADS=2 bench --strategy dp --output "$folder"
+    check 'threads that the environment gives are written down' 2 "$(column threads)"
     folder=$work/rates
     bench --strategy dp --optimizer lamb@0.1,adamw --lr 0.01,0.02 --output "$folder"
     check 'learning rates of one optimizer' '0.01 0.02 0.1' "$(column lr)"
@@ -193,7 +216,7 @@ without_gnuplot() {
     local command
     command=$(realpath "$sluice")
     mkdir -p "$work/empty"
-    PATH=$work/empty "$command" bench --data "$work/text" --context 32 --steps 3 --strategy dp --output "$work/plain" \
+    PATH=$work/empty "$command" bench --data "$work/text" --context 32 --steps 5 --strategy dp --output "$work/plain" \
         >"$work/out" 2>"$work/err"
     check 'without gnuplot' 0 $?
     check 'it is said' 1 "$(grep -c 'gnuplot is not installed' "$work/out")"
@@ -332,7 +355,7 @@ killed() {
     check 'an interrupted sweep says how far it is' 1 "$(grep -c '^stopped: 0 of 4 cells are finished' "$work/out")"
 }
 
-for part in sweep repeats adaptive tradeoff optimizers lists join tied under_a_launcher without_gnuplot interrupt refusals \
-    continues default_folder killed; do $part; done
+for part in sweep repeats adaptive few_steps tradeoff optimizers lists join tied under_a_launcher without_gnuplot interrupt \
+    refusals continues default_folder killed; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed

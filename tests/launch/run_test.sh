@@ -86,6 +86,24 @@ exit_codes() {
     check 'options of the command' 3 $code
 }
 
+have_ended() { # how many children of $process
+    [ "$(ps -o state= --ppid "$process" | grep -c Z)" = "$1" ] || ended
+}
+
+# A launcher that looks late sees both ends at once. The other rank has only heard of the one that was killed.
+seen_late() {
+    begin "$work/out" "$work/err" "$sluice" run -n 2 -- sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.05; done
+        [ $RANK = 0 ] || kill -KILL $$; sleep 0.1; exit 1' "$work/begin"
+    comes_true are_ready 2
+    kill -STOP $process
+    touch "$work/begin"
+    comes_true have_ended 2
+    kill -CONT $process
+    ends 'a launcher that was stopped'
+    check 'the rank that was killed is the first failure' 137 $code
+    check 'it is told first' 1 "$(grep -c 'rank 1 was killed by signal 9 (Killed); rank 0 ended' "$work/err")"
+}
+
 survivors() {
     local stubborn late
     stubborn=$(mark 61) late=$(mark 62)
@@ -299,7 +317,7 @@ descriptors() {
     check 'the last port' 65535 "$(cut -d' ' -f2 "$work/out" | sort -u)"
 }
 
-parts=(environment output exit_codes survivors interrupts orphans stalled_readers slow_readers closed_readers ignored_signals
+parts=(environment output exit_codes seen_late survivors interrupts orphans stalled_readers slow_readers closed_readers ignored_signals
     ignored_child_signal first_process descriptors)
 for part in "${parts[@]}"; do $part; done
 [ $failed = 0 ] && echo "sluice run: all as promised"

@@ -2,7 +2,7 @@
  */
 #include "bench/train/options/lr_schedule.h"
 
-#include "lib/base/equal_math.h"
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 
 #include <math.h>

@@ -210,7 +210,8 @@ static const option_row rows[] = {
      "Save to this folder, and go on from the latest checkpoint in it if there is one: the same line begins a run and "
      "goes on with it, as a job that is requeued needs"},
     {"stop-after", "TIME", OUTPUT, TEXT, FIELD(stop_after), NULL, 0,
-     "End, saved and with exit code 75, before so much time has passed, as 50min or 23.5h; a run with --save or --go-on "
+     "End, saved and with exit code 75, before so much time has passed, as 50min or 23.5h; a run with --save or "
+     "--go-on "
      "also ends before Slurm's job does (SLURM_JOB_END_TIME)"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},

@@ -40,11 +40,19 @@ static const unit time_units[] = {
 };
 static const unit percent_units[] = {{"%", 0.01}, {NULL, 0}};
 
+/* A minus belongs to an exponent, as in 1e-3, or the number is none of ours; strtod also reads hexadecimal ones. */
+static bool is_plain(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if (strchr("xXpP", *c) || (*c == '-' && (c == text || tolower((unsigned char)c[-1]) != 'e'))) return false;
+    return true;
+}
+
 static bool parse(const char *text, const unit *units, double *out)
 {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || !isfinite(value) || value < 0 || strpbrk(text, "xXpP-")) return false;
+    if (end == text || !isfinite(value) || value < 0 || !is_plain(text)) return false;
     for (const unit *u = units; u->name; u++) {
         if (strcasecmp(end, u->name)) continue;
         *out = value * u->factor;

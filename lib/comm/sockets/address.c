@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/comm/sockets/lookup.h"
 #include "lib/comm/sockets/wire.h"
 
 #include <arpa/inet.h>
@@ -52,19 +53,21 @@ static void say(slc_attempt *attempt, const char *format, ...)
 }
 
 /* Names of a job's hosts may appear a little later, so a name that is not known is no error yet. */
-static sluice_status resolve(const char *host, int port, slc_attempt *attempt, struct addrinfo **out)
+static sluice_status resolve(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt,
+                             struct addrinfo **out)
 {
-    char service[16];
-    snprintf(service, sizeof service, "%d", port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    int error = getaddrinfo(host, service, &hints, out);
+    const int error = slc_lookup(host, port, deadline_ns, out);
     if (!error) return SLUICE_OK;
+    if (error == EAI_INPROGRESS) {
+        say(attempt, "this host cannot resolve the name %s: no name server answers", host);
+        return SLUICE_IN_PROGRESS;
+    }
     if (error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA) {
         say(attempt, "this host cannot resolve the name %s: %s", host, gai_strerror(error));
         return SLUICE_IN_PROGRESS;
     }
-    const char *why = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
-    return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, why);
+    if (error == EAI_SYSTEM) return slc_error(SLUICE_ERR_SYSTEM, "MASTER_ADDR %s: %s", host, strerror(errno));
+    return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, gai_strerror(error));
 }
 
 /* Whether `host` is written as a loopback address; a name that only resolves to one, as Debian's own name of a host
@@ -110,7 +113,9 @@ static int listen_on_loopback(const char *host, int port)
 {
     slc_attempt attempt;
     struct addrinfo *list;
-    if (resolve(host, port, &attempt, &list) && resolve("127.0.0.1", port, &attempt, &list)) return -1;
+    const uint64_t deadline_ns = slc_clock_ns() + most_attempt_ns;
+    if (resolve(host, port, deadline_ns, &attempt, &list) && resolve("127.0.0.1", port, deadline_ns, &attempt, &list))
+        return -1;
     int fd = bind_to(list);
     freeaddrinfo(list);
     return fd;
@@ -253,7 +258,8 @@ static sluice_status connect_one(const struct addrinfo *info, uint64_t deadline_
 sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt, int *out)
 {
     struct addrinfo *list;
-    sluice_status status = resolve(host, port, attempt, &list);
+    const uint64_t soon_ns = slc_clock_ns() + least_attempt_ns;
+    sluice_status status = resolve(host, port, deadline_ns > soon_ns ? deadline_ns : soon_ns, attempt, &list);
     if (status) return status;
     status = SLUICE_IN_PROGRESS;
     for (const struct addrinfo *info = list; info && status == SLUICE_IN_PROGRESS; info = info->ai_next)

@@ -37,7 +37,7 @@ static void close_peer_if_willing(void *self, int rank)
     if (!stubborn) ucx->close_peer(self, rank);
 }
 
-static bool idle_but_busy; /* as a worker that has nothing but keepalives to move */
+static _Atomic bool idle_but_busy; /* as a worker that has nothing but keepalives to move */
 
 static int progress_or_pretend(void *self)
 {

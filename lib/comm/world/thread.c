@@ -1,11 +1,11 @@
 /* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
  * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
  * control page and looks once more, so that whoever makes work after that knows to ring. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/base/thread_limit.h"
+#include "lib/base/host/thread_limit.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/world/world.h"
 

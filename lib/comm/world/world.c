@@ -140,6 +140,8 @@ static void find_whereabouts(const sluice_world *world, whereabouts *out)
         if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &bytes)) continue;
         if (getnameinfo((struct sockaddr *)&address, bytes, out->address, sizeof out->address, NULL, 0, NI_NUMERICHOST))
             snprintf(out->address, sizeof out->address, "?");
+        if (!strncmp(out->address, "::ffff:", 7)) /* IPv4 that came to a socket of IPv6 */
+            memmove(out->address, out->address + 7, strlen(out->address + 7) + 1);
         return;
     }
 }

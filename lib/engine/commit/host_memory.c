@@ -2,7 +2,7 @@
  * then the system ends one of them when it touches its memory, without an error. */
 #include "lib/engine/commit/host_memory.h"
 
-#include "lib/base/host_identity.h"
+#include "lib/base/host/host_identity.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"

@@ -1,7 +1,7 @@
 /* A process is known by its number and by when it started, because numbers are used again. */
 #include "plugins/nccl/record/read_file.h"
 
-#include "lib/base/boot_id.h"
+#include "lib/base/host/boot_id.h"
 
 #include <inttypes.h>
 #include <stdio.h>

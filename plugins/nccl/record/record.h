@@ -31,28 +31,36 @@ enum {
  * but do not enter the hash; in the place of the address that they lack they have their own number among the sends to
  * (receives from) that peer, from 1, so that the two ends are matched after the ring has come round too (0: not
  * counted). The others, and collectives of no elements, which NCCL discards before ranks meet, are not counted and
- * carry the number of the communicator's last operation. */
+ * carry the number of the communicator's last operation.
+ *
+ * X(name, what `sluice nccl` calls it): the first is 1. docs/formats.md has the list, which docs_check compares. */
+#define SLC_RECORD_OPERATIONS(X)                                                                                       \
+    X(ALL_REDUCE, "all_reduce")                                                                                        \
+    X(REDUCE_SCATTER, "reduce_scatter")                                                                                \
+    X(ALL_GATHER, "all_gather")                                                                                        \
+    X(REDUCE, "reduce")                                                                                                \
+    X(BROADCAST, "broadcast") /* ncclBcast too */                                                                      \
+    X(ALL_TO_ALL, "all_to_all")                                                                                        \
+    X(GATHER, "gather")                                                                                                \
+    X(SCATTER, "scatter")                                                                                              \
+    X(SPLIT, "split") /* of the parent; count: the colour, peer: the key; in the hash both count as 0 and -1 */        \
+    X(SEND, "send")                                                                                                    \
+    X(RECEIVE, "receive")                                                                                              \
+    X(SHRINK, "shrink") /* of the parent, by the ranks that stay; count: the number of excluded ranks */               \
+    X(GROW, "grow")                                                                                                    \
+    X(INIT, "init") /* the row's creation; count: the number of ranks */                                               \
+    X(FINALIZE, "finalize")                                                                                            \
+    X(DESTROY, "destroy")                                                                                              \
+    X(ABORT, "abort")                                                                                                  \
+    X(REVOKE, "revoke")                                                                                                \
+    X(WINDOW, "window") /* ncclCommWindowRegister, collective, but not numbered */
+
 typedef enum {
-    SLC_RECORD_ALL_REDUCE = 1,
-    SLC_RECORD_REDUCE_SCATTER,
-    SLC_RECORD_ALL_GATHER,
-    SLC_RECORD_REDUCE,
-    SLC_RECORD_BROADCAST, /* ncclBcast too */
-    SLC_RECORD_ALL_TO_ALL,
-    SLC_RECORD_GATHER,
-    SLC_RECORD_SCATTER,
-    SLC_RECORD_SPLIT, /* of the parent; count: the colour, peer: the key; in the hash both count as 0 and -1 */
-    SLC_RECORD_SEND,
-    SLC_RECORD_RECEIVE,
-    SLC_RECORD_SHRINK, /* of the parent, by the ranks that stay; count: the number of excluded ranks */
-    SLC_RECORD_GROW,
-    SLC_RECORD_INIT, /* the row's creation; count: the number of ranks */
-    SLC_RECORD_FINALIZE,
-    SLC_RECORD_DESTROY,
-    SLC_RECORD_ABORT,
-    SLC_RECORD_REVOKE,
-    SLC_RECORD_WINDOW, /* ncclCommWindowRegister, collective, but not numbered */
-    SLC_RECORD_OPERATION_COUNT
+    SLC_RECORD_NO_OPERATION, /* of no entry */
+#define SLC_RECORD_OPERATION(name, text) SLC_RECORD_##name,
+    SLC_RECORD_OPERATIONS(SLC_RECORD_OPERATION)
+#undef SLC_RECORD_OPERATION
+        SLC_RECORD_OPERATION_COUNT
 } slc_record_operation;
 
 /* An entry's redop is NCCL's number of a built-in operator, or this for one that the program made. */
@@ -110,19 +118,25 @@ typedef enum {
     SLC_RECORD_ROW_FAILED /* the call that makes it returned an error */
 } slc_record_row_state;
 
-/* Why calls passed unchanged although a transform was asked for. */
+/* Why calls passed unchanged although a transform was asked for. X(name, what `sluice nccl` and docs/formats.md call
+ * it): the first is 0. */
+#define SLC_RECORD_REASONS(X)                                                                                          \
+    X(CAPTURED, "captured")                                                                                            \
+    X(REGISTERED, "a window")                     /* the communicator has or had one */                                \
+    X(NONBLOCKING, "not a blocking communicator") /* or it shares resources */                                         \
+    X(SETTINGS, "settings differ")                /* between the ranks */                                              \
+    X(KIND, "another operation, dtype or operator")                                                                    \
+    X(SIZE, "size")                                                                                                    \
+    X(ALONE, "alone")             /* nothing else of its kind in the group, or no group */                             \
+    X(STAGING, "no staging left") /* SLUICE_SHIM_STAGING does not hold it */                                           \
+    X(WARMING, "warming up")      /* SLUICE_SHIM_COMPRESS_AFTER */                                                     \
+    X(BROKEN, "failed before")    /* a transform's call */
+
 typedef enum {
-    SLC_RECORD_PASS_CAPTURED,
-    SLC_RECORD_PASS_REGISTERED,  /* the communicator has or had a window */
-    SLC_RECORD_PASS_NONBLOCKING, /* the communicator is not blocking, or shares resources */
-    SLC_RECORD_PASS_SETTINGS,    /* the ranks' settings differ */
-    SLC_RECORD_PASS_KIND,        /* another operation, dtype or operator */
-    SLC_RECORD_PASS_SIZE,
-    SLC_RECORD_PASS_ALONE,   /* nothing else of its kind in the group, or no group */
-    SLC_RECORD_PASS_STAGING, /* SLUICE_SHIM_STAGING does not hold it */
-    SLC_RECORD_PASS_WARMING, /* SLUICE_SHIM_COMPRESS_AFTER */
-    SLC_RECORD_PASS_BROKEN,  /* a transform's call failed before */
-    SLC_RECORD_PASS_REASONS = 12
+#define SLC_RECORD_REASON(name, text) SLC_RECORD_PASS_##name,
+    SLC_RECORD_REASONS(SLC_RECORD_REASON)
+#undef SLC_RECORD_REASON
+        SLC_RECORD_PASS_REASONS = 12 /* of a row: room for two more */
 } slc_record_pass_reason;
 
 /* One communicator of the process; 256 bytes. Rows are never used again. */

@@ -10,27 +10,21 @@
 const char *slc_nccl_operation_name(unsigned operation)
 {
     static const char *const names[SLC_RECORD_OPERATION_COUNT] = {
-        [SLC_RECORD_ALL_REDUCE] = "all_reduce",
-        [SLC_RECORD_REDUCE_SCATTER] = "reduce_scatter",
-        [SLC_RECORD_ALL_GATHER] = "all_gather",
-        [SLC_RECORD_REDUCE] = "reduce",
-        [SLC_RECORD_BROADCAST] = "broadcast",
-        [SLC_RECORD_ALL_TO_ALL] = "all_to_all",
-        [SLC_RECORD_GATHER] = "gather",
-        [SLC_RECORD_SCATTER] = "scatter",
-        [SLC_RECORD_SPLIT] = "split",
-        [SLC_RECORD_SEND] = "send",
-        [SLC_RECORD_RECEIVE] = "receive",
-        [SLC_RECORD_SHRINK] = "shrink",
-        [SLC_RECORD_GROW] = "grow",
-        [SLC_RECORD_INIT] = "init",
-        [SLC_RECORD_FINALIZE] = "finalize",
-        [SLC_RECORD_DESTROY] = "destroy",
-        [SLC_RECORD_ABORT] = "abort",
-        [SLC_RECORD_REVOKE] = "revoke",
-        [SLC_RECORD_WINDOW] = "window",
+#define NAME(name, text) [SLC_RECORD_##name] = (text),
+        SLC_RECORD_OPERATIONS(NAME)
+#undef NAME
     };
     return operation < COUNT_OF(names) && names[operation] ? names[operation] : "unknown";
+}
+
+const char *slc_nccl_pass_reason_name(unsigned reason)
+{
+    static const char *const names[SLC_RECORD_PASS_REASONS] = {
+#define NAME(name, text) [SLC_RECORD_PASS_##name] = (text),
+        SLC_RECORD_REASONS(NAME)
+#undef NAME
+    };
+    return reason < SLC_RECORD_PASS_REASONS ? names[reason] : NULL;
 }
 
 /* By NCCL's numbers. */

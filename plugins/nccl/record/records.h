@@ -76,6 +76,7 @@ size_t slc_nccl_records_tell_refused(const slc_nccl_records *records, size_t tol
 void slc_nccl_records_free(slc_nccl_records *records);
 
 const char *slc_nccl_operation_name(unsigned operation);       /* "all_reduce" */
+const char *slc_nccl_pass_reason_name(unsigned reason);        /* NULL: there is none of this number */
 const char *slc_nccl_dtype_name(unsigned dtype);               /* "float32" */
 const char *slc_nccl_redop_name(unsigned redop);               /* "sum", "custom" */
 const char *slc_nccl_state_name(slc_nccl_process_state state); /* "running" */

@@ -2,7 +2,7 @@
 #include "lib/base/file/folder_test.h"
 
 #include "plugins/nccl/record/records.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/made_records.h"
 #include "tests/support/seed.h"
 

@@ -1,9 +1,9 @@
 /* Prints what a call of NCCL costs more with the shim: the same program, linked to an NCCL that does nothing, runs with
  * and without it by turns, and each call is timed. */
 #include "bench/cli/command.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/clock.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "plugins/nccl/nccl_abi.h"
 

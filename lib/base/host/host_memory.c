@@ -1,6 +1,6 @@
 /* /proc/meminfo has the RAM. /proc/self/cgroup names this process's groups, /proc/self/mountinfo the folders in which
  * they are: of version 2 the only one, of version 1 the one of the controller "memory"; a host may have both. */
-#include "lib/base/host_memory.h"
+#include "lib/base/host/host_memory.h"
 
 #include "lib/base/text/size_text.h"
 

@@ -1,6 +1,6 @@
 /* Powers and cosines must agree with those of long double; that they have the same bits on every processor is asked
  * where they are used. */
-#include "lib/base/equal_math.h"
+#include "lib/base/numbers/equal_math.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Words that are no UTF-8, which JSON cannot hold, have question marks in them. */
-#include "bench/cli/provenance.h"
+#include "bench/cli/output/provenance.h"
 
 #include <stdio.h>
 #include <stdlib.h>

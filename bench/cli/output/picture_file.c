@@ -1,5 +1,5 @@
 /* Files of both kinds have a mark at their end. */
-#include "bench/cli/picture_file.h"
+#include "bench/cli/output/picture_file.h"
 
 #include "lib/base/file/file.h"
 #include "lib/base/status.h"

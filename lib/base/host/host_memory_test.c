@@ -1,5 +1,5 @@
 /* Availability under folders that stand for systems: RAM alone, control groups of both versions, containers. */
-#include "lib/base/host_memory.h"
+#include "lib/base/host/host_memory.h"
 
 #include <errno.h>
 #include <setjmp.h>

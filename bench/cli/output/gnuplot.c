@@ -1,8 +1,8 @@
 /* Writes the parts that all scripts share, and starts gnuplot. */
-#include "bench/cli/gnuplot.h"
+#include "bench/cli/output/gnuplot.h"
 
-#include "bench/cli/picture_file.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/picture_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/status.h"
 
 #include <errno.h>

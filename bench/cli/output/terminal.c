@@ -1,5 +1,5 @@
 /* Asks the terminal each time, because its window may be made wider or narrower meanwhile. */
-#include "bench/cli/terminal.h"
+#include "bench/cli/output/terminal.h"
 
 #include <string.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "lib/base/thread_limit.h"
+#include "lib/base/host/thread_limit.h"
 
 #include "lib/base/status.h"
 

@@ -1,6 +1,6 @@
 /* Philox and Box & Muller. The loops are written so that the compiler can run several lanes at once: a big model's
  * first values take well under a second for each 100 million. */
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 
 #include <math.h>
 #include <string.h>

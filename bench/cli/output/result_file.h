@@ -34,8 +34,8 @@ bool slc_result_file_check(slc_result_file *file);
 sluice_status slc_result_file_commit(slc_result_file *file);
 /* Writes a text and the end of its line; commit reports errors. */
 void slc_result_file_put_text(slc_result_file *file, const char *text);
-/* Adds to an object where it comes from (bench/cli/provenance.h), and writes it on indented lines; commit reports
- * errors. */
+/* Adds to an object where it comes from (bench/cli/output/provenance.h), and writes it on indented lines; commit
+ * reports errors. */
 void slc_result_file_put_json(slc_result_file *file, json_t *content);
 /* Open the file, write and commit. Errors: PATH, IO, MEMORY. */
 sluice_status slc_result_file_write_text(const char *path, const char *text);

@@ -1,5 +1,5 @@
 /* Values are sorted, because rounds and steps are few. */
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 
 #include <math.h>
 #include <stdlib.h>

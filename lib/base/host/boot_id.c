@@ -1,4 +1,4 @@
-#include "lib/base/boot_id.h"
+#include "lib/base/host/boot_id.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* A line on terminals of several widths. */
-#include "bench/cli/terminal.h"
+#include "bench/cli/output/terminal.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

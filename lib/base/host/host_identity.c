@@ -1,6 +1,6 @@
-#include "lib/base/host_identity.h"
+#include "lib/base/host/host_identity.h"
 
-#include "lib/base/boot_id.h"
+#include "lib/base/host/boot_id.h"
 #include "lib/base/hash/fnv.h"
 
 #include <string.h>

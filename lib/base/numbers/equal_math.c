@@ -1,6 +1,6 @@
 /* Sums and products in long double, which every processor rounds alike; libm's functions of long double would be no
  * better, because x87's own logarithms and exponentials differ between makers. */
-#include "lib/base/equal_math.h"
+#include "lib/base/numbers/equal_math.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* fflush reports every error of the C library's buffers, and fsync every error of the disk. */
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 
-#include "bench/cli/provenance.h"
+#include "bench/cli/output/provenance.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* A result says which command line made it, and when; it keeps a secret. */
-#include "bench/cli/provenance.h"
+#include "bench/cli/output/provenance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
