@@ -324,8 +324,8 @@ TEST_INLINE void test_close_typed(const char *what, sluice_dtype dtype, uint64_t
 }
 
 /* Compares sums that may nearly cancel. `terms` are sums of the magnitudes of what is added: 3 additions in a row round
- * by at most 3 * 2^-24 of them, and of random numbers many additions round by less, since partial sums stay small beside
- * terms. A sum in bf16 is rounded once more. */
+ * by at most 3 * 2^-24 of them, and of random numbers many additions round by less, since partial sums stay small
+ * beside terms. A sum in bf16 is rounded once more. */
 TEST_INLINE void test_close_sums(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
                                  const double *want, const double *terms)
 {

@@ -72,9 +72,9 @@ static uint64_t most_in_slots(const slc_program *program)
 }
 
 /* Gathering earlier and reducing later must never take less memory while a slot runs. Between slots it may: a reduction
- * whose sum has a buffer of its own holds both it and the gradient, and a late one runs when fewer activations live. The
- * exception is a reduction that takes more than it releases, with `each`: the gradient is resident, or it is the smaller
- * one (a bf16 gradient of an fp32 sum that is not sharded). */
+ * whose sum has a buffer of its own holds both it and the gradient, and a late one runs when fewer activations live.
+ * The exception is a reduction that takes more than it releases, with `each`: the gradient is resident, or it is the
+ * smaller one (a bf16 gradient of an fp32 sum that is not sharded). */
 static void serial_needs_no_more_than_one_ahead(void **state)
 {
     (void)state;

@@ -46,8 +46,8 @@ static slc_profile *draw(uint64_t seed)
     return profile;
 }
 
-/* Returns the step time of the fastest plan with one strategy for all units, under any other schedule, that keeps to the
- * limit; 0: none does. *least becomes the memory of the smallest of these plans. */
+/* Returns the step time of the fastest plan with one strategy for all units, under any other schedule, that keeps to
+ * the limit; 0: none does. *least becomes the memory of the smallest of these plans. */
 static double best_baseline(const slc_profile *profile, uint64_t limit, uint64_t *least)
 {
     const slc_job *job = &profile->job;

@@ -237,8 +237,8 @@ static void packets_agree_with_float64(void **state)
 
 /* ---- A flat array ---- */
 
-/* Each term has been rounded three times: its factor, its product, and with the other term the sum. The terms may nearly
- * cancel, so it is they that the errors are held against. */
+/* Each term has been rounded three times: its factor, its product, and with the other term the sum. The terms may
+ * nearly cancel, so it is they that the errors are held against. */
 static void is_mean(float got, double momentum, double gradient)
 {
     const double bar = 3 * 0x1p-24 * (1 + 1e-6) * (fabs(momentum) + fabs(gradient));
