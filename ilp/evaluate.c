@@ -155,7 +155,8 @@ static sluice_status add_time(const account *a, double *step_s)
     }
     const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;
-    *step_s = fmax(exposed[0], exposed[1]) + slc_agreement_s(parts);
+    double room_s = 0; /* seconds of communication for which slots still have room */
+    *step_s = fmax(exposed[0], exposed[1]) + slc_agreement_s(parts) + parts->agreement_s;
     for (uint32_t s = 0; !status && s < parts->slots; s++) {
         double alone = slc_slot_s(parts->job, parts->times, a->answer->recompute, s % slc_job_slots(parts->job));
         double busy = fmax(load[2 * s], load[2 * s + 1]), taken = busy * link->sigma, time = alone + link->kappa * busy;
@@ -163,7 +164,10 @@ static sluice_status add_time(const account *a, double *step_s)
             status =
                 slc_error(SLUICE_ERR_FORMAT, "slot model: %g s of communication in slot %u of %g s", taken, s, time);
         *step_s += time;
+        if (link->sigma > link->kappa) room_s += fmax(time - taken, 0) / (link->sigma - link->kappa);
     }
+    /* The agreement takes the room that is left; only what finds none is exposed. */
+    *step_s -= (1 - link->kappa) * fmin(room_s, parts->agreement_s);
     free(load);
     return status;
 }
@@ -270,6 +274,29 @@ static double others_at(const account *a, uint32_t slot)
     return bytes;
 }
 
+/* A slot of an evaluation pass, in which nothing is recomputed and no value is gathered before its slot. */
+static double evaluated_at(const account *a, uint32_t slot)
+{
+    const slc_job *job = a->parts->job;
+    slc_window window;
+    double bytes = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        bytes += (double)slc_resident_bytes(job, unit, a->answer->strategies[u]);
+        for (uint32_t w = 0; slc_unit_window(job, unit, false, w, &window); w++)
+            if (slc_gathers_windows(a->answer->strategies[u]) && slot >= window.first_slot && slot <= window.last_slot)
+                bytes += (double)slc_block_byte(job, unit, SLC_BUFFER_GATHERED, false, slc_unit_blocks(unit));
+    }
+    for (uint32_t i = 0; i < job->activation_count; i++) {
+        const slc_activation_life *life = &job->activations[i];
+        if (life->last_forward_slot >= job->layer_count) continue;
+        if (slot >= life->first_slot && slot <= life->last_forward_slot) bytes += (double)life->bytes;
+    }
+    for (uint32_t i = 0; i < job->workspace_count; i++)
+        if (job->workspaces[i].slot == slot) bytes += (double)job->workspaces[i].bytes;
+    return bytes;
+}
+
 static double largest_row(const account *a)
 {
     const slc_slot_model_parts *parts = a->parts;
@@ -284,6 +311,7 @@ static double largest_row(const account *a)
         for (uint32_t u = 0; u < job->unit_count; u++) bytes += unit_at(a, u, h);
         if (bytes > most) most = bytes;
     }
+    for (uint32_t s = 0; s < job->layer_count; s++) most = fmax(most, always + evaluated_at(a, s));
     return most;
 }
 

@@ -61,7 +61,7 @@ bool slc_search_serial(slc_slot_search *search)
     slc_slot_choice_copy(choice, &search->least, search->parts->job);
     if (slc_serial_peak(search->memory, choice, search->rows) > (double)search->request->limit) return false;
     spend(search, choice);
-    double seconds = search->program->fixed_s + slc_serial_seconds(search->parts, choice);
+    double seconds = search->program->fixed_s + slc_serial_seconds(search->parts, choice) + search->parts->agreement_s;
     search->best_objective = (seconds + search->program->preference_s) / search->program->time_unit;
     search->has_values = false;
     search->how = "no overlap";
@@ -115,6 +115,9 @@ void slc_search_serial_basis(slc_slot_search *search)
     if (p->two_lanes) make_busy_basic(search);
     for (uint32_t h = 0; h < p->half_rows; h++)
         make_basic(lp, program->first_memory_row + (int)h, program->first_level + (int)h);
+    if (program->agreement_row) make_basic(lp, program->agreement_row, program->first_agreement + (int)p->slots);
+    for (uint32_t i = 0; i < p->evaluated_count; i++)
+        make_basic(lp, program->first_evaluated_row + (int)i, program->first_evaluated + (int)i);
     for (uint32_t l = 0; l < p->job->layer_count; l++)
         if (program->again[l] && program->layer_group[l] == l && search->best.recompute[l] &&
             slc_recompute_of(p, l) == 2)

@@ -300,6 +300,60 @@ static void equal_inputs_give_equal_answers(void **state)
     }
 }
 
+/* Four layers on `world` ranks: a long one without parameters, then three short ones of which the second has a unit. */
+static slc_slot_request short_layers(slot_job *t, slc_strategy strategy)
+{
+    static const double seconds[] = {100e-3, 0.1e-3, 0.1e-3, 0.1e-3};
+    memset(t, 0, sizeof *t);
+    t->job = (slc_job){.world = 2,
+                       .micro_batches = 1,
+                       .states = 2,
+                       .layer_count = 4,
+                       .layers = t->names,
+                       .units = t->units,
+                       .unit_count = 1};
+    for (uint32_t l = 0; l < 4; l++) {
+        t->names[l] = "layer";
+        t->slot_s[l] = seconds[l];
+        t->slot_s[slc_backward_slot(&t->job, l)] = 2 * seconds[l];
+    }
+    t->uses[0][0] = (slc_use){1, true};
+    t->units[0] = (slc_unit){
+        .name = "u", .elements = 32000, .block_elements = 320, .trainable = true, .uses = t->uses[0], .use_count = 1};
+    t->allowed[0] = (uint8_t)(1 << strategy);
+    t->times = (slc_times){.slot_s = t->slot_s,
+                           .link = {.reduce_scatter = {1e-6, 32e5}, .all_gather = {1e-6, 32e5}, .sigma = 1}};
+    slc_slot_request request = request_of(t, false);
+    request.limit = 1 << 20;
+    return request;
+}
+
+/* Operations of 20 ms each fit beside the long layer, and so does the gather for the backward, if it comes before the
+ * window of the forward; beside the short layers it would be exposed. */
+static void windows_may_be_gathered_before_others_begin(void **state)
+{
+    (void)state;
+    slot_job t;
+    slc_slot_request request = short_layers(&t, SLC_FSDP);
+    double bound_s, step_s = solved(&request, &bound_s);
+    assert_true(step_s < 0.302);
+    assert_true(bound_s < 0.302);
+}
+
+/* Every step has an agreement of the ranks, beside slots while there is room. */
+static void the_agreement_is_charged(void **state)
+{
+    (void)state;
+    slot_job t;
+    slc_slot_request request = short_layers(&t, SLC_SDP);
+    double bound_s, compute_s = 0.3009;
+    assert_true(solved(&request, NULL) < compute_s + 1e-3);
+    t.times.link.reduce_scatter.latency_s = t.times.link.all_gather.latency_s = 80e-3; /* 160 ms, and 100 ms each */
+    assert_true(solved(&request, &bound_s) > 0.359 && bound_s > 0.358);
+    t.times.link.kappa = 1; /* no room anywhere */
+    assert_true(solved(&request, &bound_s) > compute_s + 0.359 && bound_s > compute_s + 0.358);
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -336,6 +390,8 @@ int main(void)
         cmocka_unit_test(rounding_is_used_and_branching_where_it_is_better),
         cmocka_unit_test(a_effort_still_gives_an_answer),
         cmocka_unit_test(equal_inputs_give_equal_answers),
+        cmocka_unit_test(windows_may_be_gathered_before_others_begin),
+        cmocka_unit_test(the_agreement_is_charged),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

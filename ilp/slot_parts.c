@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+static const double PLACED_AGREEMENT = 1e-3; /* share of the compute from which on the program places the agreement */
+
 static bool is_time(double seconds)
 {
     return isfinite(seconds) && seconds >= 0 && seconds < 1e9;
@@ -125,16 +127,35 @@ static void sum_fixed_bytes(slc_slot_model_parts *parts)
         add_fixed(parts, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
 }
 
-double slc_agreement_s(const slc_slot_model_parts *parts)
+static bool agreement_is_exposed(const slc_slot_model_parts *parts)
 {
     const slc_job *job = parts->job;
-    if (!job->barrier || job->world == 1) return 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
+    for (uint32_t u = 0; job->barrier && u < job->unit_count; u++) {
         bool onebit = slc_has(slc_allowed_of(parts->request, u), SLC_ONEBIT);
-        if (job->units[u].trainable && !job->units[u].uses[0].layer && !(onebit && job->norms_barrier))
-            return slc_operation_s(job, parts->times, SLC_ITEM_AGREE, NULL, 0);
+        if (job->units[u].trainable && !job->units[u].uses[0].layer && !(onebit && job->norms_barrier)) return true;
     }
-    return 0;
+    return false;
+}
+
+static double whole_agreement_s(const slc_slot_model_parts *parts)
+{
+    return parts->job->world > 1 ? slc_operation_s(parts->job, parts->times, SLC_ITEM_AGREE, NULL, 0) : 0;
+}
+
+void slc_agreement_init(slc_slot_model_parts *parts)
+{
+    const slc_job *job = parts->job;
+    double whole_s = whole_agreement_s(parts), compute_s = 0;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) compute_s += parts->times->slot_s[s] * job->micro_batches;
+    bool one_lane = !job->compressed && !slc_job_splits(job), hides = parts->times->link.kappa < 1;
+    if (one_lane && hides && whole_s > PLACED_AGREEMENT * compute_s && !agreement_is_exposed(parts))
+        parts->agreement_s = whole_s;
+}
+
+double slc_agreement_s(const slc_slot_model_parts *parts)
+{
+    if (parts->agreement_s > 0) return 0;
+    return whole_agreement_s(parts) * (agreement_is_exposed(parts) ? 1 : fmin(parts->times->link.kappa, 1));
 }
 
 static sluice_status list_streams(slc_slot_model_parts *parts)
@@ -186,14 +207,18 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     }
     for (uint32_t u = 0; u < request->job->unit_count; u++) parts->options[u] = slc_allowed_of(request, u);
     if (detail != SLC_EVERYTHING) drop_dominated(parts);
+    slc_agreement_init(parts);
     sum_fixed_bytes(parts);
     status = list_streams(parts);
+    if (!status && detail != SLC_EVERYTHING) status = slc_evaluation_init(parts);
     if (status) slc_slot_parts_fini(parts);
     return status;
 }
 
 void slc_slot_parts_fini(slc_slot_model_parts *parts)
 {
+    free(parts->evaluated_bytes);
+    free(parts->evaluated);
     free(parts->streams);
     free(parts->fixed_bytes);
     free(parts->options);

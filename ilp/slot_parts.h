@@ -40,6 +40,7 @@ typedef struct {
     double middle;          /* how many micro-batches the middle one represents */
     uint32_t slots;         /* S = micro_batches * 2L */
     uint32_t half_rows;     /* 2S */
+    double agreement_s;     /* seconds of the step's agreement if the program places it (slc_agreement_init); else 0 */
     uint32_t complete; /* gap after the step's last slot in which any gradient grows: the agreement cannot be earlier */
     uint8_t *options;  /* [units] bits of the allowed strategies without those that another one dominates */
     double forgone_s;  /* seconds that the options left out could save at most */
@@ -49,6 +50,10 @@ typedef struct {
     uint32_t first_place;   /* with two lanes: first busy place at which they are compared */
     uint64_t *fixed_bytes;  /* [half_rows] bytes that are in memory whatever is chosen */
     uint64_t reading_bytes; /* bytes, besides resident ones, while parameters are read between steps */
+    /* [evaluated_count], ascending: slots of an evaluation pass that may need most of all, and the bytes that are in
+     * memory there whatever is chosen. None with SLC_EVERYTHING. */
+    uint32_t *evaluated, evaluated_count;
+    uint64_t *evaluated_bytes;
 } slc_slot_model_parts;
 
 typedef enum {
@@ -80,6 +85,12 @@ uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts);
 /* The bytes (> 0) of an activation that recomputing its layer frees in one micro-batch; false: none. */
 bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch,
                         slc_lifetime *out);
+/* Finds the slots of evaluation that may need most (slc_slot_parts_init does). Errors: MEMORY. */
+sluice_status slc_evaluation_init(slc_slot_model_parts *parts);
+/* Leaves out the slots of evaluation that keep to the limit under any strategies. */
+void slc_evaluation_forget_below(slc_slot_model_parts *parts, uint64_t limit);
+/* Bytes of a unit in a slot of an evaluation pass that gathers values right before their use. */
+double slc_evaluation_bytes(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy, uint32_t slot);
 /* The layer whose recomputation drops this activation. */
 uint32_t slc_activation_layer(const slc_job *job, uint32_t activation);
 
@@ -106,8 +117,12 @@ static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
     return stream->seconds + stream->thread_s;
 }
 
-/* Seconds of the agreement if it is exposed: that is if a unit of the first layer is reduced after the step's last slot
- * and updated, after the agreement, before the next step's first slot. Otherwise 0: it may run during slots. */
+/* Every step has one agreement of the ranks on the link. It is exposed if a unit of the first layer is reduced after
+ * the step's last slot and updated, after the agreement, before the next step's first slot. Otherwise it may run during
+ * any slot. If it is a thousandth of the step or more, the program chooses where (parts->agreement_s); if it is less,
+ * it is charged what it costs at least. */
+void slc_agreement_init(slc_slot_model_parts *parts);
+/* Seconds that the agreement costs besides parts->agreement_s. */
 double slc_agreement_s(const slc_slot_model_parts *parts);
 
 /* One of the strategies under which a stream moves; what a stream keeps is the same for all of them. */

@@ -26,11 +26,14 @@ typedef struct {
     int *choice;           /* [units * SLC_STRATEGIES] column; 0: not an option */
     int *again;            /* [L] column of recomputation; 0: not free to choose */
     slc_flow_column *flows;
-    int flow_count, first_flow;     /* flow i is column first_flow + i */
-    int first_level;                /* columns: bytes in each half row */
-    int first_busy, first_link_row; /* with two lanes, for each busy place from parts->first_place on: a column, how
-                                       long the longer lane is busy; and rows that make it at least as long as the link
-                                       is, then rows for the thread */
+    int flow_count, first_flow;               /* flow i is column first_flow + i */
+    int first_level;                          /* columns: bytes in each half row */
+    int first_evaluated, first_evaluated_row; /* the same for the slots of evaluation in parts->evaluated */
+    int first_busy, first_link_row;     /* with two lanes, for each busy place from parts->first_place on: a column, how
+                                           long the longer lane is busy; and rows that make it at least as long as the link
+                                           is, then rows for the thread */
+    int first_agreement, agreement_row; /* columns: the fractions of the agreement in each slot, and last the exposed
+                                           one; the row in which they add up to 1; 0: it is not placed */
     int first_stream_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */
     double time_unit, byte_unit;            /* seconds and bytes of one unit in the program */
     double fixed_s;                         /* seconds of the step that no column costs */

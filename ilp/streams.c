@@ -167,7 +167,8 @@ static void add_update_before(const unit_streams *s, slc_flow_family *gather)
     gather->awaited = has_thread_wait(s);
 }
 
-/* A window is not gathered before the previous one has begun, so that at most two are in memory at a time. Which rows a
+/* The first window of a micro-batch is not gathered before the last one of the previous micro-batch has begun; the
+ * others may be gathered as soon as their own micro-batch has, since each window has a place of its own. Which rows a
  * look-up touches is known when the previous micro-batch ends. */
 static void add_windows(unit_streams *s)
 {
@@ -184,6 +185,7 @@ static void add_windows(unit_streams *s)
             slc_flow_family gather = {.kind = SLC_FLOW_WINDOW, .strategies = FSDP, .micro_batch = m, .window = w};
             gather.first =
                 count > 1 ? 2 * (before_origin + before.first_slot) : 2 * (before_origin + before.last_slot) + 1;
+            if (w) gather.first = 2 * origin;
             gather.last = 2 * (origin + window.first_slot) - 1;
             gather.seconds = operation_s(s, SLC_ITEM_GATHER_WINDOW);
             if (!m && !w) add_update_before(s, &gather);

@@ -14,6 +14,8 @@
  * as in the engine. */
 enum { PARTITION_BYTES = 4000000, CREDIT_PARTITIONS = 4, OPEN = 8, WARM_UP = 2 };
 
+static const double MOST_PARTITION_BYTES = 1 << 30;
+
 enum { REDUCE, INSPECT, COMPRESS, EXCHANGE, GATHER_GRADIENT, UPDATE, GATHER_VALUE, STAGES };
 
 /* The operations that a unit's gradient passes through, run by run. A unit has at most one gradient under way: the next
@@ -49,6 +51,7 @@ typedef struct {
     const slc_job *job;
     const slc_times *times;
     uint64_t partition_bytes;
+    bool splits; /* some parameter is split by its uses */
     uint64_t slots_a_step, step; /* number of the current step; the last one is written down */
     chain *chains;
     window *windows;
@@ -106,16 +109,29 @@ static size_t most_operations(const queue *q)
     return (WARM_UP + 1) * a_step;
 }
 
+/* The bytes of a partition: the run that saturates the link as measured, but not less than what saturates it by its
+ * lines: V (N-1) / (N bandwidth) = 19 (N-1) latency, 95 % of the bandwidth. A profile for other ranks than those of the
+ * measurement has a run that is too short. */
+static uint64_t partition_of(const slc_job *job, const slc_times *times)
+{
+    if (!times) return PARTITION_BYTES;
+    const slc_link_line *line = &times->link.reduce_scatter;
+    uint64_t measured = times->link.block_bytes ? times->link.block_bytes : PARTITION_BYTES;
+    double saturating = 19 * line->latency_s * job->world * line->bytes_per_s;
+    return saturating > (double)measured && saturating < MOST_PARTITION_BYTES ? (uint64_t)saturating : measured;
+}
+
 static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *times)
 {
     const slc_job *job = in->job;
-    uint64_t partition = in->times && in->times->link.block_bytes ? in->times->link.block_bytes : PARTITION_BYTES;
+    uint64_t partition = partition_of(job, in->times);
     size_t most_windows = 1;
     for (uint32_t u = 0; u < job->unit_count; u++) most_windows += 2 * (size_t)job->units[u].use_count;
     *q = (queue){.in = in,
                  .job = job,
                  .times = times,
                  .partition_bytes = partition,
+                 .splits = slc_job_splits(job),
                  .slots_a_step = (uint64_t)job->micro_batches * slc_job_slots(job),
                  .credit = (int64_t)(CREDIT_PARTITIONS * partition),
                  .chains = calloc((size_t)job->unit_count + 1, sizeof *q->chains),
@@ -166,7 +182,7 @@ static bool partner_is_ready(const queue *q, const chain *c, int stage)
 /* Have all SPLIT units been updated in this step (or have their updates been issued)? These are never late. */
 static bool splits_are_updated(const queue *q, bool or_issued)
 {
-    for (uint32_t u = 0; u < q->job->unit_count; u++) {
+    for (uint32_t u = 0; q->splits && u < q->job->unit_count; u++) {
         const chain *c = &q->chains[u];
         if (slc_role_of(&q->job->units[u])->partner_reads_first && q->job->units[u].trainable &&
             (or_issued ? c->issued : c->over)[UPDATE] < c->runs)

@@ -358,6 +358,24 @@ static void priority_lets_upper_layers_wait(void **state)
     }
 }
 
+/* A link among more ranks wants longer messages than the run that was measured among few. */
+static void partitions_saturate_the_link_of_many_ranks(void **state)
+{
+    (void)state;
+    static equal_layers e;
+    uint32_t runs[2] = {0};
+    for (int many = 0; many < 2; many++) {
+        slc_order order;
+        equal_layers_init(&e, SLC_SDP, 1);
+        e.job.world = many ? 64 : 2; /* 50 us and 1.25 GB/s: 76 MB and 2.4 MB saturate the link */
+        order_of(&e, &slc_scheduler_priority, &order);
+        for (uint32_t i = 0; i < order.count; i++) runs[many] += order.items[i].kind == SLC_ITEM_REDUCE_SCATTER;
+        slc_order_fini(&order);
+    }
+    assert_int_equal(runs[0], 6 * LAYERS); /* 48 MiB in runs of 8 MiB */
+    assert_int_equal(runs[1], LAYERS);
+}
+
 /* With units of 5 MiB the first bucket must hold one and the others five; a bucket's reductions follow each other. */
 static void buckets_are_those_of_ddp(void **state)
 {
@@ -392,6 +410,7 @@ int main(void)
         cmocka_unit_test(greedy_gives_up_what_does_not_fit),
         cmocka_unit_test(greedy_moves_short_gathers_with_the_next),
         cmocka_unit_test(priority_lets_upper_layers_wait),
+        cmocka_unit_test(partitions_saturate_the_link_of_many_ranks),
         cmocka_unit_test(buckets_are_those_of_ddp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

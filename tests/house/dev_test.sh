@@ -433,6 +433,20 @@ check 'what is merged into what' 1 \
 refused 'a number of inputs, seconds as in 60s, or --keep' fuzz fast
 refused 'a number of inputs, seconds as in 60s, or --keep' fuzz -3
 
+# ---- A system without Debian's tools ----
+
+mkdir "$work/bare"
+for tool in env bash dirname timeout mktemp cat grep rm; do ln -s "$(command -v $tool)" "$work/bare/$tool"; done
+ln -s "$work/bin/cmake" /bin/sh "$work/bare/"
+for debian in '' dpkg-query apt-get; do # one alone does not make it a Debian
+    rm -f "$work/bare/dpkg-query" "$work/bare/apt-get"
+    [ -z "$debian" ] || ln -s "$work/bin/$debian" "$work/bare/"
+    PATH=$work/bare "$tree/dev" build >"$work/out" 2>"$work/err" </dev/null
+    check "no dpkg but ${debian:-nothing}: exit code of build" 0 $?
+    check 'one line says so' 1 "$(grep -c '^dev: no dpkg and apt here, .*docs/install.md' "$work/err")"
+    says 'and CMake is asked' 'nvcc not found: tests of CUDA are left out'
+done
+
 # ---- The seconds of a test ----
 
 timed() { # COMMAND...: its line in $work/noted_seconds, its code
