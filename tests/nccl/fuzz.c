@@ -126,7 +126,8 @@ static void create_world(fuzzer *f, const ncclUniqueId *name)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     *c = (communicator){.alive = true, .size = f->rank->size, .mine = f->rank->rank};
     for (int r = 0; r < c->size; r++) c->members[r] = r;
-    c->nonblocking = c != f->communicators && draw(&f->script, 3) == 0;
+    /* The second one never blocks, so that there are some of each kind whatever is drawn. */
+    c->nonblocking = c != f->communicators && (draw(&f->script, 3) == 0 || !f->batches);
     config.blocking = !c->nonblocking;
     settle(c, ncclCommInitRankConfig(&c->handle, c->size, *name, c->mine, &config));
 }
@@ -573,6 +574,7 @@ static void fuzz(slc_rank *rank)
     *f = (fuzzer){.rank = rank, .script = mix(options.seed)};
     allocate(f);
     create_world(f, &rank->ids[0]);
+    create_another_world(f);
     while (f->drawn < options.calls) {
         if (draw(&f->script, 8) == 0) change_communicators(f);
         run_batch(f);

@@ -277,8 +277,6 @@ static int skip_steps(int rank, int size, void *context)
         bool bad = draw(&random, 3) == 0;
         m.bad_rank = (int)draw(&random, (uint64_t)size);
         m.bad_param = (uint32_t)draw(&random, m.param_count);
-        const known *k = &m.params[m.bad_param];
-        bad &= k->count / 2 < k->dead_from || k->count / 2 >= k->dead_end;
         m.bad_call = bad ? call : 0;
         if (model_replicas_equal(&m, &weights[0]) || errors_of(&m, &errors[0]) || model_step(&m, &report)) return 1;
         if (model_replicas_equal(&m, &weights[1]) || errors_of(&m, &errors[1])) return 1;
@@ -306,7 +304,7 @@ static int stop_at_once(int rank, int size, void *context)
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
     m.bad_call = 6;
     m.bad_rank = size - 1;
-    while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
+    m.bad_param = (uint32_t)(m.t->seed % m.param_count);
     char layer[16];
     snprintf(layer, sizeof layer, "layer \"l%u\"", m.params[m.bad_param].layer);
     for (int step = 1; step < 6; step++)

@@ -548,7 +548,7 @@ static int skip_steps(int rank, int size, void *context)
     model m;
     uint64_t hash;
     if (model_world(context, rank, size, &m) || model_build(&m)) return 1;
-    while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
+    m.bad_param = (uint32_t)(m.t->seed % m.param_count);
     for (uint64_t step = 1; step <= STEPS; step++) {
         sluice_step_report report = SLUICE_INIT(sluice_step_report);
         m.exchange = step == STEPS;
@@ -580,8 +580,8 @@ static int stop_at_once(int rank, int size, void *context)
     if (model_world(context, rank, size, &m)) return 1;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (model_build(&m)) return 1;
-        m.bad_call = calls[i], m.bad_rank = size - 1, m.bad_param = 0;
-        while (m.params[m.bad_param].count / 2 >= m.params[m.bad_param].dead_from) m.bad_param++;
+        m.bad_call = calls[i], m.bad_rank = size - 1;
+        m.bad_param = (uint32_t)((m.t->seed + i) % m.param_count);
         char layer[16];
         snprintf(layer, sizeof layer, "layer \"l%u\"", m.params[m.bad_param].layer);
         for (uint64_t step = 1; step < calls[i]; step++)

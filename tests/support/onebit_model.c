@@ -101,12 +101,18 @@ int model_build(model *m)
     return model_build_with(m, &config);
 }
 
+/* An element that has gradients. */
+static uint64_t live_element(const known *k)
+{
+    return k->dead_from ? 0 : k->dead_end;
+}
+
 float model_added(const model *m, uint32_t p, uint64_t i, uint64_t call, uint32_t batch, int rank, float value)
 {
     const known *k = &m->params[p];
     if (i >= k->dead_from && i < k->dead_end) return 0;
-    if (m->huge_from && call >= m->huge_from && !p && !i) return 3e38F;
-    if (call == m->bad_call && rank == m->bad_rank && p == m->bad_param && i == k->count / 2) return INFINITY;
+    if (m->huge_from && call >= m->huge_from && !p && i == live_element(k)) return 3e38F;
+    if (call == m->bad_call && rank == m->bad_rank && p == m->bad_param && i == live_element(k)) return INFINITY;
     return value * 0.01f + noise((call * 8 + batch) * 64 + (uint64_t)rank * 16 + p, i);
 }
 
