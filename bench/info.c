@@ -1,6 +1,7 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/provenance.h"
 #include "ilp/slot_model.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
@@ -165,6 +166,7 @@ static int print_facts(bool as_json)
     const char *key;
     json_t *value;
     if (as_json) {
+        slc_provenance_add(facts);
         json_dumpf(facts, stdout, JSON_INDENT(2));
         printf("\n");
     } else {

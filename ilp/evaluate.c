@@ -270,6 +270,29 @@ static double others_at(const account *a, uint32_t slot)
     return bytes;
 }
 
+/* A slot of an evaluation pass, in which nothing is recomputed and no value is gathered before its slot. */
+static double evaluated_at(const account *a, uint32_t slot)
+{
+    const slc_job *job = a->parts->job;
+    slc_window window;
+    double bytes = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        bytes += (double)slc_resident_bytes(job, unit, a->answer->strategies[u]);
+        for (uint32_t w = 0; slc_unit_window(job, unit, false, w, &window); w++)
+            if (slc_gathers_windows(a->answer->strategies[u]) && slot >= window.first_slot && slot <= window.last_slot)
+                bytes += (double)slc_block_byte(job, unit, SLC_BUFFER_GATHERED, false, slc_unit_blocks(unit));
+    }
+    for (uint32_t i = 0; i < job->activation_count; i++) {
+        const slc_activation_life *life = &job->activations[i];
+        if (life->last_forward_slot >= job->layer_count) continue;
+        if (slot >= life->first_slot && slot <= life->last_forward_slot) bytes += (double)life->bytes;
+    }
+    for (uint32_t i = 0; i < job->workspace_count; i++)
+        if (job->workspaces[i].slot == slot) bytes += (double)job->workspaces[i].bytes;
+    return bytes;
+}
+
 static double largest_row(const account *a)
 {
     const slc_slot_model_parts *parts = a->parts;
@@ -284,6 +307,7 @@ static double largest_row(const account *a)
         for (uint32_t u = 0; u < job->unit_count; u++) bytes += unit_at(a, u, h);
         if (bytes > most) most = bytes;
     }
+    for (uint32_t s = 0; s < job->layer_count; s++) most = fmax(most, always + evaluated_at(a, s));
     return most;
 }
 

@@ -81,12 +81,13 @@ static void read_out(const least *l, slc_slot_choice *choice)
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice)
 {
     const slc_job *job = memory->parts->job;
+    const uint32_t reading = memory->parts->half_rows; /* the row that holds resident bytes alone */
     for (uint32_t u = 0; u < job->unit_count; u++) {
         double smallest = INFINITY;
         for (int k = 0; k < SLC_STRATEGIES; k++) {
             const double *rows = memory->unit[u * SLC_STRATEGIES + (uint32_t)k];
-            if (!rows || rows[memory->rows - 1] >= smallest) continue;
-            smallest = rows[memory->rows - 1];
+            if (!rows || rows[reading] >= smallest) continue;
+            smallest = rows[reading];
             choice->strategies[u] = (slc_strategy)k;
         }
     }

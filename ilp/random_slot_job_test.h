@@ -145,6 +145,21 @@ TEST_INLINE void slot_split_draw(slot_job *t, const slot_dice *dice)
     if (draw / 2 % 2) t->times.update_compute_s_per_element = 1e-11 * (double)(draw % 499);
 }
 
+/* Also drawn apart: in a third of the jobs activations are kept for some layers of an evaluation pass, and those that
+ * training may recompute are large, so that evaluation may need more than training. */
+TEST_INLINE void slot_evaluation_draw(slot_job *t, const slot_dice *dice)
+{
+    slc_job *job = &t->job;
+    if (slc_random_below(dice->seed, 16, dice->drawn, 3)) return;
+    for (uint32_t a = 0; a < job->activation_count; a++) {
+        slc_activation_life *life = &t->activations[a];
+        uint64_t draw = slc_random_below(dice->seed, 17, dice->drawn * MOST_ACTIVATIONS + a, 1000000);
+        if (life->first_slot >= job->layer_count || draw % 4 == 0) continue;
+        life->last_forward_slot = life->first_slot + (uint32_t)(draw / 4 % (job->layer_count - life->first_slot));
+        if (life->recomputable) life->bytes *= 1 + draw / 97 % 8;
+    }
+}
+
 /* Draws a job of `layers` layers and at most `units` units, besides the rows of a split unit; the link's times are
  * about as long as the slots'. */
 TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, uint32_t units, uint32_t micro_batches)
@@ -183,6 +198,7 @@ TEST_INLINE void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, ui
                                     .operation_s = slot_below(dice, 2) ? 2e-5 : 0}};
     slot_compressed_draw(t, dice);
     slot_split_draw(t, dice);
+    slot_evaluation_draw(t, dice);
 }
 
 #endif

@@ -115,6 +115,8 @@ void slc_search_serial_basis(slc_slot_search *search)
     if (p->two_lanes) make_busy_basic(search);
     for (uint32_t h = 0; h < p->half_rows; h++)
         make_basic(lp, program->first_memory_row + (int)h, program->first_level + (int)h);
+    for (uint32_t i = 0; i < p->evaluated_count; i++)
+        make_basic(lp, program->first_evaluated_row + (int)i, program->first_evaluated + (int)i);
     for (uint32_t l = 0; l < p->job->layer_count; l++)
         if (program->again[l] && program->layer_group[l] == l && search->best.recompute[l] &&
             slc_recompute_of(p, l) == 2)

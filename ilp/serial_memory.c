@@ -40,6 +40,8 @@ static void fill_unit(const slc_serial_memory *memory, uint32_t u, slc_strategy 
     uint32_t count = slc_strategy_spans(parts, u, strategy, spans);
     for (uint32_t i = 0; i < count; i++) add_span(parts, rows, &spans[i]);
     rows[parts->half_rows] = spans[0].bytes;
+    for (uint32_t i = 0; i < parts->evaluated_count; i++)
+        rows[parts->half_rows + 1 + i] = slc_evaluation_bytes(parts, u, strategy, parts->evaluated[i]);
     for (uint32_t i = 0; i < parts->stream_count; i++) {
         const slc_flow_family *s = &parts->streams[i];
         if (s->unit != u || !slc_has(s->strategies, strategy)) continue;
@@ -87,12 +89,14 @@ static sluice_status allocate(slc_serial_memory *memory)
 
 sluice_status slc_serial_memory_init(slc_serial_memory *memory, const slc_slot_model_parts *parts)
 {
-    *memory = (slc_serial_memory){.parts = parts, .rows = parts->half_rows + 1};
+    *memory = (slc_serial_memory){.parts = parts, .rows = parts->half_rows + 1 + parts->evaluated_count};
     slc_lifetime *spans = calloc(slc_strategy_spans_max(parts) + SLC_SPANS_MAX, sizeof *spans);
     sluice_status status = spans ? allocate(memory) : slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for spans");
     if (status) goto out;
     for (uint32_t h = 0; h < parts->half_rows; h++) memory->fixed[h] = (double)parts->fixed_bytes[h];
     memory->fixed[parts->half_rows] = (double)parts->reading_bytes;
+    for (uint32_t i = 0; i < parts->evaluated_count; i++)
+        memory->fixed[parts->half_rows + 1 + i] = (double)parts->evaluated_bytes[i];
     for (uint32_t i = 0; i < parts->job->unit_count * SLC_STRATEGIES; i++)
         if (memory->unit[i]) fill_unit(memory, i / SLC_STRATEGIES, (slc_strategy)(i % SLC_STRATEGIES), spans);
     for (uint32_t l = 0; l < parts->job->layer_count; l++)

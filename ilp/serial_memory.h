@@ -13,7 +13,7 @@ typedef struct {
 
 typedef struct {
     const slc_slot_model_parts *parts;
-    uint32_t rows;  /* number of half rows, and one row for reading parameters between steps */
+    uint32_t rows;  /* number of half rows, one row for reading parameters between steps, and the slots of evaluation */
     double *fixed;  /* [rows] bytes that are in memory whatever is chosen */
     double **unit;  /* [units * SLC_STRATEGIES] bytes in each row under a strategy; NULL: not an option */
     double **layer; /* [L] bytes that recomputing the layer frees in each row; NULL: not free to choose */

@@ -166,6 +166,7 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
                  .out = out};
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
+    slc_evaluation_forget_below(&parts, request->limit);
     status = slc_serial_memory_init(&s.memory, &parts);
     if (!status) status = slc_glpk_run(solve, &s, request->cancel);
     if (!status) status = slc_cancel_check(request->cancel);

@@ -31,8 +31,9 @@
  * work of both lanes in a slot, and the exposed work of both in all gaps, takes as long as the longer of the two. The
  * buffers of an exchange are in memory at the end of a slot that it moves in.
  *
- * Memory rows: the start and the end of each slot, and the moment between two steps at which parameters are read
- * through the staging buffer. Not in the model: evaluation, alignment, packing. */
+ * Memory rows: the start and the end of each slot, the moment between two steps at which parameters are read through
+ * the staging buffer, and the slots of an evaluation pass, which gathers each window right before its use and keeps
+ * what training would recompute. Not in the model: alignment, packing. */
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 

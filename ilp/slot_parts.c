@@ -188,12 +188,15 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     if (detail != SLC_EVERYTHING) drop_dominated(parts);
     sum_fixed_bytes(parts);
     status = list_streams(parts);
+    if (!status && detail != SLC_EVERYTHING) status = slc_evaluation_init(parts);
     if (status) slc_slot_parts_fini(parts);
     return status;
 }
 
 void slc_slot_parts_fini(slc_slot_model_parts *parts)
 {
+    free(parts->evaluated_bytes);
+    free(parts->evaluated);
     free(parts->streams);
     free(parts->fixed_bytes);
     free(parts->options);

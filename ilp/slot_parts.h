@@ -49,6 +49,10 @@ typedef struct {
     uint32_t first_place;   /* with two lanes: first busy place at which they are compared */
     uint64_t *fixed_bytes;  /* [half_rows] bytes that are in memory whatever is chosen */
     uint64_t reading_bytes; /* bytes, besides resident ones, while parameters are read between steps */
+    /* [evaluated_count], ascending: slots of an evaluation pass that may need most of all, and the bytes that are in
+     * memory there whatever is chosen. None with SLC_EVERYTHING. */
+    uint32_t *evaluated, evaluated_count;
+    uint64_t *evaluated_bytes;
 } slc_slot_model_parts;
 
 typedef enum {
@@ -80,6 +84,12 @@ uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts);
 /* The bytes (> 0) of an activation that recomputing its layer frees in one micro-batch; false: none. */
 bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch,
                         slc_lifetime *out);
+/* Finds the slots of evaluation that may need most (slc_slot_parts_init does). Errors: MEMORY. */
+sluice_status slc_evaluation_init(slc_slot_model_parts *parts);
+/* Leaves out the slots of evaluation that keep to the limit under any strategies. */
+void slc_evaluation_forget_below(slc_slot_model_parts *parts, uint64_t limit);
+/* Bytes of a unit in a slot of an evaluation pass that gathers values right before their use. */
+double slc_evaluation_bytes(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy, uint32_t slot);
 /* The layer whose recomputation drops this activation. */
 uint32_t slc_activation_layer(const slc_job *job, uint32_t activation);
 

@@ -13,7 +13,8 @@
 typedef struct slc_program_maker {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
-    int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row, rows;
+    int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row;
+    int evaluated_row, rows;
     int *order_first;         /* [units + 1] where each unit's rows begin in order_position */
     uint32_t *order_position; /* [order rows] 2 * position, plus 1 for dp's rows */
     int order_count, order_capacity;
@@ -168,7 +169,8 @@ static void number_rows(maker *m)
     m->memory_row = m->thread_row + lane_rows(m->parts);
     m->reading_row = m->memory_row + (int)m->parts->half_rows;
     m->order_row = m->reading_row + 1;
-    m->rows = m->order_row + m->order_count - 1;
+    m->evaluated_row = m->order_row + m->order_count;
+    m->rows = m->evaluated_row + (int)m->parts->evaluated_count - 1;
 }
 
 static void bound_rows(maker *m)
@@ -188,9 +190,28 @@ static void bound_rows(maker *m)
     double reading = (double)p->request->limit - (double)p->reading_bytes;
     glp_set_row_bnds(program->lp, m->reading_row, GLP_UP, 0, reading / program->byte_unit);
     for (int i = 0; i < m->order_count; i++) glp_set_row_bnds(program->lp, m->order_row + i, GLP_LO, 0, 0);
+    for (uint32_t i = 0; i < p->evaluated_count; i++)
+        glp_set_row_bnds(program->lp, m->evaluated_row + (int)i, GLP_FX, 0, 0);
 }
 
 /* ---- Columns ---- */
+
+/* Adds the columns for the bytes that choices hold in each slot of evaluation; its rows hold changes, as those of the
+ * step do. */
+static void add_evaluated_levels(maker *m)
+{
+    const slc_slot_model_parts *p = m->parts;
+    slc_slot_program *program = m->program;
+    if (!p->evaluated_count) return;
+    program->first_evaluated = glp_add_cols(program->lp, (int)p->evaluated_count);
+    for (uint32_t i = 0; i < p->evaluated_count; i++) {
+        double room = (double)p->request->limit - (double)p->evaluated_bytes[i];
+        glp_set_col_bnds(program->lp, program->first_evaluated + (int)i, GLP_UP, 0, room / program->byte_unit);
+        put_entry(m, m->evaluated_row + (int)i, -1);
+        if (i + 1 < p->evaluated_count) put_entry(m, m->evaluated_row + (int)i + 1, 1);
+        end_column(m, program->first_evaluated + (int)i);
+    }
+}
 
 /* Adds the columns for the bytes that choices and flows hold in each half row. */
 static void add_levels(maker *m)
@@ -213,6 +234,12 @@ static void put_choice(maker *m, uint32_t unit, slc_strategy strategy)
     uint32_t spans = slc_strategy_spans(p, unit, strategy, m->spans);
     for (uint32_t i = 0; i < spans; i++) put_span(m, &m->spans[i], 1);
     put_entry(m, m->reading_row, m->spans[0].bytes / m->program->byte_unit); /* the resident bytes */
+    double before = 0;
+    for (uint32_t i = 0; i < p->evaluated_count; i++) {
+        double bytes = slc_evaluation_bytes(p, unit, strategy, p->evaluated[i]);
+        if (bytes != before) put_entry(m, m->evaluated_row + (int)i, (bytes - before) / m->program->byte_unit);
+        before = bytes;
+    }
     for (uint32_t i = 0; i < p->stream_count; i++)
         if (p->streams[i].unit == unit && slc_has(p->streams[i].strategies, strategy))
             put_entry(m, m->stream_row + (int)i, -1);
@@ -479,7 +506,9 @@ static sluice_status fill_program(maker *m, bool preference)
     program->first_stream_row = m->stream_row;
     program->first_memory_row = m->memory_row;
     program->first_link_row = m->link_row;
+    program->first_evaluated_row = m->evaluated_row;
     add_levels(m);
+    add_evaluated_levels(m);
     add_choices(m);
     add_recomputations(m);
     add_busy(m);

@@ -26,8 +26,9 @@ typedef struct {
     int *choice;           /* [units * SLC_STRATEGIES] column; 0: not an option */
     int *again;            /* [L] column of recomputation; 0: not free to choose */
     slc_flow_column *flows;
-    int flow_count, first_flow;     /* flow i is column first_flow + i */
-    int first_level;                /* columns: bytes in each half row */
+    int flow_count, first_flow;               /* flow i is column first_flow + i */
+    int first_level;                          /* columns: bytes in each half row */
+    int first_evaluated, first_evaluated_row; /* the same for the slots of evaluation in parts->evaluated */
     int first_busy, first_link_row; /* with two lanes, for each busy place from parts->first_place on: a column, how
                                        long the longer lane is busy; and rows that make it at least as long as the link
                                        is, then rows for the thread */

@@ -3,12 +3,14 @@
 
 #include "bench/cli/error_line.h"
 #include "bench/cli/pages.h"
+#include "bench/cli/provenance.h"
 #include "bench/cli/rank_report.h"
 #include "lib/base/status.h"
 #include "lib/base/text/nearest.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -110,7 +112,9 @@ int slc_fail(const char *who)
 int slc_tool_run(const slc_tool *program, int argc, char **argv)
 {
     program_name = program->name;
+    signal(SIGCHLD, SIG_DFL); /* where a parent had it ignored, how a child ends is lost */
     open_standard_files();
+    slc_provenance_begin(program->name, argc, argv);
     atexit(check_at_exit);
     int code = run_command(program, argc, argv);
     return close_standard_output() || code ? code : EXIT_FAILED;

@@ -13,14 +13,17 @@
 void slc_gnuplot_begin(FILE *file, const char *name, int width, int height)
 {
     fprintf(file,
-            "# gnuplot %s.gp draws %s.svg and %s.png from %s.dat\n"
+            "# gnuplot %s.gp draws %s.svg and %s.png from %s.dat, all in the folder of this script.\n"
+            "folder = exists('ARG0') ? ARG0 : ''\n"
+            "while (strlen(folder) > 0 && folder[strlen(folder):] ne '/') { folder = folder[:strlen(folder) - 1] }\n"
+            "data = folder.'%s.dat'\n"
             "do for [kind in 'svg png'] {\n"
             "  if (kind eq 'svg') { set terminal svg size %d,%d font 'sans,13' background rgb 'white' noenhanced }\n"
             "  else { set terminal pngcairo size %d,%d font 'sans,11' noenhanced }\n"
-            "  set output '%s.'.kind\n"
+            "  set output folder.'%s.'.kind\n"
             "  set datafile missing '?'\n"
             "  set grid\n",
-            name, name, name, name, width, height, width, height, name);
+            name, name, name, name, name, width, height, width, height, name);
 }
 
 void slc_gnuplot_put_quoted(FILE *file, const char *text)

@@ -5,8 +5,8 @@
 #include <sluice/status.h>
 #include <stdio.h>
 
-/* Writes the head of `name`.gp, which draws `name`.svg and .png from `name`.dat: a loop over both kinds. The caller
- * ends it with "  unset output\n}\n". Pixels. */
+/* Writes the head of `name`.gp, which draws `name`.svg and .png from `name`.dat, which its variable `data` names, from
+ * whatever folder gnuplot is run: a loop over both kinds. The caller ends it with "  unset output\n}\n". Pixels. */
 void slc_gnuplot_begin(FILE *file, const char *name, int width, int height);
 
 /* Writes text for a place between single quotes: doubles the quotes in it. */

@@ -1,6 +1,7 @@
 /* fflush reports every error of the C library's buffers, and fsync every error of the disk. */
 #include "bench/cli/result_file.h"
 
+#include "bench/cli/provenance.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
@@ -106,14 +107,15 @@ void slc_result_file_put_text(slc_result_file *file, const char *text)
     slc_result_file_check(file);
 }
 
-void slc_result_file_put_json(slc_result_file *file, const json_t *content)
+void slc_result_file_put_json(slc_result_file *file, json_t *content)
 {
+    slc_provenance_add(content);
     errno = 0;
     if (!json_dumpf(content, file->file, JSON_INDENT(2))) fputc('\n', file->file);
     slc_result_file_check(file);
 }
 
-sluice_status slc_result_file_write_json(const char *path, const json_t *content)
+sluice_status slc_result_file_write_json(const char *path, json_t *content)
 {
     slc_result_file file;
     sluice_status status = slc_result_file_open(path, &file);

@@ -3,12 +3,14 @@
  * reader. Should the launcher itself be killed, a guard process sees it and ends the groups. */
 #include "bench/launch/launch.h"
 
+#include "bench/cli/command.h"
 #include "bench/launch/guard.h"
 #include "bench/launch/prefix.h"
 #include "bench/launch/rank_ends.h"
 #include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/base/thread_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -224,7 +226,9 @@ static sluice_status start_rank(job *j, int rank)
     if (status) goto close_all;
     pid = fork();
     if (pid < 0) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: fork: %s", rank, strerror(errno));
+        char what[32];
+        snprintf(what, sizeof what, "rank %d: fork", rank);
+        status = slc_thread_limit_error(errno, what);
         goto close_all;
     }
     if (pid == 0) become_rank(j, rank, launcher, ends[0][1], ends[1][1]);
@@ -278,14 +282,16 @@ static uint64_t later(double seconds)
     return slc_clock_ns() + (uint64_t)(seconds * 1e9);
 }
 
+/* An end that nobody knows has no code in `info`. */
 static void note_end(job *j, int rank, const siginfo_t *info)
 {
-    bool killed = info->si_code != CLD_EXITED;
-    int code = killed ? 128 + info->si_status : info->si_status;
+    const bool unknown = !info->si_code, killed = !unknown && info->si_code != CLD_EXITED;
+    const int number = unknown ? SLC_END_UNKNOWN : info->si_status;
+    const int code = unknown ? EXIT_FAILED : killed ? 128 + number : number;
     if (!code) return;
     if (!j->exit_code) j->exit_code = code;
     if (j->end_at_ns == UINT64_MAX) j->end_at_ns = later(j->told_to_stop ? SAVE_S : SPEAK_S);
-    j->ends[rank] = (slc_rank_end){++j->failed, killed, info->si_status};
+    j->ends[rank] = (slc_rank_end){++j->failed, killed, number};
 }
 
 /* As the first process of a container this one inherits what others leave behind. */
@@ -308,7 +314,7 @@ static void reap(job *j)
         if (!j->ranks[i].pid) continue;
         const int failed = waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT);
         if (failed && errno == ECHILD) /* somebody else reaped it, and nobody knows its code any more */
-            info = (siginfo_t){.si_pid = j->ranks[i].pid, .si_code = CLD_EXITED, .si_status = 1};
+            info = (siginfo_t){.si_pid = j->ranks[i].pid};
         if (!info.si_pid) continue;
         kill(-j->ranks[i].pid, SIGKILL);
         slc_launch_guard_forget(&j->guard, i);
@@ -345,13 +351,20 @@ static void read_signals(job *j)
     reap(j);
 }
 
-/* Says how the ranks ended that failed, in one line. Ranks that did as Ctrl-C asked need no line. */
+/* Did the rank end as it was to: by Ctrl-C, or, where rank 0 speaks for itself, in time before its job's end? */
+static bool is_as_asked(const job *j, const slc_rank_end *end)
+{
+    if (end->killed) return false;
+    if (end->number == EXIT_OUT_OF_TIME) return j->options->first_speaks;
+    return end->number == EXIT_INTERRUPTED && j->told_to_stop;
+}
+
+/* Says how the ranks ended that failed, in one line. Ranks that did as they were asked need no line. */
 static void say_ends(job *j, const char *then)
 {
     char line[768];
-    bool asked = j->told_to_stop;
-    for (int i = 0; i < j->options->ranks; i++)
-        asked &= !j->ends[i].place || (!j->ends[i].killed && j->ends[i].number == 128 + SIGINT);
+    bool asked = true;
+    for (int i = 0; i < j->options->ranks; i++) asked &= !j->ends[i].place || is_as_asked(j, &j->ends[i]);
     if (slc_rank_ends_line(j->ends, j->options->ranks, j->said, line, sizeof line) && !asked)
         say(j, "%s%s", line, then);
     j->said = j->failed;

@@ -90,7 +90,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-/* The folder in which the shim of this user's programs records, as plugins/nccl_shim has it. */
+/* The folder in which the shim of this user's programs records, as plugins/nccl/shim has it. */
 static const char *standard_folder(char *room, size_t size)
 {
     const char *given = getenv("SLUICE_SHIM_DIR");

@@ -1,7 +1,7 @@
 /* `sluice nccl` says what was recorded: the tests run the command on records that they make up. */
 #include "lib/base/file/folder_test.h"
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 #include "tests/support/made_records.h"
 
 #include <jansson.h>

@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
+#include "sched/search/fullest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,12 +108,19 @@ static sluice_status print_rows(FILE *out, const slc_shown_plan *shown)
 
 /* ---- Sums ---- */
 
-static void print_memory(FILE *out, const slc_shown_plan *shown)
+static sluice_status print_memory(FILE *out, const slc_shown_plan *shown)
 {
+    uint32_t item;
+    uint64_t in_train, in_evaluate;
+    sluice_status status = slc_fullest_item(&shown->plan->train, &item, &in_train);
+    if (!status) status = slc_fullest_item(&shown->plan->evaluate, &item, &in_evaluate);
+    if (status) return status;
     const uint64_t total = shown->plan->arena_bytes + shown->profile->job.reserved_bytes;
     fprintf(out, "memory     %s a rank at the peak (%llu bytes)", slc_size_of(total).text, (unsigned long long)total);
     if (shown->budget_bytes) fprintf(out, ", of a budget of %s", slc_size_of(shown->budget_bytes).text);
+    if (in_evaluate > in_train) fputs("; an evaluation pass needs the most", out);
     fputc('\n', out);
+    return SLUICE_OK;
 }
 
 static void print_times(FILE *out, const slc_shown_plan *shown)
@@ -199,7 +207,8 @@ sluice_status slc_plan_table(FILE *out, const slc_shown_plan *shown)
     sluice_status status = print_rows(out, shown);
     if (status) return status;
     print_legend(out, shown);
-    print_memory(out, shown);
+    status = print_memory(out, shown);
+    if (status) return status;
     print_times(out, shown);
     print_planning(out, shown);
     print_schedule(out, shown);

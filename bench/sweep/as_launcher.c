@@ -1,4 +1,4 @@
-/* A throttle belongs to a world, so each throttle gets its own ranks: the command starts itself again for each. Where
+/* A throttle belongs to a world, and so does a number of ranks: the command starts itself again for each part. Where
  * ranks end before their part is done, the cell that was run has failed, and new ranks go on after it. */
 #include "bench/sweep/as_launcher.h"
 
@@ -37,25 +37,34 @@ static void handle_signals(void)
 typedef struct {
     slc_bench_options *options;
     char **argv;
-    int ranks;
     slc_bench_results results;
     slc_under_way *way;
     int way_fd;
-    uint64_t count, next; /* runs of a throttle; the number of the run to go on with, over all throttles */
+    uint64_t count, next; /* runs of a part; the number of the run to go on with, over all parts */
     int code;             /* not 0: the sweep ends */
 } launcher;
 
 /* ---- The ranks ---- */
 
+/* Of the part that is to go on. */
+static int ranks_of(const launcher *l)
+{
+    const uint64_t ranks = slc_bench_part_ranks(l->options, l->next / l->count);
+    return ranks ? (int)ranks : 1;
+}
+
 static sluice_status start_ranks(const launcher *l, slc_launch_end *end, int *code)
 {
-    char part[16], done[24], overall[24];
+    char part[16], done[24], overall[24], ranks[24];
     const slc_bench_options *o = l->options;
     snprintf(part, sizeof part, "%d", l->way_fd);
     snprintf(done, sizeof done, "%" PRIu64, l->next);
-    snprintf(overall, sizeof overall, "%" PRIu64, o->throttles.count * l->count);
+    snprintf(overall, sizeof overall, "%" PRIu64, slc_bench_part_count(o) * l->count);
+    snprintf(ranks, sizeof ranks, "%d", ranks_of(l));
     char *const more[] = {(char *)"--throttle",
-                          o->throttles.text[l->next / l->count],
+                          (char *)slc_bench_part_throttle(o, l->next / l->count),
+                          (char *)"--ranks",
+                          ranks,
                           (char *)"--output",
                           (char *)o->output,
                           (char *)"--part",
@@ -66,7 +75,7 @@ static sluice_status start_ranks(const launcher *l, slc_launch_end *end, int *co
                           overall,
                           NULL};
     const slc_launch_options how = {
-        .ranks = l->ranks, .limit_at_ns = o->cell_timeout_s > 0 ? &l->way->limit_at_ns : NULL, .end = end};
+        .ranks = ranks_of(l), .limit_at_ns = o->cell_timeout_s > 0 ? &l->way->limit_at_ns : NULL, .end = end};
     atomic_store(&l->way->next, l->next);
     atomic_store(&l->way->running, false);
     atomic_store(&l->way->limit_at_ns, 0);
@@ -122,7 +131,7 @@ static sluice_status run_part(launcher *l)
 {
     slc_launch_end end = {0};
     int code = 0;
-    const uint64_t throttle = l->next / l->count;
+    const uint64_t part = l->next / l->count;
     sluice_status status = start_ranks(l, &end, &code);
     if (!status) status = read_results(l);
     if (status) return status;
@@ -131,10 +140,9 @@ static sluice_status run_part(launcher *l)
     else if (code)
         status = go_on_after(l, &end, code);
     else
-        l->next = (throttle + 1) * l->count;
-    if (!status && (l->code || l->next / l->count > throttle))
-        slc_bench_table_rest(slc_bench_people(l->options), &l->results, l->options->throttles.text[throttle],
-                             l->options->repeat);
+        l->next = (part + 1) * l->count;
+    if (!status && (l->code || l->next / l->count > part))
+        slc_bench_table_rest(slc_bench_people(l->options), &l->results, l->options, part);
     return status;
 }
 
@@ -142,14 +150,10 @@ static sluice_status run_part(launcher *l)
 
 int slc_bench_as_launcher(slc_bench_options *options, char **argv)
 {
-    launcher l = {.options = options,
-                  .argv = argv,
-                  .ranks = options->training.ranks ? (int)options->training.ranks : 1,
-                  .way_fd = -1,
-                  .count = slc_bench_case_count(options)};
-    const uint64_t all = options->throttles.count * l.count;
+    launcher l = {.options = options, .argv = argv, .way_fd = -1, .count = slc_bench_case_count(options)};
+    const uint64_t all = slc_bench_part_count(options) * l.count;
     int code;
-    sluice_status status = slc_bench_open(options, l.ranks, true, &l.results);
+    sluice_status status = slc_bench_open(options, ranks_of(&l), true, &l.results);
     const bool opened = !status;
     if (opened) slc_bench_table_continued(slc_bench_people(options), options->output, &l.results);
     if (!status) status = slc_under_way_create(&l.way, &l.way_fd);

@@ -81,6 +81,9 @@ static sluice_status sweep_in(sluice_world *world, slc_bench_options *options, s
 static sluice_status configure_world(const slc_bench_options *options, sluice_world_config *config)
 {
     slc_bench_case first;
+    if (options->rank_counts.count > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--ranks: a world has one number of ranks; give one a launch, or let "
+                                              "`sluice bench` start the ranks itself");
     if (options->throttles.count > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--throttle: a world has one throttle; give one a launch, or start the "
                                               "ranks with `sluice bench -n N`");

@@ -6,6 +6,7 @@
 #include "bench/sweep/as_launcher.h"
 #include "bench/sweep/as_rank.h"
 #include "bench/sweep/conclude.h"
+#include "bench/sweep/join.h"
 #include "bench/sweep/options.h"
 #include "bench/sweep/tradeoff.h"
 #include "bench/train/options/paths_check.h"
@@ -34,6 +35,8 @@ static int run_bench(int argc, char **argv)
     int code;
     if (slc_bench_options_parse(argc, argv, &options)) {
         code = slc_rank_refuse(command);
+    } else if (options.join) {
+        code = slc_bench_join(&options, slc_bench_people(&options)) ? slc_fail(command) : 0;
     } else if (!slc_launched() && slc_training_paths_check(&options.training)) {
         code = slc_fail(command);
     } else if (options.tradeoff) {

@@ -4,7 +4,9 @@
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/result_file.h"
+#include "bench/sweep/csv.h"
 #include "bench/sweep/finished.h"
+#include "bench/sweep/label.h"
 #include "bench/sweep/losses.h"
 #include "bench/sweep/opening.h"
 #include "bench/sweep/picture.h"
@@ -30,6 +32,7 @@ int slc_bench_conclude(const slc_bench_results *results, slc_bench_options *opti
     FILE *out = slc_bench_people(options);
     slc_outcome outcome = {0};
     slc_bench_tally tally = {0};
+    slc_bench_label_rows((json_t *const[]){results->runs, results->misfits, results->failures}, 3);
     slc_outcome_add(&outcome, slc_bench_save(results, options));
     slc_outcome_add(&outcome, slc_bench_results_write_json(results, options->training.json));
     slc_outcome_add(&outcome, slc_bench_results_write_csv(results, options->training.csv));

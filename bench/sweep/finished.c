@@ -26,8 +26,8 @@ sluice_status slc_bench_cell_state(const slc_bench_results *results, const slc_b
     return SLUICE_OK;
 }
 
-/* Counts one cell of a throttle, the first repetition of which is case number `index`. */
-static sluice_status count_cell(const slc_bench_results *results, const slc_bench_options *o, uint64_t throttle,
+/* Counts one cell of a part, the first repetition of which is case number `index`. */
+static sluice_status count_cell(const slc_bench_results *results, const slc_bench_options *o, uint64_t part,
                                 uint64_t index, uint64_t cells, slc_bench_tally *out)
 {
     uint64_t ran = 0;
@@ -35,7 +35,7 @@ static sluice_status count_cell(const slc_bench_results *results, const slc_benc
     slc_bench_case one;
     sluice_status status = SLUICE_OK;
     for (uint64_t repeat = 0; !status && repeat < o->repeat; repeat++) {
-        slc_bench_case_at(o, throttle, repeat * cells + index, &one);
+        slc_bench_case_at(o, part, repeat * cells + index, &one);
         status = slc_bench_cell_state(results, &one, &state);
         ran += !status && state == SLC_CELL_RAN;
     }
@@ -54,7 +54,7 @@ sluice_status slc_bench_tally_make(const slc_bench_results *results, const slc_b
     uint64_t cells = slc_bench_case_count(options) / options->repeat;
     sluice_status status = SLUICE_OK;
     *out = (slc_bench_tally){0};
-    for (uint64_t t = 0; t < options->throttles.count; t++)
-        for (uint64_t i = 0; !status && i < cells; i++) status = count_cell(results, options, t, i, cells, out);
+    for (uint64_t p = 0; p < slc_bench_part_count(options); p++)
+        for (uint64_t i = 0; !status && i < cells; i++) status = count_cell(results, options, p, i, cells, out);
     return status;
 }

@@ -1,7 +1,9 @@
 /* A folder is continued where everything agrees that is no list of the sweep. */
 #include "bench/sweep/opening.h"
 
+#include "bench/cli/environment.h"
 #include "bench/cli/outcome.h"
+#include "bench/sweep/csv.h"
 #include "bench/sweep/folder/agreement.h"
 #include "bench/train/report.h"
 #include "lib/base/status.h"
@@ -78,7 +80,7 @@ static sluice_status read_there(const slc_bench_options *options, const json_t *
         slc_bench_results_free(results);
         return slc_bench_results_init(results);
     }
-    json_t *machine = slc_training_machine_json();
+    json_t *machine = slc_machine_json();
     status = slc_agreement_check_settings(folder, results->settings, settings);
     if (!status) status = slc_agreement_check_machine(folder, results->environment, machine);
     json_decref(machine);
@@ -91,8 +93,11 @@ static void name_sweep(const slc_bench_options *o, int ranks, char *name, size_t
     const struct {
         const char *option;
         uint64_t count;
-    } lists[] = {{"strategy", o->strategies.count}, {"schedule", o->schedules.count},   {"budget", o->budgets.count},
-                 {"throttle", o->throttles.count},  {"optimizer", o->optimizers.count}, {"tied", o->tied.count}};
+    } lists[] = {{"strategy", o->strategies.count},  {"schedule", o->schedules.count},
+                 {"budget", o->budgets.count},       {"throttle", o->throttles.count},
+                 {"optimizer", o->optimizers.count}, {"tied", o->tied.count},
+                 {"batch", o->batches.count},        {"precision", o->precisions.count},
+                 {"recompute", o->recomputes.count}, {"ranks", o->rank_counts.count}};
     int used =
         snprintf(name, bytes, "%s-%s-%d-rank%s", o->training.model, o->training.size, ranks, ranks > 1 ? "s" : "");
     for (size_t i = 0; i < sizeof lists / sizeof *lists && !o->tradeoff; i++)
@@ -129,7 +134,7 @@ static sluice_status suits(const slc_bench_options *options, const json_t *setti
 sluice_status slc_bench_open(slc_bench_options *options, int ranks, bool retry, slc_bench_results *results)
 {
     sluice_status status = slc_bench_results_init(results);
-    json_t *settings = slc_agreement_settings(&options->training, ranks);
+    json_t *settings = slc_agreement_settings(&options->training);
     if (!status && !settings) status = slc_error(SLUICE_ERR_MEMORY, "settings of the sweep");
     if (!status && !options->output) status = slc_bench_choose_folder(options, ranks, settings, suits);
     if (!status) status = slc_folder_make(options->output);

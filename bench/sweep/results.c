@@ -1,6 +1,8 @@
 /* Results of a sweep: collects them, writes them and reads them back. */
 #include "bench/sweep/results.h"
 
+#include "bench/cli/environment.h"
+#include "bench/cli/provenance.h"
 #include "bench/cli/result_file.h"
 #include "bench/train/report.h"
 #include "lib/base/file/path_error.h"
@@ -14,8 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *const slc_bench_cell_keys[] = {"throttle",  "budget", "strategy",    "schedule",
-                                           "optimizer", "tied",   "settings.lr", NULL};
+const char *const slc_bench_cell_keys[] = {"throttle", "budget",   "strategy",    "schedule", "optimizer", "tied",
+                                           "world",    "settings", "environment", "source",   NULL};
 
 static sluice_status no_memory(void)
 {
@@ -43,11 +45,12 @@ void slc_bench_results_free(slc_bench_results *results)
 
 json_t *slc_bench_case_row(const slc_bench_case *one)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "model", one->training.model, "size",
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "model", one->training.model, "size",
                             one->training.size, "strategy", one->strategy, "schedule", one->schedule, "budget",
                             one->budget, "throttle", one->throttle, "optimizer", one->optimizer, "tied", one->tied,
-                            "repeat", (json_int_t)one->repeat);
+                            "world", (json_int_t)one->ranks, "repeat", (json_int_t)one->repeat);
     if (row) json_object_set_new(row, "settings", slc_training_settings_json(&one->training));
+    if (row && *one->label) json_object_set_new(row, "label", json_string(one->label));
     return row;
 }
 
@@ -55,6 +58,8 @@ json_t *slc_bench_case_row(const slc_bench_case *one)
 static sluice_status append_row(json_t *rows, json_t *row, const slc_bench_case *one)
 {
     json_t *place = slc_bench_case_row(one);
+    char date[32];
+    if (row) json_object_set_new(row, "date", json_string(slc_date_now(date)));
     bool failed = !row || !place || json_object_update_missing(row, place) || json_array_append(rows, row);
     json_decref(place);
     json_decref(row);
@@ -65,7 +70,7 @@ sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_wor
                                     const slc_training_result *run)
 {
     sluice_status status = append_row(results->runs, slc_training_run_json(world, &one->training, run), one);
-    if (!status && !results->environment) results->environment = slc_training_environment_json(world);
+    if (!status && !results->environment) results->environment = slc_environment_json(world);
     return status;
 }
 
@@ -108,7 +113,8 @@ sluice_status slc_bench_results_add_failure(slc_bench_results *results, const sl
 /* A strategy's need does not depend on the budget, except for strategies that fill the budget they get. */
 static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
 {
-    static const char *const keys[] = {"strategy", "schedule", "optimizer", "tied", "settings.lr", NULL};
+    static const char *const keys[] = {"strategy",       "schedule",           "optimizer",          "tied", "world",
+                                       "settings.batch", "settings.precision", "settings.recompute", NULL};
     size_t index;
     json_t *run;
     const char *strategy = slc_bench_text(misfit, "strategy");
@@ -119,14 +125,23 @@ static json_t *needed_bytes(const slc_bench_results *results, const json_t *misf
     return NULL;
 }
 
-/* A budget in per cent refers to what dp needs, which any run of the sweep knows. */
-static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_case *one)
+/* A budget in per cent refers to what dp needs, which any run of the same model, ranks, batch and precision knows. */
+static double dp_bytes(const slc_bench_results *results, const json_t *row)
+{
+    static const char *const keys[] = {"model", "size", "world", "settings.batch", "settings.precision", NULL};
+    for (size_t i = 0; i < json_array_size(results->runs); i++) {
+        const json_t *run = json_array_get(results->runs, i);
+        if (slc_bench_alike(run, row, keys)) return slc_bench_number(run, "dp_bytes");
+    }
+    return 0;
+}
+
+static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_case *one, const json_t *misfit)
 {
     uint64_t bytes = 0;
     double fraction = 0;
     if (slc_parse_budget(one->training.budget, &bytes, &fraction)) return NULL;
-    const json_t *dp = json_object_get(json_array_get(results->runs, 0), "dp_bytes");
-    if (fraction > 0) bytes = (uint64_t)(fraction * (double)json_integer_value(dp));
+    if (fraction > 0) bytes = (uint64_t)(fraction * dp_bytes(results, misfit));
     return bytes ? json_integer((json_int_t)bytes) : NULL;
 }
 
@@ -136,7 +151,7 @@ sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc
     if (!row || json_object_del(row, "repeat") || json_object_set_new(row, "why", json_string(why)) ||
         json_array_append_new(results->misfits, row))
         return no_memory();
-    json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one);
+    json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one, row);
     if (needed) json_object_set_new(row, "needed_bytes", needed);
     if (budget) json_object_set_new(row, "budget_bytes", budget);
     return SLUICE_OK;
@@ -153,97 +168,6 @@ sluice_status slc_bench_results_write_json(const slc_bench_results *results, con
     sluice_status status = slc_result_file_write_json(path, all);
     json_decref(all);
     return status;
-}
-
-static const char csv_columns[] =
-    "model,size,world,throttle,strategy,schedule,budget,repeat,fits,budget_bytes,planned_bytes,peak_bytes,rss_bytes,"
-    "predicted_step_s,step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256,"
-    "optimizer,freeze_step,warm_up_step_s,warm_up_bytes_sent,compressed_step_s,compressed_bytes_sent,train_s,"
-    "final_loss,tied,why\n";
-
-static void put_value(FILE *file, double value)
-{
-    if (isnan(value))
-        fputc(',', file);
-    else
-        fprintf(file, "%.9g,", value);
-}
-
-static void put_quoted(FILE *file, const char *text)
-{
-    bool quoted = strpbrk(text, ",\"\n") != NULL;
-    if (quoted) fputc('"', file);
-    for (const char *at = text; *at; at++) {
-        if (*at == '"') fputc('"', file);
-        fputc(*at, file);
-    }
-    if (quoted) fputc('"', file);
-}
-
-static void put_text(FILE *file, const char *text)
-{
-    put_quoted(file, text);
-    fputc(',', file);
-}
-
-static void put_last_text(FILE *file, const char *text)
-{
-    put_quoted(file, text);
-    fputc('\n', file);
-}
-
-static void put_number(FILE *file, const json_t *row, const char *key)
-{
-    put_value(file, slc_bench_number(row, key));
-}
-
-/* `fits`: "" where nobody knows, because the cell failed. */
-static void put_row(FILE *file, const json_t *row, const char *fits)
-{
-    bool ran = *fits == '1';
-    put_text(file, slc_bench_text(row, "model"));
-    put_text(file, slc_bench_text(row, "size"));
-    put_number(file, row, "world");
-    put_text(file, slc_bench_text(row, "throttle"));
-    put_text(file, slc_bench_text(row, "strategy"));
-    put_text(file, slc_bench_text(row, "schedule"));
-    put_text(file, slc_bench_text(row, "budget"));
-    put_number(file, row, "repeat");
-    fprintf(file, "%s,", fits);
-    static const char *const sizes[] = {"budget_bytes", "planned_bytes", "peak_bytes", "rss_bytes"};
-    for (int i = 0; i < 4; i++) { /* these are exact, so they are not written through a double's nine digits */
-        const json_t *value = json_object_get(row, i == 1 && !ran ? "needed_bytes" : sizes[i]);
-        if (json_is_integer(value)) fprintf(file, "%lld", (long long)json_integer_value(value));
-        fputc(',', file);
-    }
-    static const char *const times[] = {"predicted_step_s", "step_s", "step_min_s", "exposed_s", "tokens_per_s"};
-    for (int i = 0; i < 5; i++) put_number(file, row, times[i]);
-    const json_t *losses = json_object_get(row, "losses");
-    size_t count = json_array_size(losses);
-    put_value(file, count ? json_number_value(json_array_get(losses, 0)) : NAN);
-    put_value(file, count ? json_number_value(json_array_get(losses, count - 1)) : NAN);
-    fprintf(file, "%s,%s,", ran ? slc_bench_complete(row) ? "0" : "1" : "", slc_bench_text(row, "weights_sha256"));
-    fprintf(file, "%s,", slc_bench_text(row, "optimizer"));
-    static const char *const phases[] = {"freeze_step",       "warm_up.step_s",        "warm_up.bytes_sent",
-                                         "compressed.step_s", "compressed.bytes_sent", "train_s",
-                                         "final_loss"};
-    for (int i = 0; i < 7; i++) put_number(file, row, phases[i]);
-    put_text(file, slc_bench_text(row, "tied"));
-    put_last_text(file, slc_bench_text(row, "why"));
-}
-
-sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path)
-{
-    slc_result_file file;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status || !file.file) return status;
-    size_t index;
-    json_t *row;
-    fputs(csv_columns, file.file);
-    json_array_foreach (results->runs, index, row) put_row(file.file, row, "1");
-    json_array_foreach (results->misfits, index, row) put_row(file.file, row, "0");
-    json_array_foreach (results->failures, index, row) put_row(file.file, row, "");
-    return slc_result_file_commit(&file);
 }
 
 /* Takes a list of the file over; one that is missing is empty. */
@@ -304,6 +228,13 @@ const char *slc_bench_strategy(const json_t *row, char text[64])
 {
     bool split = !strcmp(slc_bench_text(row, "tied"), "split");
     snprintf(text, 64, "%s%s", slc_bench_text(row, "strategy"), split ? " split" : "");
+    return text;
+}
+
+const char *slc_bench_labelled(const char *name, const json_t *row, char text[256])
+{
+    const char *label = slc_bench_text(row, "label");
+    snprintf(text, 256, "%s%s%s%s", name, *label ? " (" : "", label, *label ? ")" : "");
     return text;
 }
 

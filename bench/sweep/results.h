@@ -39,9 +39,8 @@ json_t *slc_bench_case_row(const slc_bench_case *one);
 /* Removes rows of cells that were interrupted or, with `failures`, have failed, so that they can be run again. */
 void slc_bench_results_drop_unfinished(slc_bench_results *results, bool failures);
 
-/* Write everything, and a table of the rows. `path` NULL: they write nothing. Errors: PATH, IO. */
+/* Writes everything. `path` NULL: it writes nothing. Errors: PATH, IO. */
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path);
-sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path);
 /* Reads such a JSON file; where there is none, *out is empty. The caller frees it, also after an error. Errors: PATH,
  * IO, FORMAT, MEMORY. */
 sluice_status slc_bench_results_read(const char *path, slc_bench_results *out);
@@ -54,6 +53,8 @@ const char *slc_bench_text(const json_t *row, const char *key); /* "" if missing
 double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null */
 /* Writes the strategy for people to read, followed by "split" if tied parameters are split. Returns `text`. */
 const char *slc_bench_strategy(const json_t *row, char text[64]);
+/* Adds the row's label in brackets, if it has one, to a name: "dp (batch 8)". Returns `text`. */
+const char *slc_bench_labelled(const char *name, const json_t *row, char text[256]);
 bool slc_bench_complete(const json_t *run); /* it was not interrupted */
 /* Do both rows have the same value under each of the keys? `keys` ends with NULL. */
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);

@@ -150,7 +150,7 @@ static sluice_status run_open(const slc_bench_sweep *sweep, bool *open, uint64_t
     slc_bench_progress progress;
     slc_bench_case one;
     sluice_status status = SLUICE_OK;
-    slc_bench_progress_begin(&progress, options->done, options->overall ? options->overall : count);
+    slc_bench_progress_begin(&progress, options->done, count, options->overall ? options->overall : count);
     for (uint64_t i = first; !status && !*interrupted && i < count; i++) {
         bool fits = true;
         slc_bench_case_at(options, 0, i, &one);
@@ -178,8 +178,7 @@ sluice_status slc_bench_sweep_run(const slc_bench_sweep *sweep, bool *interrupte
     if (!open) return slc_error(SLUICE_ERR_MEMORY, "%llu runs", (unsigned long long)count);
     sluice_status status = agree_on_open(sweep, open, count);
     if (!status) status = run_open(sweep, open, count, interrupted);
-    if (sweep->out && !sweep->way)
-        slc_bench_table_rest(sweep->out, sweep->results, options->throttles.text[0], options->repeat);
+    if (sweep->out && !sweep->way) slc_bench_table_rest(sweep->out, sweep->results, options, 0);
     free(open);
     return status;
 }

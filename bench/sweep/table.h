@@ -18,9 +18,12 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index);
 void slc_bench_table_cell(FILE *out, const json_t *runs, const slc_bench_case *one);
 /* Prints the row of the cell that failed last. */
 void slc_bench_table_failure(FILE *out, const slc_bench_results *results);
-/* Prints what a throttle's runs leave to say: rows of combinations that never came to repetition number `repeat`, and
+/* Prints what the runs of a part leave to say: rows of combinations that never came to repetition number `repeat`, and
  * one line for each strategy that does not fit some budgets. */
-void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const char *throttle, uint64_t repeat);
+void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const slc_bench_options *options, uint64_t part);
+/* Prints a table of rows that come from `sources` sweeps: a row for each cell, what does not fit, and the fastest of
+ * each budget. */
+void slc_bench_table_joined(FILE *out, const slc_bench_results *results, uint64_t sources);
 
 /* Prints the fastest run for each budget, and whether the promises held: equal weights, peaks as planned. Returns
  * whether both held. */
@@ -34,14 +37,16 @@ void slc_bench_table_demo(FILE *out, const slc_bench_results *results, const slc
 
 /* The progress line of the current run; shown on a terminal only. */
 typedef struct {
-    FILE *out;                 /* NULL: not shown */
-    uint64_t total;            /* number of runs in the whole sweep */
-    uint64_t done, begun_with; /* runs that have ended; runs before this process */
-    uint64_t made;             /* runs that this process has made; the others were there */
+    FILE *out;                /* NULL: not shown */
+    uint64_t total, part_end; /* number of runs in the whole sweep, and up to the end of the present part */
+    uint64_t done;            /* runs that have ended */
+    uint64_t made;            /* runs that this process has made; the others were there */
     uint64_t start_ns;
 } slc_bench_progress;
 
-void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t total);
+/* `count`: runs of a part. Of parts to come nobody knows how long their runs take, on another network or on more ranks:
+ * the time left is that of the present one. */
+void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t count, uint64_t total);
 void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench_case *one,
                              const slc_training_step *step);
 /* Prints, on standard error whatever it is, that a round of repetitions is done, and the time left. */

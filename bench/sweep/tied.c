@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const pair_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "settings.lr", NULL};
+static const char *const pair_keys[] = {"throttle",  "budget", "strategy", "schedule",
+                                        "optimizer", "world",  "label",    NULL};
 
 static bool is_complete_and(const json_t *run, const char *tied)
 {

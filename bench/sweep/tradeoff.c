@@ -4,6 +4,7 @@
 
 #include "bench/sweep/budgets.h"
 #include "bench/sweep/results.h"
+#include "bench/cli/environment.h"
 #include "bench/cli/outcome.h"
 #include "bench/sweep/survey.h"
 #include "bench/sweep/tradeoff_opening.h"
@@ -229,7 +230,7 @@ static sluice_status begin(trade *t)
 
 static sluice_status write_all(const trade *t, bool whole)
 {
-    if (t->world) json_object_set_new(t->document, "environment", slc_training_environment_json(t->world));
+    if (t->world) json_object_set_new(t->document, "environment", slc_environment_json(t->world));
     json_object_set(t->document, "settings", t->settings);
     json_object_set_new(t->document, "finished", json_boolean(whole));
     slc_tradeoff_show_end(t->out, t->document);

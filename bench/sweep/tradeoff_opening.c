@@ -1,6 +1,7 @@
 /* A trade-off that is there whole is shown again, not run again; one that was interrupted is replaced. */
 #include "bench/sweep/tradeoff_opening.h"
 
+#include "bench/cli/environment.h"
 #include "bench/sweep/folder/agreement.h"
 #include "bench/sweep/opening.h"
 #include "bench/train/report.h"
@@ -10,10 +11,12 @@
 
 static json_t *make_settings(const slc_bench_options *o, int ranks)
 {
-    json_t *settings = slc_agreement_settings(&o->training, ranks);
-    json_t *own = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "budget", o->budgets.text[0], "throttle",
-                            o->throttles.text[0], "tied", o->tied.text[0], "shares", (json_int_t)o->shares, "repeat",
-                            (json_int_t)o->repeat, "profile", o->profile ? o->profile : "");
+    json_t *settings = slc_agreement_settings(&o->training);
+    json_t *own = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:i, s:s, s:s, s:s, s:f}", "budget", o->budgets.text[0],
+                            "throttle", o->throttles.text[0], "tied", o->tied.text[0], "shares", (json_int_t)o->shares,
+                            "repeat", (json_int_t)o->repeat, "profile", o->profile ? o->profile : "", "ranks", ranks,
+                            "batch", o->batches.text[0], "precision", o->precisions.text[0], "recompute",
+                            o->recomputes.text[0], "lr", o->learning_rates[0]);
     if (!settings || !own || json_object_update(settings, own)) {
         json_decref(settings);
         settings = NULL;
@@ -32,7 +35,7 @@ static sluice_status read_there(const slc_bench_options *options, const json_t *
     if (status || access(path, F_OK)) return status;
     *there = json_load_file(path, 0, &error);
     if (!*there) return slc_error(SLUICE_ERR_FORMAT, "%s: %s", path, error.text);
-    json_t *machine = slc_training_machine_json();
+    json_t *machine = slc_machine_json();
     status = slc_agreement_check_settings(options->output, json_object_get(*there, "settings"), settings);
     if (!status) status = slc_agreement_check_machine(options->output, json_object_get(*there, "environment"), machine);
     json_decref(machine);

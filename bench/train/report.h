@@ -13,10 +13,6 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
                               const slc_training_result *result);
 /* The options of a run that its JSON has under "settings". NULL without memory. */
 json_t *slc_training_settings_json(const slc_training_options *options);
-/* Describes the machine and the build. NULL without memory. */
-json_t *slc_training_machine_json(void);
-/* The same and how ranks reach each other: "environment". */
-json_t *slc_training_environment_json(const sluice_world *world);
 
 /* Writes {"runs": runs, "environment": ...} to an open file, whose commit reports what could not be written. Takes
  * ownership of `runs`. Errors: MEMORY. */

@@ -5,6 +5,7 @@
 
 #include "bench/cli/outcome.h"
 #include "bench/train/data/data.h"
+#include "bench/train/deadline.h"
 #include "bench/train/options/options.h"
 
 #include <signal.h>
@@ -39,9 +40,10 @@ typedef struct {
 } slc_training_phase;
 
 typedef struct {
-    slc_training_step *steps;     /* step_count of them, done by this run */
-    uint64_t step_count, skipped; /* skipped: because a gradient was not finite */
-    bool interrupted;
+    slc_training_step *steps;                    /* step_count of them, done by this run */
+    uint64_t step_count, skipped;                /* skipped: because a gradient was not finite */
+    bool interrupted;                            /* before the last step, by the user or by the deadline */
+    bool out_of_time;                            /* by the deadline alone */
     uint64_t steps_before;                       /* steps of the run that --resume continues */
     bool saved;                                  /* the last state is in --save DIR */
     uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
@@ -80,6 +82,7 @@ typedef struct {
     /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
      * up at once. NULL: never. */
     const volatile sig_atomic_t *stops;
+    slc_training_deadline *deadline; /* all ranks stop together before it; NULL: never */
 } slc_training_watch;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, also after an error: it then holds

@@ -75,6 +75,13 @@ sluice_status slc_tensors_add_file(slc_tensors *tensors, const char *path, uint3
     return status;
 }
 
+sluice_status slc_tensors_identity(const slc_tensors *tensors, uint64_t *hash)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < tensors->file_count; i++) status = slc_file_identity(&tensors->files[i], hash);
+    return status;
+}
+
 sluice_status slc_tensors_add(slc_tensors *tensors, const slc_tensor *tensor)
 {
     if (tensors->count == tensors->room) {

@@ -84,7 +84,8 @@ static void charge(account *a, const slc_claim *claim)
     a->by_owner[category_of(buffer->kind) * a->owners + owner_of(a, buffer)] += claim->end_byte - claim->first_byte;
 }
 
-static sluice_status charge_fullest(account *a)
+/* *evaluates: the fullest moment is one of an evaluation pass. */
+static sluice_status charge_fullest(account *a, bool *evaluates)
 {
     const slc_program *train = &a->plan->train, *evaluate = &a->plan->evaluate;
     uint32_t at_train, at_evaluate;
@@ -92,8 +93,9 @@ static sluice_status charge_fullest(account *a)
     sluice_status status = slc_fullest_item(train, &at_train, &in_train);
     if (!status) status = slc_fullest_item(evaluate, &at_evaluate, &in_evaluate);
     if (status) return status;
-    const slc_program *program = in_train >= in_evaluate ? train : evaluate;
-    uint32_t item = in_train >= in_evaluate ? at_train : at_evaluate;
+    *evaluates = in_evaluate > in_train;
+    const slc_program *program = *evaluates ? evaluate : train;
+    uint32_t item = *evaluates ? at_evaluate : at_train;
     for (uint32_t s = 0; s < a->plan->static_count; s++) charge(a, &a->plan->statics[s]);
     for (uint32_t c = 0; c < program->claim_count; c++)
         if (slc_claim_alive(program, &program->claims[c], item)) charge(a, &program->claims[c]);
@@ -121,14 +123,14 @@ static int by_bytes(const void *x, const void *y)
     return (int)a->category - (int)b->category;
 }
 
-static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, consumer out[CATEGORIES])
+static sluice_status find_consumers(const slc_job *job, const slc_plan *plan, consumer out[CATEGORIES], bool *evaluates)
 {
     account a = {.job = job, .plan = plan};
     a.owners = job->unit_count > job->layer_count ? job->unit_count : job->layer_count;
     if (!a.owners) a.owners = 1;
     a.by_owner = calloc((size_t)CATEGORIES * a.owners, sizeof *a.by_owner);
     if (!a.by_owner) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for the account of its memory");
-    sluice_status status = charge_fullest(&a);
+    sluice_status status = charge_fullest(&a, evaluates);
     for (int k = 0; k < CATEGORIES; k++) out[k] = summarize(&a, (category)k);
     qsort(out, CATEGORIES, sizeof *out, by_bytes);
     free(a.by_owner);
@@ -164,24 +166,26 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
 {
     slc_smallest best;
     consumer consumers[CATEGORIES];
+    bool evaluates = false;
     sluice_status status = slc_smallest_budget(job, request, times, &best);
-    if (!status) status = find_consumers(job, plan, consumers);
+    if (!status) status = find_consumers(job, plan, consumers, &evaluates);
     if (status) return status;
 
     char largest[640], of_dp[64] = "";
     write_consumers(consumers, largest, sizeof largest);
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
+    const char *where = evaluates ? " of an evaluation pass, which needs more than a step" : "";
     uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.budget_bytes;
     if (!strategies_differ(job))
         return slc_error(SLUICE_ERR_BUDGET,
                          "%" PRIu64 " bytes (%.1f MiB) are too few; the smallest budget that works: "
-                         "config.budget_bytes = %" PRIu64 " (%.1f MiB); the largest consumers: %s",
-                         budget_bytes, (double)budget_bytes / 0x1p20, least, (double)least / 0x1p20, largest);
+                         "config.budget_bytes = %" PRIu64 " (%.1f MiB); the largest consumers%s: %s",
+                         budget_bytes, (double)budget_bytes / 0x1p20, least, (double)least / 0x1p20, where, largest);
     return slc_error(SLUICE_ERR_BUDGET,
                      "strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
                      " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
-                     ", config.strategy = %s, config.schedule = %s; the largest consumers: %s",
+                     ", config.strategy = %s, config.schedule = %s; the largest consumers%s: %s",
                      request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes,
-                     (double)budget_bytes / 0x1p20, of_dp, least, best.strategy, best.schedule, largest);
+                     (double)budget_bytes / 0x1p20, of_dp, least, best.strategy, best.schedule, where, largest);
 }

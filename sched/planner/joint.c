@@ -204,7 +204,7 @@ static sluice_status try_baselines(joint *j, bool all)
     return status;
 }
 
-/* ---- Mixtures, where no solver chooses ---- */
+/* ---- Mixtures, where no solver chooses, or its answers lose much to packing ---- */
 
 static bool has_model(const slc_joint_request *r)
 {
@@ -575,7 +575,8 @@ static sluice_status find_plan(joint *j)
     sluice_status status = try_baselines(j, false);
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
-    if (!status && !has_model(j->request)) status = try_mixtures(j);
+    if (!status && (!has_model(j->request) || (search && !is_trivial(j) && !is_near_bound(j))))
+        status = try_mixtures(j);
     if (!status && !j->list.count) status = try_least_memory(j);
     if (!status) status = place_updates(j);
     if (!status && search && !is_trivial(j)) status = improve(j);

@@ -50,5 +50,5 @@ const slc_scheduler slc_scheduler_ilp = {
     .doc = "the slot model's schedule, overlapped block by block; with free strategies the joint plan",
     .wants_times = true,
     .train = train,
-    .evaluate = slc_evaluate_one_ahead,
+    .evaluate = slc_evaluate_within,
 };

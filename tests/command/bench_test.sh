@@ -50,7 +50,7 @@ repeats() {
     folder=$work/repeats
     bench -n 2 --strategy dp,sdp --schedule serial --budget none,80%,70% --repeat 3 --output "$folder"
     check 'repetitions end well' 0 $code
-    check 'each that fits runs three times' 12 "$(grep -c ',[123],1,' "$folder/results.csv")"
+    check 'each that fits runs three times' 12 "$(awk -F, '$8 ~ /^[123]$/ && $9 == 1' "$folder/results.csv" | wc -l)"
     check 'rounds' '1 1 1 1 2 2 2 2 3 3 3 3' "$(awk -F, 'NR > 1 && $9 == 1 {print $8}' "$folder/results.csv" | paste -sd ' ')"
     check 'a row for each combination' 4 "$(grep -cE '^adamw +(dp|sdp) +serial +(none|80%|70%)' "$work/out")"
     check 'each row has a spread' 4 "$(awk '/^adamw/ && $0 !~ /does not fit/ && $(NF-4) ~ /^[0-9.]+$/' "$work/out" | wc -l)"
@@ -59,6 +59,9 @@ repeats() {
     check 'rounds are told' 2 "$(grep -cE '^round [12] of 3 is done: .* left$' "$work/err")"
     command -v gnuplot >/dev/null || return
     check 'the picture has error bars' yes "$(grep -q 'using 1:2:5:6 with yerrorbars' "$folder/step_time.gp" && echo yes)"
+    rm "$folder/step_time.svg"
+    (cd / && gnuplot "$folder/step_time.gp") 2>"$work/err"
+    check 'the script draws beside itself, wherever it is run' yes "$([ -s "$folder/step_time.svg" ] && echo yes)"
     bench --strategy dp --budget none --output "$folder.one"
     check 'without repetitions it has none' '' "$(grep yerrorbars "$folder.one/step_time.gp")"
 }
@@ -138,6 +141,46 @@ optimizers() {
     check 'a picture of losses' yes "$([ -s "$folder/losses.svg" ] && [ -s "$folder/losses.png" ] && echo yes)"
 }
 
+# Lists of what is not the planner's: each combination is a cell, all settings are columns, and equal values are one.
+lists() {
+    folder=$work/lists
+    bench --strategy dp,dp --batch 2,4,2 --precision fp32,bf16 --recompute none,all --ranks 1,2 --budget 4M,4MiB,40MiB \
+        --throttle 4gbit,4000mbit --output "$folder"
+    check 'lists end well' 0 $code
+    check 'rows: equal values are one' 32 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'batches, precisions, recomputation, ranks' '2 4|bf16 fp32|all none|1 2' \
+        "$(column batch)|$(column precision)|$(column recompute)|$(column world)"
+    check 'what a number depends on is there' '32 3 0.001 1 1' \
+        "$(column context) $(column steps) $(column lr) $(column seed) $(column threads)"
+    check 'the machine and the version' "$(hostname) $("$sluice" --version | cut -d ' ' -f 2)" \
+        "$(column host) $(column sluice)"
+    check 'each run has a date' yes "$(column date | grep -qE '^20[0-9-]*T[0-9:]*Z' && echo yes)"
+    check 'the command line is in the JSON' 1 "$(grep -c '"4M,4MiB,40MiB"' "$folder/results.json")"
+    check 'weights of each kind are equal' 1 "$(grep -cE '^weights equal to the bit: yes \([0-9]+ runs of [0-9]+ kinds' "$work/out")"
+    check 'rows say in which settings they differ' yes "$(grep -q '^fp32, batch 2, recompute none  *adamw' "$work/out" && echo yes)"
+    folder=$work/rates
+    bench --strategy dp --optimizer lamb@0.1,adamw --lr 0.01,0.02 --output "$folder"
+    check 'learning rates of one optimizer' '0.01 0.02 0.1' "$(column lr)"
+    check '... make a row each' 3 "$(grep -cE '^lr |^adamw|^lamb' <(sed -n '/^settings/,/^$/p' "$work/out"))"
+}
+
+join() {
+    bench --strategy dp,fsdp --batch 2 --output "$work/a"
+    bench --strategy dp --batch 4 --throttle none,4gbit --output "$work/b"
+    folder=$work/joined
+    timeout 100 "$sluice" bench --join "$work/a" "$work/b" --output "$folder" >"$work/out" 2>"$work/err"
+    check 'two sweeps are joined' 0 $?
+    check 'rows of both' 4 "$(($(wc -l <"$folder/results.csv") - 1))"
+    check 'each says where it is from' "$work/a $work/b" "$(column source)"
+    check 'one table' 'batch 2 batch 4' "$(grep -oE '^batch [24] ' "$work/out" | sort -u | paste -sd ' ' | tr -s ' ' | sed 's/ $//')"
+    timeout 100 "$sluice" bench --join "$work/a" --output "$work/b" >"$work/out" 2>"$work/err"
+    check 'results that are there stay' '2 1' "$? $(grep -c "$work/b has results" "$work/err")"
+    timeout 100 "$sluice" bench --join >"$work/out" 2>"$work/err"
+    check 'without a folder there is nothing to join' '2 1' "$? $(grep -c 'name folders' "$work/err")"
+    command -v gnuplot >/dev/null || { skip 'the picture of joined sweeps: gnuplot is not installed'; return; }
+    check 'one picture' yes "$([ -s "$folder/step_time.svg" ] && grep -q 'batch 4' "$folder/step_time.gp" && echo yes)"
+}
+
 tied() {
     folder=$work/tied
     bench -n 2 --strategy sdp,fsdp --tied joint,split --output "$folder"
@@ -186,7 +229,10 @@ refusals() {
     refuses 'it is no strategy, nor a file' --strategy dp,ddp
     check 'before anything is trained' no "$([ -e "$work/refused" ] && echo yes || echo no)"
     refuses 'needs a compressed optimizer' --strategy dp,onebit --optimizer adamw
-    refuses 'there twice' --optimizer adamw,lamb@0.01,lamb
+    refuses 'a decimal takes a point, as 4.5MiB' --budget 4,5MiB
+    refuses 'whole number' --batch 2,x
+    refuses 'give one of each' --batch 2,4 --budget auto:2
+    refuses 'takes one --batch' --tradeoff --batch 2,4
     refuses 'learning rate' --optimizer adamw,lamb@fast
     refuses 'have a freeze' --optimizer adamw,lamb --freeze-step 3
     refuses 'exact strategies' --tradeoff --lossy onebit
@@ -229,16 +275,16 @@ continues() {
     check 'are added' "$before" "$(sort "$folder/results.csv" | grep -v -e ,oss, -e ,4gbit,)"
     check 'once each' 5 "$(($(wc -l <"$folder/results.csv") - 1))"
     before=$(cat "$folder/results.csv" "$folder/results.json")
-    bench -n 2 --strategy dp --batch 3 --output "$folder"
+    bench -n 2 --strategy dp --seed 3 --output "$folder"
     check 'other settings' 2 $code
-    check 'are refused by name' 1 "$(grep -c -- 'results of --batch 2, and this sweep has --batch 3' "$work/err")"
-    bench --strategy dp --output "$folder"
-    check 'another number of ranks too' 1 "$(grep -c -- 'results of --ranks 2' "$work/err")"
+    check 'are refused by name' 1 "$(grep -c -- 'results of --seed 1, and this sweep has --seed 3' "$work/err")"
+    bench -n 2 --strategy dp --context 16 --output "$folder"
+    check 'the context too' 1 "$(grep -c -- 'results of --context 32' "$work/err")"
     check 'what was there stays' yes "$([ "$before" = "$(cat "$folder/results.csv" "$folder/results.json")" ] && echo yes)"
-    bench -n 2 --strategy dp --batch 3 --output "$folder" --overwrite
+    bench -n 2 --strategy dp --seed 3 --output "$folder" --overwrite
     check 'it is replaced when asked for' 'dp 0' "$(column strategy) $code"
     rm "$folder/results.json"
-    bench -n 2 --strategy dp --batch 3 --output "$folder"
+    bench -n 2 --strategy dp --seed 3 --output "$folder"
     check 'a table that nobody knows' 1 "$(grep -c 'results.csv without results.json' "$work/err")"
 }
 
@@ -253,7 +299,7 @@ default_folder() {
     }
     run_here
     run_here
-    run_here --batch 3
+    run_here --seed 3
     [ "$today" = "$(date +%F)" ] || return # it became midnight
     check 'folders' "$today-gpt2-nano-1-rank-strategy $today-gpt2-nano-1-rank-strategy-2" \
         "$(find "$work/here/out/bench" -mindepth 1 -printf '%f\n' -type d -prune | sort | paste -sd ' ')"
@@ -300,7 +346,7 @@ killed() {
     check 'an interrupted sweep says how far it is' 1 "$(grep -c '^stopped: 0 of 4 cells are finished' "$work/out")"
 }
 
-for part in sweep repeats adaptive few_steps tradeoff optimizers tied under_a_launcher without_gnuplot interrupt refusals \
+for part in sweep repeats adaptive few_steps tradeoff optimizers lists join tied under_a_launcher without_gnuplot interrupt refusals \
     continues default_folder killed; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed

@@ -124,6 +124,7 @@ refused() { # EXIT PATTERN OPTION...
 refused 2 '--pace fast: give what' --pace fast
 refused 2 '--machines: no cluster "mine"; choose one of' --machines mine
 refused 2 '-n 9: --machines 8xcpu-10gbit has 8 ranks' --machines 8xcpu-10gbit -n 9
+refused 2 'there are 8 ranks' -n 8 --ranks-a-host 9
 refused 2 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
 refused 2 'knows no compressed phases' --strategy onebit
 refused 2 'only sluice train keeps' --save "$work/run"

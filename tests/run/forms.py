@@ -13,8 +13,8 @@ NO_GLPK = r"^(sched|ilp|device)\.|^tests\.(plan_tools_test|engine_test|info_test
 NO_GLPK_TARGETS = ["sluice_command", "sluice_lab", "tests_engine_test", "sched/all", "ilp/all", "lib/device/all",
                    "plugins/transport/all"]
 EMULATED_TARGETS = ["sluice_command", "sluice_lab", "tests/cuda_emulated/all", "lib/device/all", "lib/kernels/all",
-                    "docs/examples/all", "plugins/transport/all", "plugins/nccl_shim/all", "tests/hostcuda/all",
-                    "tests/hostnccl/all", "tests/nccl/all", "model_golden_test", "tests_models_cuda_test",
+                    "docs/examples/all", "plugins/transport/all", "plugins/nccl/shim/all", "tests/nccl/bed/hostcuda/all",
+                    "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_test", "tests_models_cuda_test",
                     "tests_gpu_memory_test"]
 STRICT, LENIENT = ["-DSLUICE_WERROR=ON"], ["-DSLUICE_WERROR=OFF"]  # sanitizers make gcc warn of what is not so
 

@@ -8,14 +8,14 @@
 
 static const char what_to_do[] = "name another folder with --output, or replace them with --overwrite";
 
-json_t *slc_agreement_settings(const slc_training_options *options, int ranks)
+json_t *slc_agreement_settings(const slc_training_options *options)
 {
-    static const char *const lists[] = {"strategy", "schedule", "budget", "throttle", "optimizer", "tied"};
+    static const char *const lists[] = {"strategy", "schedule", "budget", "throttle",  "optimizer",
+                                        "tied",     "lr",       "batch",  "precision", "recompute"};
     json_t *settings = json_object();
     slc_training_options shared = *options;
     shared.optimizer = "";
-    if (slc_training_options_json(&shared, SLC_MEASURED, settings) ||
-        json_object_set_new(settings, "ranks", json_integer(ranks))) {
+    if (slc_training_options_json(&shared, SLC_MEASURED, settings)) {
         json_decref(settings);
         return NULL;
     }

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-/* The options that all cells of a sweep on `ranks` ranks share, by name. NULL without memory. */
-json_t *slc_agreement_settings(const slc_training_options *options, int ranks);
+/* The options that all cells of a sweep share, by name. NULL without memory. */
+json_t *slc_agreement_settings(const slc_training_options *options);
 
 /* Do the settings of the folder's results equal these? Errors: ARGUMENT, whose line names the first that differs. */
 sluice_status slc_agreement_check_settings(const char *folder, const json_t *there, const json_t *here);

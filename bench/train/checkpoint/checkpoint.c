@@ -1,6 +1,7 @@
 #include "bench/train/checkpoint/checkpoint.h"
 
 #include "bench/train/checkpoint/earlier_checkpoint.h"
+#include "bench/train/checkpoint/global_batch.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/checkpoint/shape.h"
 #include "lib/base/file/path_error.h"
@@ -159,6 +160,24 @@ static sluice_status compare_reading(const slc_training_identity *run, const jso
                      run->options->resume);
 }
 
+/* Rank 0 tells what differs from the saved run, and of the number of ranks what that means. */
+static void warn_of_change(const slc_training_identity *run, const char *name, const char *was, const char *is,
+                           const json_t *saved)
+{
+    const slc_global_batch now = {(uint64_t)sluice_world_size(run->world), run->options->batch,
+                                  run->options->micro_batches};
+    slc_global_batch before = {(uint64_t)json_integer_value(json_object_get(saved, "ranks")),
+                               (uint64_t)json_integer_value(json_object_get(saved, "batch")),
+                               (uint64_t)json_integer_value(json_object_get(saved, "micro-batches"))};
+    char batch[256] = "";
+    if (!strcmp(name, "ranks") && before.ranks && before.batch && before.micro_batches) {
+        strcpy(batch, ": ");
+        slc_global_batch_words(&before, &now, batch + 2, sizeof batch - 2);
+    }
+    slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have%s",
+            run->options->resume, name, was, is, batch);
+}
+
 /* Refuses what must be equal, or warns about the rest. */
 static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine, bool refuse)
 {
@@ -181,8 +200,7 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
                     "--resume %s: the training data is other than before; the run does not go on as it would have",
                     folder);
         else
-            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have", folder,
-                    name, was, is);
+            warn_of_change(run, name, was, is, saved);
     }
     return SLUICE_OK;
 }

@@ -2,6 +2,7 @@
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options/options.h"
 
+#include "bench/cli/default_threads.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/lr_schedule.h"
@@ -94,8 +95,9 @@ static const option_row rows[] = {
      "Micro-batches a step", 1, 65536, CONFIG(micro_batches)},
     {"ranks", "N", RESOURCES, COUNT, FIELD(ranks), NULL, SLC_SAVED | SLC_OWN, "Start N ranks on this machine", 1,
      SLUICE_RANKS_MOST, .letter = 'n'},
-    {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Compute threads a rank", 1, 1024, CONFIG(threads)},
+    {"threads", "N", RESOURCES, COUNT, FIELD(threads), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Compute threads a rank; not given: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1", 1, SLC_THREADS_MOST,
+     CONFIG(threads)},
     {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", SLC_MEASURED,
      "Steps to train, counted from the very beginning", 1, MOST},
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
@@ -203,6 +205,12 @@ static const option_row rows[] = {
      .choices = "stop,warn"},
     {"resume", "DIR", OUTPUT, TEXT, FIELD(resume), NULL, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
+    {"go-on", "DIR", OUTPUT, TEXT, FIELD(go_on), NULL, 0,
+     "Save to this folder, and go on from the latest checkpoint in it if there is one: the same line begins a run and "
+     "goes on with it, as a job that is requeued needs"},
+    {"stop-after", "TIME", OUTPUT, TEXT, FIELD(stop_after), NULL, 0,
+     "End, saved and with exit code 75, before so much time has passed, as 50min or 23.5h; a run with --save or --go-on "
+     "also ends before Slurm's job does (SLURM_JOB_END_TIME)"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
@@ -217,13 +225,13 @@ static const option_row rows[] = {
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.typed has a place for each option");
 
 /* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
-    "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
-    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",
-    "eval-every", "save", "save-every",  "resume", "save-weights", "json",
+    "model",      "size", "weights",     "data",   "precision", "batch",        "context",  "steps",
+    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",    "ranks",        "strategy", "throttle",
+    "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",
 };
 
 static const option_row *find_row(const char *name)
@@ -320,7 +328,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
     char *field = (char *)options + row->field;
     double number = 1;
     sluice_status status = SLUICE_OK;
-    options->given[row - rows] = true;
+    options->typed[row - rows] = text ? text : "";
     if (row->type == PATHS) return add_paths(options, text);
     if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
     if (status) return status;
@@ -340,7 +348,12 @@ sluice_status slc_training_option_set(slc_training_options *options, const char 
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->given[find_row(name) - rows];
+    return options->typed[find_row(name) - rows] != NULL;
+}
+
+const char *slc_training_option_typed(const slc_training_options *options, const char *name)
+{
+    return options->typed[find_row(name) - rows];
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -379,7 +392,20 @@ void slc_training_options_init(slc_training_options *options)
             set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
         else if (rows[i].type == REAL)
             memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
-    memset(options->given, 0, sizeof options->given);
+    memset(options->typed, 0, sizeof options->typed);
+}
+
+/* Of a list of numbers each is checked, and the first one is set. */
+static sluice_status set_typed(slc_training_options *options, const option_row *row, char *text)
+{
+    const bool numbers = row->type == COUNT || row->type == REAL;
+    if (!numbers || !difference_of(row).list) return set_option(options, row, text);
+    char *rest = copy_list(text), *first = rest, *item;
+    sluice_status status = rest ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
+    while (!status && (item = strsep(&rest, ",")) != NULL) status = set_option(options, row, item);
+    if (!status) status = set_option(options, row, first);
+    options->typed[row - rows] = text;
+    return status;
 }
 
 static int key_of(int row)
@@ -400,7 +426,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (key != key_of(i)) continue;
         const char *refused = difference_of(&rows[i]).refused;
         if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
-        if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
+        if (set_typed(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
@@ -521,12 +547,13 @@ sluice_status slc_training_options_check(slc_training_options *o)
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
+    if (!status) status = slc_fill_threads(&o->threads);
     if (!status) status = slc_throttle_check(o->throttle);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (status) return status;

@@ -2,6 +2,7 @@
  * refused. */
 #include "lib/base/file/file.h"
 
+#include "lib/base/boot_id.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/hash/fnv.h"
@@ -82,4 +83,17 @@ sluice_status slc_file_hash(const slc_file *file, uint64_t *hash)
     }
     free(piece);
     return status;
+}
+
+sluice_status slc_file_identity(const slc_file *file, uint64_t *hash)
+{
+    char boot[SLC_BOOT_ID_BYTES];
+    struct stat info;
+    if (!slc_boot_id(boot)) return slc_error(SLUICE_ERR_IO, "cannot read the name of the running kernel");
+    if (fstat(file->fd, &info)) return cannot_read(file->path);
+    const uint64_t numbers[] = {info.st_dev, info.st_ino, (uint64_t)info.st_size, (uint64_t)info.st_ctim.tv_sec,
+                                (uint64_t)info.st_ctim.tv_nsec};
+    *hash = slc_fnv(*hash, boot, sizeof boot);
+    *hash = slc_fnv(*hash, numbers, sizeof numbers);
+    return SLUICE_OK;
 }

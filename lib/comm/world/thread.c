@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/thread_limit.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/world/world.h"
 
@@ -44,9 +45,7 @@ void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
 static bool transport_progress(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
-    bool moved = transport->table && transport->table->progress(transport->self) > 0;
-    world->transport_events += moved;
-    return moved;
+    return transport->table && transport->table->progress(transport->self) > 0;
 }
 
 /* Ends everything that is pending; only then may the caller's memory go. */
@@ -337,7 +336,7 @@ sluice_status slc_thread_start(sluice_world *world)
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int error = pthread_create(&world->thread, NULL, thread_main, world);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) return slc_error(SLUICE_ERR_SYSTEM, "communication thread: %s", strerror(error));
+    if (error) return slc_thread_limit_error(error, "communication thread");
     pthread_setname_np(world->thread, "sluice-comm");
     world->running = true;
     return SLUICE_OK;

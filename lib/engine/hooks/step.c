@@ -67,7 +67,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
     slc_marks_begin_step(rt);
-    status = slc_words_begin(rt, step);
+    status = slc_pass_words_begin(rt, step);
     if (!status) status = slc_pass_begin(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IN_STEP;
@@ -300,7 +300,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     rt->mode = SLC_IDLE;
     slc_step_state *agreed = slc_agrees_late(rt) ? &rt->steps[pass->parity ^ 1] : step;
     if (agreed == step || pass->has_previous) {
-        slc_words_learn(agreed);
+        slc_pass_words_learn(agreed);
         status = slc_engine_check_finite(rt, agreed);
     }
     slc_marks_read(rt); /* now that it is known which updates were skipped */
