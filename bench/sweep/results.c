@@ -2,12 +2,12 @@
 #include "bench/sweep/results.h"
 
 #include "bench/cli/environment.h"
+#include "bench/cli/error_line.h"
 #include "bench/cli/provenance.h"
 #include "bench/cli/result_file.h"
 #include "bench/train/report.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/median.h"
-#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -54,12 +54,17 @@ json_t *slc_bench_case_row(const slc_bench_case *one)
     return row;
 }
 
+static void set_date(json_t *row)
+{
+    char date[32];
+    json_object_set_new(row, "date", json_string(slc_date_now(date)));
+}
+
 /* Adds what `row` does not say itself. */
 static sluice_status append_row(json_t *rows, json_t *row, const slc_bench_case *one)
 {
     json_t *place = slc_bench_case_row(one);
-    char date[32];
-    if (row) json_object_set_new(row, "date", json_string(slc_date_now(date)));
+    set_date(row);
     bool failed = !row || !place || json_object_update_missing(row, place) || json_array_append(rows, row);
     json_decref(place);
     json_decref(row);
@@ -110,50 +115,37 @@ sluice_status slc_bench_results_add_failure(slc_bench_results *results, const sl
     return SLUICE_OK;
 }
 
-/* A strategy's need does not depend on the budget, except for strategies that fill the budget they get. */
-static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
+/* Takes a number of bytes from the planner's line, from behind words that stand before it; the line is what people
+ * read, so the row says the same. NULL: these words are not in it. */
+static json_t *bytes_after(const char *line, const char *words)
 {
-    static const char *const keys[] = {"strategy",       "schedule",           "optimizer",          "tied", "world",
-                                       "settings.batch", "settings.precision", "settings.recompute", NULL};
-    size_t index;
-    json_t *run;
-    const char *strategy = slc_bench_text(misfit, "strategy");
-    if (!strcmp(strategy, "mixed") || !strcmp(strategy, "auto")) return NULL;
-    json_array_foreach (results->runs, index, run) {
-        if (slc_bench_alike(run, misfit, keys)) return json_incref(json_object_get(run, "planned_bytes"));
-    }
-    return NULL;
+    const char *at = strstr(line, words);
+    char *end;
+    if (!at) return NULL;
+    const unsigned long long bytes = strtoull(at + strlen(words), &end, 10);
+    return end > at + strlen(words) && bytes ? json_integer((json_int_t)bytes) : NULL;
 }
 
-/* A budget in per cent refers to what dp needs, which any run of the same model, ranks, batch and precision knows. */
-static double dp_bytes(const slc_bench_results *results, const json_t *row)
+/* Where strategies make no difference, the line begins with the budget and ends with what is needed. */
+static void add_bytes(json_t *row, const char *line)
 {
-    static const char *const keys[] = {"model", "size", "world", "settings.batch", "settings.precision", NULL};
-    for (size_t i = 0; i < json_array_size(results->runs); i++) {
-        const json_t *run = json_array_get(results->runs, i);
-        if (slc_bench_alike(run, row, keys)) return slc_bench_number(run, "dp_bytes");
-    }
-    return 0;
-}
-
-static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_case *one, const json_t *misfit)
-{
-    uint64_t bytes = 0;
-    double fraction = 0;
-    if (slc_parse_budget(one->training.budget, &bytes, &fraction)) return NULL;
-    if (fraction > 0) bytes = (uint64_t)(fraction * dp_bytes(results, misfit));
-    return bytes ? json_integer((json_int_t)bytes) : NULL;
+    json_t *needed = bytes_after(line, " needs "), *budget = bytes_after(line, "the budget is ");
+    if (!needed) needed = bytes_after(line, "config.budget_bytes = ");
+    if (!budget) budget = bytes_after(line, "");
+    if (needed) json_object_set_new(row, "needed_bytes", needed);
+    if (budget) json_object_set_new(row, "budget_bytes", budget);
 }
 
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why)
 {
     json_t *row = slc_bench_case_row(one);
-    if (!row || json_object_del(row, "repeat") || json_object_set_new(row, "why", json_string(why)) ||
+    char words[2048];
+    slc_error_in_options(why, words, sizeof words);
+    if (!row || json_object_del(row, "repeat") || json_object_set_new(row, "why", json_string(words)) ||
         json_array_append_new(results->misfits, row))
         return no_memory();
-    json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one, row);
-    if (needed) json_object_set_new(row, "needed_bytes", needed);
-    if (budget) json_object_set_new(row, "budget_bytes", budget);
+    set_date(row);
+    add_bytes(row, why);
     return SLUICE_OK;
 }
 

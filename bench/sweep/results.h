@@ -11,8 +11,7 @@
 
 typedef struct {
     json_t *runs;        /* [{"model", ..., "throttle", "budget", "repeat"}] */
-    json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why"}]; if an earlier run shows it, also
-                            "needed_bytes" and "budget_bytes" */
+    json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why", "needed_bytes", "budget_bytes"}] */
     json_t *failures;    /* [{the same, "repeat", "why"}]: cells that ended with an error, or with their ranks */
     json_t *environment; /* of the first run; NULL: none yet */
     json_t *settings;    /* bench/sweep/folder/agreement.h; NULL: not known */
@@ -28,7 +27,7 @@ void slc_bench_results_free(slc_bench_results *results);
 
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
                                     const slc_training_result *run);
-/* `why`: the planner's error line. */
+/* `why`: the planner's error line, which says what is needed. */
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why);
 
 /* `why`: how it ended. Replaces an interrupted run of the same cell and repetition. Errors: MEMORY. */

@@ -57,6 +57,12 @@ repeats() {
     check 'one line of what does not fit' 1 "$(grep -c 'does not fit' "$work/out")"
     check 'which names the budgets' 1 "$(grep -cE '^adamw +dp +serial +does not fit 80%, 70%: it needs [0-9.]+ MiB' "$work/out")"
     check 'rounds are told' 2 "$(grep -cE '^round [12] of 3 is done: .* left$' "$work/err")"
+    bench -n 2 --strategy dp,fsdp --schedule one_ahead --budget 2MiB,none --output "$folder.need" # before any run
+    check 'the need is that of the text' '2 2' "$(python3 -c 'import json, re, sys
+rows = json.load(open(sys.argv[1]))["does_not_fit"]
+print(len(rows), sum(row["needed_bytes"] == int(re.search(r"needs (\d+) bytes", row["why"]).group(1)) and
+                     row["budget_bytes"] == int(re.search(r"the budget is (\d+)", row["why"]).group(1)) for row in rows))' \
+        "$folder.need/results.json")"
     command -v gnuplot >/dev/null || return
     check 'the picture has error bars' yes "$(grep -q 'using 1:2:5:6 with yerrorbars' "$folder/step_time.gp" && echo yes)"
     rm "$folder/step_time.svg"
@@ -150,7 +156,7 @@ lists() {
     check 'rows: equal values are one' 32 "$(($(wc -l <"$folder/results.csv") - 1))"
     check 'batches, precisions, recomputation, ranks' '2 4|bf16 fp32|all none|1 2' \
         "$(column batch)|$(column precision)|$(column recompute)|$(column world)"
-    check 'what a number depends on is there' '32 3 0.001 1 1' \
+    check 'what a number depends on is there' '32 5 0.001 1 1' \
         "$(column context) $(column steps) $(column lr) $(column seed) $(column threads)"
     check 'the machine and the version' "$(hostname) $("$sluice" --version | cut -d ' ' -f 2)" \
         "$(column host) $(column sluice)"
@@ -346,7 +352,7 @@ killed() {
     check 'an interrupted sweep says how far it is' 1 "$(grep -c '^stopped: 0 of 4 cells are finished' "$work/out")"
 }
 
-for part in sweep repeats adaptive few_steps tradeoff optimizers lists join tied under_a_launcher without_gnuplot interrupt refusals \
-    continues default_folder killed; do $part; done
+for part in sweep repeats adaptive few_steps tradeoff optimizers lists join tied under_a_launcher without_gnuplot interrupt \
+    refusals continues default_folder killed; do $part; done
 [ $failed = 0 ] && echo "sluice bench: all as promised"
 exit $failed
