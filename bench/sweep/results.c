@@ -72,9 +72,11 @@ static sluice_status append_row(json_t *rows, json_t *row, const slc_bench_case 
 }
 
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
-                                    const slc_training_result *run)
+                                    const slc_training_result *run, const char *plan_sha256)
 {
-    sluice_status status = append_row(results->runs, slc_training_run_json(world, &one->training, run), one);
+    json_t *row = slc_training_run_json(world, &one->training, run);
+    if (row) json_object_set_new(row, "plan_sha256", json_string(plan_sha256));
+    sluice_status status = append_row(results->runs, row, one);
     if (!status && !results->environment) results->environment = slc_environment_json(world);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "bench/sweep/finished.h"
 #include "bench/sweep/opening.h"
+#include "bench/sweep/plan_digest.h"
 #include "bench/sweep/table.h"
 #include "bench/train/run.h"
 #include "lib/base/clock.h"
@@ -18,6 +19,7 @@ typedef struct {
     const slc_bench_sweep *sweep;
     const slc_bench_case *one;
     slc_bench_progress *progress;
+    char plan_sha256[65]; /* of the plan that the run kept */
 } watched;
 
 static sluice_status stepped(const slc_training_step *step, void *context)
@@ -25,6 +27,12 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     const watched *w = context;
     if (w->sweep->out) slc_bench_progress_step(w->progress, w->one, step);
     return SLUICE_OK;
+}
+
+static sluice_status note_plan(sluice_runtime *rt, void *context)
+{
+    watched *w = context;
+    return w->sweep->out ? slc_bench_plan_digest(rt, w->plan_sha256) : SLUICE_OK;
 }
 
 /* A file that cannot be written does not end hours of work; only the writing at the end must succeed. */
@@ -36,11 +44,12 @@ static sluice_status keep_for_now(const slc_bench_sweep *sweep)
     return SLUICE_OK;
 }
 
-static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case *one, const slc_training_result *run)
+static sluice_status show_run(const slc_bench_sweep *sweep, const slc_bench_case *one, const slc_training_result *run,
+                              const char *plan_sha256)
 {
     slc_bench_results *results = sweep->results;
     if (!sweep->out || !run->step_count) return SLUICE_OK;
-    sluice_status status = slc_bench_results_add(results, sweep->world, one, run);
+    sluice_status status = slc_bench_results_add(results, sweep->world, one, run, plan_sha256);
     if (status) return status;
     if (one->repeat == sweep->options->repeat)
         slc_bench_table_case(sweep->out, results->runs, json_array_size(results->runs) - 1);
@@ -93,8 +102,9 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
                               bool *fits, bool *interrupted)
 {
     slc_training_result run;
-    watched context = {sweep, one, progress};
-    const slc_training_watch watch = {.stepped = stepped, .context = &context, .stops = sweep->stops};
+    watched context = {sweep, one, progress, ""};
+    const slc_training_watch watch = {
+        .stepped = stepped, .finished = note_plan, .context = &context, .stops = sweep->stops};
     sluice_status status = slc_training_run(sweep->world, &one->training, &watch, &run);
     malloc_trim(0); /* so that the next run's resident set does not contain remains of this one */
     if (sweep->out) slc_bench_progress_clear(progress);
@@ -103,7 +113,7 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
     if (!*fits)
         status = keep_misfit(sweep, one);
     else if (!status)
-        status = show_run(sweep, one, &run);
+        status = show_run(sweep, one, &run, context.plan_sha256);
     else if (!*interrupted)
         status = keep_failure(sweep, one, status);
     slc_training_result_free(&run);

@@ -13,10 +13,20 @@ typedef struct {
 slc_bench_spread slc_bench_spread_of(const json_t *runs, const json_t *row, const char *const *keys,
                                      const char *number);
 
+/* How many different plans the complete runs of the cell of `row` kept; 0: not known. */
+size_t slc_bench_count_plans(const json_t *runs, const json_t *row);
+
+/* Are `a` and `b` runs of equal plans, equal in everything that no plan decides? */
+bool slc_bench_same_plan(const json_t *a, const json_t *b);
+
+/* Gathers a number for the cell of `row`. Cells all of whose runs kept one and the same plan are measured together: the
+ * figure of each is that of all of them. */
+slc_bench_spread slc_bench_figure(const json_t *runs, const json_t *row, const char *number);
+
 /* Half the distance between the least and the most, in the number's unit; NaN for fewer than two runs. */
 double slc_bench_spread_half(const slc_bench_spread *spread);
 
-/* Is the difference of the medians no larger than both halves together? Without repetitions nobody knows: false. */
-bool slc_bench_spread_hides(const slc_bench_spread *a, const slc_bench_spread *b);
+/* Have both been repeated, and do the intervals from their least to their most not touch? Only then one is faster. */
+bool slc_bench_spreads_apart(const slc_bench_spread *a, const slc_bench_spread *b);
 
 #endif

@@ -5,6 +5,7 @@
 #include "bench/sweep/losses.h"
 #include "bench/sweep/spread.h"
 #include "bench/sweep/tied.h"
+#include "bench/sweep/winners.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"
@@ -19,23 +20,7 @@
 /* A misfit is told once for these. */
 static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied",
                                           "world",    "label",    "source",   NULL};
-/* Runs that are equal under these do the same work on equal machines, so that one can be called the fastest. */
-static const char *const budget_keys[] = {"throttle",
-                                          "budget",
-                                          "model",
-                                          "size",
-                                          "world",
-                                          "settings.batch",
-                                          "settings.context",
-                                          "settings.threads",
-                                          "settings.micro_batches",
-                                          "settings.precision",
-                                          "device",
-                                          "environment.host",
-                                          NULL};
-/* auto is compared with runs that are equal under these. */
 static const char *const throttle_keys[] = {"throttle", NULL};
-static const char *const beside_keys[] = {"throttle", "budget", "tied", "world", "label", NULL};
 
 /* ---- Rows ---- */
 
@@ -120,7 +105,14 @@ static void put_place(FILE *out, const json_t *row)
 
 static double median_of(const json_t *runs, const json_t *run, const char *number)
 {
-    return slc_bench_median(runs, run, slc_bench_cell_keys, number);
+    return slc_bench_figure(runs, run, number).median;
+}
+
+/* The most of a number among the runs of a cell: what auto needs differs from plan to plan. */
+static double most_of(const json_t *runs, const json_t *run, const char *number)
+{
+    slc_bench_spread all = slc_bench_spread_of(runs, run, slc_bench_cell_keys, number);
+    return all.count ? all.most : slc_bench_number(run, number);
 }
 
 /* A figure that is not there has a dash: only plans made from measured times predict a step, only repetitions have a
@@ -143,27 +135,30 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
 {
     const json_t *run = json_array_get(runs, index), *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
-    slc_bench_spread step = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
+    const size_t plans = slc_bench_count_plans(runs, run);
+    slc_bench_spread step = slc_bench_figure(runs, run, "step_s");
     bool complete = step.count > 0 || slc_bench_complete(run);
     const double step_s = complete ? step.median : slc_bench_number(run, "step_s");
     put_place(out, run);
     if (is_narrow(out)) {
-        put_figure(out, 9, 1, slc_bench_number(run, "peak_bytes") / 0x1p20);
+        put_figure(out, 9, 1, most_of(runs, run, "peak_bytes") / 0x1p20);
         put_ms(out, step_s);
         put_ms(out, slc_bench_spread_half(&step));
         fputs(complete ? "\n" : "  interrupted\n", out);
         fflush(out);
         return;
     }
-    fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
-            slc_bench_number(run, "peak_bytes") / 0x1p20);
+    fprintf(out, " %9.1f %9.1f", most_of(runs, run, "planned_bytes") / 0x1p20,
+            most_of(runs, run, "peak_bytes") / 0x1p20);
     put_ms(out, complete ? median_of(runs, run, "predicted_step_s") : slc_bench_number(run, "predicted_step_s"));
     put_ms(out, step_s);
     put_ms(out, slc_bench_spread_half(&step));
     put_figure(out, 10, 1, 1e3 * (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")));
     put_figure(out, 9, 0, complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
-    fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
+    fprintf(out, " %8.4f  %.8s%s", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
             slc_bench_text(run, "weights_sha256"), complete ? "" : "  interrupted");
+    if (plans > 1) fprintf(out, "  %zu plans", plans);
+    fputc('\n', out);
     fflush(out);
 }
 
@@ -246,122 +241,6 @@ void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const slc
 
 /* ---- Summary ---- */
 
-/* Finds the fastest complete run among those that equal `like` under `keys` and that `wanted` accepts; NULL: there is
- * none. */
-static const json_t *find_fastest(const json_t *runs, const json_t *like, const char *const *keys,
-                                  bool (*wanted)(const json_t *), double *best_s)
-{
-    size_t index;
-    json_t *run;
-    const json_t *best = NULL;
-    *best_s = INFINITY;
-    json_array_foreach ((json_t *)runs, index, run) {
-        if (!wanted(run) || !slc_bench_alike(run, like, keys)) continue;
-        double step_s = slc_bench_median(runs, run, slc_bench_cell_keys, "step_s");
-        if (!(step_s < *best_s)) continue;
-        *best_s = step_s;
-        best = run;
-    }
-    return best;
-}
-
-static bool is_any(const json_t *run)
-{
-    (void)run;
-    return true;
-}
-
-/* Adds the combinations of the same budget whose difference to the fastest is within the spread of repetitions. */
-static void put_equals(FILE *out, const json_t *runs, const json_t *best)
-{
-    slc_bench_spread fastest = slc_bench_spread_of(runs, best, slc_bench_cell_keys, "step_s");
-    const char *between = "; no difference: ";
-    char strategy[64], name[256];
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *run = json_array_get(runs, i);
-        if (!slc_bench_alike(run, best, budget_keys) || slc_bench_alike(run, best, slc_bench_cell_keys)) continue;
-        if (!slc_bench_is_first(runs, i, slc_bench_cell_keys)) continue;
-        slc_bench_spread other = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
-        if (!slc_bench_spread_hides(&fastest, &other)) continue;
-        fprintf(out, "%s%s %s", between, slc_bench_labelled(slc_bench_strategy(run, strategy), run, name),
-                slc_bench_text(run, "schedule"));
-        between = ", ";
-    }
-}
-
-static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
-{
-    double best_s;
-    char strategy[64];
-    const json_t *best = find_fastest(runs, like, budget_keys, is_any, &best_s);
-    if (!best) return;
-    fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB", slc_bench_text(best, "throttle"),
-            slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"), slc_bench_strategy(best, strategy),
-            slc_bench_text(best, "schedule"), best_s * 1e3, slc_bench_number(best, "peak_bytes") / 0x1p20);
-    if (*slc_bench_text(best, "label")) fprintf(out, " (%s)", slc_bench_text(best, "label"));
-    put_equals(out, runs, best);
-    fputc('\n', out);
-}
-
-static bool is_auto(const json_t *run)
-{
-    return !strcmp(slc_bench_text(run, "strategy"), "auto");
-}
-
-static bool is_uniform(const json_t *run)
-{
-    slc_strategy strategy;
-    return slc_strategy_parse(slc_bench_text(run, "strategy"), &strategy);
-}
-
-typedef struct {
-    double gains;
-    uint32_t beside, alone, hidden;
-} comparison;
-
-static void compare_budget(FILE *out, const json_t *runs, const json_t *like, comparison *c)
-{
-    double auto_s, uniform_s;
-    char strategy[64];
-    const json_t *ours = find_fastest(runs, like, beside_keys, is_auto, &auto_s);
-    const json_t *theirs = find_fastest(runs, like, beside_keys, is_uniform, &uniform_s);
-    if (!ours) return;
-    fprintf(out, "  throttle %-8s budget %-10s %s %8.1f ms, ", slc_bench_text(like, "throttle"),
-            slc_bench_text(like, "budget"), slc_bench_strategy(ours, strategy), auto_s * 1e3);
-    if (!theirs) {
-        fprintf(out, "no uniform strategy fits\n");
-        c->alone++;
-        return;
-    }
-    double gain = 1 - auto_s / uniform_s;
-    slc_bench_spread a = slc_bench_spread_of(runs, ours, slc_bench_cell_keys, "step_s");
-    slc_bench_spread b = slc_bench_spread_of(runs, theirs, slc_bench_cell_keys, "step_s");
-    fprintf(out, "%-4s %-9s %8.1f ms: ", slc_bench_text(theirs, "strategy"), slc_bench_text(theirs, "schedule"),
-            uniform_s * 1e3);
-    c->gains += gain;
-    c->beside++;
-    if (slc_bench_spread_hides(&a, &b)) {
-        fprintf(out, "no difference (+-%.1f ms)\n", 1e3 * (slc_bench_spread_half(&a) + slc_bench_spread_half(&b)));
-        c->hidden++;
-    } else
-        fprintf(out, "%5.1f %% %s\n", 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
-}
-
-static void compare_auto(FILE *out, const json_t *runs)
-{
-    comparison c = {0};
-    fprintf(out, "\nauto beside the fastest uniform strategy of each budget\n");
-    for (size_t i = 0; i < json_array_size(runs); i++)
-        if (slc_bench_is_first(runs, i, beside_keys)) compare_budget(out, runs, json_array_get(runs, i), &c);
-    if (c.beside)
-        fprintf(out, "  in the mean %.1f %% %s over %u budgets", 100 * fabs(c.gains) / c.beside,
-                c.gains >= 0 ? "faster" : "slower", c.beside);
-    if (c.hidden) fprintf(out, ", no difference at %u of them", c.hidden);
-    if (c.beside && c.alone) fprintf(out, "; ");
-    if (c.alone) fprintf(out, "%sat %u only auto fits", c.beside ? "" : "  ", c.alone);
-    fputc('\n', out);
-}
-
 /* Says how many steps it takes where a step has no median. */
 static void print_wanted(FILE *out, const json_t *runs)
 {
@@ -423,8 +302,7 @@ void slc_bench_table_joined(FILE *out, const slc_bench_results *results, uint64_
     for (size_t i = 0; i < json_array_size(runs); i++)
         if (slc_bench_is_first(runs, i, throttle_keys)) put_joined(out, results, json_array_get(runs, i), labelled);
     fprintf(out, "\nfastest for each budget\n");
-    for (size_t i = 0; i < json_array_size(runs); i++)
-        if (slc_bench_is_first(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+    slc_bench_winners_show(out, runs);
     fflush(out);
 }
 
@@ -534,13 +412,9 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
         fprintf(out, "\nno run%s\n", json_array_size(results->failures) ? "" : ": nothing fits");
         return true;
     }
-    bool any_auto = false;
     fprintf(out, "\nfastest for each budget\n");
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        if (slc_bench_is_first(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
-        any_auto |= is_auto(json_array_get(runs, i));
-    }
-    if (any_auto) compare_auto(out, runs);
+    slc_bench_winners_show(out, runs);
+    slc_bench_auto_show(out, runs);
     slc_bench_tied_show(out, results);
     print_wanted(out, runs);
     print_predictions(out, runs);

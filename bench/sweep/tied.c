@@ -31,12 +31,12 @@ static const json_t *joint_beside(const json_t *runs, size_t index)
 
 static void show_pair(FILE *out, const json_t *runs, const json_t *split, const json_t *joint)
 {
-    double split_s = slc_bench_median(runs, split, slc_bench_cell_keys, "step_s");
-    double joint_s = slc_bench_median(runs, joint, slc_bench_cell_keys, "step_s"), gain = 1 - split_s / joint_s;
-    slc_bench_spread a = slc_bench_spread_of(runs, split, slc_bench_cell_keys, "step_s");
-    slc_bench_spread b = slc_bench_spread_of(runs, joint, slc_bench_cell_keys, "step_s");
+    slc_bench_spread a = slc_bench_figure(runs, split, "step_s"), b = slc_bench_figure(runs, joint, "step_s");
+    double split_s = a.median, joint_s = b.median, gain = 1 - split_s / joint_s;
     char verdict[32] = "no difference";
-    if (!slc_bench_spread_hides(&a, &b))
+    if (a.count < 2 || b.count < 2)
+        snprintf(verdict, sizeof verdict, "not repeated");
+    else if (slc_bench_spreads_apart(&a, &b))
         snprintf(verdict, sizeof verdict, "%5.1f %% %s", 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
     fprintf(out, "  throttle %-8s budget %-10s %-10s %-9s split %8.1f ms, joint %8.1f ms: %s; exposed %.1f, %.1f ms\n",
             slc_bench_text(split, "throttle"), slc_bench_text(split, "budget"), slc_bench_text(split, "strategy"),

@@ -326,7 +326,7 @@ killed() {
     begin "$work/out" "$work/err" "$sluice" bench "${sweep[@]}"
     comes_true rows_or_ended 1
     kill -KILL $process
-    wait $process 2>/dev/null
+    ends 'a sweep that is killed'
     one=$(sed -n 2p "$folder/results.csv")
     check 'a sweep that was killed has its first run' 1 "$(grep -c ',dp,[a-z_]*,none,1,1,' <<<"$one")"
     check 'in both files' yes "$(grep -q '"weights_sha256": "[0-9a-f]' "$folder/results.json" && echo yes)"

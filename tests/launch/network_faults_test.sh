@@ -19,13 +19,13 @@ kill_ranks() {
     for host in "${hosts[@]}"; do
         for pid in $(ip netns pids "$host" 2>/dev/null); do kill -KILL "$pid"; done
     done
-    wait "${processes[@]}" 2>/dev/null
+    for process in "${processes[@]}"; do ends 'a rank that is killed'; done
 }
 
 remove() {
     local host
     kill_ranks
-    [ -z "$wire_process" ] || { kill "$wire_process" && wait "$wire_process"; } 2>/dev/null
+    [ -z "$wire_process" ] || { process=$wire_process; kill "$process"; ends wire; } 2>/dev/null
     for host in "${hosts[@]}"; do ip netns del "$host" 2>/dev/null; done
     rm -rf "$work"
 }
@@ -95,7 +95,7 @@ all_end() {
         check "$1: all ranks end" yes no
         kill_ranks
     done
-    wait "${processes[@]}"
+    for process in "${processes[@]}"; do ends 'a rank that has said its end'; done
     for ((rank = 0; rank < ranks; rank++)); do
         read -r code end <"$work/end$rank"
         check "$1: rank $rank's code" "$2" "$code"
