@@ -16,19 +16,20 @@
  *                 agreement: from the gap after the last slot in which any gradient grows) until before its first use
  *                 in the next step. A real exchange moves whole: a fraction here says where most of it is
  *   WINDOW        fsdp, for each micro-batch and window: before its first slot, and not before its micro-batch (the
- *                 first one of a micro-batch: not before the last window of the previous one) has begun; ROWS: not before the previous micro-batch has ended. Window 0 of micro-batch 0
- *                 comes after the reduction of the previous step, and not before the gap at that step's end: its
- *                 positions count from that step's start, as those of GATHER_VALUE do
- * At one position reductions come before gathers. If there are more than three micro-batches, the middle ones are
- * alike: whatever reaches over the border between two of them does so over each such border.
+ *                 first one of a micro-batch: not before the last window of the previous one) has begun; ROWS: not
+ * before the previous micro-batch has ended. Window 0 of micro-batch 0 comes after the reduction of the previous step,
+ * and not before the gap at that step's end: its positions count from that step's start, as those of GATHER_VALUE do At
+ * one position reductions come before gathers. If there are more than three micro-batches, the middle ones are alike:
+ * whatever reaches over the border between two of them does so over each such border.
  *
  * Costs besides transfers. An update is charged with the reduction (with a barrier: the gather) if it holds the
- * link up. The ranks' agreement is exposed if it is the barrier; else it takes room in slots, or is exposed. A SPLIT unit's update is charged with the gather of rows for the next
- * step. If a network moves the bytes and the first layer looks up, that update is in the thread's lane, which also
- * waits for the reduction of rows and for that gather: the three are exposed, one after another. Both passes of an
- * exchange are on the link if the communication thread itself moves the bytes; else they have a lane of their own: the
- * work of both lanes in a slot, and the exposed work of both in all gaps, takes as long as the longer of the two. The
- * buffers of an exchange are in memory at the end of a slot that it moves in.
+ * link up. The ranks' agreement is exposed if it is the barrier; else it takes room in slots, or is exposed. A SPLIT
+ * unit's update is charged with the gather of rows for the next step. If a network moves the bytes and the first layer
+ * looks up, that update is in the thread's lane, which also waits for the reduction of rows and for that gather: the
+ * three are exposed, one after another. Both passes of an exchange are on the link if the communication thread itself
+ * moves the bytes; else they have a lane of their own: the work of both lanes in a slot, and the exposed work of both
+ * in all gaps, takes as long as the longer of the two. The buffers of an exchange are in memory at the end of a slot
+ * that it moves in.
  *
  * Memory rows: the start and the end of each slot, the moment between two steps at which parameters are read through
  * the staging buffer, and the slots of an evaluation pass, which gathers each window right before its use and keeps
@@ -104,8 +105,8 @@ sluice_status slc_slot_model_bound(const slc_slot_request *request, double *rela
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out);
 
 /* The model's own account of an answer, worked out apart from the solver: the step's time for given strategies,
- * recomputation and flows, and the largest memory row. For checks and for enumeration. Errors: FORMAT (the rule that
- * the answer breaks). */
+ * recomputation and flows, and the largest memory row (most_bytes NULL: without that, which takes far longer). For
+ * checks and for enumeration. Errors: FORMAT (the rule that the answer breaks). */
 sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc_slot_solution *answer, double *step_s,
                                       uint64_t *most_bytes);
 

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of the search. The default of the effort itself is in default_effort_s. */
+/* Limits of the search. The default of the effort itself is in slc_joint_default_effort_s. */
 static const double WORTH = 4;         /* see worth_s */
 static const double NEAR = 1.02;       /* a step within this factor of the model's bound needs no other answer */
 static const double SLACK = 1.25;      /* of at most FINE_UNITS units, plans this much slower are searched too */
@@ -82,6 +82,12 @@ static double left_s(joint *j)
                        : worth <= 0 ? SLC_PLANNING_PAYS_NO_MORE
                                     : SLC_PLANNING_EFFORT;
     return 0;
+}
+
+/* Is the effort spent, whatever it is worth? */
+static bool is_spent(const joint *j)
+{
+    return slc_work_is_over(j->work, j->until_s);
 }
 
 static slc_scheduling scheduling(const joint *j)
@@ -165,14 +171,17 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uin
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
 
-/* Tries all baseline schedulers on the choices looked at, which `what` names. */
+/* Tries all baseline schedulers on the choices looked at, which `what` names: the first one in any case, the others
+ * while there is effort. */
 static sluice_status try_schedulers(joint *j, const char *what)
 {
     sluice_status status = SLUICE_OK;
+    bool tried = false;
     if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
     const slc_scheduler *scheduler;
     for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
-        if (!scheduler->baseline) continue;
+        if (!scheduler->baseline || (tried && is_spent(j))) continue;
+        tried = true;
         char member[48];
         snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
         status = try_scheduler(j, scheduler, 0, member);
@@ -197,9 +206,10 @@ static sluice_status try_baselines(joint *j, bool all)
     bool free_units = slc_strategies_free(j->request->job, j->request->strategies), again = may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
-    for (int k = all; !status && k < count; k++) {
+    for (int k = all; !status && k < count && !(all && is_spent(j)); k++) {
         status = try_uniform(j, slc_strategies_by_memory[k], false);
-        if (!status && again) status = try_uniform(j, slc_strategies_by_memory[k], true);
+        if (!status && again && (!j->list.count || !is_spent(j)))
+            status = try_uniform(j, slc_strategies_by_memory[k], true);
     }
     return status;
 }
@@ -219,7 +229,7 @@ static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool 
     choose_uniform(j, SLC_FSDP, recompute);
     slc_scheduling in = scheduling(j);
     in.strategies = j->request->strategies;
-    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->strategies, &bytes);
+    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->until_s, j->strategies, &bytes);
     snprintf(what, sizeof what, "mixed%s", recompute ? ", recomputing" : "");
     return status || bytes > j->request->limit ? status : try_schedulers(j, what);
 }
@@ -232,7 +242,8 @@ static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_str
     uint64_t bytes, limit = j->request->limit;
     uint32_t count;
     char what[40];
-    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &bytes);
+    bool cut;
+    sluice_status status = slc_least_memory_within(j->request, j->until_s, j->strategies, j->recompute, &bytes, &cut);
     if (status || bytes > limit) return status;
     status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
     for (uint32_t i = 0; !status && i < count && left_s(j) > 0; i++) {
@@ -489,8 +500,17 @@ static sluice_status try_slot_model(joint *j)
 static sluice_status try_least_memory(joint *j)
 {
     uint64_t arena;
-    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &arena);
+    bool cut;
+    double until_s = j->work->spent_s + SLC_LEAST_MEMORY_S; /* the same as for a refusal, so what that names works */
+    slc_smallest_arena *kept = j->request->least;
+    sluice_status status = slc_least_memory_within(j->request, until_s, j->strategies, j->recompute, &arena, &cut);
     if (status) return status;
+    if (kept) {
+        memcpy(kept->strategies, j->strategies, j->request->job->unit_count * sizeof *j->strategies);
+        memcpy(kept->recompute, j->recompute, j->request->job->layer_count * sizeof *j->recompute);
+        kept->arena_bytes = arena;
+        kept->cut = cut;
+    }
     if (arena < j->least) j->least = arena;
     if (arena > j->request->limit) return SLUICE_OK;
     status = try_scheduler(j, &slc_scheduler_serial, SLC_LEAST_MEMORY_TRIES, "serial, least memory");
@@ -601,7 +621,7 @@ static void answer_with(const joint *j, slc_candidate *best)
 
 /* Nominal seconds: one for what people train today, five for the deepest models; twice that with recomputation to
  * choose. */
-static double default_effort_s(const slc_joint_request *r)
+double slc_joint_default_effort_s(const slc_joint_request *r)
 {
     double layers = r->job->layer_count, seconds = layers <= 48 ? 0.9 : 0.9 + (layers - 48) * (3.6 / 78);
     return (seconds < 4.5 ? seconds : 4.5) * (may_recompute(r) ? 2 : 1);
@@ -630,7 +650,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
                .list = {.job = request->job, .slack = request->job->unit_count <= FINE_UNITS ? SLACK : 1},
                .least = UINT64_MAX};
     j.begun_s = j.work->spent_s;
-    j.until_s = j.begun_s + (request->effort_s > 0 ? request->effort_s : default_effort_s(request));
+    j.until_s = j.begun_s + (request->effort_s > 0 ? request->effort_s : slc_joint_default_effort_s(request));
     *answer = (slc_joint_answer){0};
     sluice_status status = SLUICE_ERR_MEMORY;
     if (j.strategies && j.recompute)
