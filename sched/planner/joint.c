@@ -390,6 +390,8 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     if (first && *feasible) j->answer->model_s = solution.step_s;
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK;                      /* other members replace the model */
     bool hopeless = j->list.count && j->bound_s >= j->list.slack * best_s(j); /* no such plan would be of interest */
+    bool slower = j->list.count && !ask->in_series && *feasible && solution.bound_s >= best_s(j);
+    if (slower && ask->limit < j->request->limit) *feasible = false; /* nor would any for less memory still */
     if (*feasible && !hopeless) {
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
@@ -398,6 +400,26 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
+    return status;
+}
+
+/* A plan for a smaller budget is a plan for this one. Packing may lose so much at the whole limit that an answer for
+ * less memory, whose plan has more room, is faster. Limits go down until the model's bound there is no better than the
+ * plan that there is. */
+static sluice_status try_smaller_limits(joint *j, slc_slot_request *ask)
+{
+    static const double shares[] = {0.97, 0.93, 0.87, 0.8};
+    sluice_status status = SLUICE_OK;
+    const double until_s = j->until_s;
+    bool feasible = true;
+    for (size_t i = 0; !status && feasible && i < sizeof shares / sizeof *shares; i++) {
+        uint64_t excess;
+        if (is_near_bound(j) || left_s(j) <= 0) break;
+        ask->limit = (uint64_t)(shares[i] * (double)j->request->limit);
+        j->until_s = j->work->spent_s + left_s(j) / 4; /* the search needs the rest */
+        status = try_limit(j, ask, false, &excess, &feasible);
+        j->until_s = until_s;
+    }
     return status;
 }
 
@@ -431,7 +453,7 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
             ask.limit += (too_large - ask.limit) / 2;
         }
     }
-    return status;
+    return status || r->limit == UINT64_MAX ? status : try_smaller_limits(j, &ask);
 }
 
 static uint8_t nth_choice(uint8_t choices, uint32_t n)
@@ -589,10 +611,24 @@ static bool is_trivial(const joint *j)
     return j->request->job->world == 1 && j->list.count && !may_recompute(j->request);
 }
 
+/* Tries the mixture of the scheduler that plans most quickly, for a tenth of the effort. So there is a plan near the
+ * budget, however much the model's answers lose to packing. */
+static sluice_status try_quick_mixture(joint *j)
+{
+    double until_s = j->until_s;
+    if (!slc_strategies_free(j->request->job, j->request->strategies)) return SLUICE_OK;
+    j->until_s = j->work->spent_s + left_s(j) / 10;
+    sluice_status status = try_mixture(j, &slc_scheduler_one_ahead, false);
+    if (!status && may_recompute(j->request) && !is_spent(j)) status = try_mixture(j, &slc_scheduler_one_ahead, true);
+    j->until_s = until_s;
+    return status;
+}
+
 static sluice_status find_plan(joint *j)
 {
     const bool search = !j->request->quick;
     sluice_status status = try_baselines(j, false);
+    if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
     if (!status && (!has_model(j->request) || (search && !is_trivial(j) && !is_near_bound(j))))
