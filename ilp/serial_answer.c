@@ -61,8 +61,7 @@ bool slc_search_serial(slc_slot_search *search)
     slc_slot_choice_copy(choice, &search->least, search->parts->job);
     if (slc_serial_peak(search->memory, choice, search->rows) > (double)search->request->limit) return false;
     spend(search, choice);
-    double seconds =
-        search->program->fixed_s + slc_serial_seconds(search->parts, choice) + search->parts->agreement_s;
+    double seconds = search->program->fixed_s + slc_serial_seconds(search->parts, choice) + search->parts->agreement_s;
     search->best_objective = (seconds + search->program->preference_s) / search->program->time_unit;
     search->has_values = false;
     search->how = "no overlap";

@@ -318,12 +318,8 @@ static slc_slot_request short_layers(slot_job *t, slc_strategy strategy)
         t->slot_s[slc_backward_slot(&t->job, l)] = 2 * seconds[l];
     }
     t->uses[0][0] = (slc_use){1, true};
-    t->units[0] = (slc_unit){.name = "u",
-                             .elements = 32000,
-                             .block_elements = 320,
-                             .trainable = true,
-                             .uses = t->uses[0],
-                             .use_count = 1};
+    t->units[0] = (slc_unit){
+        .name = "u", .elements = 32000, .block_elements = 320, .trainable = true, .uses = t->uses[0], .use_count = 1};
     t->allowed[0] = (uint8_t)(1 << strategy);
     t->times = (slc_times){.slot_s = t->slot_s,
                            .link = {.reduce_scatter = {1e-6, 32e5}, .all_gather = {1e-6, 32e5}, .sigma = 1}};

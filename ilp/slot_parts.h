@@ -40,7 +40,7 @@ typedef struct {
     double middle;          /* how many micro-batches the middle one represents */
     uint32_t slots;         /* S = micro_batches * 2L */
     uint32_t half_rows;     /* 2S */
-    double agreement_s; /* seconds of the step's agreement if the program places it (slc_agreement_init); else 0 */
+    double agreement_s;     /* seconds of the step's agreement if the program places it (slc_agreement_init); else 0 */
     uint32_t complete; /* gap after the step's last slot in which any gradient grows: the agreement cannot be earlier */
     uint8_t *options;  /* [units] bits of the allowed strategies without those that another one dominates */
     double forgone_s;  /* seconds that the options left out could save at most */
@@ -119,8 +119,8 @@ static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
 
 /* Every step has one agreement of the ranks on the link. It is exposed if a unit of the first layer is reduced after
  * the step's last slot and updated, after the agreement, before the next step's first slot. Otherwise it may run during
- * any slot. If it is a thousandth of the step or more, the program chooses where (parts->agreement_s); if it is less, it
- * is charged what it costs at least. */
+ * any slot. If it is a thousandth of the step or more, the program chooses where (parts->agreement_s); if it is less,
+ * it is charged what it costs at least. */
 void slc_agreement_init(slc_slot_model_parts *parts);
 /* Seconds that the agreement costs besides parts->agreement_s. */
 double slc_agreement_s(const slc_slot_model_parts *parts);

@@ -29,9 +29,9 @@ typedef struct {
     int flow_count, first_flow;               /* flow i is column first_flow + i */
     int first_level;                          /* columns: bytes in each half row */
     int first_evaluated, first_evaluated_row; /* the same for the slots of evaluation in parts->evaluated */
-    int first_busy, first_link_row; /* with two lanes, for each busy place from parts->first_place on: a column, how
-                                       long the longer lane is busy; and rows that make it at least as long as the link
-                                       is, then rows for the thread */
+    int first_busy, first_link_row;     /* with two lanes, for each busy place from parts->first_place on: a column, how
+                                           long the longer lane is busy; and rows that make it at least as long as the link
+                                           is, then rows for the thread */
     int first_agreement, agreement_row; /* columns: the fractions of the agreement in each slot, and last the exposed
                                            one; the row in which they add up to 1; 0: it is not placed */
     int first_stream_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */

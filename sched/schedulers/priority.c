@@ -51,7 +51,7 @@ typedef struct {
     const slc_job *job;
     const slc_times *times;
     uint64_t partition_bytes;
-    bool splits; /* some parameter is split by its uses */
+    bool splits;                 /* some parameter is split by its uses */
     uint64_t slots_a_step, step; /* number of the current step; the last one is written down */
     chain *chains;
     window *windows;
