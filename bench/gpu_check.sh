@@ -117,7 +117,7 @@ build_at() { # FOLDER
     programs="build $1"
     sluice=$1/bench/sluice lab=$1/bench/sluice-lab data=$work/data
     example=$1/docs/examples/digits_mlp_cuda digits=$(sed -n 's/^SLUICE_DIGITS:[A-Z]*=//p' "$1/CMakeCache.txt")
-    shim=$1/plugins/nccl_shim/libsluice_nccl.so nccl_programs=$1/tests/nccl
+    shim=$1/plugins/nccl/shim/libsluice_nccl.so nccl_programs=$1/tests/nccl
     tests=("$1"/lib/kernels/kernels_*_test "$1"/lib/device/device_*_test)
     start_with env "SLUICE_TRANSPORT_PATH=$1/plugins/transport"
     mkdir "$data"

@@ -71,7 +71,7 @@ if grep -q 'docs/examples/digits_mlp_cuda:' "$build/build.ninja"; then # the bui
 fi
 # Programs that use NCCL load the NCCL and the CUDA of the machine that they run on. A build lacks them where it has no
 # CUDA over the host's memory to link them with.
-for file in plugins/nccl_shim/libsluice_nccl.so tests/nccl/nccl_{groups,graph,collectives,fuzz,compressed}; do
+for file in plugins/nccl/shim/libsluice_nccl.so tests/nccl/nccl_{groups,graph,collectives,fuzz,compressed}; do
     grep -q "^build $file:" "$build/build.ninja" || continue
     if [ -x "$build/$file" ]; then strip_to "$pack/nccl" "$build/$file"; else echo "${file##*/}" >>"$work/missing"; fi
 done

@@ -1,6 +1,7 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
 #include "bench/cli/parse.h"
+#include "bench/cli/output/provenance.h"
 #include "ilp/slot_model.h"
 #include "lib/comm/transport.h"
 #include "lib/device/device.h"
@@ -11,6 +12,7 @@
 
 #include <argp.h>
 #include <jansson.h>
+#include <sluice/version.h>
 #include <sluice/world.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -124,7 +126,7 @@ static json_t *launcher(void)
 
 static json_t *collect(void)
 {
-    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", SLUICE_VERSION, "transports",
+    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:i, s:o, s:b, s:o, s:o}", "version", sluice_version(), "transports",
                      transports(), "devices", devices(), "gpu", gpu(), "instruction_set", slc_isa_name(slc_isa_level()),
                      "processors", (int)sysconf(_SC_NPROCESSORS_ONLN), "planner", planner(), "models", 1, "gemm",
                      gemm(), "launcher", launcher());
@@ -165,6 +167,7 @@ static int print_facts(bool as_json)
     const char *key;
     json_t *value;
     if (as_json) {
+        slc_provenance_add(facts);
         json_dumpf(facts, stdout, JSON_INDENT(2));
         printf("\n");
     } else {

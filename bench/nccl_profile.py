@@ -58,9 +58,9 @@ class Bench:
         """Runs a program with the shim. Returns what its own clock says: the seconds of a step, and of the slowest
         rank's backwards and all the rest."""
         environment = dict(os.environ, SLUICE_SHIM_DIR=records, SLUICE_SHIM_TIME="1",
-                           LD_LIBRARY_PATH=f"{self.at('tests/hostcuda')}:{self.at('tests/hostnccl')}",
+                           LD_LIBRARY_PATH=f"{self.at('tests/nccl/bed/hostcuda')}:{self.at('tests/nccl/bed/hostnccl')}",
                            HOSTNCCL_BANDWIDTH=str(link[0]), HOSTNCCL_LATENCY=str(link[1] if ranks > 1 else 1),
-                           LD_PRELOAD=self.at("plugins/nccl_shim/libsluice_nccl.so"))
+                           LD_PRELOAD=self.at("plugins/nccl/shim/libsluice_nccl.so"))
         layers = ",".join(f"{s * 1e3:g}" for s in self.backward_s)
         command = [self.at("tests/nccl", f"nccl_{program}"), "-n", str(ranks), "--processes", "--layers", layers,
                    "--bytes", ",".join(map(str, sizes)), "--optimizer", "1", "--steps", str(self.steps), *options]

@@ -20,13 +20,6 @@ add_compile_definitions(_GNU_SOURCE)
 if(SLUICE_WERROR)
     add_compile_options($<${host}:-Werror>)
 endif()
-# Sanitizers print files and lines, for which -g1 is enough.
-set(debug_information -g)
-if(SLUICE_SANITIZE)
-    set(debug_information -g1)
-endif()
-set(CMAKE_C_FLAGS_RELEASE "-O3 -g")
-set(CMAKE_C_FLAGS_DEBUG "-O1 ${debug_information} -DSLUICE_DEBUG=1")
 
 # With ccache an object that any build of this or another clone has compiled is taken from there. Paths are written
 # relative to the clone for that, so that they are the same in all of them.

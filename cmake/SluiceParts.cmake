@@ -16,7 +16,9 @@ set_property(GLOBAL PROPERTY SLUICE_PART_TARGETS "")
 set_property(GLOBAL PROPERTY SLUICE_COMMAND_TARGETS "")
 set_property(GLOBAL PROPERTY SLUICE_COMMAND_LINK "")
 set_property(GLOBAL PROPERTY SLUICE_LAB_TARGETS "")
-add_custom_target(fuzzers)
+if(SLUICE_FUZZ)
+    add_custom_target(fuzzers)
+endif()
 
 # OpenMP's threads sleep where they wait: tests run beside each other, with more threads than cores.
 set(SLUICE_TEST_ENVIRONMENT

@@ -6,7 +6,7 @@
  * asks whether the work is still wanted. */
 #include "ilp/slot_program.h"
 
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/status.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #define SLC_RANDOM_SLOT_JOB_TEST_H
 
 #include "ilp/slot_model.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 
 #include <string.h>
 

@@ -3,13 +3,16 @@
 
 #include "bench/cli/error_line.h"
 #include "bench/cli/pages.h"
+#include "bench/cli/output/provenance.h"
 #include "bench/cli/rank_report.h"
 #include "lib/base/status.h"
 #include "lib/base/text/nearest.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sluice/status.h>
+#include <sluice/version.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +80,7 @@ static int run_command(const slc_tool *program, int argc, char **argv)
     }
     if (!strncmp(name, "--help=", 7)) return slc_pages_print(program, name + 7);
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
-        printf("%s %s\n", program->name, SLUICE_VERSION);
+        printf("%s %s\n", program->name, sluice_version());
         return 0;
     }
     slc_nearest nearest = {0};
@@ -110,7 +113,9 @@ int slc_fail(const char *who)
 int slc_tool_run(const slc_tool *program, int argc, char **argv)
 {
     program_name = program->name;
+    signal(SIGCHLD, SIG_DFL); /* where a parent had it ignored, how a child ends is lost */
     open_standard_files();
+    slc_provenance_begin(program->name, argc, argv);
     atexit(check_at_exit);
     int code = run_command(program, argc, argv);
     return close_standard_output() || code ? code : EXIT_FAILED;

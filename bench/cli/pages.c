@@ -2,6 +2,7 @@
 #include "bench/cli/pages.h"
 
 #include <ctype.h>
+#include <sluice/version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void print_man(const slc_tool *program)
     printf(".TH \"");
     for (const char *c = program->name; *c; c++) putchar(toupper((unsigned char)*c));
     const char *does = strchr(program->summary, ' ') + 1; /* after "Sluice" */
-    printf("\" 1 \"\" \"Sluice %s\" \"Sluice\"\n.SH NAME\n%s \\- ", SLUICE_VERSION, program->name);
+    printf("\" 1 \"\" \"Sluice %s\" \"Sluice\"\n.SH NAME\n%s \\- ", sluice_version(), program->name);
     for (const char *c = does; *c && *c != '.'; c++) printf(*c == '-' ? "\\-" : "%c", *c);
     printf("\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTION\\fR]...\n.SH DESCRIPTION\n", program->name);
     printf("Each command has a page of its own, which `%s help COMMAND` shows in short.\n", program->name);

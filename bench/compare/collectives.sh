@@ -24,7 +24,7 @@ row() { # ranks, operation, type, place, size -> one line of $work/times
     count=$(iterations "$5")
     local flags=(--ranks "$1" --op "$2" --dtype "$3" -b "$5" -e "$5" -n "$count" -w $((count / 4 + 3)) -c 0 --copy)
     if [ "$4" = in ]; then flags+=(--in-place); fi
-    "$sluice" perf "${flags[@]}" | awk -v key="$*" '$1 ~ /^[0-9]+$/ {print key, $5, $9, $10}' >>"$work/times"
+    "$sluice" perf "${flags[@]}" | awk -v key="$*" '$1 ~ /^[0-9]+$/ {print key, $5, $11, $12}' >>"$work/times"
 }
 
 measure_round() {

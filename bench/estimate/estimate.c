@@ -3,7 +3,7 @@
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/estimate/report.h"
 #include "bench/plan/table.h"
 #include "bench/train/options/onebit_options.h"
@@ -27,7 +27,8 @@ static const slc_training_difference differences[] = {
     {"ranks", .doc = "Ranks of the training (default: those of --machines, else 1)"},
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
-    {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights",
+     .refused = "only sluice train keeps what it trains"},
     {"plan,first-batch", .refused = "only sluice train runs plans and batches"},
     {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
     {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
@@ -95,6 +96,9 @@ static sluice_status count_ranks(const estimate_options *o, slc_survey *s)
                          "machines that have more",
                          (unsigned long long)asked, o->machines, (unsigned long long)there);
     s->ranks = asked ? (int)asked : there ? (int)there : 1;
+    if (o->ranks_a_host > (uint64_t)s->ranks)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--ranks-a-host %llu: there are %d ranks (-n); give at most so many",
+                         (unsigned long long)o->ranks_a_host, s->ranks);
     s->ranks_a_host = o->ranks_a_host ? (int)o->ranks_a_host : s->ranks;
     return SLUICE_OK;
 }

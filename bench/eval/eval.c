@@ -2,11 +2,12 @@
  * they are wanted, in safetensors under Hugging Face's names, so that anyone can compare with another implementation.
  */
 #include "bench/cli/command.h"
+#include "bench/cli/default_threads.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
@@ -169,7 +170,7 @@ static const struct argp_option option_rows[] = {
     {"weights", 'w', "PATH", 0, "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", 1},
     {"data", DATA, "PATH", 0,
      "Evaluate all of it: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
-     "commas",
+     "commas (\\, is a comma of a name)",
      1},
     {"inputs", 'i', "FILE", 0,
      "Or one batch: safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, "
@@ -191,7 +192,7 @@ static const struct argp_option option_rows[] = {
     {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 3},
     {0, 0, NULL, 0, "With both:", 4},
     {"precision", 'p', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 4},
-    {"threads", 't', "N", 0, "Compute threads (default 1)", 4},
+    {"threads", 't', "N", 0, "Compute threads (default: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1)", 4},
     {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB (default: what it needs)", 4},
     {"device", 'd', "NAME=cpu,cuda", 0, "Device: cpu, or cuda: a GPU (default cpu)", 4},
     {"json", 'j', "FILE", 0, "Write the results as JSON; '-': standard output", 4},
@@ -233,7 +234,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         o->precision = text;
         if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--precision %s: use fp32 or bf16", text);
         return 0;
-    case 't': o->threads = (uint32_t)slc_whole_number(text, 1, 1024, state, "--threads"); return 0;
+    case 't': o->threads = slc_whole_number(text, 1, SLC_THREADS_MOST, state, "--threads"); return 0;
     case BUDGET:
         if (slc_parse_bytes(text, &o->budget_bytes) || !o->budget_bytes)
             argp_error(state, "--budget: \"%s\" is no size; give bytes, as 900MiB", text);
@@ -246,7 +247,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 static int run_eval(int argc, char **argv)
 {
-    slc_eval_options options = {.precision = "fp32", .device = "cpu", .threads = 1};
+    slc_eval_options options = {.precision = "fp32", .device = "cpu"};
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
@@ -268,6 +269,7 @@ static int run_eval(int argc, char **argv)
     }
     evaluation e = {.options = &options, .loss = NAN};
     sluice_status status = slc_error_context(slc_result_file_probe(options.json), "--json");
+    if (!status) status = slc_fill_threads(&options.threads);
     if (!status) status = options.inputs ? evaluate_inputs(&e) : slc_eval_data(&options);
     const int code = status ? slc_fail("sluice eval") : 0;
     slc_eval_model_destroy(&e.on);

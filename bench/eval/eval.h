@@ -9,7 +9,8 @@
 typedef struct {
     const char *weights, *inputs, *logits, *gradients, *precision, *device, *json;
     uint64_t budget_bytes; /* 0: none */
-    uint32_t threads, stride;
+    uint64_t threads;      /* 0 until the environment has said how many */
+    uint32_t stride;
     slc_training_options data; /* weights, data, tokenizer, context, batch, seed */
 } slc_eval_options;
 

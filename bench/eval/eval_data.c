@@ -1,5 +1,5 @@
 /* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images. */
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/train/data/data.h"
 #include "bench/eval/eval.h"
 #include "bench/train/right_answers.h"

@@ -17,7 +17,7 @@ sluice_status slc_eval_model_create(const slc_eval_options *o, uint32_t batch, u
     config.schedule = "serial";
     config.recompute = SLUICE_RECOMPUTE_NONE;
     if (keeps_gradients) config.optimizer = &slc_gradient_keeper;
-    config.threads = o->threads;
+    config.threads = (uint32_t)o->threads;
     config.device = o->device;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     sluice_status status = sluice_world_create(NULL, &on->world);

@@ -1,10 +1,11 @@
 /* `sluice generate`: goes on with a prompt, token by token, and writes the text as it is made. The prompt goes through
  * the model in one pass; each further token is computed alone, next to a cache of keys and values. */
 #include "bench/cli/command.h"
+#include "bench/cli/default_threads.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/eval/sampling.h"
 #include "bench/eval/token_text.h"
 #include "lib/base/clock.h"
@@ -22,7 +23,8 @@
 typedef struct {
     const char *weights, *tokenizer, *prompt, *prompt_file, *prompt_tokens, *precision, *device, *json;
     uint64_t budget_bytes; /* 0: none */
-    uint32_t tokens, threads;
+    uint32_t tokens;
+    uint64_t threads; /* 0 until the environment has said how many */
     slc_sampling sampling;
 } generate_options;
 
@@ -127,7 +129,7 @@ static sluice_status create(generation *g)
     config.budget_bytes = o->budget_bytes;
     config.strategy = "dp";
     config.schedule = "serial";
-    config.threads = o->threads;
+    config.threads = (uint32_t)o->threads;
     config.device = o->device;
     config.precision = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
     sluice_status status = sluice_world_create(NULL, &g->world);
@@ -272,7 +274,7 @@ static const struct argp_option option_rows[] = {
     {"top-k", TOP_K, "K", 0, "Draw among the K likeliest tokens; 0: among all (default 0)", 1},
     {"seed", 's', "S", 0, "Seed of the drawing (default 1)", 1},
     {"precision", 'P', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 1},
-    {"threads", 't', "N", 0, "Compute threads (default 1)", 1},
+    {"threads", 't', "N", 0, "Compute threads (default: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1)", 1},
     {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB; none: what it needs", 1},
     {"device", DEVICE, "NAME=cpu", 0, "Device: cpu (default cpu)", 1},
     {"json", 'j', "FILE", 0, "Write tokens, text, speed and memory as JSON; '-': standard output", 1},
@@ -306,7 +308,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case 'T': o->sampling.temperature = slc_number(text, 0, 1e6, false, state, "--temperature"); return 0;
     case TOP_K: o->sampling.top_k = (uint32_t)slc_whole_number(text, 0, MOST, state, "--top-k"); return 0;
     case 's': o->sampling.seed = slc_whole_number(text, 0, MOST, state, "--seed"); return 0;
-    case 't': o->threads = (uint32_t)slc_whole_number(text, 1, 1024, state, "--threads"); return 0;
+    case 't': o->threads = slc_whole_number(text, 1, SLC_THREADS_MOST, state, "--threads"); return 0;
     case 'j': o->json = text; return 0;
     case BUDGET: parse_budget(o, text, state); return 0;
     case DEVICE:
@@ -330,8 +332,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 static int run_generate(int argc, char **argv)
 {
-    generate_options options = {
-        .precision = "fp32", .device = "cpu", .threads = 1, .tokens = 64, .sampling = {.seed = 1}};
+    generate_options options = {.precision = "fp32", .device = "cpu", .tokens = 64, .sampling = {.seed = 1}};
     const struct argp parser = {
         .options = option_rows,
         .parser = parse_option,
@@ -351,7 +352,8 @@ static int run_generate(int argc, char **argv)
         return slc_rank_refuse("sluice generate");
     }
     generation g = {.options = &options};
-    sluice_status status = generate(&g);
+    sluice_status status = slc_fill_threads(&options.threads);
+    if (!status) status = generate(&g);
     const int code = status ? slc_fail("sluice generate") : 0;
     sluice_model_destroy(g.model);
     sluice_runtime_destroy(g.rt);

@@ -1,7 +1,7 @@
 /* Softmax in double over the logits in the order of their tokens; one uniform number decides. */
 #include "bench/eval/sampling.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "bench/launch/guard.h"
 
 #include "lib/base/status.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,7 @@ sluice_status slc_launch_guard_start(const pid_t *groups, int count, slc_launch_
     pid_t pid = fork();
     if (pid == 0) watch(shared, count, ends[0]);
     if (pid < 0) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "guard: fork: %s", strerror(errno));
+        status = slc_thread_limit_error(errno, "guard: fork");
         goto close_ends;
     }
     close(ends[0]);

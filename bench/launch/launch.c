@@ -3,12 +3,14 @@
  * reader. Should the launcher itself be killed, a guard process sees it and ends the groups. */
 #include "bench/launch/launch.h"
 
+#include "bench/cli/command.h"
 #include "bench/launch/guard.h"
 #include "bench/launch/prefix.h"
 #include "bench/launch/rank_ends.h"
 #include "bench/launch/stop_signals.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,6 +35,9 @@
 /* The time that ranks have after another one has failed, after they were asked to stop (they may be saving), and after
  * SIGTERM; and the time that output may be stuck while somebody waits for the end. */
 static const double SPEAK_S = 3.0, SAVE_S = 30.0, TERMINATE_S = 2.0, STUCK_S = 1.0;
+
+/* How often a limit is looked at that the ranks move on. */
+static const uint64_t RANKS_LIMIT_NS = 200000000;
 
 enum { OWN_FILES = 16, OUTPUTS = 2, LEAVE_AT_INTERRUPT = 3 };
 
@@ -62,14 +67,15 @@ typedef struct {
     struct sigaction child_before; /* what SIGCHLD did */
     struct rlimit files_before;
     char port[16], token[33];
-    int interrupts;       /* SIGINT, SIGTERM and SIGHUP so far */
-    bool told_to_stop;    /* the ranks were told, by an interrupt or because nobody reads */
-    bool reader_is_gone;  /* the reader of an output */
-    bool limit_is_over;   /* options->limit_s */
-    int exit_code;        /* that of the first failure */
-    uint64_t limit_at_ns; /* UINT64_MAX: never */
-    uint64_t end_at_ns;   /* when survivors get SIGTERM; UINT64_MAX: not decided */
-    bool terminated;      /* survivors got SIGTERM; SIGKILL is next */
+    int interrupts;          /* SIGINT, SIGTERM and SIGHUP so far */
+    bool told_to_stop;       /* the ranks were told, by an interrupt or because nobody reads */
+    bool reader_is_gone;     /* the reader of an output */
+    bool limit_is_over;      /* options->limit_s */
+    uint64_t ranks_limit_ns; /* the limit of options->limit_at_ns that was over; 0: none was */
+    int exit_code;           /* that of the first failure */
+    uint64_t limit_at_ns;    /* UINT64_MAX: never */
+    uint64_t end_at_ns;      /* when survivors get SIGTERM; UINT64_MAX: not decided */
+    bool terminated;         /* survivors got SIGTERM; SIGKILL is next */
 } job;
 
 static void say(const job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -220,7 +226,9 @@ static sluice_status start_rank(job *j, int rank)
     if (status) goto close_all;
     pid = fork();
     if (pid < 0) {
-        status = slc_error(SLUICE_ERR_SYSTEM, "rank %d: fork: %s", rank, strerror(errno));
+        char what[32];
+        snprintf(what, sizeof what, "rank %d: fork", rank);
+        status = slc_thread_limit_error(errno, what);
         goto close_all;
     }
     if (pid == 0) become_rank(j, rank, launcher, ends[0][1], ends[1][1]);
@@ -274,14 +282,16 @@ static uint64_t later(double seconds)
     return slc_clock_ns() + (uint64_t)(seconds * 1e9);
 }
 
+/* An end that nobody knows has no code in `info`. */
 static void note_end(job *j, int rank, const siginfo_t *info)
 {
-    bool killed = info->si_code != CLD_EXITED;
-    int code = killed ? 128 + info->si_status : info->si_status;
+    const bool unknown = !info->si_code, killed = !unknown && info->si_code != CLD_EXITED;
+    const int number = unknown ? SLC_END_UNKNOWN : info->si_status;
+    const int code = unknown ? EXIT_FAILED : killed ? 128 + number : number;
     if (!code) return;
     if (!j->exit_code) j->exit_code = code;
     if (j->end_at_ns == UINT64_MAX) j->end_at_ns = later(j->told_to_stop ? SAVE_S : SPEAK_S);
-    j->ends[rank] = (slc_rank_end){++j->failed, killed, info->si_status};
+    j->ends[rank] = (slc_rank_end){++j->failed, killed, number};
 }
 
 /* As the first process of a container this one inherits what others leave behind. */
@@ -297,22 +307,29 @@ static void reap_strangers(const job *j)
 }
 
 /* A rank that has ended is looked at before it is reaped: until then no other group can get its number. */
+static void reap_rank(job *j, int rank, bool only_killed)
+{
+    const pid_t pid = j->ranks[rank].pid;
+    siginfo_t info = {0};
+    if (!pid) return;
+    const int failed = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (failed && errno == ECHILD) /* somebody else reaped it, and nobody knows its code any more */
+        info = (siginfo_t){.si_pid = pid};
+    const bool killed = info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
+    if (!info.si_pid || (only_killed && !killed)) return;
+    kill(-pid, SIGKILL);
+    slc_launch_guard_forget(&j->guard, rank);
+    waitpid(pid, NULL, 0);
+    j->ranks[rank].pid = 0;
+    j->alive--;
+    note_end(j, rank, &info);
+}
+
+/* Where several have ended since the last look, one that was killed comes first: the others have heard of its end. */
 static void reap(job *j)
 {
-    for (int i = 0; i < j->options->ranks; i++) {
-        siginfo_t info = {0};
-        if (!j->ranks[i].pid) continue;
-        const int failed = waitid(P_PID, (id_t)j->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT);
-        if (failed && errno == ECHILD) /* somebody else reaped it, and nobody knows its code any more */
-            info = (siginfo_t){.si_pid = j->ranks[i].pid, .si_code = CLD_EXITED, .si_status = 1};
-        if (!info.si_pid) continue;
-        kill(-j->ranks[i].pid, SIGKILL);
-        slc_launch_guard_forget(&j->guard, i);
-        waitpid(j->ranks[i].pid, NULL, 0);
-        j->ranks[i].pid = 0;
-        j->alive--;
-        note_end(j, i, &info);
-    }
+    for (int i = 0; i < j->options->ranks; i++) reap_rank(j, i, true);
+    for (int i = 0; i < j->options->ranks; i++) reap_rank(j, i, false);
     reap_strangers(j);
 }
 
@@ -341,21 +358,39 @@ static void read_signals(job *j)
     reap(j);
 }
 
-/* Says how the ranks ended that failed, in one line. Ranks that did as Ctrl-C asked need no line. */
+/* Did the rank end as it was to: by Ctrl-C, or, where rank 0 speaks for itself, in time before its job's end? */
+static bool is_as_asked(const job *j, const slc_rank_end *end)
+{
+    if (end->killed) return false;
+    if (end->number == EXIT_OUT_OF_TIME) return j->options->first_speaks;
+    return end->number == EXIT_INTERRUPTED && j->told_to_stop;
+}
+
+/* Says how the ranks ended that failed, in one line. Ranks that did as they were asked need no line. */
 static void say_ends(job *j, const char *then)
 {
     char line[768];
-    bool asked = j->told_to_stop;
-    for (int i = 0; i < j->options->ranks; i++)
-        asked &= !j->ends[i].place || (!j->ends[i].killed && j->ends[i].number == 128 + SIGINT);
+    bool asked = true;
+    for (int i = 0; i < j->options->ranks; i++) asked &= !j->ends[i].place || is_as_asked(j, &j->ends[i]);
     if (slc_rank_ends_line(j->ends, j->options->ranks, j->said, line, sizeof line) && !asked)
         say(j, "%s%s", line, then);
     j->said = j->failed;
 }
 
+/* Ends the job where the ranks have not moved their own limit on in time. */
+static void check_ranks_limit(job *j, uint64_t now)
+{
+    uint64_t limit = j->options->limit_at_ns ? atomic_load(j->options->limit_at_ns) : 0;
+    if (!limit || now < limit || j->ranks_limit_ns || !j->alive) return;
+    j->ranks_limit_ns = limit;
+    if (!j->exit_code) j->exit_code = 124;
+    if (!j->terminated) j->end_at_ns = now;
+}
+
 static void check_deadlines(job *j)
 {
     uint64_t now = slc_clock_ns();
+    check_ranks_limit(j, now);
     if (now >= j->limit_at_ns && !j->limit_is_over) {
         say(j, "the time limit of %g s is over", j->options->limit_s);
         j->limit_is_over = true;
@@ -416,6 +451,7 @@ static int poll_timeout_ms(const job *j)
     if (!j->limit_is_over && j->limit_at_ns < until_ns) until_ns = j->limit_at_ns;
     for (int i = 0; i < OUTPUTS && is_hurried(j); i++) /* is_stuck has to be asked again */
         if (!slc_output_queue_is_empty(j->outputs[i].queue) && until_ns > now + 100000000u) until_ns = now + 100000000u;
+    if (j->options->limit_at_ns && j->alive && until_ns > now + RANKS_LIMIT_NS) until_ns = now + RANKS_LIMIT_NS;
     if (until_ns == UINT64_MAX) return -1;
     uint64_t left_ms = until_ns > now ? (until_ns - now) / 1000000u + 1 : 0;
     return left_ms > 60000 ? 60000 : (int)left_ms;
@@ -558,6 +594,12 @@ static void close_job(job *j)
     free(j->ends);
 }
 
+static void tell_end(const job *j, slc_launch_end *end)
+{
+    *end = (slc_launch_end){.told_to_stop = j->told_to_stop, .limit_ns = j->ranks_limit_ns};
+    if (j->ends) slc_rank_ends_line(j->ends, j->options->ranks, 0, end->failures, sizeof end->failures);
+}
+
 sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
 {
     job j = {.options = options,
@@ -576,6 +618,7 @@ sluice_status slc_launch(const slc_launch_options *options, int *exit_code)
         run_to_the_end(&j);
     }
     *exit_code = j.exit_code;
+    if (options->end) tell_end(&j, options->end);
     close_job(&j);
     setrlimit(RLIMIT_NOFILE, &j.files_before);
     sigprocmask(SIG_SETMASK, &j.before, NULL);

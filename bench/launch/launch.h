@@ -4,12 +4,25 @@
 #define SLC_BENCH_LAUNCH_H
 
 #include <sluice/status.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+/* How a job ended, beside its exit code. */
+typedef struct {
+    bool told_to_stop;  /* by Ctrl-C or its like, or because nobody reads the output */
+    uint64_t limit_ns;  /* the limit of limit_at_ns that was over; 0: none was */
+    char failures[768]; /* "rank 1 killed by signal 9 (Killed)", of all ranks that failed; "": none did */
+} slc_launch_end;
 
 typedef struct {
     int ranks;
-    int port;              /* of the rendezvous; 0: a free one is chosen */
-    double limit_s;        /* the job is ended after this long; 0: never */
+    int port;       /* of the rendezvous; 0: a free one is chosen */
+    double limit_s; /* the job is ended after this long; 0: never */
+    /* NULL, or memory that the ranks share, where they say by when (slc_clock_ns) they will have moved it on; 0: not
+     * now. The job is ended when that is over. */
+    const _Atomic uint64_t *limit_at_ns;
+    slc_launch_end *end;   /* NULL, or what is told of the job's end */
     const char *timeout_s; /* SLUICE_COMM_TIMEOUT of the ranks; NULL: as it is */
     bool first_speaks;     /* rank 0 writes to this process's output directly, without a prefix */
     char *const *command;  /* NULL at its end */

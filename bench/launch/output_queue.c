@@ -2,6 +2,7 @@
 #include "bench/launch/output_queue.h"
 
 #include "lib/base/status.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -155,7 +156,7 @@ sluice_status slc_output_queue_start(slc_output_queue *queue)
     queue->started = !why;
     if (!why) return SLUICE_OK;
     queue->failed = why;
-    return slc_error(SLUICE_ERR_SYSTEM, "no thread to write the ranks' output: %s", strerror(why));
+    return slc_thread_limit_error(why, "no thread to write the ranks' output");
 }
 
 static void interrupt(int signal)

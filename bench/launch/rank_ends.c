@@ -82,6 +82,9 @@ int slc_rank_ends_line(const slc_rank_end *ends, int ranks, int after, char *out
         bool several = add_ranks(&l, kind);
         if (kind->killed)
             add(&l, " %s killed by signal %d (%s)", several ? "were" : "was", kind->number, strsignal(kind->number));
+        else if (kind->number == SLC_END_UNKNOWN)
+            add(&l, " ended, and nobody knows how: %s reaped by another part of the launcher's process",
+                several ? "they were" : "it was");
         else
             add(&l, " ended with exit code %d", kind->number);
     }

@@ -40,6 +40,18 @@ static void test_runs(void **state)
     expect("ranks 0, 2 and 4-5 ended with exit code 7; ranks 6-7 were killed by signal 15 (Terminated)", ends, 8, 0);
 }
 
+static void test_unknown(void **state)
+{
+    const slc_rank_end ends[] = {{2, false, 1}, {1, false, SLC_END_UNKNOWN}, {3, false, SLC_END_UNKNOWN}};
+    (void)state;
+    expect("ranks 1-2 ended, and nobody knows how: they were reaped by another part of the launcher's process; rank 0 "
+           "ended with exit code 1",
+           ends, 3, 0);
+    expect("rank 0 ended with exit code 1; rank 2 ended, and nobody knows how: it was reaped by another part of the "
+           "launcher's process",
+           ends, 3, 1);
+}
+
 static void test_a_line_that_is_full(void **state)
 {
     enum { RANKS = 4095 };
@@ -55,10 +67,8 @@ static void test_a_line_that_is_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_order_is_that_of_failures),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_a_line_that_is_full),
+        cmocka_unit_test(test_none),    cmocka_unit_test(test_order_is_that_of_failures), cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_a_line_that_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

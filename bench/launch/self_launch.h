@@ -2,8 +2,7 @@
 #ifndef SLC_BENCH_SELF_LAUNCH_H
 #define SLC_BENCH_SELF_LAUNCH_H
 
-#include <sluice/status.h>
-#include <stdbool.h>
+#include "bench/launch/launch.h"
 
 /* Did a launcher start this process? */
 bool slc_launched(void);
@@ -12,5 +11,9 @@ bool slc_launched(void);
  * may be NULL, and of two equal options the later counts. Rank 0 prints as it is, the other ranks with their number in
  * front. *exit_code is that of slc_launch. Errors: SYSTEM, MEMORY. */
 sluice_status slc_launch_self(int ranks, const char *command, char *const *args, char *const *more, int *exit_code);
+
+/* The same with more to say: `how` gives ranks, limits and where to tell the job's end. */
+sluice_status slc_launch_self_as(const slc_launch_options *how, const char *command, char *const *args,
+                                 char *const *more, int *exit_code);
 
 #endif

@@ -2,6 +2,7 @@
 #include "bench/launch/stop_signals.h"
 
 #include "lib/base/status.h"
+#include "lib/base/host/thread_limit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -68,7 +69,7 @@ sluice_status slc_stop_signals_take(void)
     if (!slc_signal_is_ignored(SIGHUP)) sigaddset(&taken, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &taken, NULL);
     int why = pthread_create(&thread, NULL, wait_for_signals, NULL);
-    if (why) return slc_error(SLUICE_ERR_SYSTEM, "no thread to wait for signals: %s", strerror(why));
+    if (why) return slc_thread_limit_error(why, "no thread to wait for signals");
     pthread_detach(thread);
     if (sigaction(SIGPIPE, &closed, NULL)) return slc_error(SLUICE_ERR_SYSTEM, "SIGPIPE: %s", strerror(errno));
     return SLUICE_OK;

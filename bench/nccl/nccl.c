@@ -3,7 +3,7 @@
 #include "bench/cli/parse.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/profile/profile.h"
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/timeline.h"
@@ -52,7 +52,7 @@ static const char doc[] =
     "operations, sizes and steps.\v"
     "DIR is a folder of records, or one record; several folders may hold those of several hosts. Without DIR it is "
     "SLUICE_SHIM_DIR, or /dev/shm/sluice-UID. To make records, start the program with the shim and keep them:\n"
-    "  LD_PRELOAD=libsluice_nccl.so SLUICE_SHIM_KEEP=1 python train.py\n"
+    "  LD_PRELOAD=/usr/local/lib/libsluice_nccl.so SLUICE_SHIM_KEEP=1 python train.py\n"
     "With SLUICE_SHIM_TIME=1 they have the operations' times.\n\n"
     "Where ranks called different things, or wait for a rank that does not come, a line on standard error says who, "
     "where and from which code, and the exit code is 1. A rank that runs is late when nothing has moved for --stall "
@@ -90,7 +90,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
 }
 
-/* The folder in which the shim of this user's programs records, as plugins/nccl_shim has it. */
+/* The folder in which the shim of this user's programs records, as plugins/nccl/shim has it. */
 static const char *standard_folder(char *room, size_t size)
 {
     const char *given = getenv("SLUICE_SHIM_DIR");
@@ -156,8 +156,9 @@ static int report_once(const nccl_options *o)
     sluice_status status = slc_nccl_records_read(o->paths, o->path_count, &records);
     if (!status) slc_nccl_records_tell_refused(&records, 0);
     if (!status) status = report(o, &records);
+    const int code = status ? slc_fail("sluice nccl") : slc_nccl_judge(&records, o->paths, o->path_count, o->stall_s);
     slc_nccl_records_free(&records);
-    return status ? slc_fail("sluice nccl") : slc_nccl_watch(o->paths, o->path_count, o->stall_s, true, NULL);
+    return code;
 }
 
 static int run_nccl(int argc, char **argv)
@@ -171,7 +172,7 @@ static int run_nccl(int argc, char **argv)
     }
     slc_parse(&parser, argc, argv, 0, &o);
     if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
-    int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, false, o.json) : report_once(&o);
+    int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, o.json) : report_once(&o);
     free(o.paths);
     return code;
 }

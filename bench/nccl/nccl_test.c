@@ -1,7 +1,7 @@
 /* `sluice nccl` says what was recorded: the tests run the command on records that they make up. */
 #include "lib/base/file/folder_test.h"
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 #include "tests/support/made_records.h"
 
 #include <jansson.h>
@@ -264,7 +264,7 @@ static void no_records(void **state)
 {
     (void)state;
     assert_int_equal(run_nccl("."), 2);
-    says("LD_PRELOAD=libsluice_nccl.so");
+    says("LD_PRELOAD=/PATH/libsluice_nccl.so");
     assert_int_equal(run_nccl("nowhere"), 2);
     says("nowhere has no records");
     assert_int_equal(run_nccl("--json - --timeline - ."), 2);

@@ -20,15 +20,16 @@ typedef struct {
     bool copy;   /* measure plain copies too, where all ranks reach each other through memory */
     uint64_t most_bytes, block_bytes;
     uint32_t iterations, warm_up;
-    bool check;
+    uint32_t checks; /* how often the result is checked, each time of other values; 0: never */
+    bool average;    /* a sum is divided by the number of ranks where it is checked; its time is the same */
 } slc_perf_config;
 
 typedef struct {
-    /* Bytes of the whole buffer, rounded so that every rank owns a multiple of 16 elements, at least 16. */
-    uint64_t bytes;
+    uint64_t bytes; /* of the whole buffer, as slc_perf_size rounds them; 0: ranks meet, and no data moves */
     /* Elements that a rank gives (gather) or gets (reduce_scatter); all elements for the others. */
     uint64_t count;
     double time_s;                                 /* time of one operation, mean over iterations and ranks */
+    double time_min_s, time_max_s;                 /* the shortest and the longest of any iteration on any rank */
     double algorithm_bytes_per_s, bus_bytes_per_s; /* as in nccl-tests, doc/PERFORMANCE.md */
     uint64_t wrong;                                /* number of wrong elements on all ranks */
     /* With `beside`: a rank's floating-point operations per second without and with communication, mean over ranks; all
@@ -41,9 +42,15 @@ typedef struct {
 
 typedef struct slc_perf slc_perf;
 
-/* The caller closes *out before the world. Errors: MEMORY, SYSTEM, UNSUPPORTED (`beside` without oneDNN), ARGUMENT
- * (`beside` with more operations in an iteration than the queue holds). */
+/* The bytes that are measured where `bytes` are asked for: rounded down so that every rank owns a multiple of 16
+ * elements, but not below 16 elements a rank; 0 stays 0. */
+uint64_t slc_perf_size(sluice_dtype dtype, int ranks, uint64_t bytes);
+
+/* The caller closes *out before the world. Errors, the same on every rank: ARGUMENT (the ranks of a host need more
+ * memory than it has left, found before any is taken; `beside` with more operations in an iteration than the queue
+ * holds), MEMORY, SYSTEM, UNSUPPORTED (`beside` without oneDNN). */
 sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, slc_perf **out);
+/* `bytes` are a size that slc_perf_size has rounded. */
 sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row);
 void slc_perf_close(slc_perf *perf); /* NULL is allowed */
 

@@ -2,7 +2,7 @@
  * checked. */
 #include "bench/cli/command.h"
 #include "bench/plan/files.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/parse.h"
 #include "lib/base/status.h"
 

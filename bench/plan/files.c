@@ -2,7 +2,7 @@
 #include "bench/plan/files.h"
 
 #include "bench/cli/number.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"

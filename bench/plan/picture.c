@@ -1,7 +1,7 @@
 #include "bench/plan/picture.h"
 
-#include "bench/cli/gnuplot.h"
-#include "bench/cli/picture_file.h"
+#include "bench/cli/output/gnuplot.h"
+#include "bench/cli/output/picture_file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 

@@ -1,6 +1,6 @@
 /* `sluice plan`: makes a plan from a profile, as a table for people and as a file. */
 #include "bench/cli/command.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/parse.h"
 #include "bench/plan/memory_picture.h"

@@ -4,7 +4,7 @@
 #include "bench/plan/exposed_table.h"
 #include "bench/cli/outcome.h"
 #include "bench/plan/files.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/parse.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"

@@ -11,10 +11,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-typedef struct {
-    uint64_t least, all_sdp; /* 0: rank 0 failed */
-} ends;
-
 sluice_status slc_bench_budget_ends(const slc_profile *profile, bool recompute, uint64_t *least, uint64_t *all_sdp)
 {
     sluice_status status = slc_simple_plan_range(profile, recompute, least, all_sdp);
@@ -31,24 +27,24 @@ uint64_t slc_bench_budget_between(uint64_t least, uint64_t all_sdp, uint64_t ind
 }
 
 static sluice_status measure_ends(sluice_world *world, const slc_bench_options *o, const volatile sig_atomic_t *stops,
-                                  ends *out)
+                                  slc_bench_ends *out)
 {
     char path[PATH_BYTES];
     slc_profile *profile;
-    *out = (ends){0};
+    *out = (slc_bench_ends){0};
     snprintf(path, sizeof path, "%s/profile.json", o->output);
     sluice_status status = slc_bench_survey(world, &o->training, path, stops, &profile), planned = SLUICE_OK;
     if (!status && profile)
         planned =
             slc_bench_budget_ends(profile, strcmp(o->training.recompute, "none") != 0, &out->least, &out->all_sdp);
     slc_profile_destroy(profile);
-    if (planned) *out = (ends){0};
+    if (planned) *out = (slc_bench_ends){0};
     if (!status) status = sluice_world_broadcast(world, out, sizeof *out, 0);
     if (!status && !out->least) status = planned ? planned : slc_error(SLUICE_ERR_MEMORY, "rank 0 found no budgets");
     return status;
 }
 
-static void write_list(FILE *file, const slc_bench_options *o, const ends *found)
+static void write_list(FILE *file, const slc_bench_options *o, const slc_bench_ends *found)
 {
     for (uint64_t b = 0; b < o->budgets.count; b++) {
         const char *text = o->budgets.text[b];
@@ -60,21 +56,32 @@ static void write_list(FILE *file, const slc_bench_options *o, const ends *found
     }
 }
 
-sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *options,
-                                     const volatile sig_atomic_t *stops, char **list)
+bool slc_bench_budgets_are_found(const slc_bench_options *options)
 {
     bool any = false;
-    ends found;
-    size_t size;
-    *list = NULL;
     for (uint64_t b = 0; b < options->budgets.count; b++) any |= slc_bench_budget_auto(options->budgets.text[b]) > 0;
-    if (!any) return SLUICE_OK;
-    sluice_status status = measure_ends(world, options, stops, &found);
-    if (status) return status;
-    FILE *file = open_memstream(list, &size);
+    return any;
+}
+
+sluice_status slc_bench_budgets_set(slc_bench_options *options, const slc_bench_ends *ends)
+{
+    char *list = NULL;
+    size_t size;
+    FILE *file = open_memstream(&list, &size);
     if (!file) return slc_error(SLUICE_ERR_MEMORY, "budgets");
-    write_list(file, options, &found);
+    write_list(file, options, ends);
     if (fclose(file)) return slc_error(SLUICE_ERR_MEMORY, "budgets");
-    (*list)[strlen(*list) - 1] = 0; /* removes the last comma */
-    return slc_bench_options_set_budgets(options, *list);
+    list[strlen(list) - 1] = 0; /* removes the last comma */
+    sluice_status status = slc_bench_options_set_budgets(options, list);
+    free(list);
+    return status;
+}
+
+sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *options,
+                                     const volatile sig_atomic_t *stops, slc_bench_ends *ends)
+{
+    if (!slc_bench_budgets_are_found(options)) return SLUICE_OK;
+    sluice_status status = sluice_world_broadcast(world, ends, sizeof *ends, 0);
+    if (!status && !ends->least) status = measure_ends(world, options, stops, ends);
+    return status ? status : slc_bench_budgets_set(options, ends);
 }

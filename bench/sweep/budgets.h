@@ -14,10 +14,19 @@ sluice_status slc_bench_budget_ends(const slc_profile *profile, bool recompute, 
 /* Returns budget number `index` of `count`, in bytes. */
 uint64_t slc_bench_budget_between(uint64_t least, uint64_t all_sdp, uint64_t index, uint64_t count);
 
-/* Collective: replaces each "auto:N" of the list by budgets, the same on all ranks. The profile from which they follow
- * is left as profile.json in the output folder. *list is the whole list as text, which the caller frees; NULL: there
- * was no such entry. Errors: those of training; MEMORY. */
+/* Both ends in bytes; 0: not known. */
+typedef struct {
+    uint64_t least, all_sdp;
+} slc_bench_ends;
+
+/* Does the list have an "auto:N"? */
+bool slc_bench_budgets_are_found(const slc_bench_options *options);
+/* Replaces each "auto:N" of the list by budgets between these ends. Errors: MEMORY. */
+sluice_status slc_bench_budgets_set(slc_bench_options *options, const slc_bench_ends *ends);
+/* Collective: the same on all ranks. *ends: those that rank 0 knows already; where it knows none they are found, and
+ * the profile from which they follow is left as profile.json in the output folder. Nothing is done without an "auto:N".
+ * Errors: those of training; MEMORY. */
 sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *options,
-                                     const volatile sig_atomic_t *stops, char **list);
+                                     const volatile sig_atomic_t *stops, slc_bench_ends *ends);
 
 #endif

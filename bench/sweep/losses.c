@@ -2,18 +2,18 @@
  * of them; the table's times are medians. */
 #include "bench/sweep/losses.h"
 
-#include "bench/cli/gnuplot.h"
-#include "lib/base/median.h"
+#include "bench/cli/output/gnuplot.h"
+#include "lib/base/numbers/median.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const group_keys[] = {"throttle", "budget", NULL};
-static const char *const run_keys[] = {"throttle", "budget", "optimizer", "strategy", "schedule", "tied", NULL};
-static const char *const line_keys[] = {"throttle", "optimizer", "strategy", "tied", NULL};
-static const char *const colour_keys[] = {"optimizer", NULL};
-static const char *const name_keys[] = {"optimizer", "strategy", "tied", NULL};
+static const char *const group_keys[] = {
+    "throttle", "budget", "world", "settings.batch", "settings.precision", "settings.recompute", NULL};
+static const char *const line_keys[] = {"throttle", "optimizer", "strategy", "tied", "label", NULL};
+static const char *const colour_keys[] = {"optimizer", "settings.lr", NULL};
+static const char *const name_keys[] = {"optimizer", "settings.lr", "strategy", "tied", NULL};
 static const char *const throttle_keys[] = {"throttle", NULL};
 
 enum { PANEL_HEIGHT = 400, PICTURE_WIDTH = 960 };
@@ -56,15 +56,16 @@ static void put_optional(FILE *out, int width, int digits, double value)
 static void show_run(FILE *out, const json_t *runs, const json_t *run, double reference)
 {
     double loss = slc_bench_number(run, "final_loss");
-    char strategy[64];
-    fprintf(out, "  %-14s %-12s", slc_bench_text(run, "optimizer"), slc_bench_strategy(run, strategy));
+    char strategy[64], name[256];
+    fprintf(out, "  %-14s %-12s", slc_bench_labelled(slc_bench_text(run, "optimizer"), run, name),
+            slc_bench_strategy(run, strategy));
     fprintf(out, " %8.4f %9.2f %%", loss, 100 * loss / reference);
     put_optional(out, 7, 0, slc_bench_number(run, "freeze_step"));
-    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "warm_up.step_s") * 1e3);
-    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "compressed.step_s") * 1e3);
-    put_optional(out, 9, 3, slc_bench_median(runs, run, run_keys, "warm_up.bytes_sent") / 1e6);
-    put_optional(out, 9, 3, slc_bench_median(runs, run, run_keys, "compressed.bytes_sent") / 1e6);
-    put_optional(out, 9, 1, slc_bench_median(runs, run, run_keys, "train_s"));
+    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.step_s") * 1e3);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.step_s") * 1e3);
+    put_optional(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.bytes_sent") / 1e6);
+    put_optional(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.bytes_sent") / 1e6);
+    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "train_s"));
     fputc('\n', out);
 }
 
@@ -78,7 +79,7 @@ static void show_group(FILE *out, const json_t *runs, const json_t *first)
     fprintf(out, "  %-14s %-12s %8s %11s %7s %9s %9s %9s %9s %9s\n", "optimizer", "strategy", "loss", "first", "steps",
             "warm-up", "pressed", "warm-up", "pressed", "steps s");
     for (size_t i = 0; i < json_array_size(runs); i++)
-        if (is_first(runs, i, run_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
+        if (is_first(runs, i, slc_bench_cell_keys) && slc_bench_alike(row_at(runs, i), first, group_keys))
             show_run(out, runs, row_at(runs, i), reference);
 }
 
@@ -167,22 +168,22 @@ static void put_line(FILE *file, const json_t *runs, size_t index, int column)
 {
     static const char *const colours[] = {"#222222", "#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e"};
     const json_t *run = row_at(runs, index);
-    char strategy[64];
+    char strategy[64], name[256];
     size_t block = 2 * count_first(runs, index, line_keys), same = 0, number = 0;
     for (size_t i = 0; !slc_bench_alike(row_at(runs, i), run, colour_keys); i++)
         number += is_first(runs, i, colour_keys);
     for (size_t i = 0; i < index; i++)
         same += is_first(runs, i, line_keys) && slc_bench_alike(row_at(runs, i), run, colour_keys) &&
                 slc_bench_alike(row_at(runs, i), run, throttle_keys);
-    fprintf(file, "     'losses.dat' index %zu using %d:3 with lines lc rgb '%s' dt %zu lw 2 title '", block, column,
+    fprintf(file, "     data index %zu using %d:3 with lines lc rgb '%s' dt %zu lw 2 title '", block, column,
             colours[number % 6], same + 1);
-    slc_gnuplot_put_quoted(file, slc_bench_text(run, "optimizer"));
+    slc_gnuplot_put_quoted(file, slc_bench_labelled(slc_bench_text(run, "optimizer"), run, name));
     if (names_strategy(runs)) fputc(' ', file);
     if (names_strategy(runs)) slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
     fputc('\'', file);
     if (freezes(run))
-        fprintf(file, ", \\\n     'losses.dat' index %zu using %d:3 with points pt 7 ps 1 lc rgb '%s' notitle",
-                block + 1, column, colours[number % 6]);
+        fprintf(file, ", \\\n     data index %zu using %d:3 with points pt 7 ps 1 lc rgb '%s' notitle", block + 1,
+                column, colours[number % 6]);
 }
 
 /* Draws one throttle's lines over column 1 (steps) or 2 (seconds). */

@@ -2,24 +2,46 @@
  * its own. */
 #include "bench/sweep/options.h"
 
+#include "bench/cli/default_threads.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
+#include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/job.h"
 #include "sched/planner.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_REPEAT = 256, KEY_DEMO, KEY_TRADEOFF, KEY_SHARES, KEY_PROFILE, KEY_PART, KEY_DONE, KEY_OVERALL };
+enum {
+    KEY_REPEAT = 256,
+    KEY_DEMO,
+    KEY_TRADEOFF,
+    KEY_SHARES,
+    KEY_PROFILE,
+    KEY_PART,
+    KEY_DONE,
+    KEY_OVERALL,
+    KEY_OVERWRITE,
+    KEY_CELL_TIMEOUT,
+    KEY_JOIN
+};
 
 static const struct argp_option option_rows[] = {
     {.doc = "The sweep:"},
-    {"output", 'o', "DIR", SLC_OPTION_SHORT, "Folder of the results (default out/bench)", 0},
+    {"output", 'o', "DIR", SLC_OPTION_SHORT,
+     "Folder of the results; a sweep of the same settings that is there is continued (default out/bench/DATE-WHAT)", 0},
+    {"overwrite", KEY_OVERWRITE, NULL, SLC_OPTION_SHORT, "Replace results that the folder has", 0},
+    {"cell-timeout", KEY_CELL_TIMEOUT, "S", SLC_OPTION_SHORT,
+     "A run that takes longer has failed, and the sweep goes on (default: no limit)", 0},
+    {"join", KEY_JOIN, NULL, SLC_OPTION_SHORT,
+     "Instead: one table and picture of the sweeps in the folders that follow, as --join A B", 0},
     {"repeat", KEY_REPEAT, "N", SLC_OPTION_SHORT,
      "Run every combination N times, first each once, then each again (default 3; 1 with --demo or --tradeoff)", 0},
     {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
@@ -27,7 +49,7 @@ static const struct argp_option option_rows[] = {
      "Instead: one budget, its free memory shared between strategies and schedule", 0},
     {"shares", KEY_SHARES, "N", 0, "Shares of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
     {"profile", KEY_PROFILE, "FILE", 0, "The trade-off of this profile, predicted only: nothing is trained", 0},
-    {"part", KEY_PART, "FILE", OPTION_HIDDEN, NULL, 0},
+    {"part", KEY_PART, "N", OPTION_HIDDEN, NULL, 0},
     {"done", KEY_DONE, "N", OPTION_HIDDEN, NULL, 0},
     {"overall", KEY_OVERALL, "N", OPTION_HIDDEN, NULL, 0},
     {0},
@@ -35,8 +57,7 @@ static const struct argp_option option_rows[] = {
 
 static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
 
-/* The options that differ from those of `sluice train`: six options take lists, a run is short, and nothing of it is
- * kept. */
+/* The options that differ from those of `sluice train`: some take lists, a run is short, and nothing of it is kept. */
 static const slc_training_difference differences[] = {
     {"strategy", .fallback = usual_strategies, .argument = "LIST=auto,dp,oss,sdp,fsdp,mixed,onebit,usual",
      .doc = "Strategies, with commas between; usual: onebit for compressed optimizers, dp for others"},
@@ -49,23 +70,34 @@ static const slc_training_difference differences[] = {
     {"throttle", .argument = "LIST",
      .doc = "Networks, as none,1gbit,\"100mbit,50us\": bandwidth and latency (default none)"},
     {"optimizer", .argument = "LIST",
-     .doc = "Optimizers, as adamw,lamb@0.01: each may have a learning rate of its own; several are compared by loss "
-            "(default: as the strategy needs)"},
+     .doc = "Optimizers, as adamw,lamb@0.01,lamb@0.02: each may have a learning rate of its own; several are compared "
+            "by loss (default: as the strategy needs)"},
+    {"lr", .argument = "LIST", .list = true,
+     .doc = "Learning rates of the optimizers that have none of their own; several are compared by loss"},
+    {"batch", .argument = "LIST", .list = true, .doc = "Sequences (images) a rank and micro-batch"},
+    {"precision", .argument = "LIST=fp32,bf16", .doc = "Types of values, gradients and activations: fp32, bf16"},
+    {"recompute", .argument = "LIST=none,all,auto",
+     .doc = "Layers that run their forward again in backward: none, all, auto (as the planner chooses)"},
+    {"ranks", .argument = "LIST", .list = true,
+     .doc = "Start so many ranks on this machine, one number after the other"},
     {"tied", .argument = "LIST",
      .doc = "Ways to treat a token table that is the head's matrix too, with commas between: joint: one gradient of "
             "both uses; split: the rows that are looked up are gathered and reduced by themselves"},
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
     {"eval-batches", .fallback = "0"},
-    {"save,save-every,on-save-error,resume,save-weights", .refused = "only sluice train keeps what it trains"},
+    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights",
+     .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
 };
 
 static const char help_text[] =
-    "Trains a few steps for each budget, strategy, schedule, throttle, optimizer and way to treat tied parameters, "
-    "prints a table and writes results.csv, results.json and the picture step_time (SVG and PNG) into a folder; with "
+    "Trains a few steps for each combination of the values that options give, prints a table and writes results.csv, "
+    "results.json and the picture step_time (SVG and PNG) into a folder; with "
     "several optimizers also the picture losses.\v"
+    "Each combination of strategies, schedules, budgets, throttles, optimizers, learning rates, batches, precisions, "
+    "recomputations, ways to treat tied parameters and numbers of ranks is run.\n\n"
     "Several optimizers are compared by loss, the first being the measure: loss against step and against time, steps "
     "and bytes before and after the freeze. Then the defaults are --strategy usual and --steps 200.\n\n"
     "--tradeoff takes one budget (default auto:1) and one throttle. What is left of the budget beside what every plan "
@@ -74,15 +106,19 @@ static const char help_text[] =
     "share is planned and simulated, then run; the picture tradeoff (SVG and PNG) shows both, and where the planner "
     "puts itself when it is free. Nothing is recomputed unless --recompute says so: activations are no part of the "
     "trade then.\n\n"
-    "Ctrl-C stops after the step and writes what there is (exit code 130). The exit code is also not 0 when weights "
-    "differ between runs, or when a run's peak is not what was planned.\n\n"
+    "results.csv and results.json are whole after every run. The same command goes on where a sweep was interrupted or "
+    "killed: what the folder has is not run again, and what has failed is tried once more. Results of other settings "
+    "are refused, or replaced with --overwrite.\n\n"
+    "A run that fails has a row with the reason, and the sweep goes on. Ctrl-C stops after the step (exit code 130). "
+    "The exit code is 1 where a run has failed, where weights differ between runs, or where a run's peak is not what "
+    "was planned; 2 where nothing fits.\n\n"
     "Examples:\n"
     "  sluice bench -n 2 --size mini --budget none,auto:5 --throttle none,1gbit\n"
-    "  sluice bench -n 2 --strategy dp,auto --lossy onebit --throttle 1gbit\n"
-    "  sluice bench -n 2 --size mini --tied joint,split --throttle 4gbit\n"
     "  sluice bench -n 2 --optimizer adamw,onebit_adam --warmup 20 --throttle 1gbit\n"
     "  sluice bench -n 2 --size mini --tradeoff --throttle 1gbit\n"
     "  sluice bench --tradeoff --profile gpt3.json --budget 60GiB\n"
+    "  sluice bench --strategy dp,fsdp --batch 4,8 --precision fp32,bf16 --ranks 1,2\n"
+    "  sluice bench --join out/before out/after -o out/both\n"
     "More: docs/benchmarks.md";
 
 /* ---- Lists ---- */
@@ -95,17 +131,50 @@ static bool is_latency(const char *text)
     return length && text[length - 1] == 's' && !slc_parse_seconds(text, &value);
 }
 
-static sluice_status split_list(const char *option, const char *text, bool throttles, slc_bench_list *list)
+typedef enum { WORDS, BUDGETS, THROTTLES, NUMBERS } list_kind;
+
+/* Are two items of a list the same value, written differently perhaps? */
+static bool same_item(list_kind kind, const char *a, const char *b)
+{
+    uint64_t bytes[2] = {0};
+    double fraction[2] = {0}, number[2];
+    if (!strcmp(a, b)) return true;
+    if (kind == BUDGETS && !slc_parse_budget(a, &bytes[0], &fraction[0]) &&
+        !slc_parse_budget(b, &bytes[1], &fraction[1]))
+        return bytes[0] == bytes[1] && fraction[0] == fraction[1];
+    if (kind == THROTTLES && !slc_parse_bandwidth(a, &number[0]) && !slc_parse_bandwidth(b, &number[1]))
+        return number[0] == number[1];
+    return kind == NUMBERS && strtod(a, NULL) == strtod(b, NULL);
+}
+
+/* "4,5MiB" is a decimal as some languages write it: a size that is meant has a unit. */
+static sluice_status check_decimal(const char *option, list_kind kind, const char *before, const char *item)
+{
+    const bool plain = before && before[strspn(before, "0123456789")] == 0 && item[0] >= '0' && item[0] <= '9';
+    if (!plain || (kind != BUDGETS && kind != THROTTLES)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "--%s %s,%s: a decimal takes a point, as %s.%s, and each of two values a unit", option, before,
+                     item, before, item);
+}
+
+/* Values that are equal are one. */
+static sluice_status split_list(const char *option, const char *text, list_kind kind, slc_bench_list *list)
 {
     list->storage = strdup(text);
     if (!list->storage) return slc_error(SLUICE_ERR_MEMORY, "--%s", option);
-    for (char *rest = list->storage, *item; (item = strsep(&rest, ",")) != NULL;) {
+    const char *typed = NULL; /* the item before, which may equal an earlier one */
+    for (char *rest = list->storage, *item; (item = slc_next_item(&rest)) != NULL; typed = item) {
         if (!*item) continue;
         char *before = list->count ? list->text[list->count - 1] : NULL;
-        if (throttles && before && before + strlen(before) + 1 == item && is_latency(item)) {
+        if (kind == THROTTLES && before && before + strlen(before) + 1 == item && is_latency(item)) {
             item[-1] = ',';
             continue;
         }
+        sluice_status status = check_decimal(option, kind, typed, item);
+        uint64_t i = 0;
+        if (status) return status;
+        while (i < list->count && !same_item(kind, list->text[i], item)) i++;
+        if (i < list->count) continue;
         if (list->count == SLC_BENCH_LIST_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--%s: more than %d values", option, SLC_BENCH_LIST_MAX);
         list->text[list->count++] = item;
@@ -114,35 +183,74 @@ static sluice_status split_list(const char *option, const char *text, bool throt
     return SLUICE_OK;
 }
 
-/* Splits "lamb@0.01" into the optimizer and its own learning rate. */
+/* Reads the rate after the "@" of "lamb@0.01", and cuts it off; 0: there is none. */
+static sluice_status cut_rate(char *name, double *rate)
+{
+    char *at = strchr(name, '@'), *end;
+    *rate = 0;
+    if (!at) return SLUICE_OK;
+    *at = 0;
+    *rate = strtod(at + 1, &end);
+    if (end == at + 1 || *end || !(*rate > 0 && *rate <= 1e6))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate after the @", name, at + 1);
+    return SLUICE_OK;
+}
+
+static sluice_status add_optimizer(slc_bench_options *o, char *name, double rate)
+{
+    for (uint64_t i = 0; i < o->optimizers.count; i++)
+        if (!strcmp(o->optimizers.text[i], name) && o->learning_rates[i] == rate) return SLUICE_OK;
+    if (o->optimizers.count == SLC_BENCH_LIST_MAX)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer, --lr: more than %d combinations", SLC_BENCH_LIST_MAX);
+    o->learning_rates[o->optimizers.count] = rate;
+    o->optimizers.text[o->optimizers.count++] = name;
+    return SLUICE_OK;
+}
+
+/* Makes one optimizer of each name and rate. */
 static sluice_status split_rates(slc_bench_options *o)
 {
-    for (uint64_t i = 0; i < o->optimizers.count; i++) {
-        const char *name = o->optimizers.text[i];
-        char *at = strchr(name, '@'), *end;
-        if (at) {
-            *at = 0;
-            o->learning_rates[i] = strtod(at + 1, &end);
-            if (end == at + 1 || *end || !(o->learning_rates[i] > 0 && o->learning_rates[i] <= 1e6))
-                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer %s@%s: give a learning rate after the @", name,
-                                 at + 1);
-        }
-        for (uint64_t j = 0; j < i; j++)
-            if (!strcmp(name, o->optimizers.text[j]))
-                return slc_error(SLUICE_ERR_ARGUMENT, "--optimizer: %s is there twice", name);
+    const slc_bench_list names = o->optimizers;
+    slc_bench_list rates = {0};
+    const char *typed = slc_training_option_typed(&o->training, "lr");
+    char usual_rate[32];
+    snprintf(usual_rate, sizeof usual_rate, "%.17g", o->training.learning_rate);
+    sluice_status status = split_list("lr", typed ? typed : usual_rate, NUMBERS, &rates);
+    o->optimizers.count = 0;
+    for (uint64_t i = 0; !status && i < names.count; i++) {
+        double rate;
+        status = cut_rate(names.text[i], &rate);
+        if (!status && rate > 0) status = add_optimizer(o, names.text[i], rate);
+        for (uint64_t r = 0; !status && rate <= 0 && r < rates.count; r++)
+            status = add_optimizer(o, names.text[i], strtod(rates.text[r], NULL));
     }
-    return SLUICE_OK;
+    free(rates.storage);
+    return status;
+}
+
+/* Splits the list of an option of numbers, which is typed or has its default. */
+static sluice_status split_numbers(const slc_training_options *t, const char *option, uint64_t fallback,
+                                   slc_bench_list *list)
+{
+    const char *typed = slc_training_option_typed(t, option);
+    char number[32];
+    snprintf(number, sizeof number, "%" PRIu64, fallback);
+    return split_list(option, typed ? typed : number, NUMBERS, list);
 }
 
 static sluice_status split_lists(slc_bench_options *o)
 {
     const slc_training_options *t = &o->training;
-    sluice_status status = split_list("strategy", t->strategy, false, &o->strategies);
-    if (!status) status = split_list("schedule", t->schedule, false, &o->schedules);
-    if (!status) status = split_list("budget", *t->budget ? t->budget : "none", false, &o->budgets);
-    if (!status) status = split_list("throttle", *t->throttle ? t->throttle : "none", true, &o->throttles);
-    if (!status) status = split_list("optimizer", *t->optimizer ? t->optimizer : usual, false, &o->optimizers);
-    if (!status) status = split_list("tied", t->tied, false, &o->tied);
+    sluice_status status = split_list("strategy", t->strategy, WORDS, &o->strategies);
+    if (!status) status = split_list("schedule", t->schedule, WORDS, &o->schedules);
+    if (!status) status = split_list("budget", *t->budget ? t->budget : "none", BUDGETS, &o->budgets);
+    if (!status) status = split_list("throttle", *t->throttle ? t->throttle : "none", THROTTLES, &o->throttles);
+    if (!status) status = split_list("optimizer", *t->optimizer ? t->optimizer : usual, WORDS, &o->optimizers);
+    if (!status) status = split_list("tied", t->tied, WORDS, &o->tied);
+    if (!status) status = split_list("precision", t->precision, WORDS, &o->precisions);
+    if (!status) status = split_list("recompute", t->recompute, WORDS, &o->recomputes);
+    if (!status) status = split_numbers(t, "batch", t->batch, &o->batches);
+    if (!status) status = split_numbers(t, "ranks", t->ranks, &o->rank_counts);
     return status ? status : split_rates(o);
 }
 
@@ -156,6 +264,13 @@ uint64_t slc_bench_budget_auto(const char *text)
     return *end || count > SLC_BENCH_LIST_MAX / 2 ? 0 : count;
 }
 
+/* The combinations of all lists of a part but budgets, whose number is not known while they are "auto:N". */
+static uint64_t combinations(const slc_bench_options *o)
+{
+    return o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count * o->precisions.count *
+           o->recomputes.count * o->batches.count;
+}
+
 uint64_t slc_bench_case_count(const slc_bench_options *o)
 {
     uint64_t budgets = 0;
@@ -163,7 +278,22 @@ uint64_t slc_bench_case_count(const slc_bench_options *o)
         uint64_t several = slc_bench_budget_auto(o->budgets.text[b]);
         budgets += several ? several : 1;
     }
-    return o->repeat * budgets * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
+    return o->repeat * budgets * combinations(o);
+}
+
+uint64_t slc_bench_part_count(const slc_bench_options *o)
+{
+    return o->throttles.count * o->rank_counts.count;
+}
+
+const char *slc_bench_part_throttle(const slc_bench_options *o, uint64_t part)
+{
+    return o->throttles.text[part % o->throttles.count];
+}
+
+uint64_t slc_bench_part_ranks(const slc_bench_options *o, uint64_t part)
+{
+    return strtoull(o->rank_counts.text[part / o->throttles.count], NULL, 10);
 }
 
 static const char *or_none(const char *text)
@@ -183,21 +313,69 @@ static void set_optimizer(slc_bench_case *one, const char *optimizer)
     slc_training_onebit_only(&one->training);
 }
 
+/* Is there another learning rate of the same optimizer? */
+static bool has_rates(const slc_bench_options *o, uint64_t optimizer)
+{
+    for (uint64_t i = 0; i < o->optimizers.count; i++)
+        if (i != optimizer && !strcmp(o->optimizers.text[i], o->optimizers.text[optimizer])) return true;
+    return false;
+}
+
+/* The same words as those of bench/sweep/label.h, in the same order. */
+static void label_case(const slc_bench_options *o, bool rates, slc_bench_case *one)
+{
+    char words[5][32] = {"", "", "", "", ""};
+    size_t used = 0;
+    if (o->rank_counts.count > 1) snprintf(words[0], 32, "%" PRIu64 " rank%s", one->ranks, one->ranks > 1 ? "s" : "");
+    if (o->precisions.count > 1) snprintf(words[1], 32, "%s", one->training.precision);
+    if (o->batches.count > 1) snprintf(words[2], 32, "batch %" PRIu64, one->training.batch);
+    if (rates) snprintf(words[3], 32, "lr %.6g", one->training.learning_rate);
+    if (o->recomputes.count > 1) snprintf(words[4], 32, "recompute %s", one->training.recompute);
+    for (int i = 0; i < 5; i++)
+        if (*words[i])
+            used += (size_t)snprintf(one->label + used, sizeof one->label - used, "%s%s", used ? ", " : "", words[i]);
+}
+
+bool slc_bench_is_labelled(const slc_bench_options *o)
+{
+    bool rates = false;
+    for (uint64_t i = 0; i < o->optimizers.count; i++) rates |= has_rates(o, i);
+    return rates || o->rank_counts.count > 1 || o->precisions.count > 1 || o->batches.count > 1 ||
+           o->recomputes.count > 1;
+}
+
+/* Takes an index apart: the item of the list that it counts in its last place. */
+static const char *next_of(const slc_bench_list *list, uint64_t *index)
+{
+    const char *item = list->text[*index % list->count];
+    *index /= list->count;
+    return item;
+}
+
+/* A sweep that starts its own ranks has one if it is not told otherwise. */
+static uint64_t ranks_of_launcher(void)
+{
+    sluice_world_config config;
+    return sluice_world_config_init(&config) ? 1 : (uint64_t)config.size;
+}
+
 /* Repetitions are the outermost loop, so that a temporary disturbance of the machine affects all combinations
  * equally. */
-void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t index, slc_bench_case *out)
+void slc_bench_case_at(const slc_bench_options *o, uint64_t part, uint64_t index, slc_bench_case *out)
 {
-    *out = (slc_bench_case){.throttle = o->throttles.text[throttle], .training = o->training};
-    out->tied = out->training.tied = o->tied.text[index % o->tied.count];
-    index /= o->tied.count;
+    *out = (slc_bench_case){.throttle = slc_bench_part_throttle(o, part), .training = o->training};
+    out->ranks = out->training.ranks = slc_bench_part_ranks(o, part);
+    if (!out->ranks) out->ranks = ranks_of_launcher();
+    out->tied = out->training.tied = next_of(&o->tied, &index);
     uint64_t optimizer = index % o->optimizers.count;
     index /= o->optimizers.count;
-    out->schedule = o->schedules.text[index % o->schedules.count];
-    index /= o->schedules.count;
-    out->strategy = o->strategies.text[index % o->strategies.count];
-    index /= o->strategies.count;
+    out->schedule = next_of(&o->schedules, &index);
+    out->strategy = next_of(&o->strategies, &index);
+    out->training.recompute = next_of(&o->recomputes, &index);
+    out->training.precision = next_of(&o->precisions, &index);
+    out->training.batch = strtoull(next_of(&o->batches, &index), NULL, 10);
     set_optimizer(out, o->optimizers.text[optimizer]);
-    if (o->learning_rates[optimizer] > 0) out->training.learning_rate = o->learning_rates[optimizer];
+    out->training.learning_rate = o->learning_rates[optimizer];
     if (!strcmp(out->schedule, usual))
         out->schedule = strcmp(out->strategy, "auto") ? "one_ahead" : slc_schedule_default;
     out->budget = o->budgets.text[index % o->budgets.count];
@@ -205,6 +383,7 @@ void slc_bench_case_at(const slc_bench_options *o, uint64_t throttle, uint64_t i
     out->training.schedule = out->schedule;
     out->training.budget = or_none(out->budget);
     out->training.throttle = or_none(out->throttle);
+    label_case(o, has_rates(o, optimizer), out);
 }
 
 /* Names are checked here, and that files are there; their content needs the model's layers. */
@@ -228,7 +407,7 @@ static sluice_status check_cases(slc_bench_options *o)
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
     bool compressed = false;
-    uint64_t cases = o->budgets.count * o->strategies.count * o->schedules.count * o->optimizers.count * o->tied.count;
+    uint64_t cases = o->budgets.count * combinations(o);
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
         status = slc_throttle_check(or_none(o->throttles.text[t]));
     for (uint64_t s = 0; !status && s < o->strategies.count; s++) status = check_strategy(o->strategies.text[s]);
@@ -250,6 +429,13 @@ static sluice_status check_cases(slc_bench_options *o)
 
 static sluice_status check_mode(const slc_bench_options *o)
 {
+    bool found = false;
+    for (uint64_t b = 0; b < o->budgets.count; b++) found |= slc_bench_budget_auto(o->budgets.text[b]) > 0;
+    if (found &&
+        (o->batches.count > 1 || o->precisions.count > 1 || o->recomputes.count > 1 || o->rank_counts.count > 1))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--budget auto:N: what works depends on --batch, --precision, --recompute "
+                         "and --ranks: give one of each, or budgets as 60%%");
     if (!o->tradeoff && o->profile)
         return slc_error(SLUICE_ERR_ARGUMENT, "--profile: only --tradeoff works from a profile");
     if (!o->tradeoff) return SLUICE_OK;
@@ -258,6 +444,8 @@ static sluice_status check_mode(const slc_bench_options *o)
     if (o->budgets.count > 1 || o->throttles.count > 1 || slc_bench_budget_auto(o->budgets.text[0]) > 1)
         return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one budget and one throttle");
     if (o->tied.count > 1) return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one --tied, joint or split");
+    if (combinations(o) > o->strategies.count * o->schedules.count * o->optimizers.count || o->rank_counts.count > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--tradeoff: takes one --batch, --precision, --recompute and --ranks");
     if (o->optimizers.count > 1 || strcmp(o->training.lossy, "none") ||
         slc_training_is_compressed(o->training.optimizer))
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -269,7 +457,7 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 {
     free(options->budgets.storage);
     options->budgets = (slc_bench_list){0};
-    return split_list("budget", list, false, &options->budgets);
+    return split_list("budget", list, BUDGETS, &options->budgets);
 }
 
 /* ---- Parsing ---- */
@@ -298,6 +486,28 @@ static uint64_t count(const char *text, uint64_t least, struct argp_state *state
     return (uint64_t)value;
 }
 
+static double seconds(const char *text, struct argp_state *state, const char *option)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value > 0 && value <= 1e9))
+        argp_error(state, "%s %s: give seconds, more than 0", option, text);
+    return value;
+}
+
+/* --join may stand after the first of its folders, so whether a word is one is known at the end. */
+static error_t add_source(slc_bench_options *options, char *text, struct argp_state *state)
+{
+    bool joins = options->join;
+    for (int i = state->next; i < state->argc; i++) joins |= !strcmp(state->argv[i], "--join");
+    if (!joins) argp_error(state, "\"%s\" is no option; lists take commas, not spaces", text);
+    char **sources = realloc(options->sources, (options->source_count + 1) * sizeof *sources);
+    if (!sources) return ENOMEM;
+    options->sources = sources;
+    sources[options->source_count++] = text;
+    return 0;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     slc_bench_options *options = state->input;
@@ -312,10 +522,16 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_TRADEOFF: options->tradeoff = true; return 0;
     case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
     case KEY_PROFILE: options->profile = text; return 0;
-    case KEY_PART: options->part = text; return 0;
+    case KEY_OVERWRITE: options->overwrite = true; return 0;
+    case KEY_CELL_TIMEOUT: options->cell_timeout_s = seconds(text, state, "--cell-timeout"); return 0;
+    case KEY_PART: options->part = (int)count(text, 0, state, "--part"); return 0;
     case KEY_DONE: options->done = count(text, 0, state, "--done"); return 0;
     case KEY_OVERALL: options->overall = count(text, 0, state, "--overall"); return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option; lists take commas, not spaces", text); return 0;
+    case KEY_JOIN: options->join = true; return 0;
+    case ARGP_KEY_ARG: return add_source(options, text, state);
+    case ARGP_KEY_END:
+        if (options->join && !options->source_count) argp_error(state, "--join: name folders of sweeps, as --join A B");
+        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -324,7 +540,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 static void set_defaults(slc_bench_options *o)
 {
     slc_training_options *t = &o->training;
-    bool several = strchr(t->optimizer, ',') != NULL;
+    const char *rates = slc_training_option_typed(t, "lr");
+    bool several = strchr(t->optimizer, ',') || (rates && strchr(rates, ','));
     if (!o->repeat) o->repeat = o->demo || o->tradeoff ? 1 : 3;
     if (several && !slc_training_option_given(t, "steps")) t->steps = 200;
     if (several && !slc_training_option_given(t, "strategy")) t->strategy = usual;
@@ -335,10 +552,12 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
 {
     const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
     const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
-    *out = (slc_bench_options){.output = "out/bench", .shares = 11};
+    *out = (slc_bench_options){.part = -1, .shares = 11};
     slc_parse(&parser, argc, argv, 0, out);
     set_defaults(out);
-    sluice_status status = split_lists(out);
+    if (out->join) return SLUICE_OK;
+    sluice_status status = slc_fill_threads(&out->training.threads); /* a column, and what a folder's runs share */
+    if (!status) status = split_lists(out);
     if (!status) status = check_mode(out);
     if (!status) status = check_cases(out);
     if (status) return status;
@@ -346,6 +565,8 @@ sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *
     slc_bench_case_at(out, 0, 0, &first);
     out->training.optimizer = first.optimizer; /* for the training run that finds budgets */
     out->training.tied = first.tied;
+    out->training.precision = first.training.precision;
+    out->training.recompute = first.training.recompute;
     return SLUICE_OK;
 }
 
@@ -357,5 +578,10 @@ void slc_bench_options_free(slc_bench_options *options)
     free(options->throttles.storage);
     free(options->optimizers.storage);
     free(options->tied.storage);
+    free(options->batches.storage);
+    free(options->precisions.storage);
+    free(options->recomputes.storage);
+    free(options->rank_counts.storage);
+    free(options->sources);
     *options = (slc_bench_options){0};
 }

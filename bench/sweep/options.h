@@ -1,7 +1,8 @@
-/* The options of `sluice bench`: those of training, of which six are lists here, and its own. */
+/* The options of `sluice bench`: those of training, of which some are lists here, and its own. */
 #ifndef SLC_BENCH_BENCH_OPTIONS_H
 #define SLC_BENCH_BENCH_OPTIONS_H
 
+#include "bench/sweep/folder/folder.h"
 #include "bench/train/options/options.h"
 
 #include <stdbool.h>
@@ -15,23 +16,31 @@ typedef struct {
 } slc_bench_list;
 
 typedef struct {
-    /* strategy, schedule, budget, throttle, optimizer and tied hold the text of the lists. */
+    /* Options of text that are lists here hold the text of the lists; those of numbers hold the first one. */
     slc_training_options training;
     /* "none": no budget, no throttle. Strategy "usual": onebit for compressed optimizers, dp for others. Schedule
      * "usual": ilp for auto, one_ahead for the others. Budget "auto:N": see bench/sweep/budgets.h. Optimizer "usual":
      * the one that the strategy requires (bench/train/options/onebit_options.h). */
     slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
-    double learning_rates[SLC_BENCH_LIST_MAX]; /* of each optimizer; 0: --lr */
-    uint64_t repeat;                           /* 0 until defaults are set */
+    double learning_rates[SLC_BENCH_LIST_MAX];                   /* of each optimizer */
+    slc_bench_list batches, precisions, recomputes, rank_counts; /* as they would be typed */
+    uint64_t repeat;                                             /* 0 until defaults are set */
     bool demo;
-    const char *output; /* a folder */
+    const char *output;            /* a folder; NULL: bench/sweep/opening.h chooses one */
+    char chosen[SLC_FOLDER_BYTES]; /* that one */
+    bool overwrite;                /* results that the folder has are replaced */
+    double cell_timeout_s;         /* 0: a run may take any time */
+
+    char **sources; /* of --join: folders or files of results; owned */
+    uint64_t source_count;
+    bool join; /* instead of a sweep: bench/sweep/join.h */
 
     bool tradeoff; /* one budget, in shares: bench/sweep/tradeoff.h */
     uint64_t shares;
     const char *profile; /* for a trade-off: predicts from this profile only; NULL: measures */
 
     /* Set by a bench that starts itself again, for its ranks. */
-    const char *part;       /* file where rank 0 leaves its results; NULL: this is the whole sweep */
+    int part;               /* descriptor of bench/sweep/folder/under_way.h; -1: this is the whole sweep */
     uint64_t done, overall; /* runs before this part and in all parts; 0: this part is all */
 } slc_bench_options;
 
@@ -50,13 +59,22 @@ typedef struct {
     /* As the user wrote them, but "usual" is replaced by its meaning. */
     const char *strategy, *schedule, *budget, *throttle;
     const char *optimizer, *tied;
+    uint64_t ranks;  /* of its world */
     uint64_t repeat; /* from 1 on */
+    char label[128]; /* what tells it from other cells beside these, in words; "": nothing (bench/sweep/label.h) */
     slc_training_options training;
 } slc_bench_case;
 
-/* Number of runs of one throttle, in which "auto:N" counts as N. After "auto:N" has been replaced by budgets,
- * slc_bench_case_at fills case number `index` < count of throttle number `throttle`. */
+/* A sweep has a part for each throttle on each number of ranks, because these belong to a world: the number of parts,
+ * and what part number `part` has. Ranks 0: as the launcher says. */
+uint64_t slc_bench_part_count(const slc_bench_options *options);
+const char *slc_bench_part_throttle(const slc_bench_options *options, uint64_t part);
+uint64_t slc_bench_part_ranks(const slc_bench_options *options, uint64_t part);
+
+/* Number of runs of one part, in which "auto:N" counts as N. After "auto:N" has been replaced by budgets,
+ * slc_bench_case_at fills case number `index` < count of part number `part`. */
 uint64_t slc_bench_case_count(const slc_bench_options *options);
-void slc_bench_case_at(const slc_bench_options *options, uint64_t throttle, uint64_t index, slc_bench_case *out);
+void slc_bench_case_at(const slc_bench_options *options, uint64_t part, uint64_t index, slc_bench_case *out);
+bool slc_bench_is_labelled(const slc_bench_options *options); /* some case has a label */
 
 #endif

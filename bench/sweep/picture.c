@@ -2,7 +2,7 @@
  * "none". */
 #include "bench/sweep/picture.h"
 
-#include "bench/cli/gnuplot.h"
+#include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/spread.h"
 #include "lib/base/status.h"
 
@@ -11,15 +11,15 @@
 #include <string.h>
 
 static const char *const throttle_keys[] = {"throttle", NULL};
-static const char *const line_keys[] = {"throttle", "strategy", "schedule", "tied", NULL};
-static const char *const point_keys[] = {"throttle", "strategy", "schedule", "tied", "budget", NULL};
-static const char *const colour_keys[] = {"strategy", "tied", NULL};
+static const char *const line_keys[] = {"throttle", "strategy", "schedule", "tied", "label", NULL};
+static const char *const point_keys[] = {"throttle", "strategy", "schedule", "tied", "label", "budget", NULL};
+static const char *const colour_keys[] = {"strategy", "tied", "label", NULL};
 static const char *const dash_keys[] = {"schedule", NULL};
 
 enum { PANEL_HEIGHT = 360, PICTURE_WIDTH = 960 };
 
 typedef struct {
-    json_t *runs; /* complete ones; borrowed references */
+    json_t *runs; /* complete ones with a step time; borrowed references */
     double least_mib, largest_mib;
     bool unlimited; /* some run had no budget */
     double none_at_mib;
@@ -45,7 +45,7 @@ static sluice_status find_ranges(const slc_bench_results *results, picture *p)
     json_t *run;
     *p = (picture){.runs = json_array(), .least_mib = INFINITY};
     json_array_foreach (results->runs, index, run) {
-        if (!slc_bench_complete(run)) continue;
+        if (!slc_bench_complete(run) || isnan(slc_bench_number(run, "step_s"))) continue;
         if (json_array_append(p->runs, run)) return slc_error(SLUICE_ERR_MEMORY, "picture");
         double budget = slc_bench_number(run, "budget_bytes"), peak = slc_bench_number(run, "peak_bytes");
         p->unlimited |= isnan(budget);
@@ -57,6 +57,14 @@ static sluice_status find_ranges(const slc_bench_results *results, picture *p)
 }
 
 /* ---- Table ---- */
+
+static void put_ms(FILE *file, double seconds)
+{
+    if (isnan(seconds))
+        fputs(" ?", file);
+    else
+        fprintf(file, " %.3f", seconds * 1e3);
+}
 
 static void put_points(FILE *file, const picture *p, size_t line)
 {
@@ -70,16 +78,14 @@ static void put_points(FILE *file, const picture *p, size_t line)
         const json_t *run = row_at(p, i);
         if (!slc_bench_alike(run, like, line_keys) || !slc_bench_is_first(p->runs, i, point_keys)) continue;
         double budget = slc_bench_number(run, "budget_bytes");
-        fprintf(file, "%.3f %.3f %.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20,
-                slc_bench_median(p->runs, run, point_keys, "step_s") * 1e3,
-                slc_bench_number(run, "peak_bytes") / 0x1p20);
-        double predicted_s = slc_bench_median(p->runs, run, point_keys, "predicted_step_s");
         slc_bench_spread step = slc_bench_spread_of(p->runs, run, point_keys, "step_s");
-        if (isnan(predicted_s))
-            fputs(" ?", file);
-        else
-            fprintf(file, " %.3f", predicted_s * 1e3);
-        fprintf(file, " %.3f %.3f\n", step.least * 1e3, step.most * 1e3);
+        fprintf(file, "%.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20);
+        put_ms(file, step.median);
+        fprintf(file, " %.3f", slc_bench_number(run, "peak_bytes") / 0x1p20);
+        put_ms(file, slc_bench_median(p->runs, run, point_keys, "predicted_step_s"));
+        put_ms(file, step.least);
+        put_ms(file, step.most);
+        fputc('\n', file);
     }
     fputs("\n\n", file);
 }
@@ -107,7 +113,7 @@ static bool is_split(const json_t *run)
 static const char *colour_of(const picture *p, const json_t *run)
 {
     static const char *const colours[] = {"#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f"};
-    if (is_auto(run)) return is_split(run) ? "#e377c2" : "#d62728";
+    if (is_auto(run) && !*slc_bench_text(run, "label")) return is_split(run) ? "#e377c2" : "#d62728";
     return colours[number_of(p, run, colour_keys) % 7];
 }
 
@@ -123,9 +129,9 @@ static void put_style(FILE *file, const picture *p, const json_t *run)
 
 static void put_title(FILE *file, const json_t *run, bool schedules)
 {
-    char strategy[64];
+    char strategy[64], title[256];
     fputs(" title '", file);
-    slc_gnuplot_put_quoted(file, slc_bench_strategy(run, strategy));
+    slc_gnuplot_put_quoted(file, slc_bench_labelled(slc_bench_strategy(run, strategy), run, title));
     if (schedules) {
         fputc(' ', file);
         slc_gnuplot_put_quoted(file, slc_bench_text(run, "schedule"));
@@ -156,27 +162,27 @@ static void put_plot(FILE *file, const picture *p, const json_t *panel, int colu
     const char *before = column == 3 ? "plot x with lines lc rgb 'gray50' dt 2 title 'peak = budget', \\\n" : "plot ";
     int line = -1;
     bool schedules = false;
-    char strategy[64];
+    char strategy[64], title[256];
     for (size_t i = 0; i < json_array_size(p->runs); i++) schedules |= number_of(p, row_at(p, i), dash_keys) > 0;
     for (size_t i = 0; i < json_array_size(p->runs); i++) {
         const json_t *run = row_at(p, i);
         if (!slc_bench_is_first(p->runs, i, line_keys)) continue;
         line++;
         if (!slc_bench_alike(run, panel, throttle_keys)) continue;
-        fprintf(file, "%s     'step_time.dat' index %d using 1:%d smooth unique with linespoints ", before, line,
-                column);
+        fprintf(file, "%s     data index %d using 1:%d smooth unique with linespoints ", before, line, column);
         put_style(file, p, run);
         put_title(file, run, schedules);
         before = ", \\\n";
         if (column == 2 && is_repeated(p, run)) {
-            fprintf(file, "%s     'step_time.dat' index %d using 1:2:5:6 with yerrorbars lc rgb '%s'", before, line,
+            fprintf(file, "%s     data index %d using 1:2:5:6 with yerrorbars lc rgb '%s'", before, line,
                     colour_of(p, run));
             fputs(" pt 0 lw 1 notitle", file);
         }
         if (column != 2 || !has_prediction(p, run)) continue;
-        fprintf(file, "%s     'step_time.dat' index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1",
-                before, line);
-        fprintf(file, " title '%s, predicted'", slc_bench_strategy(run, strategy));
+        fprintf(file, "%s     data index %d using 1:4 smooth unique with lines lc rgb 'black' dt 3 lw 1", before, line);
+        fputs(" title '", file);
+        slc_gnuplot_put_quoted(file, slc_bench_labelled(slc_bench_strategy(run, strategy), run, title));
+        fputs(", predicted'", file);
     }
     fputc('\n', file);
 }

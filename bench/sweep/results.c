@@ -1,11 +1,13 @@
 /* Results of a sweep: collects them, writes them and reads them back. */
 #include "bench/sweep/results.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/environment.h"
+#include "bench/cli/error_line.h"
+#include "bench/cli/output/provenance.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/train/report.h"
 #include "lib/base/file/path_error.h"
-#include "lib/base/median.h"
-#include "lib/base/text/parse_quantity.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -14,6 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+const char *const slc_bench_cell_keys[] = {"throttle", "budget",   "strategy",    "schedule", "optimizer", "tied",
+                                           "world",    "settings", "environment", "source",   NULL};
+
 static sluice_status no_memory(void)
 {
     return slc_error(SLUICE_ERR_MEMORY, "results of the sweep");
@@ -21,216 +26,193 @@ static sluice_status no_memory(void)
 
 sluice_status slc_bench_results_init(slc_bench_results *out)
 {
-    *out = (slc_bench_results){.runs = json_array(), .misfits = json_array()};
-    return out->runs && out->misfits ? SLUICE_OK : no_memory();
+    *out = (slc_bench_results){.runs = json_array(), .misfits = json_array(), .failures = json_array()};
+    return out->runs && out->misfits && out->failures ? SLUICE_OK : no_memory();
 }
 
 void slc_bench_results_free(slc_bench_results *results)
 {
     json_decref(results->runs);
     json_decref(results->misfits);
+    json_decref(results->failures);
     json_decref(results->environment);
-    json_decref(results->budgets);
+    json_decref(results->settings);
+    json_decref(results->budget_ends);
     *results = (slc_bench_results){0};
 }
 
 /* ---- Gathering ---- */
 
+json_t *slc_bench_case_row(const slc_bench_case *one)
+{
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "model", one->training.model, "size",
+                            one->training.size, "strategy", one->strategy, "schedule", one->schedule, "budget",
+                            one->budget, "throttle", one->throttle, "optimizer", one->optimizer, "tied", one->tied,
+                            "world", (json_int_t)one->ranks, "repeat", (json_int_t)one->repeat);
+    if (row) json_object_set_new(row, "settings", slc_training_settings_json(&one->training));
+    if (row && *one->label) json_object_set_new(row, "label", json_string(one->label));
+    return row;
+}
+
+static void set_date(json_t *row)
+{
+    char date[32];
+    json_object_set_new(row, "date", json_string(slc_date_now(date)));
+}
+
+/* Adds what `row` does not say itself. */
+static sluice_status append_row(json_t *rows, json_t *row, const slc_bench_case *one)
+{
+    json_t *place = slc_bench_case_row(one);
+    set_date(row);
+    bool failed = !row || !place || json_object_update_missing(row, place) || json_array_append(rows, row);
+    json_decref(place);
+    json_decref(row);
+    return failed ? no_memory() : SLUICE_OK;
+}
+
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
                                     const slc_training_result *run)
 {
-    json_t *row = slc_training_run_json(world, &one->training, run);
-    json_t *place = json_pack("{s:s, s:s, s:I}", "budget", one->budget, "throttle", one->throttle, "repeat",
-                              (json_int_t)one->repeat);
-    bool failed = !row || !place || json_object_update(row, place);
-    json_decref(place);
-    if (failed || json_array_append(results->runs, row)) {
-        json_decref(row);
-        return no_memory();
-    }
-    json_decref(row);
-    if (!results->environment) results->environment = slc_training_environment_json(world);
+    sluice_status status = append_row(results->runs, slc_training_run_json(world, &one->training, run), one);
+    if (!status && !results->environment) results->environment = slc_environment_json(world);
+    return status;
+}
+
+/* Removes the rows of a list that `unwanted` says. */
+static void remove_rows(json_t *rows, bool (*unwanted)(const json_t *row, const void *what), const void *what)
+{
+    for (size_t i = json_array_size(rows); i-- > 0;)
+        if (unwanted(json_array_get(rows, i), what)) json_array_remove(rows, i);
+}
+
+static bool is_interrupted(const json_t *row, const void *unused)
+{
+    (void)unused;
+    return !slc_bench_complete(row);
+}
+
+static bool is_interrupted_of(const json_t *row, const void *cell)
+{
+    return !slc_bench_complete(row) && slc_bench_alike(row, cell, slc_bench_cell_keys) &&
+           slc_bench_number(row, "repeat") == slc_bench_number(cell, "repeat");
+}
+
+void slc_bench_results_drop_unfinished(slc_bench_results *results, bool failures)
+{
+    remove_rows(results->runs, is_interrupted, NULL);
+    if (failures) json_array_clear(results->failures);
+}
+
+sluice_status slc_bench_results_add_failure(slc_bench_results *results, const slc_bench_case *one, const char *why)
+{
+    json_t *line = json_string(why);
+    json_t *row = json_pack("{s:o}", "why", line ? line : json_string("with an error line that is not UTF-8"));
+    sluice_status status = append_row(results->failures, row, one);
+    if (status) return status;
+    const json_t *added = json_array_get(results->failures, json_array_size(results->failures) - 1);
+    remove_rows(results->runs, is_interrupted_of, added);
     return SLUICE_OK;
 }
 
-/* A strategy's need does not depend on the budget, except for strategies that fill the budget they get. */
-static json_t *needed_bytes(const slc_bench_results *results, const json_t *misfit)
+/* Takes a number of bytes from the planner's line, from behind words that stand before it; the line is what people
+ * read, so the row says the same. NULL: these words are not in it. */
+static json_t *bytes_after(const char *line, const char *words)
 {
-    static const char *const keys[] = {"strategy", "schedule", "optimizer", "tied", NULL};
-    size_t index;
-    json_t *run;
-    const char *strategy = slc_bench_text(misfit, "strategy");
-    if (!strcmp(strategy, "mixed") || !strcmp(strategy, "auto")) return NULL;
-    json_array_foreach (results->runs, index, run) {
-        if (slc_bench_alike(run, misfit, keys)) return json_incref(json_object_get(run, "planned_bytes"));
-    }
-    return NULL;
+    const char *at = strstr(line, words);
+    char *end;
+    if (!at) return NULL;
+    const unsigned long long bytes = strtoull(at + strlen(words), &end, 10);
+    return end > at + strlen(words) && bytes ? json_integer((json_int_t)bytes) : NULL;
 }
 
-/* A budget in per cent refers to what dp needs, which any run of the sweep knows. */
-static json_t *budget_bytes(const slc_bench_results *results, const slc_bench_case *one)
+/* Where strategies make no difference, the line begins with the budget and ends with what is needed. */
+static void add_bytes(json_t *row, const char *line)
 {
-    uint64_t bytes = 0;
-    double fraction = 0;
-    if (slc_parse_budget(one->training.budget, &bytes, &fraction)) return NULL;
-    const json_t *dp = json_object_get(json_array_get(results->runs, 0), "dp_bytes");
-    if (fraction > 0) bytes = (uint64_t)(fraction * (double)json_integer_value(dp));
-    return bytes ? json_integer((json_int_t)bytes) : NULL;
+    json_t *needed = bytes_after(line, " needs "), *budget = bytes_after(line, "the budget is ");
+    if (!needed) needed = bytes_after(line, "config.budget_bytes = ");
+    if (!budget) budget = bytes_after(line, "");
+    if (needed) json_object_set_new(row, "needed_bytes", needed);
+    if (budget) json_object_set_new(row, "budget_bytes", budget);
 }
 
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "model", one->training.model, "size",
-                            one->training.size, "strategy", one->strategy, "schedule", one->schedule, "budget",
-                            one->budget, "throttle", one->throttle, "optimizer", one->optimizer, "tied", one->tied);
-    if (!row || json_object_set_new(row, "why", json_string(why)) || json_array_append_new(results->misfits, row))
+    json_t *row = slc_bench_case_row(one);
+    char words[2048];
+    slc_error_in_options(why, words, sizeof words);
+    if (!row || json_object_del(row, "repeat") || json_object_set_new(row, "why", json_string(words)) ||
+        json_array_append_new(results->misfits, row))
         return no_memory();
-    json_t *needed = needed_bytes(results, row), *budget = budget_bytes(results, one);
-    if (needed) json_object_set_new(row, "needed_bytes", needed);
-    if (budget) json_object_set_new(row, "budget_bytes", budget);
+    set_date(row);
+    add_bytes(row, why);
     return SLUICE_OK;
 }
 
 /* ---- Files ---- */
 
-sluice_status slc_bench_make_folder(const char *path)
-{
-    char *copy = strdup(path);
-    if (!copy) return no_memory();
-    int why = 0;
-    for (char *at = copy + 1; !why; at++) {
-        if (*at && *at != '/') continue;
-        char end = *at;
-        *at = 0;
-        if (mkdir(copy, 0777) && errno != EEXIST) why = errno;
-        *at = end;
-        if (!end) break;
-    }
-    struct stat info;
-    if (!why && (stat(path, &info) || !S_ISDIR(info.st_mode))) why = ENOTDIR;
-    free(copy);
-    return why ? slc_error(slc_path_status(why), "--output: cannot make the folder %s: %s", path, strerror(why))
-               : SLUICE_OK;
-}
-
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path)
 {
-    json_t *all = json_pack("{s:O, s:O, s:O?, s:O?}", "runs", results->runs, "does_not_fit", results->misfits,
-                            "environment", results->environment, "budgets", results->budgets);
+    json_t *all = json_pack("{s:O, s:O, s:O, s:O?, s:O?, s:O?}", "runs", results->runs, "does_not_fit",
+                            results->misfits, "failed", results->failures, "environment", results->environment,
+                            "settings", results->settings, "budget_ends", results->budget_ends);
     if (!all) return no_memory();
     sluice_status status = slc_result_file_write_json(path, all);
     json_decref(all);
     return status;
 }
 
-static const char csv_columns[] =
-    "model,size,world,throttle,strategy,schedule,budget,repeat,fits,budget_bytes,planned_bytes,peak_bytes,rss_bytes,"
-    "predicted_step_s,step_s,step_min_s,exposed_s,tokens_per_s,first_loss,last_loss,interrupted,weights_sha256,"
-    "optimizer,freeze_step,warm_up_step_s,warm_up_bytes_sent,compressed_step_s,compressed_bytes_sent,train_s,"
-    "final_loss,tied\n";
-
-static void put_value(FILE *file, double value)
+/* Takes a list of the file over; one that is missing is empty. */
+static bool take_list(const json_t *all, const char *key, json_t *list)
 {
-    if (isnan(value))
-        fputc(',', file);
-    else
-        fprintf(file, "%.9g,", value);
+    const json_t *there = json_object_get(all, key);
+    return !there || !json_array_extend(list, (json_t *)there);
 }
 
-static void put_text(FILE *file, const char *text)
+static json_t *take_object(const json_t *all, const char *key)
 {
-    bool quoted = strpbrk(text, ",\"\n") != NULL;
-    if (quoted) fputc('"', file);
-    for (const char *at = text; *at; at++) {
-        if (*at == '"') fputc('"', file);
-        fputc(*at, file);
-    }
-    fputs(quoted ? "\"," : ",", file);
+    json_t *there = json_object_get(all, key);
+    return json_is_object(there) ? json_incref(there) : NULL;
 }
 
-static void put_number(FILE *file, const json_t *row, const char *key)
-{
-    put_value(file, slc_bench_number(row, key));
-}
-
-static void put_row(FILE *file, const json_t *row, bool fits)
-{
-    put_text(file, slc_bench_text(row, "model"));
-    put_text(file, slc_bench_text(row, "size"));
-    put_number(file, row, "world");
-    put_text(file, slc_bench_text(row, "throttle"));
-    put_text(file, slc_bench_text(row, "strategy"));
-    put_text(file, slc_bench_text(row, "schedule"));
-    put_text(file, slc_bench_text(row, "budget"));
-    put_number(file, row, "repeat");
-    fprintf(file, "%d,", fits);
-    static const char *const sizes[] = {"budget_bytes", "planned_bytes", "peak_bytes", "rss_bytes"};
-    for (int i = 0; i < 4; i++) { /* these are exact, so they are not written through a double's nine digits */
-        const json_t *value = json_object_get(row, i == 1 && !fits ? "needed_bytes" : sizes[i]);
-        if (json_is_integer(value)) fprintf(file, "%lld", (long long)json_integer_value(value));
-        fputc(',', file);
-    }
-    static const char *const times[] = {"predicted_step_s", "step_s", "step_min_s", "exposed_s", "tokens_per_s"};
-    for (int i = 0; i < 5; i++) put_number(file, row, times[i]);
-    const json_t *losses = json_object_get(row, "losses");
-    size_t count = json_array_size(losses);
-    put_value(file, count ? json_number_value(json_array_get(losses, 0)) : NAN);
-    put_value(file, count ? json_number_value(json_array_get(losses, count - 1)) : NAN);
-    fprintf(file, "%s,%s,", fits ? slc_bench_complete(row) ? "0" : "1" : "", slc_bench_text(row, "weights_sha256"));
-    fprintf(file, "%s,", slc_bench_text(row, "optimizer"));
-    static const char *const phases[] = {"freeze_step",       "warm_up.step_s",        "warm_up.bytes_sent",
-                                         "compressed.step_s", "compressed.bytes_sent", "train_s",
-                                         "final_loss"};
-    for (int i = 0; i < 7; i++) put_number(file, row, phases[i]);
-    fprintf(file, "%s\n", slc_bench_text(row, "tied"));
-}
-
-sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path)
-{
-    slc_result_file file;
-    sluice_status status = slc_result_file_open(path, &file);
-    if (status || !file.file) return status;
-    size_t index;
-    json_t *row;
-    fputs(csv_columns, file.file);
-    json_array_foreach (results->runs, index, row) put_row(file.file, row, true);
-    json_array_foreach (results->misfits, index, row) put_row(file.file, row, false);
-    return slc_result_file_commit(&file);
-}
-
-sluice_status slc_bench_results_append(slc_bench_results *results, const char *path)
+sluice_status slc_bench_results_read(const char *path, slc_bench_results *out)
 {
     struct stat info;
     json_error_t error;
-    if (stat(path, &info) ? errno == ENOENT : !info.st_size) return SLUICE_OK;
+    sluice_status status = slc_bench_results_init(out);
+    if (status) return status;
+    if (stat(path, &info) && (errno == ENOENT || errno == ENOTDIR)) return SLUICE_OK;
     json_t *all = json_load_file(path, 0, &error);
     if (!all) return slc_error(SLUICE_ERR_FORMAT, "%s: %s", path, error.text);
-    json_t *environment = json_object_get(all, "environment"), *budgets = json_object_get(all, "budgets");
-    bool failed = json_array_extend(results->runs, json_object_get(all, "runs")) ||
-                  json_array_extend(results->misfits, json_object_get(all, "does_not_fit"));
-    if (!results->environment && json_is_object(environment)) results->environment = json_incref(environment);
-    if (!results->budgets && json_is_string(budgets)) results->budgets = json_incref(budgets);
+    bool sound = json_is_array(json_object_get(all, "runs")) && take_list(all, "runs", out->runs) &&
+                 take_list(all, "does_not_fit", out->misfits) && take_list(all, "failed", out->failures);
+    out->environment = take_object(all, "environment");
+    out->settings = take_object(all, "settings");
+    out->budget_ends = take_object(all, "budget_ends");
     json_decref(all);
-    return failed ? slc_error(SLUICE_ERR_FORMAT, "%s: not the results of a part", path) : SLUICE_OK;
+    return sound ? SLUICE_OK : slc_error(SLUICE_ERR_FORMAT, "%s: not the results of a sweep", path);
 }
 
 /* ---- Reading ---- */
 
+const json_t *slc_bench_value(const json_t *row, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    char part[32];
+    if (!dot) return json_object_get(row, key);
+    snprintf(part, sizeof part, "%.*s", (int)(dot - key), key);
+    return slc_bench_value(json_object_get(row, part), dot + 1);
+}
+
 const char *slc_bench_text(const json_t *row, const char *key)
 {
-    const char *text = json_string_value(json_object_get(row, key));
+    const char *text = json_string_value(slc_bench_value(row, key));
     return text ? text : "";
 }
 
 double slc_bench_number(const json_t *row, const char *key)
 {
-    const char *dot = strchr(key, '.');
-    char part[32];
-    if (dot) {
-        snprintf(part, sizeof part, "%.*s", (int)(dot - key), key);
-        return slc_bench_number(json_object_get(row, part), dot + 1);
-    }
-    const json_t *value = json_object_get(row, key);
+    const json_t *value = slc_bench_value(row, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
@@ -241,6 +223,13 @@ const char *slc_bench_strategy(const json_t *row, char text[64])
     return text;
 }
 
+const char *slc_bench_labelled(const char *name, const json_t *row, char text[256])
+{
+    const char *label = slc_bench_text(row, "label");
+    snprintf(text, 256, "%s%s%s%s", name, *label ? " (" : "", label, *label ? ")" : "");
+    return text;
+}
+
 bool slc_bench_complete(const json_t *run)
 {
     return !json_is_true(json_object_get(run, "interrupted"));
@@ -248,8 +237,10 @@ bool slc_bench_complete(const json_t *run)
 
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys)
 {
-    for (; *keys; keys++)
-        if (strcmp(slc_bench_text(a, *keys), slc_bench_text(b, *keys))) return false;
+    for (; *keys; keys++) {
+        const json_t *of_a = slc_bench_value(a, *keys), *of_b = slc_bench_value(b, *keys);
+        if (of_a && of_b ? !json_equal(of_a, of_b) : of_a != of_b) return false;
+    }
     return true;
 }
 

@@ -11,12 +11,15 @@
 
 typedef struct {
     json_t *runs;        /* [{"model", ..., "throttle", "budget", "repeat"}] */
-    json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why"}]; if an earlier run shows it, also
-                            "needed_bytes" and "budget_bytes" */
-    json_t *environment; /* of the first part; NULL: none yet */
-    /* Text: the budgets that replace "auto:N", for the parts that follow; NULL: there is no "auto:N". */
-    json_t *budgets;
+    json_t *misfits;     /* [{"strategy", "schedule", "budget", "throttle", "why", "needed_bytes", "budget_bytes"}] */
+    json_t *failures;    /* [{the same, "repeat", "why"}]: cells that ended with an error, or with their ranks */
+    json_t *environment; /* of the first run; NULL: none yet */
+    json_t *settings;    /* bench/sweep/folder/agreement.h; NULL: not known */
+    json_t *budget_ends; /* {"least_bytes", "all_sdp_bytes"}, between which "auto:N" lies; NULL: not looked for yet */
 } slc_bench_results;
+
+/* A cell is what a sweep runs once or several times; rows of one cell are alike under these keys. Ends with NULL. */
+extern const char *const slc_bench_cell_keys[];
 
 /* Errors: MEMORY. */
 sluice_status slc_bench_results_init(slc_bench_results *out);
@@ -24,28 +27,35 @@ void slc_bench_results_free(slc_bench_results *results);
 
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
                                     const slc_training_result *run);
-/* `why`: the planner's error line. */
+/* `why`: the planner's error line, which says what is needed. */
 sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc_bench_case *one, const char *why);
 
-/* Makes the folder and those above it. Errors: PATH, IO, MEMORY. */
-sluice_status slc_bench_make_folder(const char *path);
+/* `why`: how it ended. Replaces an interrupted run of the same cell and repetition. Errors: MEMORY. */
+sluice_status slc_bench_results_add_failure(slc_bench_results *results, const slc_bench_case *one, const char *why);
+/* Returns the row that the cell of a case would have without a figure: its place in the sweep, and its settings. NULL
+ * without memory. */
+json_t *slc_bench_case_row(const slc_bench_case *one);
+/* Removes rows of cells that were interrupted or, with `failures`, have failed, so that they can be run again. */
+void slc_bench_results_drop_unfinished(slc_bench_results *results, bool failures);
 
-/* Write {"runs", "does_not_fit", "environment"}, and a table of the same. `path` NULL: they write nothing. Errors:
- * PATH, IO. */
+/* Writes everything. `path` NULL: it writes nothing. Errors: PATH, IO. */
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path);
-sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path);
-/* Appends the contents of such a JSON file; one that is not there, or is empty, adds nothing. Errors: PATH, IO, FORMAT.
- */
-sluice_status slc_bench_results_append(slc_bench_results *results, const char *path);
+/* Reads such a JSON file; where there is none, *out is empty. The caller frees it, also after an error. Errors: PATH,
+ * IO, FORMAT, MEMORY. */
+sluice_status slc_bench_results_read(const char *path, slc_bench_results *out);
 
 /* ---- Shared by the readers of results ---- */
 
+/* The value of a key, "PART.KEY" inside a part; NULL if missing. */
+const json_t *slc_bench_value(const json_t *row, const char *key);
 const char *slc_bench_text(const json_t *row, const char *key); /* "" if missing */
-double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null; "PART.KEY": inside a part */
+double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null */
 /* Writes the strategy for people to read, followed by "split" if tied parameters are split. Returns `text`. */
 const char *slc_bench_strategy(const json_t *row, char text[64]);
+/* Adds the row's label in brackets, if it has one, to a name: "dp (batch 8)". Returns `text`. */
+const char *slc_bench_labelled(const char *name, const json_t *row, char text[256]);
 bool slc_bench_complete(const json_t *run); /* it was not interrupted */
-/* Do both rows have the same text under each of the keys? `keys` ends with NULL. */
+/* Do both rows have the same value under each of the keys? `keys` ends with NULL. */
 bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);
 /* Is row number `index` the first of those that are alike under `keys`? */
 bool slc_bench_is_first(const json_t *rows, size_t index, const char *const *keys);

@@ -1,9 +1,12 @@
-/* The loop over combinations. A combination that does not fit ends at commit, on every rank alike; any other failure
- * ends the sweep. */
+/* The loop over combinations. A combination that does not fit ends at commit, on every rank alike. After any other
+ * failure nobody knows what the ranks still have in common: the part ends, and its launcher starts new ones. */
 #include "bench/sweep/runs.h"
 
+#include "bench/sweep/finished.h"
+#include "bench/sweep/opening.h"
 #include "bench/sweep/table.h"
 #include "bench/train/run.h"
+#include "lib/base/clock.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -27,7 +30,7 @@ static sluice_status stepped(const slc_training_step *step, void *context)
 /* A file that cannot be written does not end hours of work; only the writing at the end must succeed. */
 static sluice_status keep_for_now(const slc_bench_sweep *sweep)
 {
-    sluice_status status = slc_path_was_good(sweep->keep(sweep->results, sweep->options));
+    sluice_status status = slc_path_was_good(slc_bench_save(sweep->results, sweep->options));
     if (status != SLUICE_ERR_IO) return status;
     slc_log(SLC_LOG_WARN, "%s; the sweep goes on and writes them again after the next run", sluice_last_error());
     return SLUICE_OK;
@@ -51,6 +54,40 @@ static sluice_status keep_misfit(const slc_bench_sweep *sweep, const slc_bench_c
     return status ? status : keep_for_now(sweep);
 }
 
+/* The row of a run that failed; the error stays this thread's last one. */
+static sluice_status keep_failure(const slc_bench_sweep *sweep, const slc_bench_case *one, sluice_status why)
+{
+    char line[2048];
+    if (!sweep->out) return why;
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    sluice_status status = slc_bench_results_add_failure(sweep->results, one, line);
+    if (status) return status;
+    slc_bench_table_failure(sweep->out, sweep->results);
+    status = keep_for_now(sweep);
+    return status ? status : slc_error(why, "%s", line);
+}
+
+/* ---- What the launcher is told ---- */
+
+static void begin_cell(const slc_bench_sweep *sweep, uint64_t number)
+{
+    const double limit_s = sweep->options->cell_timeout_s;
+    if (!sweep->way) return;
+    atomic_store(&sweep->way->next, number);
+    atomic_store(&sweep->way->limit_at_ns, limit_s > 0 ? slc_clock_ns() + (uint64_t)(limit_s * 1e9) : 0);
+    atomic_store(&sweep->way->running, true);
+}
+
+static void end_cell(const slc_bench_sweep *sweep, uint64_t number)
+{
+    if (!sweep->way) return;
+    atomic_store(&sweep->way->limit_at_ns, 0);
+    atomic_store(&sweep->way->running, false);
+    atomic_store(&sweep->way->next, number + 1);
+}
+
+/* ---- The runs ---- */
+
 /* *fits: false where the planner found, on every rank alike, that it does not. */
 static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case *one, slc_bench_progress *progress,
                               bool *fits, bool *interrupted)
@@ -67,6 +104,8 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
         status = keep_misfit(sweep, one);
     else if (!status)
         status = show_run(sweep, one, &run);
+    else if (!*interrupted)
+        status = keep_failure(sweep, one, status);
     slc_training_result_free(&run);
     return slc_error_context(status, "strategy %s, schedule %s, budget %s", one->strategy, one->schedule, one->budget);
 }
@@ -74,27 +113,72 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
 /* Says between two rounds of repetitions how far the sweep is. */
 static void show_round(const slc_bench_sweep *sweep, const slc_bench_progress *progress, uint64_t round)
 {
-    if (sweep->out && round < sweep->options->repeat) slc_bench_progress_round(progress, round, sweep->options->repeat);
+    if (sweep->out && progress->made && round < sweep->options->repeat)
+        slc_bench_progress_round(progress, round, sweep->options->repeat);
+}
+
+uint64_t slc_bench_sweep_first(const slc_bench_options *options)
+{
+    return options->done % slc_bench_case_count(options);
+}
+
+/* Rank 0 knows which runs there are already, and tells the others. open[i]: run number i is to be made. */
+static sluice_status agree_on_open(const slc_bench_sweep *sweep, bool *open, uint64_t count)
+{
+    sluice_status status = SLUICE_OK;
+    slc_bench_case one;
+    for (uint64_t i = 0; !status && sweep->out && i < count; i++) {
+        slc_cell_state state;
+        slc_bench_case_at(sweep->options, 0, i, &one);
+        status = slc_bench_cell_state(sweep->results, &one, &state);
+        open[i] = !status && state == SLC_CELL_OPEN;
+    }
+    return status ? status : sluice_world_broadcast(sweep->world, open, count * sizeof *open, 0);
+}
+
+static void show_finished(const slc_bench_sweep *sweep, const slc_bench_case *one)
+{
+    if (sweep->out && one->repeat == sweep->options->repeat)
+        slc_bench_table_cell(sweep->out, sweep->results->runs, one);
+}
+
+static sluice_status run_open(const slc_bench_sweep *sweep, bool *open, uint64_t count, bool *interrupted)
+{
+    const slc_bench_options *options = sweep->options;
+    const uint64_t cells = count / options->repeat, first = slc_bench_sweep_first(options);
+    const uint64_t before = options->done - first; /* runs of the throttles before */
+    slc_bench_progress progress;
+    slc_bench_case one;
+    sluice_status status = SLUICE_OK;
+    slc_bench_progress_begin(&progress, options->done, count, options->overall ? options->overall : count);
+    for (uint64_t i = first; !status && !*interrupted && i < count; i++) {
+        bool fits = true;
+        slc_bench_case_at(options, 0, i, &one);
+        if (open[i]) {
+            begin_cell(sweep, before + i);
+            status = run_case(sweep, &one, &progress, &fits, interrupted);
+            progress.made++;
+        } else {
+            show_finished(sweep, &one);
+        }
+        for (uint64_t later = i; !fits && later < count; later += cells) open[later] = false;
+        if (!*interrupted) end_cell(sweep, before + i);
+        progress.done++;
+        if ((i + 1) % cells == 0) show_round(sweep, &progress, (i + 1) / cells);
+    }
+    return status;
 }
 
 sluice_status slc_bench_sweep_run(const slc_bench_sweep *sweep, bool *interrupted)
 {
     const slc_bench_options *options = sweep->options;
-    uint64_t count = slc_bench_case_count(options), cases = count / options->repeat;
-    slc_bench_progress progress;
-    slc_bench_case one;
-    bool *fits = malloc(cases * sizeof *fits); /* what does not fit is not tried again */
-    sluice_status status = fits ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%llu cases", (unsigned long long)cases);
+    const uint64_t count = slc_bench_case_count(options);
+    bool *open = calloc(count, sizeof *open);
     *interrupted = false;
-    slc_bench_progress_begin(&progress, options->done, options->overall ? options->overall : count);
-    for (uint64_t i = 0; !status && !*interrupted && i < count; i++) {
-        slc_bench_case_at(options, sweep->throttle, i, &one);
-        if (i < cases || fits[i % cases]) status = run_case(sweep, &one, &progress, &fits[i % cases], interrupted);
-        progress.done++;
-        if ((i + 1) % cases == 0) show_round(sweep, &progress, (i + 1) / cases);
-    }
-    if (sweep->out)
-        slc_bench_table_rest(sweep->out, sweep->results, options->throttles.text[sweep->throttle], options->repeat);
-    free(fits);
+    if (!open) return slc_error(SLUICE_ERR_MEMORY, "%llu runs", (unsigned long long)count);
+    sluice_status status = agree_on_open(sweep, open, count);
+    if (!status) status = run_open(sweep, open, count, interrupted);
+    if (sweep->out && !sweep->way) slc_bench_table_rest(sweep->out, sweep->results, options, 0);
+    free(open);
     return status;
 }

@@ -1,12 +1,13 @@
 /* The table of a sweep, its summary and the progress line. */
 #include "bench/sweep/table.h"
 
+#include "bench/cli/output/terminal.h"
 #include "bench/sweep/losses.h"
 #include "bench/sweep/spread.h"
 #include "bench/sweep/tied.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/plan/job.h"
 
 #include <inttypes.h>
@@ -15,28 +16,84 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const case_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
 /* A misfit is told once for these. */
-static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied", NULL};
-static const char *const budget_keys[] = {"throttle", "budget", NULL};
+static const char *const misfit_keys[] = {"throttle", "strategy", "schedule", "optimizer", "tied",
+                                          "world",    "label",    "source",   NULL};
+/* Runs that are equal under these do the same work on equal machines, so that one can be called the fastest. */
+static const char *const budget_keys[] = {"throttle",
+                                          "budget",
+                                          "model",
+                                          "size",
+                                          "world",
+                                          "settings.batch",
+                                          "settings.context",
+                                          "settings.threads",
+                                          "settings.micro_batches",
+                                          "settings.precision",
+                                          "device",
+                                          "environment.host",
+                                          NULL};
 /* auto is compared with runs that are equal under these. */
-static const char *const beside_keys[] = {"throttle", "budget", "tied", NULL};
+static const char *const throttle_keys[] = {"throttle", NULL};
+static const char *const beside_keys[] = {"throttle", "budget", "tied", "world", "label", NULL};
 
 /* ---- Rows ---- */
+
+enum { WHOLE_COLUMNS = 150 };
+
+static void put_columns(FILE *out, bool labelled);
+
+void slc_bench_table_continued(FILE *out, const char *folder, const slc_bench_results *results)
+{
+    const size_t runs = json_array_size(results->runs), misfits = json_array_size(results->misfits);
+    if (!runs && !misfits) return;
+    fprintf(out, "%s has %zu run%s already, and %zu cell%s that do%s not fit: they are not tried again\n", folder, runs,
+            runs == 1 ? "" : "s", misfits, misfits == 1 ? "" : "s", misfits == 1 ? "es" : "");
+    fflush(out);
+}
 
 void slc_bench_table_begin(FILE *out, const sluice_world *world, const slc_bench_options *options, const char *throttle,
                            uint32_t tokens)
 {
     const slc_training_options *t = &options->training;
     int ranks = sluice_world_size(world);
-    fprintf(out,
-            "\n%s %s on %d rank%s (%s), throttle %s; %" PRIu64 "x%u tokens a rank and micro-batch, %" PRIu64 " steps\n",
-            t->model, t->size, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, t->batch, tokens,
-            t->steps);
+    char batch[32] = "";
+    if (options->batches.count == 1) snprintf(batch, sizeof batch, "%" PRIu64 "x", t->batch);
+    fprintf(out, "\n%s %s on %d rank%s (%s), throttle %s; %s%u tokens a %s, %" PRIu64 " steps\n", t->model, t->size,
+            ranks, ranks == 1 ? "" : "s", sluice_world_path(world), throttle, batch, tokens,
+            *batch ? "rank and micro-batch" : "sequence", t->steps);
+    put_columns(out, slc_bench_is_labelled(options));
+}
+
+/* On a terminal that would break the lines a row has the figures that differ most, on 78 columns. */
+static bool is_narrow(FILE *out)
+{
+    const unsigned columns = slc_terminal_columns(out);
+    return columns && columns < WHOLE_COLUMNS;
+}
+
+/* Where cells differ in what other columns do not show, there is a column for that. */
+static void put_columns(FILE *out, bool labelled)
+{
+    if (is_narrow(out)) {
+        fputs("(the terminal is narrow: results.csv has the columns that are left out)\n", out);
+        fprintf(out, "%-14s %-11s %-10s %-10s %9s %9s %9s\n", "optimizer", "strategy", "schedule", "budget", "peak MiB",
+                "step ms", "+- ms");
+        fflush(out);
+        return;
+    }
+    if (labelled) fprintf(out, "%-34s ", "settings");
     fprintf(out, "%-14s %-12s %-10s %-20s %9s %9s %9s %9s %9s %10s %9s %8s  %s\n", "optimizer", "strategy", "schedule",
             "budget", "needs MiB", "peak MiB", "predicted", "step ms", "+- ms", "exposed ms", "tokens/s", "loss",
             "weights");
     fflush(out);
+}
+
+/* On a narrow terminal the label has a line of its own. */
+static void put_label(FILE *out, const json_t *row)
+{
+    const char *label = slc_bench_text(row, "label");
+    if (*label) fprintf(out, is_narrow(out) ? "  %s:\n" : "%-34s ", label);
 }
 
 static void put_place(FILE *out, const json_t *row)
@@ -46,27 +103,39 @@ static void put_place(FILE *out, const json_t *row)
     double bytes = slc_bench_number(row, "budget_bytes");
     char *end;
     strtod(text, &end);
+    if (is_narrow(out)) {
+        put_label(out, row);
+        fprintf(out, "%-14s %-11s %-10s %-10.10s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
+                slc_bench_text(row, "schedule"), text);
+        return;
+    }
     if (isnan(bytes) || !strcmp(end, "MiB"))
         snprintf(budget, sizeof budget, "%s", text);
     else
         snprintf(budget, sizeof budget, "%.10s = %.1f MiB", text, bytes / 0x1p20);
+    put_label(out, row);
     fprintf(out, "%-14s %-12s %-10s %-20s", slc_bench_text(row, "optimizer"), slc_bench_strategy(row, strategy),
             slc_bench_text(row, "schedule"), budget);
 }
 
 static double median_of(const json_t *runs, const json_t *run, const char *number)
 {
-    return slc_bench_median(runs, run, case_keys, number);
+    return slc_bench_median(runs, run, slc_bench_cell_keys, number);
 }
 
-/* A figure that is not there has a dash: only plans made from measured times predict a step, and only repetitions have
- * a spread. */
+/* A figure that is not there has a dash: only plans made from measured times predict a step, only repetitions have a
+ * spread, and a step's median takes some steps. */
+static void put_figure(FILE *out, int width, int digits, double value)
+{
+    if (isnan(value))
+        fprintf(out, " %*s", width, "-");
+    else
+        fprintf(out, " %*.*f", width, digits, value);
+}
+
 static void put_ms(FILE *out, double seconds)
 {
-    if (isnan(seconds))
-        fprintf(out, " %9s", "-");
-    else
-        fprintf(out, " %9.1f", seconds * 1e3);
+    put_figure(out, 9, 1, seconds * 1e3);
 }
 
 /* A run that was interrupted has a row of its own figures if there is no complete one. */
@@ -74,19 +143,48 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
 {
     const json_t *run = json_array_get(runs, index), *losses = json_object_get(run, "losses");
     size_t count = json_array_size(losses);
-    slc_bench_spread step = slc_bench_spread_of(runs, run, case_keys, "step_s");
-    bool complete = step.count > 0;
+    slc_bench_spread step = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
+    bool complete = step.count > 0 || slc_bench_complete(run);
+    const double step_s = complete ? step.median : slc_bench_number(run, "step_s");
     put_place(out, run);
+    if (is_narrow(out)) {
+        put_figure(out, 9, 1, slc_bench_number(run, "peak_bytes") / 0x1p20);
+        put_ms(out, step_s);
+        put_ms(out, slc_bench_spread_half(&step));
+        fputs(complete ? "\n" : "  interrupted\n", out);
+        fflush(out);
+        return;
+    }
     fprintf(out, " %9.1f %9.1f", slc_bench_number(run, "planned_bytes") / 0x1p20,
             slc_bench_number(run, "peak_bytes") / 0x1p20);
     put_ms(out, complete ? median_of(runs, run, "predicted_step_s") : slc_bench_number(run, "predicted_step_s"));
-    put_ms(out, complete ? step.median : slc_bench_number(run, "step_s"));
+    put_ms(out, step_s);
     put_ms(out, slc_bench_spread_half(&step));
-    fprintf(out, " %10.1f %9.0f",
-            (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")) * 1e3,
-            complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
+    put_figure(out, 10, 1, 1e3 * (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")));
+    put_figure(out, 9, 0, complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
     fprintf(out, " %8.4f  %.8s%s\n", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
             slc_bench_text(run, "weights_sha256"), complete ? "" : "  interrupted");
+    fflush(out);
+}
+
+void slc_bench_table_cell(FILE *out, const json_t *runs, const slc_bench_case *one)
+{
+    json_t *cell = slc_bench_case_row(one);
+    size_t index = 0;
+    while (index < json_array_size(runs) && !slc_bench_alike(json_array_get(runs, index), cell, slc_bench_cell_keys))
+        index++;
+    json_t *row = json_array_get(runs, index), *label = json_object_get(cell, "label");
+    if (row) json_object_del(row, "label"); /* it may be that of a sweep with other lists */
+    if (row && label) json_object_set(row, "label", label);
+    if (cell && row) slc_bench_table_case(out, runs, index);
+    json_decref(cell);
+}
+
+void slc_bench_table_failure(FILE *out, const slc_bench_results *results)
+{
+    const json_t *row = json_array_get(results->failures, json_array_size(results->failures) - 1);
+    put_place(out, row);
+    fprintf(out, " failed: %s\n", slc_bench_text(row, "why"));
     fflush(out);
 }
 
@@ -96,7 +194,8 @@ static bool came_to(const json_t *runs, const json_t *run, uint64_t repeat)
     size_t index;
     json_t *other;
     json_array_foreach ((json_t *)runs, index, other) {
-        if (slc_bench_number(other, "repeat") == (double)repeat && slc_bench_alike(other, run, case_keys)) return true;
+        if (slc_bench_number(other, "repeat") == (double)repeat && slc_bench_alike(other, run, slc_bench_cell_keys))
+            return true;
     }
     return false;
 }
@@ -108,6 +207,7 @@ static void put_misfits(FILE *out, const json_t *misfits, size_t first)
     const char *why = slc_bench_text(like, "why"), *between = "";
     double need = slc_bench_number(like, "needed_bytes");
     char strategy[64];
+    put_label(out, like);
     fprintf(out, "%-14s %-12s %-10s does not fit ", slc_bench_text(like, "optimizer"),
             slc_bench_strategy(like, strategy), slc_bench_text(like, "schedule"));
     for (size_t i = first; i < json_array_size(misfits); i++) {
@@ -122,16 +222,23 @@ static void put_misfits(FILE *out, const json_t *misfits, size_t first)
         fprintf(out, ": %.*s\n", (int)strcspn(why, ";"), why);
 }
 
-void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const char *throttle, uint64_t repeat)
+static bool is_of_part(const json_t *row, const slc_bench_options *options, uint64_t part)
+{
+    const uint64_t ranks = slc_bench_part_ranks(options, part);
+    return !strcmp(slc_bench_text(row, "throttle"), slc_bench_part_throttle(options, part)) &&
+           (!ranks || slc_bench_number(row, "world") == (double)ranks);
+}
+
+void slc_bench_table_rest(FILE *out, const slc_bench_results *results, const slc_bench_options *options, uint64_t part)
 {
     for (size_t i = 0; i < json_array_size(results->runs); i++) {
         const json_t *run = json_array_get(results->runs, i);
-        if (strcmp(slc_bench_text(run, "throttle"), throttle)) continue;
-        if (slc_bench_is_first(results->runs, i, case_keys) && !came_to(results->runs, run, repeat))
+        if (!is_of_part(run, options, part)) continue;
+        if (slc_bench_is_first(results->runs, i, slc_bench_cell_keys) && !came_to(results->runs, run, options->repeat))
             slc_bench_table_case(out, results->runs, i);
     }
     for (size_t i = 0; i < json_array_size(results->misfits); i++)
-        if (!strcmp(slc_bench_text(json_array_get(results->misfits, i), "throttle"), throttle) &&
+        if (is_of_part(json_array_get(results->misfits, i), options, part) &&
             slc_bench_is_first(results->misfits, i, misfit_keys))
             put_misfits(out, results->misfits, i);
     fflush(out);
@@ -150,7 +257,7 @@ static const json_t *find_fastest(const json_t *runs, const json_t *like, const 
     *best_s = INFINITY;
     json_array_foreach ((json_t *)runs, index, run) {
         if (!wanted(run) || !slc_bench_alike(run, like, keys)) continue;
-        double step_s = slc_bench_median(runs, run, case_keys, "step_s");
+        double step_s = slc_bench_median(runs, run, slc_bench_cell_keys, "step_s");
         if (!(step_s < *best_s)) continue;
         *best_s = step_s;
         best = run;
@@ -167,16 +274,17 @@ static bool is_any(const json_t *run)
 /* Adds the combinations of the same budget whose difference to the fastest is within the spread of repetitions. */
 static void put_equals(FILE *out, const json_t *runs, const json_t *best)
 {
-    slc_bench_spread fastest = slc_bench_spread_of(runs, best, case_keys, "step_s");
+    slc_bench_spread fastest = slc_bench_spread_of(runs, best, slc_bench_cell_keys, "step_s");
     const char *between = "; no difference: ";
-    char strategy[64];
+    char strategy[64], name[256];
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
-        if (!slc_bench_alike(run, best, budget_keys) || slc_bench_alike(run, best, case_keys)) continue;
-        if (!slc_bench_is_first(runs, i, case_keys)) continue;
-        slc_bench_spread other = slc_bench_spread_of(runs, run, case_keys, "step_s");
+        if (!slc_bench_alike(run, best, budget_keys) || slc_bench_alike(run, best, slc_bench_cell_keys)) continue;
+        if (!slc_bench_is_first(runs, i, slc_bench_cell_keys)) continue;
+        slc_bench_spread other = slc_bench_spread_of(runs, run, slc_bench_cell_keys, "step_s");
         if (!slc_bench_spread_hides(&fastest, &other)) continue;
-        fprintf(out, "%s%s %s", between, slc_bench_strategy(run, strategy), slc_bench_text(run, "schedule"));
+        fprintf(out, "%s%s %s", between, slc_bench_labelled(slc_bench_strategy(run, strategy), run, name),
+                slc_bench_text(run, "schedule"));
         between = ", ";
     }
 }
@@ -190,6 +298,7 @@ static void print_fastest(FILE *out, const json_t *runs, const json_t *like)
     fprintf(out, "  throttle %-12s budget %-10s %-14s %-12s %-10s %9.1f ms %9.1f MiB", slc_bench_text(best, "throttle"),
             slc_bench_text(best, "budget"), slc_bench_text(best, "optimizer"), slc_bench_strategy(best, strategy),
             slc_bench_text(best, "schedule"), best_s * 1e3, slc_bench_number(best, "peak_bytes") / 0x1p20);
+    if (*slc_bench_text(best, "label")) fprintf(out, " (%s)", slc_bench_text(best, "label"));
     put_equals(out, runs, best);
     fputc('\n', out);
 }
@@ -225,8 +334,8 @@ static void compare_budget(FILE *out, const json_t *runs, const json_t *like, co
         return;
     }
     double gain = 1 - auto_s / uniform_s;
-    slc_bench_spread a = slc_bench_spread_of(runs, ours, case_keys, "step_s");
-    slc_bench_spread b = slc_bench_spread_of(runs, theirs, case_keys, "step_s");
+    slc_bench_spread a = slc_bench_spread_of(runs, ours, slc_bench_cell_keys, "step_s");
+    slc_bench_spread b = slc_bench_spread_of(runs, theirs, slc_bench_cell_keys, "step_s");
     fprintf(out, "%-4s %-9s %8.1f ms: ", slc_bench_text(theirs, "strategy"), slc_bench_text(theirs, "schedule"),
             uniform_s * 1e3);
     c->gains += gain;
@@ -253,6 +362,24 @@ static void compare_auto(FILE *out, const json_t *runs)
     fputc('\n', out);
 }
 
+/* Says how many steps it takes where a step has no median. */
+static void print_wanted(FILE *out, const json_t *runs)
+{
+    size_t index, count = 0;
+    json_t *run;
+    double most = 0;
+    json_array_foreach ((json_t *)runs, index, run) {
+        if (!slc_bench_complete(run) || !isnan(slc_bench_number(run, "step_s"))) continue;
+        most = fmax(most, slc_bench_number(run, "steps_wanted"));
+        count++;
+    }
+    if (count)
+        fprintf(out,
+                "no step time in %zu run%s: two steps under the last plan do not count, and three must; give --steps "
+                "%.0f\n",
+                count, count == 1 ? "" : "s", most);
+}
+
 static void print_predictions(FILE *out, const json_t *runs)
 {
     size_t index, count = 0;
@@ -270,11 +397,43 @@ static void print_predictions(FILE *out, const json_t *runs)
     free(off);
 }
 
+/* Prints the rows of one throttle. */
+static void put_joined(FILE *out, const slc_bench_results *results, const json_t *like, bool labelled)
+{
+    const json_t *runs = results->runs, *misfits = results->misfits;
+    fprintf(out, "\nthrottle %s\n", slc_bench_text(like, "throttle"));
+    put_columns(out, labelled);
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (slc_bench_alike(json_array_get(runs, i), like, throttle_keys) &&
+            slc_bench_is_first(runs, i, slc_bench_cell_keys))
+            slc_bench_table_case(out, runs, i);
+    for (size_t i = 0; i < json_array_size(misfits); i++)
+        if (slc_bench_alike(json_array_get(misfits, i), like, throttle_keys) &&
+            slc_bench_is_first(misfits, i, misfit_keys))
+            put_misfits(out, misfits, i);
+}
+
+void slc_bench_table_joined(FILE *out, const slc_bench_results *results, uint64_t sources)
+{
+    const json_t *runs = results->runs;
+    bool labelled = false;
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        labelled |= *slc_bench_text(json_array_get(runs, i), "label") != 0;
+    fprintf(out, "%zu runs of %" PRIu64 " sweep%s\n", json_array_size(runs), sources, sources == 1 ? "" : "s");
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (slc_bench_is_first(runs, i, throttle_keys)) put_joined(out, results, json_array_get(runs, i), labelled);
+    fprintf(out, "\nfastest for each budget\n");
+    for (size_t i = 0; i < json_array_size(runs); i++)
+        if (slc_bench_is_first(runs, i, budget_keys)) print_fastest(out, runs, json_array_get(runs, i));
+    fflush(out);
+}
+
 /* Must two runs end with the same weights? Split and joint ones differ by rounding, and the layers that auto, mixed,
  * ... compress may differ from run to run. */
 static bool must_be_equal(const json_t *a, const json_t *b)
 {
-    static const char *const keys[] = {"optimizer", "tied", NULL};
+    static const char *const keys[] = {"optimizer",          "tied", "world", "settings.lr", "settings.batch",
+                                       "settings.precision", NULL};
     if (!slc_bench_alike(a, b, keys)) return false;
     if (!slc_training_is_compressed(slc_bench_text(a, "optimizer"))) return true;
     slc_strategy left, right;
@@ -310,7 +469,10 @@ static bool check_weights(FILE *out, const json_t *runs)
                 slc_bench_text(run, "throttle"));
     }
     fprintf(out, "weights equal to the bit: %s (%zu runs", differ ? "no" : "yes", complete);
-    if (kinds > 1) fprintf(out, " of %zu kinds by optimizer, compression and tied, each within itself", kinds);
+    if (kinds > 1)
+        fprintf(out,
+                " of %zu kinds by optimizer, compression, tied and what else training depends on, each within itself",
+                kinds);
     fprintf(out, ")\n");
     return !differ;
 }
@@ -369,7 +531,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
 {
     const json_t *runs = results->runs;
     if (!json_array_size(runs)) {
-        fprintf(out, "\nno run: nothing fits\n");
+        fprintf(out, "\nno run%s\n", json_array_size(results->failures) ? "" : ": nothing fits");
         return true;
     }
     bool any_auto = false;
@@ -380,6 +542,7 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     }
     if (any_auto) compare_auto(out, runs);
     slc_bench_tied_show(out, results);
+    print_wanted(out, runs);
     print_predictions(out, runs);
     print_losses(out, runs);
     slc_bench_losses_show(out, results);
@@ -387,6 +550,19 @@ bool slc_bench_table_summary(FILE *out, const slc_bench_results *results)
     print_resident(out, runs);
     fflush(out);
     return weights && peaks;
+}
+
+void slc_bench_table_tally(FILE *out, const slc_bench_tally *tally)
+{
+    if (tally->failed)
+        fprintf(out, "failed: %" PRIu64 " of %" PRIu64 " cells; the same command tries them again\n", tally->failed,
+                tally->cells);
+    if (tally->finished + tally->failed < tally->cells) {
+        fprintf(out, "stopped: %" PRIu64 " of %" PRIu64 " cells are finished", tally->finished, tally->cells);
+        if (tally->runs > tally->cells) fprintf(out, ", %" PRIu64 " of %" PRIu64 " runs", tally->ran, tally->runs);
+        fprintf(out, "; the same command goes on\n");
+    }
+    fflush(out);
 }
 
 void slc_bench_table_demo(FILE *out, const slc_bench_results *results, const slc_bench_options *options)
@@ -410,39 +586,46 @@ void slc_bench_table_demo(FILE *out, const slc_bench_results *results, const slc
 
 /* ---- Progress ---- */
 
-void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t total)
+void slc_bench_progress_begin(slc_bench_progress *progress, uint64_t done, uint64_t count, uint64_t total)
 {
     *progress = (slc_bench_progress){.out = isatty(STDERR_FILENO) ? stderr : NULL,
                                      .total = total,
+                                     .part_end = (done / count + 1) * count,
                                      .done = done,
-                                     .begun_with = done,
                                      .start_ns = slc_clock_ns()};
+}
+
+/* Writes "about 0:12 left", and how many runs there are of which nobody knows. `share`: of the present run. */
+static void put_left(const slc_bench_progress *progress, double share, char *text, size_t bytes)
+{
+    const double mean_s = slc_seconds(slc_clock_ns() - progress->start_ns) / ((double)progress->made + share);
+    const double left_s = mean_s * ((double)(progress->part_end - progress->done) - share);
+    const unsigned left = left_s > 0 && left_s < 1e9 ? (unsigned)(left_s + 0.5) : 0;
+    const uint64_t later = progress->total - progress->part_end;
+    const int used = snprintf(text, bytes, "about %u:%02u left", left / 60, left % 60);
+    if (later && used < (int)bytes)
+        snprintf(text + used, bytes - (size_t)used, ", and then %" PRIu64 " runs of other throttles or ranks", later);
 }
 
 void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench_case *one,
                              const slc_training_step *step)
 {
+    char left[128], line[512];
     if (!progress->out) return;
-    double share = (double)step->step / (double)one->training.steps;
-    double done = (double)(progress->done - progress->begun_with) + share;
-    double left_s = slc_seconds(slc_clock_ns() - progress->start_ns) / done *
-                    ((double)(progress->total - progress->begun_with) - done);
-    unsigned left = left_s > 0 && left_s < 1e9 ? (unsigned)(left_s + 0.5) : 0;
-    fprintf(progress->out,
-            "\r[%" PRIu64 "/%" PRIu64 "] %s %s, budget %s: step %" PRIu64 "/%" PRIu64 ", %.1f ms, loss %.4f; "
-            "about %u:%02u left\x1b[K",
-            progress->done + 1, progress->total, one->strategy, one->schedule, one->budget, step->step,
-            one->training.steps, step->step_s * 1e3, step->loss, left / 60, left % 60);
-    fflush(progress->out);
+    put_left(progress, (double)step->step / (double)one->training.steps, left, sizeof left);
+    snprintf(line, sizeof line,
+             "[%" PRIu64 "/%" PRIu64 "] %s %s, budget %s%s%s: step %" PRIu64 "/%" PRIu64 ", %.1f ms, loss %.4f; %s",
+             progress->done + 1, progress->total, one->strategy, one->schedule, one->budget, *one->label ? ", " : "",
+             one->label, step->step, one->training.steps, step->step_s * 1e3, step->loss, left);
+    slc_terminal_rewrite(progress->out, line);
 }
 
 void slc_bench_progress_round(const slc_bench_progress *progress, uint64_t round, uint64_t rounds)
 {
-    double done = (double)(progress->done - progress->begun_with), left = (double)(progress->total - progress->done);
-    double left_s = slc_seconds(slc_clock_ns() - progress->start_ns) / done * left;
-    unsigned seconds = left_s > 0 && left_s < 1e9 ? (unsigned)(left_s + 0.5) : 0;
-    fprintf(stderr, "round %" PRIu64 " of %" PRIu64 " is done: %" PRIu64 " of %" PRIu64 " runs, about %u:%02u left\n",
-            round, rounds, progress->done, progress->total, seconds / 60, seconds % 60);
+    char left[128];
+    put_left(progress, 0, left, sizeof left);
+    fprintf(stderr, "round %" PRIu64 " of %" PRIu64 " is done: %" PRIu64 " of %" PRIu64 " runs, %s\n", round, rounds,
+            progress->done, progress->total, left);
 }
 
 void slc_bench_progress_clear(const slc_bench_progress *progress)

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const pair_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", NULL};
-static const char *const kind_keys[] = {"throttle", "budget", "strategy", "schedule", "optimizer", "tied", NULL};
+static const char *const pair_keys[] = {"throttle",  "budget", "strategy", "schedule",
+                                        "optimizer", "world",  "label",    NULL};
 
 static bool is_complete_and(const json_t *run, const char *tied)
 {
@@ -22,7 +22,8 @@ static const json_t *joint_beside(const json_t *runs, size_t index)
     if (!is_complete_and(run, "split")) return NULL;
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *other = json_array_get(runs, i);
-        if (i < index && is_complete_and(other, "split") && slc_bench_alike(other, run, kind_keys)) return NULL;
+        if (i < index && is_complete_and(other, "split") && slc_bench_alike(other, run, slc_bench_cell_keys))
+            return NULL;
         if (!joint && is_complete_and(other, "joint") && slc_bench_alike(other, run, pair_keys)) joint = other;
     }
     return joint;
@@ -30,18 +31,18 @@ static const json_t *joint_beside(const json_t *runs, size_t index)
 
 static void show_pair(FILE *out, const json_t *runs, const json_t *split, const json_t *joint)
 {
-    double split_s = slc_bench_median(runs, split, kind_keys, "step_s");
-    double joint_s = slc_bench_median(runs, joint, kind_keys, "step_s"), gain = 1 - split_s / joint_s;
-    slc_bench_spread a = slc_bench_spread_of(runs, split, kind_keys, "step_s");
-    slc_bench_spread b = slc_bench_spread_of(runs, joint, kind_keys, "step_s");
+    double split_s = slc_bench_median(runs, split, slc_bench_cell_keys, "step_s");
+    double joint_s = slc_bench_median(runs, joint, slc_bench_cell_keys, "step_s"), gain = 1 - split_s / joint_s;
+    slc_bench_spread a = slc_bench_spread_of(runs, split, slc_bench_cell_keys, "step_s");
+    slc_bench_spread b = slc_bench_spread_of(runs, joint, slc_bench_cell_keys, "step_s");
     char verdict[32] = "no difference";
     if (!slc_bench_spread_hides(&a, &b))
         snprintf(verdict, sizeof verdict, "%5.1f %% %s", 100 * fabs(gain), gain >= 0 ? "faster" : "slower");
     fprintf(out, "  throttle %-8s budget %-10s %-10s %-9s split %8.1f ms, joint %8.1f ms: %s; exposed %.1f, %.1f ms\n",
             slc_bench_text(split, "throttle"), slc_bench_text(split, "budget"), slc_bench_text(split, "strategy"),
             slc_bench_text(split, "schedule"), split_s * 1e3, joint_s * 1e3, verdict,
-            slc_bench_median(runs, split, kind_keys, "exposed_s") * 1e3,
-            slc_bench_median(runs, joint, kind_keys, "exposed_s") * 1e3);
+            slc_bench_median(runs, split, slc_bench_cell_keys, "exposed_s") * 1e3,
+            slc_bench_median(runs, joint, slc_bench_cell_keys, "exposed_s") * 1e3);
 }
 
 void slc_bench_tied_show(FILE *out, const slc_bench_results *results)

@@ -4,8 +4,10 @@
 
 #include "bench/sweep/budgets.h"
 #include "bench/sweep/results.h"
+#include "bench/cli/environment.h"
 #include "bench/cli/outcome.h"
 #include "bench/sweep/survey.h"
+#include "bench/sweep/tradeoff_opening.h"
 #include "bench/sweep/tradeoff_results.h"
 #include "sched/planner/simple_plans.h"
 #include "bench/train/report.h"
@@ -21,7 +23,7 @@
 enum { PATH_BYTES = 4096 };
 
 typedef struct {
-    const slc_bench_options *options;
+    slc_bench_options *options;
     const volatile sig_atomic_t *stops;
     FILE *out;
     sluice_world *world; /* NULL: nothing is trained */
@@ -29,7 +31,7 @@ typedef struct {
     slc_profile *profile;
     uint64_t budget;
     slc_tradeoff tradeoff;
-    json_t *document;
+    json_t *settings, *document;
 } trade;
 
 static sluice_status path_in(const trade *t, const char *name, char *path)
@@ -187,23 +189,50 @@ static sluice_status run_all(const trade *t, const itinerary *all)
 
 /* ---- Planning and running ---- */
 
+/* What rank 0 found in the folder, for all. */
+typedef struct {
+    sluice_status status;
+    bool finished;
+    char folder[SLC_FOLDER_BYTES];
+} opened;
+
+/* t->document is the finished one, on the rank that leads, where *finished. */
+static sluice_status open_folder(trade *t, int ranks, bool *finished)
+{
+    opened all = {0};
+    if (t->leads) {
+        all.status = slc_tradeoff_open(t->options, ranks, &t->settings, &t->document);
+        all.finished = t->document != NULL;
+        if (!all.status) snprintf(all.folder, sizeof all.folder, "%s", t->options->output);
+    }
+    sluice_status status = t->world ? sluice_world_broadcast(t->world, &all, sizeof all, 0) : SLUICE_OK;
+    if (status) return status;
+    *finished = all.finished;
+    if (all.status) return t->leads ? all.status : slc_error(all.status, "rank 0 could not open the folder");
+    snprintf(t->options->chosen, sizeof t->options->chosen, "%s", all.folder);
+    t->options->output = t->options->chosen;
+    return SLUICE_OK;
+}
+
 static sluice_status begin(trade *t)
 {
     char path[PATH_BYTES];
-    sluice_status status = t->leads ? slc_bench_make_folder(t->options->output) : SLUICE_OK;
+    sluice_status status = SLUICE_OK;
     if (!t->world) {
-        if (!status) status = slc_profile_read(t->options->profile, &t->profile);
+        status = slc_profile_read(t->options->profile, &t->profile);
         if (!status && t->options->training.ranks)
             status = slc_profile_set_world(t->profile, (uint32_t)t->options->training.ranks);
         return status;
     }
-    if (!status) status = path_in(t, "profile.json", path);
+    status = path_in(t, "profile.json", path);
     return status ? status : slc_bench_survey(t->world, &t->options->training, path, t->stops, &t->profile);
 }
 
-static sluice_status write_all(const trade *t)
+static sluice_status write_all(const trade *t, bool whole)
 {
-    if (t->world) json_object_set_new(t->document, "environment", slc_training_environment_json(t->world));
+    if (t->world) json_object_set_new(t->document, "environment", slc_environment_json(t->world));
+    json_object_set(t->document, "settings", t->settings);
+    json_object_set_new(t->document, "finished", json_boolean(whole));
     slc_tradeoff_show_end(t->out, t->document);
     bool sound = slc_tradeoff_sound(t->out, t->document);
     const slc_training_options *training = &t->options->training;
@@ -219,37 +248,62 @@ static sluice_status write_all(const trade *t)
 static void end(trade *t)
 {
     json_decref(t->document);
+    json_decref(t->settings);
     slc_tradeoff_fini(&t->tradeoff);
     slc_profile_destroy(t->profile);
 }
 
-sluice_status slc_bench_tradeoff_measure(sluice_world *world, const slc_bench_options *options,
+/* The trade-off that the folder has: it is shown, and its files and pictures are made again. */
+static sluice_status show_finished(const trade *t)
+{
+    size_t index;
+    json_t *row;
+    fprintf(t->out, "%s has this trade-off already: it is not run again\n", t->options->output);
+    slc_tradeoff_show_head(t->out, t->document);
+    json_array_foreach (json_object_get(t->document, "points"), index, row)
+        slc_tradeoff_show_row(t->out, t->document, row);
+    slc_tradeoff_show_row(t->out, t->document, json_object_get(t->document, "joint"));
+    return write_all(t, true);
+}
+
+sluice_status slc_bench_tradeoff_measure(sluice_world *world, slc_bench_options *options,
                                          const volatile sig_atomic_t *stops, FILE *out)
 {
     trade t = {.options = options, .stops = stops, .out = out, .world = world, .leads = sluice_world_rank(world) == 0};
     itinerary all = {0};
-    sluice_status status = begin(&t);
+    bool finished = false;
+    sluice_status status = open_folder(&t, sluice_world_size(world), &finished);
+    if (!status && finished) {
+        if (t.leads) status = show_finished(&t);
+        end(&t);
+        return status;
+    }
+    if (!status) status = begin(&t);
     if (!status && t.leads) all.status = plan_all(&t);
     if (!status && t.leads && !all.status) write_itinerary(&t, &all);
     if (!status) status = sluice_world_broadcast(world, &all, sizeof all, 0);
     if (!status && all.status) status = t.leads ? all.status : slc_error(all.status, "rank 0 could not plan");
     if (!status) status = run_all(&t, &all);
     if (t.leads && t.document && (!status || status == SLUICE_ERR_INTERRUPTED)) {
-        sluice_status written = write_all(&t);
+        sluice_status written = write_all(&t, !status);
         if (!status) status = written;
     }
     end(&t);
     return status;
 }
 
-sluice_status slc_bench_tradeoff_predict(const slc_bench_options *options, FILE *out)
+sluice_status slc_bench_tradeoff_predict(slc_bench_options *options, FILE *out)
 {
     trade t = {.options = options, .out = out, .leads = true};
+    bool finished = false;
     sluice_status status = begin(&t);
+    if (!status) status = open_folder(&t, (int)t.profile->job.world, &finished);
+    json_decref(t.document); /* predicting it again takes no time */
+    t.document = NULL;
     if (!status) status = plan_all(&t);
     for (uint32_t row = 0; !status && row <= t.tradeoff.count; row++)
         slc_tradeoff_show_row(out, t.document, row_at(&t, row));
-    if (!status) status = write_all(&t);
+    if (!status) status = write_all(&t, true);
     end(&t);
     return status;
 }

@@ -12,10 +12,10 @@
 /* Collective. Measures a profile, plans every share on rank 0, then trains each that fits. `out` is used on rank 0
  * only. Errors: those of training and writing; BUDGET if nothing fits; INTERRUPTED; MISMATCH if runs ended with
  * different weights or one exceeded the budget. */
-sluice_status slc_bench_tradeoff_measure(sluice_world *world, const slc_bench_options *options,
+sluice_status slc_bench_tradeoff_measure(sluice_world *world, slc_bench_options *options,
                                          const volatile sig_atomic_t *stops, FILE *out);
 
 /* Does the same from options->profile, without training. */
-sluice_status slc_bench_tradeoff_predict(const slc_bench_options *options, FILE *out);
+sluice_status slc_bench_tradeoff_predict(slc_bench_options *options, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* The picture of a trade-off: step time against the share that strategies get. */
-#include "bench/cli/gnuplot.h"
+#include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/results.h"
 #include "bench/sweep/tradeoff_results.h"
 
@@ -114,7 +114,7 @@ static void put_plots(FILE *file, const extent *e)
     };
     for (size_t i = 0; i < sizeof plots / sizeof *plots; i++)
         if (plots[i].drawn)
-            fprintf(file, "%s 'tradeoff.dat' index %s with %s title '%s'", i ? ", \\\n      " : "  plot", plots[i].what,
+            fprintf(file, "%s data index %s with %s title '%s'", i ? ", \\\n      " : "  plot", plots[i].what,
                     plots[i].style, plots[i].title);
     fputc('\n', file);
 }

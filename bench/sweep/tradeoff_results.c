@@ -3,7 +3,7 @@
 
 #include "bench/sweep/results.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -305,12 +305,12 @@ sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path)
     return slc_result_file_commit(&file);
 }
 
-sluice_status slc_tradeoff_write_json(const json_t *document, const char *path)
+sluice_status slc_tradeoff_write_json(json_t *document, const char *path)
 {
     return slc_result_file_write_json(path, document);
 }
 
-sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FILE *out)
+sluice_status slc_tradeoff_write(json_t *document, const char *folder, FILE *out)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/tradeoff.json", folder);

@@ -27,10 +27,10 @@ void slc_tradeoff_show_end(FILE *out, const json_t *document);
 bool slc_tradeoff_sound(FILE *out, const json_t *document);
 
 /* `path` NULL: they write nothing. Errors: PATH, IO, MEMORY. */
-sluice_status slc_tradeoff_write_json(const json_t *document, const char *path);
+sluice_status slc_tradeoff_write_json(json_t *document, const char *path);
 sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path);
 /* Write tradeoff.json, .csv, .dat, .gp and the picture into a folder. Errors: PATH, IO, MEMORY. */
-sluice_status slc_tradeoff_write(const json_t *document, const char *folder, FILE *out);
+sluice_status slc_tradeoff_write(json_t *document, const char *folder, FILE *out);
 sluice_status slc_tradeoff_draw(const json_t *document, const char *folder, FILE *out);
 
 #endif

@@ -2,7 +2,7 @@
 #include "bench/train/measure_profile.h"
 
 #include "bench/cli/command.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/rank_report.h"
 #include "bench/plan/profile_table.h"
 #include "bench/launch/self_launch.h"

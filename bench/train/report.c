@@ -1,6 +1,8 @@
 /* Progress and JSON of a training run. */
 #include "bench/train/report.h"
 
+#include "bench/cli/environment.h"
+#include "bench/cli/output/terminal.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -8,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 /* ---- JSON ---- */
@@ -69,10 +70,10 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
-static json_t *settings_json(const slc_training_options *o)
+json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
-    slc_training_options_json(o, SLC_REPORTED, settings);
+    slc_training_options_json(o, SLC_REPORTED | SLC_MEASURED, settings);
     json_object_set_new(settings, "onebit", slc_training_onebit_json(o));
     return settings;
 }
@@ -93,7 +94,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         number(r->exposed_s), "tokens_per_s", number(r->tokens_per_s), "losses", losses_json(r), "evaluation_loss",
         number(r->evaluation_loss), "interrupted", r->interrupted, "steps_before", (json_int_t)r->steps_before,
         "weights_sha256", r->weights_sha256, "transport", sluice_world_transport(world), "path",
-        sluice_world_path(world), "settings", settings_json(o), "activation_sum_bytes",
+        sluice_world_path(world), "settings", slc_training_settings_json(o), "activation_sum_bytes",
         (json_int_t)memory->activation_sum_bytes, "activation_packed_bytes",
         (json_int_t)memory->activation_packed_bytes, "activation_bound_bytes",
         (json_int_t)memory->activation_bound_bytes, "optimizer", o->optimizer, "tied", o->tied, "freeze_step",
@@ -102,6 +103,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
         rates_json(r));
     if (!run) return NULL;
     json_object_set_new(run, "skipped_steps", json_integer((json_int_t)r->skipped));
+    json_object_set_new(run, "steps_wanted", json_integer((json_int_t)r->steps_wanted));
     json_object_set_new(run, "images_per_s", number(r->images_per_s));
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));
@@ -109,39 +111,9 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     return run;
 }
 
-static void processor_name(char *name, size_t bytes)
-{
-    snprintf(name, bytes, "unknown");
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[512];
-    while (file && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(name, bytes, "%s", colon + 2);
-        break;
-    }
-    if (file) fclose(file);
-}
-
-json_t *slc_training_environment_json(const sluice_world *world)
-{
-    struct utsname host;
-    char processor[256];
-    if (uname(&host)) memset(&host, 0, sizeof host);
-    processor_name(processor, sizeof processor);
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "host",
-                     host.nodename, "kernel", host.release, "processor", processor, "cores",
-                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes", (json_int_t)memory, "instruction_set",
-                     sluice_instruction_set(), "compiler", __VERSION__, "transport", sluice_world_transport(world),
-                     "path", sluice_world_path(world));
-}
-
 sluice_status slc_training_write_json(slc_result_file *file, const sluice_world *world, json_t *runs)
 {
-    json_t *all =
-        runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_training_environment_json(world)) : NULL;
+    json_t *all = runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_environment_json(world)) : NULL;
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
     slc_result_file_put_json(file, all);
     json_decref(all);
@@ -185,12 +157,16 @@ void slc_training_progress_show(slc_training_progress *progress, const slc_train
     if (!isnan(step->evaluation_loss))
         snprintf(evaluation, sizeof evaluation, "  held-out %.4f", step->evaluation_loss);
     if (!isnan(step->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.2f %%", 100 * step->accuracy);
-    fprintf(progress->out,
-            "%sstep %" PRIu64 "/%" PRIu64 "  loss %s%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s%s",
-            progress->terminal ? "\r" : "", step->step, progress->steps, loss, evaluation, accuracy,
-            (double)progress->per_step / step->step_s, progress->images ? "images" : "tokens", step->exposed_s * 1e3,
-            (double)step->peak_bytes / 0x1p20, left, step->skipped ? "  skipped" : "",
-            progress->terminal ? "\x1b[K" : "\n");
+    char line[512];
+    snprintf(line, sizeof line,
+             "step %" PRIu64 "/%" PRIu64 "  loss %s%s%s  %.0f %s/s  exposed %.1f ms  memory %.1f MiB  left %s%s",
+             step->step, progress->steps, loss, evaluation, accuracy, (double)progress->per_step / step->step_s,
+             progress->images ? "images" : "tokens", step->exposed_s * 1e3, (double)step->peak_bytes / 0x1p20, left,
+             step->skipped ? "  skipped" : "");
+    if (progress->terminal)
+        slc_terminal_rewrite(progress->out, line);
+    else
+        fprintf(progress->out, "%s\n", line);
     fflush(progress->out);
     progress->line_open = progress->terminal;
 }

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_TRAINING_REPORT_H
 #define SLC_BENCH_TRAINING_REPORT_H
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/train/run.h"
 
 #include <jansson.h>
@@ -11,8 +11,8 @@
 /* {"model", "world", "strategy", ..., "losses", "weights_sha256"}: one element of "runs". NULL without memory. */
 json_t *slc_training_run_json(const sluice_world *world, const slc_training_options *options,
                               const slc_training_result *result);
-/* Describes the machine and the build: "environment". */
-json_t *slc_training_environment_json(const sluice_world *world);
+/* The options of a run that its JSON has under "settings". NULL without memory. */
+json_t *slc_training_settings_json(const slc_training_options *options);
 
 /* Writes {"runs": runs, "environment": ...} to an open file, whose commit reports what could not be written. Takes
  * ownership of `runs`. Errors: MEMORY. */

@@ -2,9 +2,10 @@
  * leave the loop together. */
 #include "bench/train/run.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
+#include "bench/train/checkpoint/go_on.h"
 #include "bench/train/data/data.h"
 #include "bench/train/data/first_batch.h"
 #include "bench/train/options/lr_schedule.h"
@@ -228,7 +229,8 @@ static sluice_status begin_run(training *t)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     slc_training_result *result = t->result;
-    sluice_status status = slc_training_options_compare(t->options, t->world);
+    sluice_status status = slc_training_go_on_agree(t->options, t->world);
+    if (!status) status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
     if (!status) status = open_data(t, &model);
     if (!status) status = look_at_data(t);
@@ -326,7 +328,10 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     *out = (slc_training_step){
         .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
     const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
-    sluice_status status = sluice_step_begin(t->rt, &options);
+    sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
+    sluice_status status = sluice_runtime_plan(t->rt, &plan);
+    out->provisional = plan.provisional;
+    if (!status) status = sluice_step_begin(t->rt, &options);
     for (uint64_t m = 0; !status && m < o->micro_batches; m++) status = micro_batch(t, first + m);
     count_targets(t, first + o->micro_batches); /* while a device computes */
     if (!status) status = sluice_step_end(t->rt, &report);
@@ -339,19 +344,28 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     out->peak_bytes = report.peak_bytes;
     out->bytes_sent = report.bytes_sent;
     out->plan = report.plan;
+    out->step_s = -report.planning_s; /* the whole is added when the step has ended */
     out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
     return SLUICE_OK;
 }
 
-/* Ranks add up sums over micro-batches, which are rounded once less than means. *stop is never reset. */
-static sluice_status agree_on_step(training *t, slc_training_step *step, bool *stop)
+static bool is_late(const training *t)
 {
-    bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
+    return t->watch && t->watch->deadline && slc_deadline_after_step(t->watch->deadline, slc_clock_ns());
+}
+
+/* Ranks add up sums over micro-batches, which are rounded once less than means. *stop is never reset. A run whose last
+ * step is done is not late. */
+static sluice_status agree_on_step(training *t, bool last, slc_training_step *step, bool *stop)
+{
+    const bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
+    const bool late = is_late(t) && !last;
     const double micro_batches = (double)t->options->micro_batches;
-    double values[3] = {step->loss * micro_batches, asked, (double)t->own_targets};
-    sluice_status status = sluice_world_all_reduce(t->world, values, 3);
+    double values[4] = {step->loss * micro_batches, asked, (double)t->own_targets, late};
+    sluice_status status = sluice_world_all_reduce(t->world, values, 4);
     if (t->ranks > 1) step->loss = values[0] / ((double)t->ranks * micro_batches);
-    *stop |= values[1] > 0;
+    if (!*stop) t->result->out_of_time = values[3] > 0 && values[1] == 0;
+    *stop |= values[1] > 0 || values[3] > 0;
     take_targets(t, values[2]);
     return status;
 }
@@ -415,11 +429,13 @@ static sluice_status save_checkpoint(training *t, bool *stop)
     uint64_t done = t->result->step_count, taken = (done + t->repeats) * t->options->micro_batches;
     const slc_training_position position = {t->begun.steps + done, t->begun.sequences + taken * t->ranks * t->batch};
     const bool stops = !strcmp(t->options->on_save_error, "stop");
+    const uint64_t from_ns = slc_clock_ns();
     sluice_status status = slc_path_was_good(slc_training_save(&t->identity, t->rt, &position));
     if (status == SLUICE_ERR_IO) {
         warn_of_save(t, position.steps, "it is tried once more");
         status = slc_path_was_good(slc_training_save(&t->identity, t->rt, &position));
     }
+    if (t->watch && t->watch->deadline) slc_deadline_after_save(t->watch->deadline, from_ns, slc_clock_ns());
     t->result->saved = !status;
     t->unsaved = (slc_outcome){0};
     if (status != SLUICE_ERR_IO) return status;
@@ -451,7 +467,7 @@ static sluice_status step_and_agree(training *t, uint64_t i, bool last, bool exc
 {
     for (;; t->repeats++) {
         sluice_status status = run_step(t, i, exchange, step);
-        if (!status) status = agree_on_step(t, step, stop);
+        if (!status) status = agree_on_step(t, last, step, stop);
         if (status || !last || weights_are_readable(t)) return status;
         if (t->repeats == REPEATS_MAX)
             return slc_error(SLUICE_ERR_NON_FINITE,
@@ -481,6 +497,12 @@ static sluice_status note_skip(training *t, const slc_training_step *step, uint6
                      (unsigned long long)(step->step - *in_a_row));
 }
 
+/* Values and two averages in fp32, as the bundled optimizers have them; it is for a guess. */
+static uint64_t checkpoint_bytes(const training *t)
+{
+    return 12 * t->result->parameters;
+}
+
 static sluice_status run_steps(training *t)
 {
     uint64_t skipped_in_a_row = 0;
@@ -488,6 +510,8 @@ static sluice_status run_steps(training *t)
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
     bool evaluates = false, saves = false; /* an evaluation or a save is due, and waits while weights differ */
+    if (t->watch && t->watch->deadline)
+        slc_deadline_begin(t->watch->deadline, slc_clock_ns(), t->options->save ? checkpoint_bytes(t) : 0);
     if (!last) status = agree_on_first_targets(t);
     for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
@@ -500,7 +524,7 @@ static sluice_status run_steps(training *t)
         const bool readable = weights_are_readable(t);
         if (stop) last |= readable;                    /* else one more step makes them readable */
         if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
-        step->step_s = slc_seconds(slc_clock_ns() - start);
+        step->step_s += slc_seconds(slc_clock_ns() - start);
         if (!status && evaluates && readable && !last && !stop) {
             status = evaluate(t, &step->evaluation_loss, &step->accuracy);
             evaluates = false;

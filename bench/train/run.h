@@ -5,6 +5,7 @@
 
 #include "bench/cli/outcome.h"
 #include "bench/train/data/data.h"
+#include "bench/train/deadline.h"
 #include "bench/train/options/options.h"
 
 #include <signal.h>
@@ -16,7 +17,8 @@ typedef struct {
     uint64_t step; /* from 1 */
     double loss;   /* mean over the targets of all ranks and micro-batches */
     double learning_rate;
-    double step_s; /* on this rank, until the next step could begin */
+    double step_s;    /* on this rank, until the next step could begin, without planning */
+    bool provisional; /* its plan served to measure: a re-plan was to follow */
     double exposed_s;
     double gradient_norm; /* NaN without clipping */
     bool skipped;
@@ -32,20 +34,23 @@ typedef struct {
  * phase. */
 typedef struct {
     uint64_t first, steps;    /* number of the first, from 1; how many */
-    double step_s, exposed_s; /* medians under the phase's last plan, without its first two steps */
+    double step_s, exposed_s; /* medians under the phase's last plan, without its first two steps; NaN: fewer than three
+                                 are left */
     double bytes_sent;        /* by rank 0 in a step; the mean, because not all steps of 0/1 Adam exchange */
 } slc_training_phase;
 
 typedef struct {
-    slc_training_step *steps;     /* step_count of them, done by this run */
-    uint64_t step_count, skipped; /* skipped: because a gradient was not finite */
-    bool interrupted;
+    slc_training_step *steps;                    /* step_count of them, done by this run */
+    uint64_t step_count, skipped;                /* skipped: because a gradient was not finite */
+    bool interrupted;                            /* before the last step, by the user or by the deadline */
+    bool out_of_time;                            /* by the deadline alone */
     uint64_t steps_before;                       /* steps of the run that --resume continues */
     bool saved;                                  /* the last state is in --save DIR */
     uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
     uint64_t images_per_step;                    /* of all ranks; 0: text */
-    /* Medians over the steps of the last plan without its first two (over all of them if there are no more). */
+    /* Medians over the steps of the last plan without its first two; NaN where fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
+    uint64_t steps_wanted;                  /* so many steps this run needs for them */
     double images_per_s;                    /* NaN: text */
     double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
     double train_s;                         /* all steps */
@@ -77,6 +82,7 @@ typedef struct {
     /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
      * up at once. NULL: never. */
     const volatile sig_atomic_t *stops;
+    slc_training_deadline *deadline; /* all ranks stop together before it; NULL: never */
 } slc_training_watch;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, also after an error: it then holds

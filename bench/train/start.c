@@ -69,6 +69,13 @@ static void print_ranks(FILE *out, const slc_training_options *o, const sluice_r
     fputc('\n', out);
 }
 
+static void print_cores(FILE *out, const slc_cores_use *cores)
+{
+    char words[200];
+    slc_cores_words(cores, words, sizeof words);
+    if (*words) fprintf(out, "cores      %s\n", words);
+}
+
 static void print_training(FILE *out, const slc_training_options *o, const slc_training_result *r, bool images)
 {
     slc_lr_schedule rates;
@@ -95,13 +102,14 @@ static void print_budget(FILE *out, const slc_training_options *o, const slc_tra
 }
 
 void slc_training_print_start(FILE *out, const slc_training_options *o, const slc_training_result *r,
-                              const slc_training_data *data, const sluice_runtime *rt)
+                              const slc_training_data *data, const slc_cores_use *cores, const sluice_runtime *rt)
 {
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     fprintf(out, "model      %s %s: %s parameters, %s\n", o->model, o->size, group(r->parameters).text, o->precision);
     print_new(out, o, r);
     print_data(out, o, data);
     print_ranks(out, o, rt);
+    if (!strcmp(o->device, "cpu")) print_cores(out, cores);
     print_training(out, o, r, !strcmp(slc_training_data_get_about(data)->what, "images"));
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
     if (plan.provisional && r->steps_before + 3 <= o->steps)

@@ -1,20 +1,40 @@
 /* Medians over the steps of one plan, of the whole run and of each phase. */
 #include "bench/train/summary.h"
 
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { WARM_UP_STEPS = 2 };
+/* A re-plan comes after PROVISIONAL_STEPS of its phase, where the schedule wants times (lib/engine/replan/replan.c). */
+enum { WARM_UP_STEPS = 2, LEAST_STEPS = 3, PROVISIONAL_STEPS = 3 };
 
-/* Returns the first of the steps first..end-1 that counts: the third one under their last plan. */
+/* Returns the first of the steps first..end-1 that ran under their last plan; `end`: all of them served to measure, and
+ * the plan that was to follow ran no step. */
+static uint64_t first_of_plan(const slc_training_result *result, uint64_t first, uint64_t end)
+{
+    const slc_training_step *steps = result->steps;
+    if (end > first && steps[end - 1].provisional) return end;
+    for (uint64_t i = first + 1; i < end; i++)
+        if (steps[i].plan != steps[i - 1].plan || steps[i].provisional != steps[i - 1].provisional) first = i;
+    return first;
+}
+
+/* Returns the first of them that counts: the third one under their last plan; `end`: fewer than LEAST_STEPS would. */
 static uint64_t first_steady(const slc_training_result *result, uint64_t first, uint64_t end)
 {
-    for (uint64_t i = first + 1; i < end; i++)
-        if (result->steps[i].plan != result->steps[i - 1].plan) first = i;
-    return end > first + WARM_UP_STEPS ? first + WARM_UP_STEPS : first;
+    first = first_of_plan(result, first, end) + WARM_UP_STEPS;
+    return end >= first + LEAST_STEPS ? first : end;
+}
+
+/* How many steps it takes until LEAST_STEPS count. */
+static uint64_t count_wanted(const slc_training_result *result)
+{
+    const uint64_t steps = result->step_count;
+    uint64_t first = first_of_plan(result, 0, steps);
+    if (first == steps && first < PROVISIONAL_STEPS) first = PROVISIONAL_STEPS;
+    return result->steps_before + first + WARM_UP_STEPS + LEAST_STEPS;
 }
 
 /* `values` has room for all steps. */
@@ -30,7 +50,8 @@ static void summarise_phase(const slc_training_result *result, uint64_t first, u
     out->step_s = slc_median(values, end - steady);
     for (uint64_t i = steady; i < end; i++) values[i - steady] = result->steps[i].exposed_s;
     out->exposed_s = slc_median(values, end - steady);
-    out->bytes_sent = 0;
+    out->bytes_sent = 0; /* where no step is steady, those of all */
+    if (steady == end) steady = first;
     for (uint64_t i = steady; i < end; i++)
         out->bytes_sent += (double)result->steps[i].bytes_sent / (double)(end - steady);
 }
@@ -67,7 +88,8 @@ sluice_status slc_training_summarise(slc_training_result *result)
     result->exposed_s = slc_median(values, steps - first);
     for (uint64_t i = first; i < steps; i++) values[i - first] = result->steps[i].step_s;
     result->step_s = slc_median(values, steps - first);
-    result->step_min_s = steps ? values[0] : NAN; /* slc_median has sorted them */
+    result->step_min_s = steps > first ? values[0] : NAN; /* slc_median has sorted them */
+    result->steps_wanted = count_wanted(result);
     result->predicted_step_s = steps ? result->steps[steps - 1].predicted_step_s : NAN;
     result->train_s = 0;
     for (uint64_t i = 0; i < steps; i++) result->train_s += result->steps[i].step_s;

@@ -2,20 +2,26 @@
  * train. With -n N and no launcher it starts itself again, N times, as `sluice run` would. */
 #include "bench/cli/command.h"
 #include "bench/cli/error_line.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
 #include "bench/plan/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
+#include "bench/train/checkpoint/go_on.h"
+#include "bench/train/cores.h"
+#include "bench/train/deadline.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/options.h"
 #include "bench/train/options/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
 #include "bench/train/start.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,6 +39,7 @@ static const char command[] = "sluice train";
 typedef struct {
     bool speaks;
     const slc_training_options *options;
+    slc_training_deadline *deadline;
     json_t *data, *plan; /* for the JSON of results */
     slc_training_progress progress;
     slc_result_file json, csv;
@@ -121,9 +128,11 @@ static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far
                            void *context)
 {
     output *out = context;
-    if (!out->speaks) return SLUICE_OK;
+    slc_cores_use cores;
+    sluice_status status = slc_cores_look(sluice_runtime_world(rt), out->options->threads, &cores);
+    if (status || !out->speaks) return status;
     const sigset_t before = hold_sigpipe();
-    slc_training_print_start(for_people(out->options), out->options, so_far, data, rt);
+    slc_training_print_start(for_people(out->options), out->options, so_far, data, &cores, rt);
     release_sigpipe(&before);
     out->data = slc_training_data_json(out->options, data);
     return out->data ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "the data as JSON");
@@ -158,8 +167,12 @@ static sluice_status planned(sluice_runtime *rt, void *context)
 static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
 {
     if (!phase->steps) return;
-    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": %.1f ms, exposed %.1f ms, %.2f MB sent\n", name, phase->first,
-            phase->first + phase->steps - 1, phase->step_s * 1e3, phase->exposed_s * 1e3, phase->bytes_sent / 1e6);
+    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": ", name, phase->first, phase->first + phase->steps - 1);
+    if (isnan(phase->step_s))
+        fputs("too few for a median, ", file);
+    else
+        fprintf(file, "%.1f ms, exposed %.1f ms, ", phase->step_s * 1e3, phase->exposed_s * 1e3);
+    fprintf(file, "%.2f MB sent\n", phase->bytes_sent / 1e6);
 }
 
 /* With a compressed optimizer, prints the step of each phase. */
@@ -174,14 +187,17 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
-/* After Ctrl-C. A save that failed has its own line at the end. */
-static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r)
+/* After Ctrl-C, or when time is over. A save that failed has its own line at the end. */
+static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r, const char *why)
 {
-    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64 ", ", r->steps_before + r->step_count, o->steps);
-    if (r->saved)
-        fprintf(file, "saved to %s: go on with --resume %s\n", o->save, o->save);
+    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64, r->steps_before + r->step_count, o->steps);
+    if (r->out_of_time) fprintf(file, " to be in time (%s)", why);
+    if (r->saved && o->go_on)
+        fprintf(file, ", saved to %s: the same command goes on\n", o->save);
+    else if (r->saved)
+        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
     else
-        fprintf(file, "not saved%s\n", o->save ? "" : ": there was no --save");
+        fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
 }
 
 /* Prints the first and the last loss of steps that were not skipped; those of skipped ones need not be finite. */
@@ -197,14 +213,14 @@ static void print_losses(FILE *file, const slc_training_result *r)
     if (r->skipped) fprintf(file, ", %" PRIu64 " of the steps skipped, because a gradient was not finite", r->skipped);
 }
 
-static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r)
+static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r, const char *why)
 {
     if (r->step_count == 0) {
         fprintf(file, "nothing to train: %s is at step %" PRIu64 " of %" PRIu64 "\n", o->resume, r->steps_before,
                 o->steps);
         return;
     }
-    if (r->interrupted) print_stop(file, o, r);
+    if (r->interrupted) print_stop(file, o, r, why);
     fprintf(file, "trained %s %s", o->model, o->size);
     if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
     fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps", r->parameters, r->step_count);
@@ -212,8 +228,13 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     if (isfinite(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
     if (!isnan(r->accuracy)) fprintf(file, ", accuracy %.2f %%", 100 * r->accuracy);
     const bool images = r->images_per_step > 0;
-    fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
-            images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
+    if (isnan(r->step_s))
+        fprintf(file,
+                "\nstep - (its median takes %" PRIu64 " steps: two under the plan do not count, and three must)\n",
+                r->steps_wanted);
+    else
+        fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
+                images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
@@ -227,15 +248,15 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
         fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
                 (double)r->memory.categories[i].peak_bytes / 0x1p20);
     if (r->saved && !r->interrupted)
-        fprintf(file, "saved to %s: go on with --resume %s --steps N, N more than %" PRIu64 "\n", o->save, o->save,
-                r->steps_before + r->step_count);
+        fprintf(file, "saved to %s: go on with --%s %s --steps N, N more than %" PRIu64 "\n", o->save,
+                o->go_on ? "go-on" : "resume", slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
     fprintf(file, "weights sha256 %s\n", r->weights_sha256);
 }
 
 static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
                                    const slc_training_result *result)
 {
-    print_summary(for_people(options), options, result);
+    print_summary(for_people(options), options, result, out->deadline->why);
     if (!out->json.file) return SLUICE_OK;
     json_t *runs = json_array(), *run = slc_training_run_json(world, options, result);
     json_object_set(run, "data", out->data);
@@ -254,17 +275,34 @@ static void close_output(output *out, bool failed)
 
 /* ---- Training ---- */
 
-/* *files gets the errors of the files that rank 0 writes; none of them ends the run. Paths that are wrong are found
- * before the first step, so these are not. */
-static sluice_status train_in(sluice_world *world, const slc_training_options *options, bool *interrupted,
-                              slc_outcome *files)
+/* A budget that does for ranks of one host may be too small on several, and nobody should have to queue for machines to
+ * learn that. Every rank says the same words where hosts have the same number of ranks. */
+static sluice_status name_estimate(sluice_status status, const sluice_world *world)
+{
+    const int ranks = sluice_world_size(world), local = sluice_world_local_size(world);
+    char why[2048];
+    if (status != SLUICE_ERR_BUDGET || local == ranks) return status;
+    snprintf(why, sizeof why, "%s", sluice_last_error());
+    return slc_error(status,
+                     "%s; ranks that send messages need memory for them: `sluice estimate -n %d --ranks-a-host %d "
+                     "--throttle 10gbit,20us`, with the options of this run, says beforehand what fits",
+                     why, ranks, ranks % local ? 1 : local);
+}
+
+/* *ended is 0, or the exit code of a run that ended before its last step. *files gets the errors of the files that rank
+ * 0 writes; none of them ends the run. Paths that are wrong are found before the first step, so these are not. */
+static sluice_status train_in(sluice_world *world, const slc_training_options *options, slc_training_deadline *deadline,
+                              int *ended, slc_outcome *files)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
     uint32_t length = 0;
     slc_training_result result = {0};
-    output out = {.speaks = sluice_world_rank(world) == 0, .options = options};
+    output out = {.speaks = sluice_world_rank(world) == 0, .options = options, .deadline = deadline};
     const slc_training_watch watch = {
-        .stepped = stepped, .begun = begun, .planned = planned, .context = &out, .stops = &stops};
+        .stepped = stepped, .begun = begun, .planned = planned, .context = &out, .stops = &stops, .deadline = deadline};
+    if (out.speaks && deadline->unreadable)
+        slc_log(SLC_LOG_WARN, "SLURM_JOB_END_TIME=%s is no time in seconds: the run does not know when its job ends",
+                deadline->unreadable);
     sluice_status status = open_output(&out, options);
     if (!status) status = slc_training_model(options, &model, &length);
     uint64_t sequences = (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch;
@@ -272,9 +310,10 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     slc_training_progress_init(&out.progress, options->steps,
                                sequences * (status || images ? 1 : sluice_model_tokens(&model, length)), images);
     slc_stop_signals_count(&stops);
-    if (!status) status = slc_training_run(world, options, &watch, &result);
+    if (!status) status = name_estimate(slc_training_run(world, options, &watch, &result), world);
     slc_training_progress_end(&out.progress);
-    *interrupted = result.interrupted || status == SLUICE_ERR_INTERRUPTED;
+    if (result.interrupted || status == SLUICE_ERR_INTERRUPTED)
+        *ended = result.out_of_time ? EXIT_OUT_OF_TIME : EXIT_INTERRUPTED;
     if (!status && out.speaks) status = write_results(&out, world, options, &result);
     char why[2048];
     snprintf(why, sizeof why, "%s", sluice_last_error());
@@ -287,20 +326,19 @@ static sluice_status train_in(sluice_world *world, const slc_training_options *o
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
 }
 
-static int train_here(slc_training_options *options)
+static int train_here(slc_training_options *options, slc_training_deadline *deadline)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     slc_outcome files = {0};
-    bool interrupted = false;
-    int code = 0;
+    int code = 0, ended = 0;
     sluice_status status = slc_stop_signals_take();
     if (!status) status = slc_training_resume_freeze(options);
     if (!status) status = slc_training_world(options, &config);
     if (status) return slc_rank_refuse(command);
     status = sluice_world_create(&config, &world);
     if (status) return slc_rank_fail(command, NULL);
-    status = train_in(world, options, &interrupted, &files);
+    status = train_in(world, options, deadline, &ended, &files);
     if (!status) status = sluice_world_barrier(world); /* no rank leaves while another still writes */
     if (files.status) {
         slc_print_error(command, files.why);
@@ -310,7 +348,8 @@ static int train_here(slc_training_options *options)
         code = slc_rank_fail(command, world);
     else
         sluice_world_destroy(world);
-    return interrupted ? EXIT_INTERRUPTED : code;
+    if (ended == EXIT_OUT_OF_TIME && code) return code; /* what was to be saved in time is not */
+    return ended ? ended : code;
 }
 
 /* ---- The command ---- */
@@ -333,7 +372,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 static int run_train(int argc, char **argv)
 {
+    const uint64_t begun_ns = slc_clock_ns();
     slc_training_options options;
+    slc_training_deadline deadline;
     const struct argp_child children[] = {{slc_training_argp(NULL), 0, NULL, 0}, {0}};
     const struct argp parser = {
         .parser = parse_option,
@@ -345,18 +386,21 @@ static int run_train(int argc, char **argv)
             "  sluice train -n 2 --size mini --budget 60% --steps 200\n"
             "  sluice train --weights gpt2/ --data book.txt --precision bf16 --save-weights tuned/\n"
             "  sluice train --steps 200 --save run/ --save-every 50\n"
-            "  sluice train --steps 400 --save run/ --resume run/\n"
+            "  sluice train --steps 9000 --go-on run/ --save-every 500 --stop-after 50min\n"
             "  sluice run -n 4 -- sluice train --data book.txt --batch 8 --micro-batches 2\n\n"
             "Ctrl-C stops all ranks after the step and writes what there is, with --save a checkpoint too (exit code "
-            "130); a second one gives up the step.\n"
+            "130); a second one gives up the step. A run that leaves before its time is over (--stop-after) has exit "
+            "code "
+            "75.\n"
             "More: docs/models.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
-    if (slc_training_resume_model(&options) || slc_training_options_check(&options) ||
+    if (slc_training_go_on(&options) || slc_training_resume_model(&options) || slc_training_options_check(&options) ||
+        slc_deadline_find(&options, begun_ns, time(NULL), &deadline) ||
         (!slc_launched() && slc_training_paths_check(&options)))
         return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
-    return train_here(&options);
+    return train_here(&options, &deadline);
 }
 
 const sluice_command slc_command_train = {"train", "trains a bundled model on real data", run_train};

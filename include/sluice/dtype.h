@@ -22,6 +22,12 @@ typedef enum {
     SLUICE_UINT8 = 4
 } sluice_dtype;
 
+#ifdef __cplusplus
+static_assert(sizeof(sluice_dtype) == 4, "the library's enums have 4 bytes: compile without -fshort-enums");
+#else
+_Static_assert(sizeof(sluice_dtype) == 4, "the library's enums have 4 bytes: compile without -fshort-enums");
+#endif
+
 /* Bytes of one element; 0 for what is no type. */
 static inline size_t sluice_dtype_bytes(sluice_dtype dtype)
 {

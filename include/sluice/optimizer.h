@@ -56,7 +56,8 @@ typedef struct {
     const char *state_name[SLUICE_OPTIMIZER_STATES_MAX]; /* each one fp32 per element, zero at first */
     /* Updates a range, elementwise: the result for an element must not depend on the range it came in. It is called
      * from the communication thread or the compute threads, one call at a time; see `concurrent`. It must not call the
-     * runtime. A status other than SLUICE_OK makes the runtime fail with it. */
+     * runtime. A status other than SLUICE_OK makes the runtime fail with it, and a number that is no status with
+     * ARGUMENT. */
     sluice_status (*update)(const sluice_update *update, void *context);
     void *context; /* the binary's own, given to each function */
     /* It reads gradients of either type and writes `rounded`. false: it only ever gets fp32 gradients and `rounded`

@@ -308,14 +308,15 @@ typedef struct {
 /* Memory valid only inside the forward or the backward of `layer`, of one micro-batch, from its operation number
  * `first` to `last`: the numbers are the binary's own count of operations in that slot, and mean nothing else than
  * their order. Workspaces of one slot whose lifetimes do not meet share memory. The content survives neither `last` nor
- * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. Errors:
- * ARGUMENT (no name, 0 bytes or too many; a direction that is none; first above last). */
+ * the slot. The same space in forward and in backward is two workspaces; recomputation uses the forward's. Ranks may
+ * differ in their workspaces, as their processors and threads ask for: in each slot all make room for the rank that
+ * needs the most. Errors: ARGUMENT (no name, 0 bytes or too many; a direction that is none; first above last). */
 SLUICE_API sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_desc *desc,
                                               sluice_workspace **out);
 
 /* Counts `bytes` that the binary keeps itself (inputs, targets) in the budget, besides those reserved before: of the
- * device's memory, as the budget is. Nothing is allocated. `what` is for messages and may be NULL. Errors: ARGUMENT
- * (too many bytes). */
+ * device's memory, as the budget is. Nothing is allocated. Where ranks reserve different sizes, all count the largest.
+ * `what` is for messages and may be NULL. Errors: ARGUMENT (too many bytes). */
 SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *what, uint64_t bytes);
 
 /* ---- Commit ---- */
@@ -403,6 +404,7 @@ typedef struct {
     uint64_t bytes_sent;  /* by this rank in this step, counted as messages would carry them */
     uint32_t plan;        /* which plan ran it: 1 is commit's, each re-plan counts one up */
     double predicted_step_s; /* by that plan, from measured times; 0: not known */
+    double planning_s;       /* after the step: what step_end took to plan again and to move over; 0: it did not */
 } sluice_step_report;
 
 /* Begins a step, between steps. Local, but it may wait for what the step before left to do. Errors: ARGUMENT (a

@@ -10,5 +10,6 @@
 #include <sluice/runtime.h>
 #include <sluice/status.h>
 #include <sluice/trace.h>
+#include <sluice/version.h>
 #include <sluice/world.h>
 #endif

@@ -33,6 +33,12 @@ typedef enum {
     SLUICE_ERR_PATH = -14         /* a path the caller gave cannot be used: not there, no permission */
 } sluice_status;
 
+#ifdef __cplusplus
+static_assert(sizeof(sluice_status) == 4, "the library's enums have 4 bytes: compile without -fshort-enums");
+#else
+_Static_assert(sizeof(sluice_status) == 4, "the library's enums have 4 bytes: compile without -fshort-enums");
+#endif
+
 /* "ok", "argument", "budget", ..., "unknown" for what is no status: a constant, never NULL. Any thread. */
 SLUICE_API const char *sluice_status_name(sluice_status status);
 

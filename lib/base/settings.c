@@ -20,7 +20,7 @@ static const slc_setting base_rows[] = {
     {"SLUICE_TEST_PYTHON", "", SLC_SETTING_TEXT, "tests: a Python with torch, whose torchrun starts ranks"},
     {"SLUICE_TEST_SCALE", "1", SLC_SETTING_TEXT, "tests: long ones do this fraction of their rounds"},
     {"SLUICE_TEST_STEPS", "", SLC_SETTING_TEXT, "tests: how many steps those train that compare whole runs"},
-    {"SLUICE_TEST_SEED", "", SLC_SETTING_TEXT, "tests: draw, or the number that a run drew; not set: fixed seeds"},
+    {"SLUICE_TEST_SEED", "", SLC_SETTING_TEXT, "tests: a number that changes all of their seeds"},
 };
 const slc_settings slc_base_settings = {"general", base_rows, sizeof base_rows / sizeof *base_rows};
 
@@ -95,6 +95,16 @@ sluice_status slc_settings_check(const slc_settings *table)
 
 /* ---- Variables that no row describes ---- */
 
+/* These are no settings and no mistakes: build systems and module files of clusters say by them where the library lies.
+ */
+static bool says_where_it_lies(const char *name, size_t length)
+{
+    static const char *const places[] = {"ROOT", "DIR", "HOME", "PREFIX", "BASE", "BIN", "LIB", "INC", "INCLUDE"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (length == 7 + strlen(places[i]) && !strncmp(name + 7, places[i], length - 7)) return true;
+    return false;
+}
+
 static void check_variable(const slc_settings *const *tables, size_t count, const char *name, size_t length)
 {
     slc_nearest nearest = {0};
@@ -112,8 +122,9 @@ void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count)
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&warned)) return;
     for (char **variable = environ; *variable; variable++) {
-        if (strncmp(*variable, "SLUICE_", 7)) continue;
-        check_variable(tables, count, *variable, strcspn(*variable, "="));
+        const size_t length = strcspn(*variable, "=");
+        if (strncmp(*variable, "SLUICE_", 7) || says_where_it_lies(*variable, length)) continue;
+        check_variable(tables, count, *variable, length);
     }
 }
 

@@ -52,9 +52,17 @@ static void wrong_values_name_the_variable(void **state)
     assert_int_equal(slc_setting_count(&table, "SLUICE_PUMP_DEPTH", &depth), SLUICE_ERR_ARGUMENT);
 }
 
+/* People set these for CMake, and module files of clusters do. */
+static const char *const where_it_lies[] = {"SLUICE_ROOT", "SLUICE_DIR", "SLUICE_HOME", "SLUICE_PREFIX", "SLUICE_BASE",
+                                            "SLUICE_BIN",  "SLUICE_LIB", "SLUICE_INC",  "SLUICE_INCLUDE"};
+
 static void unknown_variables_are_warned_about_once(void **state)
 {
     (void)state;
+    for (size_t i = 0; i < sizeof where_it_lies / sizeof *where_it_lies; i++)
+        setenv(where_it_lies[i], "/opt/sluice", 1);
+    setenv("SLUICE_DIRS", "3", 1);
+    setenv("SLUICE_D", "3", 1);
     setenv("SLUICE_PUMP_TIMOUT", "3", 1);
     setenv("SLUICE_ENTIRELY_ELSE", "3", 1);
     setenv("SLUICE_PUMP_DEPTH", "3", 1);
@@ -78,6 +86,13 @@ static void unknown_variables_are_warned_about_once(void **state)
     assert_non_null(strstr(text, "did you mean SLUICE_PUMP_TIMEOUT?"));
     assert_non_null(strstr(text, "SLUICE_ENTIRELY_ELSE is not a setting and has no effect\n"));
     assert_null(strstr(text, "SLUICE_PUMP_DEPTH"));
+    assert_non_null(strstr(text, "SLUICE_DIRS is not a setting"));
+    assert_non_null(strstr(text, "SLUICE_D is not a setting"));
+    for (size_t i = 0; i < sizeof where_it_lies / sizeof *where_it_lies; i++) {
+        char said[64];
+        snprintf(said, sizeof said, "%s is not", where_it_lies[i]);
+        if (strstr(text, said)) fail_msg("%s, but it says where the library lies", said);
+    }
 }
 
 static void the_page_has_every_row(void **state)

@@ -67,7 +67,12 @@ uint64_t slc_errors_set(void)
 
 sluice_status slc_error_bare(sluice_status status, uint64_t set_before)
 {
-    if (!status || errors_set != set_before) return status;
+    if (!status) return status;
+    if (status > 0 || !strcmp(sluice_status_name(status), "unknown"))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "returned %d, which is no status; return SLUICE_OK or a SLUICE_ERR_ of sluice/status.h",
+                         (int)status);
+    if (errors_set != set_before) return status;
     return slc_error(status, "returned %s (%d)", sluice_status_name(status), (int)status);
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +73,22 @@ static void a_bare_status_is_named(void **state)
     assert_string_equal(sluice_last_error(), "its own line");
 }
 
+static void a_number_that_is_no_status_is_told(void **state)
+{
+    (void)state;
+    static const int none[] = {SLUICE_IN_PROGRESS, 7, -15, -99, 1 << 30};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "returned %d, which is no status; return SLUICE_OK", none[i]);
+        for (int own_line = 0; own_line < 2; own_line++) {
+            uint64_t before = slc_errors_set();
+            if (own_line) slc_error(SLUICE_ERR_IO, "a line of a call inside");
+            assert_int_equal(slc_error_bare((sluice_status)none[i], before), SLUICE_ERR_ARGUMENT);
+            assert_memory_equal(sluice_last_error(), expected, strlen(expected));
+        }
+    }
+}
+
 static void *fail_elsewhere(void *context)
 {
     const char **seen = context;
@@ -130,6 +147,7 @@ int main(void)
         cmocka_unit_test(long_lines_lose_their_end),
         cmocka_unit_test(each_thread_has_its_own),
         cmocka_unit_test(a_bare_status_is_named),
+        cmocka_unit_test(a_number_that_is_no_status_is_told),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(log_lines_have_level_and_rank),
     };

@@ -85,7 +85,6 @@ static inline void close_rank(sluice_world *world, slc_segment *segment, slc_dev
 /* Runs body(rank, argument) in `size` children; the child's exit status is what it returns. */
 static inline void ranks_start(ranks *all, int size, int (*body)(int rank, void *argument), void *argument)
 {
-    test_seed_draw();
     fflush(NULL);
     all->size = size;
     for (int rank = 0; rank < size; rank++) {

@@ -59,19 +59,27 @@ static sluice_status open_listener(slc_neighbours *neighbours, const sluice_worl
     return SLUICE_OK;
 }
 
+/* fd -1: a page that is shared with nobody. */
 static sluice_status map_page(int fd, slc_control_page **out)
 {
-    void *page = mmap(NULL, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void *page = mmap(NULL, SLC_PAGE_BYTES, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (page == MAP_FAILED) return slc_error(SLUICE_ERR_MEMORY, "control page: %s", strerror(errno));
     *out = page;
     return SLUICE_OK;
 }
 
-static sluice_status open_page(slc_neighbours *neighbours)
+static sluice_status open_page(slc_neighbours *neighbours, bool shared)
 {
     neighbours->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (neighbours->doorbell < 0) return slc_descriptors_or_system(errno, "doorbell", neighbours->size);
+    if (!shared) return map_page(-1, &neighbours->page);
     neighbours->page_fd = memfd_create("sluice-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (neighbours->page_fd < 0 && !slc_descriptors_lacking(errno))
+        return slc_error(SLUICE_ERR_SYSTEM,
+                         "memfd_create: %s: the ranks of one host share memory by it; allow it (a container's seccomp "
+                         "profile?), or set SLUICE_COMM_DIRECT=off, with which they send messages",
+                         strerror(errno));
     if (neighbours->page_fd < 0 || ftruncate(neighbours->page_fd, SLC_PAGE_BYTES) ||
         fcntl(neighbours->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         return slc_descriptors_or_system(errno, "control page", neighbours->size);
@@ -93,8 +101,9 @@ sluice_status slc_neighbours_open(slc_neighbours *neighbours, const sluice_world
     if (getrandom(neighbours->key, sizeof neighbours->key, 0) != sizeof neighbours->key)
         return slc_error(SLUICE_ERR_SYSTEM, "getrandom: %s", strerror(errno));
     memcpy(card->key, neighbours->key, sizeof card->key);
-    sluice_status status = open_page(neighbours);
-    if (status || config->size == 1 || !config->direct) return status;
+    const bool shared = config->size > 1 && config->direct;
+    sluice_status status = open_page(neighbours, shared);
+    if (status || !shared) return status;
     return open_listener(neighbours, config, card->name, sizeof card->name);
 }
 
@@ -173,6 +182,14 @@ static sluice_status send_page(const slc_neighbours *neighbours, int rank, int s
     return send_descriptors(socket, &message, (const int[]){neighbours->page_fd, neighbours->doorbell}, 2);
 }
 
+/* Whether the process at the other end, or the one that listened there, runs as the same user. */
+static bool is_own_user(int fd)
+{
+    struct ucred who;
+    socklen_t bytes = sizeof who;
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) && who.uid == geteuid();
+}
+
 sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neighbour_card *const *cards,
                                      uint8_t *reached)
 {
@@ -187,8 +204,9 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
         socklen_t length = abstract_address(card->name, &address);
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (fd < 0) return slc_descriptors_or_system(errno, "meeting the ranks of this host", neighbours->size);
-        if (connect(fd, (struct sockaddr *)&address, length)) {
-            close(fd); /* it is on another host */
+        /* It is on another host; or it is another user's, and would turn this rank away, so they send messages. */
+        if (connect(fd, (struct sockaddr *)&address, length) || !is_own_user(fd)) {
+            close(fd);
             continue;
         }
         neighbours->peers[rank].socket = fd;
@@ -245,9 +263,7 @@ static sluice_status accept_neighbour(slc_neighbours *neighbours, uint64_t deadl
     int fd = accept4(neighbours->listener, NULL, NULL, SOCK_CLOEXEC), rank = -1;
     if (fd < 0 && slc_descriptors_lacking(errno)) return slc_descriptors_error("accepting a rank", neighbours->size);
     if (fd < 0) return SLUICE_IN_PROGRESS;
-    struct ucred who;
-    socklen_t bytes = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) || who.uid != geteuid()) {
+    if (!is_own_user(fd)) {
         close(fd);
         return SLUICE_IN_PROGRESS;
     }

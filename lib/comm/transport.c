@@ -7,16 +7,16 @@
 #include "lib/comm/sockets/watched.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#ifndef SLUICE_TRANSPORT_DIR
-#define SLUICE_TRANSPORT_DIR "" /* the build says where plugins are installed */
-#endif
-
+/* The build says where plugins are installed: SLUICE_TRANSPORT_DIR, an absolute path, and
+ * SLUICE_TRANSPORT_FROM_COMMAND, the way there from the folder of the command. */
 enum { PATH_BYTES = 4096 };
 
 static void host_log(void *context, int level, const char *line)
@@ -59,30 +59,76 @@ static void own_directory(char *path, size_t bytes)
     free(real);
 }
 
-/* Loads `file` from one directory; NULL: there is no such file. */
-static void *load_from(const char *directory, size_t length, const char *file)
+/* A search for a plugin's file. It ends at the first one that exists: what keeps that one from being loaded is said,
+ * and no other, which may belong to another installation, is taken for it. */
+typedef struct {
+    char file[256];        /* the bare name */
+    char path[PATH_BYTES]; /* where it is */
+    void *library;
+    const char *why; /* `library` is NULL: what dlerror says */
+} plugin_search;
+
+static void load_found(plugin_search *search)
 {
-    char path[PATH_BYTES];
-    if (!length || snprintf(path, sizeof path, "%.*s/%s", (int)length, directory, file) >= (int)sizeof path)
-        return NULL;
-    if (access(path, F_OK)) return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    search->library = dlopen(search->path, RTLD_NOW | RTLD_LOCAL);
+    search->why = search->library ? NULL : dlerror();
 }
 
-static void *load_library(const char *name)
+/* If the file is in DIRECTORY/BELOW, it is loaded, and the search is over. */
+static bool found_in(plugin_search *search, const char *directory, size_t length, const char *below)
 {
-    char file[256], directory[PATH_BYTES];
-    snprintf(file, sizeof file, "libsluice_transport_%s.so", name);
+    if (!length || snprintf(search->path, sizeof search->path, "%.*s%s/%s", (int)length, directory, below,
+                            search->file) >= (int)sizeof search->path)
+        return false;
+    if (access(search->path, F_OK) && (errno == ENOENT || errno == ENOTDIR)) return false;
+    load_found(search);
+    return true;
+}
+
+static bool found_by_setting(plugin_search *search)
+{
     for (const char *path = getenv("SLUICE_TRANSPORT_PATH"); path && *path;) {
         size_t length = strcspn(path, ":");
-        void *library = load_from(path, length, file);
-        if (library) return library;
+        if (found_in(search, path, length, "")) return true;
         path += length + (path[length] == ':');
     }
-    own_directory(directory, sizeof directory);
-    void *library = load_from(directory, strlen(directory), file);
-    if (!library) library = load_from(SLUICE_TRANSPORT_DIR, strlen(SLUICE_TRANSPORT_DIR), file);
-    return library ? library : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    return false;
+}
+
+static bool found_by_loader(plugin_search *search)
+{
+    size_t length = strlen(search->file);
+    memcpy(search->path, search->file, length + 1);
+    load_found(search);
+    /* Of a file that it has not found dlopen speaks by the name that it was given, else by a path. */
+    return search->library || !search->why || strncmp(search->why, search->file, length) || search->why[length] != ':';
+}
+
+static bool find_plugin(plugin_search *search, const char *own)
+{
+    static const char *const below[] = {"", "/sluice", "/" SLUICE_TRANSPORT_FROM_COMMAND};
+    if (found_by_setting(search)) return true;
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++)
+        if (found_in(search, own, strlen(own), below[i])) return true;
+    return found_by_loader(search) || found_in(search, SLUICE_TRANSPORT_DIR, strlen(SLUICE_TRANSPORT_DIR), "");
+}
+
+static sluice_status load_library(const char *name, void **out)
+{
+    plugin_search search = {.library = NULL};
+    char own[PATH_BYTES];
+    snprintf(search.file, sizeof search.file, "libsluice_transport_%s.so", name);
+    own_directory(own, sizeof own);
+    if (!find_plugin(&search, own))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "transport %s: there is no %s in SLUICE_TRANSPORT_PATH, in %s, in its folders sluice and %s, "
+                         "where the loader looks, or in %s",
+                         name, search.file, own, SLUICE_TRANSPORT_FROM_COMMAND, SLUICE_TRANSPORT_DIR);
+    if (!search.library)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: %s cannot be loaded: %s", name, search.path,
+                         search.why ? search.why : "the loader does not say why");
+    *out = search.library;
+    return SLUICE_OK;
 }
 
 static const char *missing_slot(const sluice_transport_v1 *table)
@@ -121,13 +167,9 @@ static sluice_status host_load(void *context, const char *name, const sluice_tra
     if (transport->library_count == SLC_LOADED_MAX)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: more than %d wrap each other", name, SLC_LOADED_MAX);
     if (!*name || strchr(name, '/')) return slc_error(SLUICE_ERR_ARGUMENT, "transport \"%s\": not a name", name);
-    void *library = load_library(name);
-    if (!library) {
-        const char *why = dlerror();
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "transport %s: %s; looked in SLUICE_TRANSPORT_PATH, beside the library and in \"%s\"", name,
-                         why ? why : "not found", SLUICE_TRANSPORT_DIR);
-    }
+    void *library = NULL;
+    sluice_status status = load_library(name, &library);
+    if (status) return status;
     transport->libraries[transport->library_count++] = library;
     *table = dlsym(library, SLUICE_TRANSPORT_V1_SYMBOL);
     return check_table(name, *table);
@@ -165,15 +207,18 @@ sluice_status slc_transport_open(slc_transport *out, const char *name, const cha
     const sluice_transport_v1 *table = NULL;
     sluice_status status = *throttle ? parse_throttle(out, throttle) : SLUICE_OK;
     if (!status) status = host_load(out, *throttle ? "throttle" : name, &table);
-    if (!status) status = table->open(&out->host, &out->self);
+    if (status) return status;
+    const uint64_t before = slc_errors_set();
+    status = slc_error_bare(table->open(&out->host, &out->self), before);
     if (status) return status;
     out->table = table;
     out->fd_count = table->descriptors(out->self, out->fds, SLC_TRANSPORT_DESCRIPTORS);
     return SLUICE_OK;
 }
 
-static void mark_close_on_exec(int fd)
+static void mark_close_on_exec(void *context, int fd)
 {
+    (void)context;
     int flags = fcntl(fd, F_GETFD);
     if (flags >= 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
@@ -181,18 +226,19 @@ static void mark_close_on_exec(int fd)
 void slc_transport_close_on_exec(const slc_transport *transport)
 {
     for (int i = 0; transport->table && i < transport->fd_count; i++)
-        slc_watched_visit(transport->fds[i], mark_close_on_exec);
+        slc_watched_visit(transport->fds[i], mark_close_on_exec, NULL);
 }
 
-static void close_descriptor(int fd)
+static void close_descriptor(void *context, int fd)
 {
+    (void)context;
     close(fd);
 }
 
 void slc_transport_give_up(slc_transport *transport)
 {
     for (int i = 0; transport->table && i < transport->fd_count; i++)
-        slc_watched_visit(transport->fds[i], close_descriptor);
+        slc_watched_visit(transport->fds[i], close_descriptor, NULL);
     transport->table = NULL;
 }
 

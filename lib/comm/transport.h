@@ -26,8 +26,9 @@ typedef struct {
 
 /* Opens the transport `name`, or "throttle" around it when `throttle` is not "". `interfaces` names those that lead to
  * the other ranks, separated by commas; "": not known. Looks for libsluice_transport_NAME.so
- * in SLUICE_TRANSPORT_PATH, next to the library or program, in the place of installation, then as dlopen does. Strings
- * are kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, or which slot is missing),
+ * in SLUICE_TRANSPORT_PATH, in the folder of the library or program itself and in those that belong to it, as dlopen
+ * does, then in the place of installation, and takes the first file that exists. Strings are kept by pointer; `out`
+ * must not move. Errors: UNSUPPORTED (says where it looked, why the file cannot be loaded, or which slot is missing),
  * ARGUMENT (a name or a throttle that cannot be read), and what the plugin's open returns. */
 sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, const char *interfaces,
                                  int rank, int size, slc_peer_lost peer_lost, void *context);

@@ -1,7 +1,7 @@
 /* A text that is encoded in pieces has the tokens of the whole text, whatever stands where it is cut. */
 #include "lib/base/file/folder_test.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/data/text.h"
 #include "lib/tokenizer/made_bpe_test.h"

@@ -4,7 +4,7 @@
 
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/data/file_kind.h"
 #include "lib/data/folder_entries.h"

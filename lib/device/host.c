@@ -1,11 +1,14 @@
 /* The host as a device: segments are memfds, so that the ranks of one host can map each other's; work is done inside
  * the call, so streams hold nothing and events are complete when recorded. */
 #include "lib/base/status.h"
+#include "lib/base/host/thread_limit.h"
 #include "lib/device/host_segments.h"
 #include "lib/device/ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,11 +72,23 @@ static sluice_status map_descriptor(slc_device *device, int fd, size_t bytes, bo
     return SLUICE_OK;
 }
 
+/* A segment that no peer can map, for a system that denies memfd_create. A forked child has its own copy of it. */
+static sluice_status map_for_one(slc_device *device, size_t bytes, slc_segment *out)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return slc_error(SLUICE_ERR_MEMORY, "mapping a segment of %zu bytes: %s", bytes, strerror(errno));
+    if (bytes >= HUGE_PAGE_BYTES) madvise(base, bytes, MADV_HUGEPAGE);
+    *out = (slc_segment){.base = base, .bytes = bytes, .fd = -1, .device = device};
+    return SLUICE_OK;
+}
+
 static sluice_status host_segment_create(slc_device *device, size_t bytes, slc_segment *out)
 {
     size_t rounded = whole_pages(bytes);
     if (!rounded) return slc_error(SLUICE_ERR_ARGUMENT, "segment of %zu bytes: too large", bytes);
     int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS)) return map_for_one(device, rounded, out);
     if (fd < 0) return slc_error(SLUICE_ERR_SYSTEM, "memfd_create: %s", strerror(errno));
 
     sluice_status status = SLUICE_OK;
@@ -140,7 +155,9 @@ static sluice_status host_segment_populate(slc_segment *segment, size_t offset, 
 static void host_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
 {
     size_t page = page_bytes(), begin = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
-    if (begin < end && !slc_host_segments_inherited(segment->base))
+    if (begin < end && segment->fd < 0)
+        madvise((unsigned char *)segment->base + begin, end - begin, MADV_DONTNEED);
+    else if (begin < end && !slc_host_segments_inherited(segment->base))
         fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
 }
 
@@ -162,6 +179,33 @@ static sluice_status host_stream_nothing(sluice_stream *stream)
 {
     stream->handle = NULL;
     return SLUICE_OK;
+}
+
+static void *wait_for_others(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* Starts as many threads as OpenMP will, all at once, and ends them: where one cannot be started OpenMP would end the
+ * process. */
+static sluice_status host_stream_create(sluice_stream *stream)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    const uint32_t wanted = stream->threads - 1;
+    pthread_t *threads = calloc((size_t)wanted + 1, sizeof *threads);
+    if (!threads) return slc_error(SLUICE_ERR_MEMORY, "%u compute threads", stream->threads);
+    uint32_t started = 0;
+    int why = 0;
+    pthread_mutex_lock(&gate);
+    while (started < wanted && !(why = pthread_create(&threads[started], NULL, wait_for_others, &gate))) started++;
+    pthread_mutex_unlock(&gate);
+    for (uint32_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    free(threads);
+    char what[64];
+    snprintf(what, sizeof what, "%u compute threads, of which %u start", stream->threads, started + 1);
+    return why ? slc_thread_limit_error(why, what) : host_stream_nothing(stream);
 }
 
 static void host_stream_destroy(sluice_stream *stream)
@@ -254,7 +298,7 @@ const slc_device_ops slc_host_ops = {
     .segment_discard = host_segment_discard,
     .pinned_create = host_pinned_create,
     .pinned_destroy = host_pinned_destroy,
-    .stream_create = host_stream_nothing,
+    .stream_create = host_stream_create,
     .stream_destroy = host_stream_destroy,
     .stream_synchronize = host_stream_nothing,
     .stream_native = host_stream_native,

@@ -29,15 +29,22 @@ bool slc_isa_available(slc_isa isa)
     return isa == SLC_ISA_BASELINE;
 }
 
+bool slc_isa_is_set(slc_isa *isa)
+{
+    const char *wish = getenv("SLUICE_KERNELS_ISA");
+    for (*isa = SLC_ISA_BASELINE; wish && *isa < SLC_ISA_COUNT; ++*isa)
+        if (!strcmp(wish, slc_isa_name(*isa)) && slc_isa_available(*isa)) return true;
+    return false;
+}
+
 static slc_isa choose(void)
 {
-    slc_isa best = SLC_ISA_COUNT - 1;
+    slc_isa set, best = SLC_ISA_COUNT - 1;
     while (!slc_isa_available(best)) best--;
+    if (slc_isa_is_set(&set)) return set;
 
     const char *wish = getenv("SLUICE_KERNELS_ISA");
     if (!wish || !*wish) return best;
-    for (slc_isa isa = SLC_ISA_BASELINE; isa < SLC_ISA_COUNT; isa++)
-        if (!strcmp(wish, slc_isa_name(isa)) && slc_isa_available(isa)) return isa;
     slc_log(SLC_LOG_WARN, "SLUICE_KERNELS_ISA=%s: not one of baseline, avx2, avx512 that this processor has; using %s",
             wish, slc_isa_name(best));
     return best;

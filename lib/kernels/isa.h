@@ -13,6 +13,8 @@ typedef enum { SLC_ISA_BASELINE, SLC_ISA_AVX2, SLC_ISA_AVX512, SLC_ISA_COUNT } s
 slc_isa slc_isa_level(void);           /* the set in use */
 bool slc_isa_available(slc_isa isa);   /* it is compiled in, and this processor has it */
 const char *slc_isa_name(slc_isa isa); /* "baseline", "avx2", "avx512" */
+/* Does SLUICE_KERNELS_ISA name a set that this processor has? Then it is *isa. */
+bool slc_isa_is_set(slc_isa *isa);
 /* For tests: makes later kernels use `isa`. Errors: UNSUPPORTED. */
 sluice_status slc_isa_force(slc_isa isa);
 

@@ -323,6 +323,18 @@ TEST_INLINE void test_close_typed(const char *what, sluice_dtype dtype, uint64_t
     test_release(x), test_release(ideal);
 }
 
+/* Compares sums that may nearly cancel. `terms` are sums of the magnitudes of what is added: 3 additions in a row round
+ * by at most 3 * 2^-24 of them, and of random numbers many additions round by less, since partial sums stay small beside
+ * terms. A sum in bf16 is rounded once more. */
+TEST_INLINE void test_close_sums(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
+                                 const double *want, const double *terms)
+{
+    double size = 0, sums = 0;
+    for (uint64_t i = 0; i < count; i++) size += want[i] * want[i], sums += terms[i] * terms[i];
+    const double bar = size > 0 ? 4e-7 * sqrt(sums / size) : 4e-7 * sqrt(sums);
+    test_close_typed(what, dtype, count, got, want, bar, bar + 3e-3);
+}
+
 /* Does as test_same_bits. */
 TEST_INLINE void test_same_bits_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got,
                                       float **first)

@@ -3,6 +3,8 @@
 
 static const slc_setting rows[] = {
     {"SLUICE_KERNELS_ISA", "", SLC_SETTING_TEXT,
-     "instruction set of the host kernels: baseline, avx2 or avx512; empty: the best there is"},
+     "instruction set of the host kernels: baseline (SSE2; oneDNN takes SSE4.1), avx2 or avx512 (without bf16 and "
+     "AMX); "
+     "oneDNN is held to it whatever ONEDNN_MAX_CPU_ISA says; empty: the best there is"},
 };
 const slc_settings slc_kernels_settings = {"kernels", rows, sizeof rows / sizeof *rows};

@@ -5,7 +5,7 @@
  * preferences, drawn at random. The lower bounds at every moment are those of MiniMalloc (Moffitt, ASPLOS 2023). */
 #include "lib/memory/stack.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

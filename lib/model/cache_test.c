@@ -2,7 +2,7 @@
  * position: for odd sizes, both types, one and two threads, any cut into calls. */
 #include "lib/model/model_test.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/seed.h"
 
 typedef struct {

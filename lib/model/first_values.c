@@ -1,6 +1,6 @@
 /* The models' first values. Each parameter has its own stream of the counter-based generator, drawn in pieces that fit
  * the cache, so that a model of any size needs no extra memory. */
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/model/model.h"
 
 #include <math.h>

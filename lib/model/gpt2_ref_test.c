@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/model/gpt2_ref.h"
 #include "lib/model/params.h"
 #include "tests/support/seed.h"

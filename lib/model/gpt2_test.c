@@ -2,7 +2,7 @@
  * that cut the head's chunks, several micro-batches and ignored targets; bad arguments must be refused. */
 #include "lib/model/model_test.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/model/gpt2_ref.h"
 #include "lib/model/params.h"
 #include "tests/support/seed.h"

@@ -376,9 +376,10 @@ static sluice_status go_on(const sluice_model *m)
 {
     if (!m->check) return SLUICE_OK;
     const uint64_t before = slc_errors_set();
-    sluice_status status = m->check(m->check_context);
-    if (!status || slc_errors_set() != before) return status;
-    return slc_error_context(slc_error_bare(status, before), "the program's check");
+    const sluice_status given = m->check(m->check_context);
+    const bool has_line = slc_errors_set() != before;
+    sluice_status status = slc_error_bare(given, before);
+    return has_line && status == given ? status : slc_error_context(status, "the program's check");
 }
 
 static sluice_status keep_targets(sluice_model *m)

@@ -4,7 +4,7 @@
  * the bit. */
 #include "lib/model/model_test.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
 

@@ -1,6 +1,7 @@
 /* AdamW: the constants of the step are computed once for each range; the kernel does the rest. */
 #include "lib/optim/adamw.h"
 
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
 
@@ -21,8 +22,8 @@ slc_adamw_settings slc_adam_settings_at(const sluice_adamw *s, const sluice_upda
         .epsilon = s->epsilon,
         .weight_decay = s->weight_decay,
         .gradient_factor = u->gradient_factor,
-        .bias_correction1 = 1 - pow(s->beta1, (double)u->step),
-        .bias_correction2 = 1 - pow(s->beta2, (double)u->step),
+        .bias_correction1 = 1 - slc_power(s->beta1, u->step),
+        .bias_correction2 = 1 - slc_power(s->beta2, u->step),
         .words = u->words,
     };
 }

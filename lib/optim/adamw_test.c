@@ -1,7 +1,9 @@
 /* The AdamW optimizer must agree over 20 steps with the formula in float64, in one range or many, and must refuse bad
  * settings. */
+#include "lib/optim/adam.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/optimizer_test.h"
+#include "tests/support/without_fma.h"
 
 /* Runs steps 1..STEPS, each in ranges of `piece` elements. */
 static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
@@ -100,12 +102,34 @@ static void refuses_settings_outside_their_range(void **state)
     slc_stream_destroy(&stream);
 }
 
-int main(void)
+/* Replicas of a parameter are updated by several processors. */
+static uint64_t bits_of_corrections(void)
 {
+    const sluice_adamw slow = {.beta1 = 0.9999, .beta2 = 0.99999, .epsilon = 1e-8};
+    uint64_t hash = SLC_FNV_START;
+    for (sluice_update update = {.step = 1}; update.step < 70000; update.step++) {
+        const slc_adamw_settings at = slc_adam_settings_at(&slow, &update);
+        hash = slc_fnv(hash, &at.bias_correction1, sizeof at.bias_correction1);
+        hash = slc_fnv(hash, &at.bias_correction2, sizeof at.bias_correction2);
+    }
+    return hash;
+}
+
+static void corrections_are_the_same_without_fma(void **state)
+{
+    (void)state;
+    same_bits_without_fma(bits_of_corrections());
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc == 2) return print_bits(bits_of_corrections());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(twenty_steps_agree_with_float64),
         cmocka_unit_test(ranges_and_streams_change_no_bit),
         cmocka_unit_test(refuses_settings_outside_their_range),
+        cmocka_unit_test(corrections_are_the_same_without_fma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

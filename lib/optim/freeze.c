@@ -1,6 +1,7 @@
 /* Decides when the warm-up ends. */
 #include "lib/optim/freeze.h"
 
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static bool has_settled(slc_freeze *f, uint64_t step, uint64_t count, const doub
     double squares = 0;
     for (uint64_t i = 0; i < count; i++) squares += norms[i] * norms[i];
     double norm = sqrt(squares), before = f->norm;
-    if (!f->settings.compat) norm /= 1 - pow(f->settings.beta2, (double)step);
+    if (!f->settings.compat) norm /= 1 - slc_power(f->settings.beta2, step);
     bool first = !f->norm_step;
     f->norm_step = step, f->norm = norm;
     return !first && norm > 0 && fabs(norm - before) <= f->settings.change * norm;

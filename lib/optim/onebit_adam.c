@@ -1,11 +1,11 @@
 /* Computes the constants of a step, tensor by tensor; kernels do the rest. */
 #include "lib/optim/onebit_adam.h"
 
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
 #include "lib/optim/freeze.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static const char name[] = "1-bit Adam";
@@ -24,7 +24,7 @@ static slc_adamw_settings settings_at(const onebit_adam *o, const sluice_update 
     if (o->settings.onebit.compat)
         s.bias_correction1 = s.bias_correction2 = 1;
     else if (slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
-        s.bias_correction2 = 1 - pow(s.beta2, (double)o->freeze.frozen_at);
+        s.bias_correction2 = 1 - slc_power(s.beta2, o->freeze.frozen_at);
     return s;
 }
 

@@ -2,6 +2,7 @@
  * kernels do the rest. */
 #include "lib/optim/onebit_lamb.h"
 
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/kernels/compress/flat.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
@@ -41,7 +42,7 @@ static slc_frozen_lamb_settings settings_at(const onebit_lamb *o, const sluice_u
     if (o->settings.onebit.compat) s.adam.bias_correction1 = s.adam.bias_correction2 = 1;
     s.fresh_correction = s.adam.bias_correction2;
     if (!o->settings.onebit.compat && slc_freeze_phase(&o->freeze, u->step) == SLC_ONEBIT_FROZEN)
-        s.adam.bias_correction2 = 1 - pow(o->adam.beta2, (double)o->freeze.frozen_at);
+        s.adam.bias_correction2 = 1 - slc_power(o->adam.beta2, o->freeze.frozen_at);
     return s;
 }
 
@@ -91,7 +92,8 @@ static void average_trust(const onebit_lamb *o, parameter *p, const double *norm
 static double coefficient_of(const onebit_lamb *o, const parameter *p)
 {
     if (o->settings.onebit.compat) return p->coefficient;
-    return p->ratios > 0 ? p->coefficient / (1 - pow(o->settings.onebit.coefficient_beta, p->ratios)) : 1;
+    return p->ratios > 0 ? p->coefficient / (1 - slc_power(o->settings.onebit.coefficient_beta, (uint64_t)p->ratios))
+                         : 1;
 }
 
 /* The factor of this step, which the next one starts from. fmax and fmin take a number before NaN. */
@@ -238,8 +240,8 @@ static sluice_status progress_load(void *context, uint32_t number, const double 
 {
     onebit_lamb *o = context;
     if (number == UINT32_MAX) return slc_freeze_load(&o->freeze, name, values);
-    bool good =
-        number < o->count && values[RATIOS] == floor(values[RATIOS]) && values[LAST_FACTOR] > 0 && values[SCALING] > 0;
+    bool good = number < o->count && values[RATIOS] == floor(values[RATIOS]) && values[RATIOS] < 0x1p53 &&
+                values[LAST_FACTOR] > 0 && values[SCALING] > 0;
     for (int i = 0; i < PARAMETER_PROGRESS; i++) good = good && values[i] >= 0 && isfinite(values[i]);
     if (!good)
         return slc_error(SLUICE_ERR_ARGUMENT,

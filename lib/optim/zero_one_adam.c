@@ -1,6 +1,7 @@
 /* Counters between steps, the plan of a step made from them when it begins, and its constants; kernels do the rest. */
 #include "lib/optim/zero_one_adam.h"
 
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/kernels/zero_one/zero_one.h"
 #include "lib/optim/adam.h"
@@ -142,7 +143,7 @@ static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const
 static slc_adamw_settings settings_at(const zero_one *o, const sluice_update *u)
 {
     slc_adamw_settings s = slc_adam_settings_at(&o->settings.adamw, u);
-    s.bias_correction2 = 1 - pow(s.beta2, (double)plan_of(o, u->step)->after.refreshes);
+    s.bias_correction2 = 1 - slc_power(s.beta2, plan_of(o, u->step)->after.refreshes);
     if (o->settings.onebit.compat) s.bias_correction1 = s.bias_correction2 = 1;
     return s;
 }

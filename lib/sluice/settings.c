@@ -5,8 +5,8 @@
 #include "lib/engine/settings.h"
 #include "lib/device/settings.h"
 #include "lib/kernels/settings.h"
-#include "plugins/nccl_shim/settings.h"
+#include "plugins/nccl/shim/settings.h"
 
 const slc_settings *const slc_all_settings[] = {&slc_base_settings,    &slc_comm_settings,   &slc_engine_settings,
-                                                &slc_kernels_settings, &slc_device_settings, &slc_nccl_shim_settings};
+                                                &slc_kernels_settings, &slc_device_settings, &slc_shim_settings};
 const size_t slc_all_settings_count = sizeof slc_all_settings / sizeof *slc_all_settings;

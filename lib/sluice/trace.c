@@ -1,5 +1,5 @@
 /* Records of all ranks become times of items, pass by pass; then they are drawn as simulated ones are. */
-#include "lib/base/boot_id.h"
+#include "lib/base/host/boot_id.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/recording.h"
 #include "sched/simulate/trace_json.h"
@@ -36,15 +36,15 @@ static uint32_t item_count(const slc_recorded *from)
 /* ---- Collecting ---- */
 
 /* The last steps of the plan that runs. */
-static size_t choose(const slc_recorded *from, slc_record *out)
+static size_t choose(const slc_recorded *from, slc_moment *out)
 {
-    size_t counts[SLC_RECORD_LANES], kept = 0, all = 0;
+    size_t counts[SLC_MOMENT_LANES], kept = 0, all = 0;
     uint32_t last = 0;
-    for (int lane = 0; lane < SLC_RECORD_LANES; lane++) {
-        counts[lane] = slc_recording_read(from->recording, (slc_record_lane)lane, out + all);
+    for (int lane = 0; lane < SLC_MOMENT_LANES; lane++) {
+        counts[lane] = slc_recording_read(from->recording, (slc_moment_lane)lane, out + all);
         all += counts[lane];
     }
-    for (size_t i = 0; i < counts[SLC_RECORD_COMPUTE]; i++)
+    for (size_t i = 0; i < counts[SLC_MOMENT_COMPUTE]; i++)
         if (out[i].plan == from->plan_number && out[i].pass > last) last = out[i].pass;
     for (size_t i = 0; i < all; i++)
         if (out[i].plan == from->plan_number && out[i].pass + TRACED_STEPS > last) out[kept++] = out[i];
@@ -52,12 +52,12 @@ static size_t choose(const slc_recorded *from, slc_record *out)
 }
 
 /* *all: [size][*most] records; *heads: [size]. */
-static sluice_status collect(sluice_world *world, const slc_recorded *from, rank_head **heads, slc_record **all,
+static sluice_status collect(sluice_world *world, const slc_recorded *from, rank_head **heads, slc_moment **all,
                              size_t *most)
 {
     size_t size = (size_t)sluice_world_size(world);
     rank_head mine = {0};
-    slc_record *records = calloc(2 * SLC_RECORDS, sizeof *records);
+    slc_moment *records = calloc(2 * SLC_RECORDING_MOMENTS, sizeof *records);
     *heads = calloc(size, sizeof **heads);
     *all = NULL;
     *most = 1;
@@ -87,7 +87,7 @@ static void rank_times_fini(rank_times *t)
     free(t->waited_to_s);
 }
 
-static sluice_status rank_times_init(rank_times *t, const slc_recorded *from, int rank, const slc_record *records,
+static sluice_status rank_times_init(rank_times *t, const slc_recorded *from, int rank, const slc_moment *records,
                                      size_t count)
 {
     uint32_t first = UINT32_MAX, last = 0;
@@ -111,27 +111,27 @@ static sluice_status rank_times_init(rank_times *t, const slc_recorded *from, in
     return SLUICE_OK;
 }
 
-static void note(rank_times *t, const slc_record *record, double at_s)
+static void note(rank_times *t, const slc_moment *record, double at_s)
 {
     size_t at = (size_t)(record->pass - t->first_pass) * item_count(t->from) + record->item;
     slc_item_times *times = &t->times[at];
     bool computed = slc_on_compute_lane(&t->from->plan->train.items[record->item]);
     if (at_s > t->end_s) t->end_s = at_s;
-    switch ((slc_record_kind)record->kind) {
-    case SLC_RECORD_STEP_WAITS:
-    case SLC_RECORD_WAITS: t->waited_from_s[at] = at_s; break;
-    case SLC_RECORD_STEP_WAITED: t->waited_to_s[at] = at_s; break;
-    case SLC_RECORD_BEGINS:
+    switch ((slc_moment_kind)record->kind) {
+    case SLC_MOMENT_STEP_WAITS:
+    case SLC_MOMENT_WAITS: t->waited_from_s[at] = at_s; break;
+    case SLC_MOMENT_STEP_WAITED: t->waited_to_s[at] = at_s; break;
+    case SLC_MOMENT_BEGINS:
         times->open_s = at_s;
         if (computed) times->start_s = t->waited_to_s[at] = at_s;
         break;
-    case SLC_RECORD_WORKS: times->start_s = at_s; break;
-    case SLC_RECORD_WORKED: times->end_s = at_s; break;
-    case SLC_RECORD_ENDS:
+    case SLC_MOMENT_WORKS: times->start_s = at_s; break;
+    case SLC_MOMENT_WORKED: times->end_s = at_s; break;
+    case SLC_MOMENT_ENDS:
         times->over_s = at_s;
         if (isnan(times->end_s)) times->end_s = at_s;
         break;
-    case SLC_RECORD_RECOMPUTED: break; /* no recording has it */
+    case SLC_MOMENT_RECOMPUTED: break; /* no recording has it */
     }
 }
 
@@ -266,7 +266,7 @@ static int64_t clock_ahead_ns(const rank_head *rank, const rank_head *first)
     return same ? 0 : (int64_t)(rank->barrier_ns - first->barrier_ns);
 }
 
-static int64_t first_moment(const rank_head *heads, const slc_record *all, size_t most, size_t size)
+static int64_t first_moment(const rank_head *heads, const slc_moment *all, size_t most, size_t size)
 {
     int64_t first = INT64_MAX;
     for (size_t r = 0; r < size; r++)
@@ -278,13 +278,13 @@ static int64_t first_moment(const rank_head *heads, const slc_record *all, size_
 }
 
 static sluice_status trace_all(slc_trace *trace, const slc_recorded *from, const rank_head *heads,
-                               const slc_record *all, size_t most, size_t size)
+                               const slc_moment *all, size_t most, size_t size)
 {
     int64_t base_ns = first_moment(heads, all, most, size);
     sluice_status status = SLUICE_OK;
     for (size_t r = 0; !status && r < size; r++) {
         rank_times t;
-        const slc_record *records = all + r * most;
+        const slc_moment *records = all + r * most;
         int64_t zero_ns = base_ns + clock_ahead_ns(&heads[r], &heads[0]);
         status = rank_times_init(&t, from, (int)r, records, heads[r].count);
         if (status) break;
@@ -306,7 +306,7 @@ sluice_status sluice_runtime_trace(sluice_runtime *rt, char **json)
     slc_recorded from = slc_engine_recorded(rt);
     slc_trace *trace = NULL;
     rank_head *heads = NULL;
-    slc_record *all = NULL;
+    slc_moment *all = NULL;
     size_t most = 0;
     sluice_status status = collect(world, &from, &heads, &all, &most);
     if (status || sluice_world_rank(world) != 0) goto free_records;

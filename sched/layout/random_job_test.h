@@ -2,7 +2,7 @@
 #ifndef SLC_RANDOM_JOB_TEST_H
 #define SLC_RANDOM_JOB_TEST_H
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/plan/exchange_sizes.h"
 #include "lib/plan/roles.h"
 #include "tests/support/seed.h"

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { TEST_BUFFERS = 512, TEST_CLAIMS = 4096, TEST_ITEMS = 2048, TEST_PASSES = 4, TEST_INDICES = 16 };
+enum { TEST_BUFFERS = 512, TEST_CLAIMS = 4096, TEST_ITEMS = 2048, TEST_PASSES = 4, TEST_INDICES = 32 };
 enum { GARBAGE = -1, STEP_TAGS = 1000, REDUCED_TAG = 500 };
 enum { COMPUTE, COMMUNICATION, LANES };
 
@@ -41,6 +41,7 @@ typedef struct {
     lanes_place lane[LANES][TEST_PASSES * TEST_ITEMS];
     uint32_t length[LANES], begun[LANES], over[LANES];
     uint32_t before_drain;                   /* items of the compute lane */
+    uint32_t slots_end[TEST_PASSES];         /* the pass's last slot, as a position in its lane */
     uint32_t place[TEST_PASSES][TEST_ITEMS]; /* position in its lane, counted from 1; 0: left out */
     uint32_t passes;                         /* without the drain */
     uint64_t peak;
@@ -65,7 +66,10 @@ TEST_INLINE void lanes_find_buffers(two_lanes *t)
     memset(t->resident, 0, sizeof t->resident);
     for (uint32_t b = 0; b < t->plan->buffer_count; b++) {
         const slc_buffer *buffer = &t->plan->buffers[b];
-        if (buffer->unit < TEST_UNITS && buffer->index < TEST_INDICES)
+        if (buffer->unit != SLC_NONE && (buffer->unit >= TEST_UNITS || buffer->index >= TEST_INDICES))
+            snprintf(t->error, sizeof t->error, "the test has no room for buffer %u of unit %u", buffer->index,
+                     buffer->unit);
+        else if (buffer->unit != SLC_NONE)
             t->of_unit[buffer->kind][buffer->unit][buffer->index] = b;
         if (buffer->unit == SLC_NONE && buffer->index < TEST_ACTIVATIONS) t->of_job[buffer->kind][buffer->index] = b;
     }
@@ -529,10 +533,18 @@ TEST_INLINE int lanes_lane(const slc_item *item)
     return item->kind == SLC_ITEM_SLOT || item->on_compute ? COMPUTE : COMMUNICATION;
 }
 
+/* The rows of a step's first look-up are told by the caller, when the slots of the step before are over. */
+TEST_INLINE bool lanes_asks_caller(const two_lanes *t, const slc_item *item)
+{
+    return item->kind == SLC_ITEM_GATHER_WINDOW && !item->micro_batch && !t->evaluate &&
+           t->job->units[item->unit].role == SLC_UNIT_ROWS;
+}
+
 TEST_INLINE bool lanes_may_start(const two_lanes *t, lanes_place place)
 {
     const slc_item *i = &t->program->items[place.item];
     if (place.pass == t->passes && t->over[COMPUTE] < t->before_drain) return false;
+    if (lanes_asks_caller(t, i) && place.pass && t->over[COMPUTE] < t->slots_end[place.pass - 1]) return false;
     for (uint32_t a = 0; a < i->after_count; a++) {
         if (i->after[a].previous && !place.pass) continue;
         int lane = lanes_lane(&t->program->items[i->after[a].item]);
@@ -604,6 +616,7 @@ TEST_INLINE void lanes_line_up(two_lanes *t)
             if (item->late ? !pass : pass == t->passes) continue;
             t->lane[lane][t->length[lane]++] = (lanes_place){i, pass};
             t->place[pass][i] = t->length[lane];
+            if (item->kind == SLC_ITEM_SLOT) t->slots_end[pass] = t->length[lane];
         }
     }
 }

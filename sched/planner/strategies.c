@@ -2,7 +2,7 @@
 #include "sched/planner/parts.h"
 
 #include "lib/base/file/file.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 
 #include <errno.h>

@@ -98,6 +98,37 @@ static void plans_run_at_any_speed(void **state)
     free(lanes);
 }
 
+/* Makes the job one whose last slots add to no gradient, while some of its units exchange only after the agreement. */
+static void freeze_first_layers(drawn *d)
+{
+    slc_job *job = &d->t.job;
+    job->each = job->norms_barrier = false;
+    job->compressed = job->barrier = true;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        slc_unit *unit = &d->t.units[u];
+        unit->trainable &= unit->uses[0].layer >= (job->layer_count + 1) / 2 && unit->role == SLC_UNIT_WHOLE;
+        if (unit->trainable) unit->exchange = slc_exchange_of(&unit->elements, 1, job->world, job->scratch_bytes > 0);
+        d->strategies[u] = slc_unit_strategy(job, unit, u % 2 ? SLC_ONEBIT : SLC_SDP);
+    }
+}
+
+/* The slots of frozen layers hide transfers, after all gradients are complete: reductions as well as what waits for the
+ * agreement, which has to hear of all of them first. */
+static void nothing_precedes_the_agreement_that_it_needs(void **state)
+{
+    (void)state;
+    static drawn d;
+    for (uint64_t seed = 0; seed < JOBS; seed++) {
+        draw_all(&d, seed);
+        if (d.t.job.world == 1) continue;
+        freeze_first_layers(&d);
+        slc_plan *plan;
+        if (slc_plan_make(&d.in, &slc_scheduler_ilp, &plan))
+            fail_msg("job %llu: %s", (unsigned long long)seed, sluice_last_error());
+        slc_plan_destroy(plan);
+    }
+}
+
 static void names_are_those_of_the_schedulers(void **state)
 {
     (void)state;
@@ -370,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_run_at_any_speed),
+        cmocka_unit_test(nothing_precedes_the_agreement_that_it_needs),
         cmocka_unit_test(names_are_those_of_the_schedulers),
         cmocka_unit_test(only_the_seed_makes_a_difference),
         cmocka_unit_test(greedy_fits_where_serial_does),

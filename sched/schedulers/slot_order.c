@@ -2,7 +2,7 @@
  * a position inside a slot, gathers come before the slot's item, so that they may run at the same time, and reductions
  * after it, because memory that they free is not counted on before the slot has ended. An update follows its reduction
  * at a distance, so that the link does not wait for it. An exchange stays whole and moves where half of its flow has
- * passed: as a reduction if its unit does not wait for the agreement, else after the reductions. At one place, the
+ * passed: as a reduction if its unit does not wait for the agreement, else after all reductions. At one place, the
  * reduction of a SPLIT unit comes first and that of its rows second, then its update, so that the other reductions run
  * during the update. */
 #include "sched/schedulers/slot_order.h"
@@ -269,6 +269,35 @@ static void place_flow(draft *p, const stretch *s)
     }
 }
 
+/* ---- The agreement ---- */
+
+static bool is_heard(const slc_job *job, const slc_item *item)
+{
+    return slc_precedes_agreement(job, item->kind) && item->micro_batch + 1 == job->micro_batches;
+}
+
+static bool needs_agreement(const slc_scheduling *in, const slc_item *item)
+{
+    bool after_update = item->kind == SLC_ITEM_GATHER_VALUE;
+    bool of_exchange = item->kind == SLC_ITEM_COMPRESS || item->kind == SLC_ITEM_EXCHANGE;
+    return (after_update || of_exchange) && slc_waits_for_agreement(in->job, in->strategies[item->unit]);
+}
+
+/* The model knows that the agreement needs all gradients, but not that it needs all reductions: where the first layers
+ * are frozen, it may move one during their backward and put an exchange before it. What waits for the agreement is put
+ * behind the last operation that the agreement hears of. With a barrier no such operation is late. */
+static void follow_agreement(draft *p)
+{
+    int64_t heard = 0;
+    for (size_t i = 0; i < p->count; i++)
+        if (is_heard(p->in->job, &p->list[i].item) && p->list[i].place > heard) heard = p->list[i].place;
+    for (size_t i = 0; i < p->count; i++) {
+        placed_item *it = &p->list[i];
+        if (it->place < heard && !it->item.late && needs_agreement(p->in, &it->item))
+            it->place = heard / RANKS * RANKS + GATHER_VALUE;
+    }
+}
+
 static int by_place(const void *a, const void *b)
 {
     const placed_item *x = a, *y = b;
@@ -393,12 +422,6 @@ static void agree_if_due(writing *w, bool late)
     slc_order_run(w->order, SLC_ITEM_AGREE, late, w->p->in->job->micro_batches - 1, SLC_NONE, 0, 0, 0);
 }
 
-static bool is_heard(const writing *w, const slc_item *item)
-{
-    const slc_job *job = w->p->in->job;
-    return slc_precedes_agreement(job, item->kind) && item->micro_batch + 1 == job->micro_batches;
-}
-
 /* Is the update the next operation on these blocks? */
 static bool is_before_update(const writing *w, const slc_item *item)
 {
@@ -421,7 +444,7 @@ static void write_operation(writing *w, const slc_item *item)
         update.kind = SLC_ITEM_UPDATE;
         w->updates[w->count++] = (pending){update, w->on_link};
     }
-    if (is_heard(w, item)) {
+    if (is_heard(w->p->in->job, item)) {
         w->heard_left[item->late]--;
         agree_if_due(w, item->late);
     }
@@ -473,7 +496,7 @@ static void write_all(writing *w)
     const draft *p = w->p;
     uint32_t per = slc_job_slots(p->in->job);
     size_t next = 0;
-    for (size_t i = 0; i < p->count; i++) w->heard_left[p->list[i].item.late] += is_heard(w, &p->list[i].item);
+    for (size_t i = 0; i < p->count; i++) w->heard_left[p->list[i].item.late] += is_heard(p->in->job, &p->list[i].item);
     bool late = w->heard_left[1];
     for (uint32_t s = 0; s < p->slots; s++) {
         write_before_slot(w, &next, s / per, s % per, (int64_t)s * 2 * RANKS + THE_SLOT);
@@ -523,6 +546,7 @@ void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *sol
     if (p.failed) {
         order->failed = true;
     } else {
+        follow_agreement(&p);
         if (p.count) qsort(p.list, p.count, sizeof *p.list, by_place);
         if (options->fuse) join_runs(&p);
         write_order(&p, order);

@@ -1,7 +1,7 @@
 /* Makes one change at a time, each aimed at the fullest moment; changes that make the arena larger are undone. */
 #include "sched/search/fit_order.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "sched/search/fullest.h"
 #include "sched/layout/make_plan.h"

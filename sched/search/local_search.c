@@ -3,7 +3,7 @@
  * one. */
 #include "sched/search/local_search.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"

@@ -2,7 +2,7 @@
  * them until then. */
 #include "sched/simulate/lanes.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 
 #include <math.h>

@@ -209,11 +209,57 @@ void slc_trace_memory(slc_trace *trace, int process, double at_s, const slc_memo
     }
 }
 
+typedef struct {
+    json_t *event; /* the trace's */
+    size_t number; /* as they were put: keeps the order of those at one time */
+    double at_us;
+} timed_event;
+
+static int by_time(const void *a, const void *b)
+{
+    const timed_event *x = a, *y = b;
+    if (x->at_us != y->at_us) return x->at_us < y->at_us ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Puts the events in order of time, names first. What a step begins before it (late operations, early gathers) has
+ * times below 0 in the first step of a trace, and viewers drop such events: then all times move, so that the first is
+ * 0. */
+static json_t *in_order(const slc_trace *trace)
+{
+    const size_t count = json_array_size(trace->events);
+    timed_event *order = malloc((count + 1) * sizeof *order);
+    json_t *events = order ? json_array() : NULL;
+    if (!events) goto free_order;
+    for (size_t i = 0; i < count; i++) {
+        json_t *event = json_array_get(trace->events, i), *ts = json_object_get(event, "ts");
+        order[i] = (timed_event){event, i, ts ? json_real_value(ts) : -INFINITY};
+    }
+    qsort(order, count, sizeof *order, by_time);
+    size_t first = 0;
+    while (first < count && isinf(order[first].at_us)) first++;
+    const double least_us = first < count ? fmin(order[first].at_us, 0) : 0;
+    bool failed = false;
+    for (size_t i = 0; i < count; i++) {
+        if (i >= first) failed |= json_real_set(json_object_get(order[i].event, "ts"), order[i].at_us - least_us);
+        failed |= json_array_append(events, order[i].event);
+    }
+    if (failed) {
+        json_decref(events);
+        events = NULL;
+    }
+free_order:
+    free(order);
+    return events;
+}
+
 sluice_status slc_trace_text(slc_trace *trace, char **out)
 {
-    json_t *whole = json_pack("{s:O, s:s}", "traceEvents", trace->events, "displayTimeUnit", "ms");
-    *out = whole && !trace->failed ? json_dumps(whole, JSON_COMPACT) : NULL;
+    json_t *events = trace->failed ? NULL : in_order(trace);
+    json_t *whole = events ? json_pack("{s:O, s:s}", "traceEvents", events, "displayTimeUnit", "ms") : NULL;
+    *out = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
     json_decref(whole);
+    json_decref(events);
     return *out ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "trace of %zu events", json_array_size(trace->events));
 }
 

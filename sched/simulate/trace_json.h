@@ -34,7 +34,8 @@ void slc_trace_pass(slc_trace *trace, int process, uint64_t pass, double at_s, c
                     const slc_item_times *previous, const slc_exposure *exposures, uint32_t exposure_count);
 void slc_trace_memory(slc_trace *trace, int process, double at_s, const slc_memory_series *series);
 
-/* Gives the whole trace as JSON, which the caller frees. Errors: MEMORY. */
+/* Gives the whole trace as JSON, which the caller frees: events in order of time, names first. If one is before 0, all
+ * times move by it. Errors: MEMORY. */
 sluice_status slc_trace_text(slc_trace *trace, char **out);
 
 /* Adds `passes` steps of the simulated steady state of one process, with their memory. Errors: MEMORY. */

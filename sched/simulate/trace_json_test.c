@@ -1,4 +1,5 @@
-/* Traces must be JSON whose slices do not overlap within a lane and add up to the simulator's figures. */
+/* Traces must be JSON whose events are in order of time, none before 0, and whose slices do not overlap within a lane
+ * and add up to the simulator's figures. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -46,6 +47,7 @@ static double number(const json_t *event, const char *key)
 typedef struct {
     lane lanes[LANES];
     double compute_us, exposed_us, link_us, update_us;
+    double last_us; /* when the event before this one is */
     size_t counters, names, arrows[2];
 } seen;
 
@@ -77,6 +79,12 @@ static void look_at_event(const json_t *event, seen *s)
     const char *kind = text(event, "ph");
     assert_int_equal(number(event, "pid"), PROCESS);
     assert_true(*text(event, "name"));
+    if (strcmp(kind, "M")) {
+        const double at_us = number(event, "ts");
+        if (!(at_us >= s->last_us)) fail_msg("an event at %.17g us comes after one at %.17g us", at_us, s->last_us);
+        s->last_us = at_us; /* 0 before the first: none is before that */
+    } else
+        assert_true(s->last_us == 0 && !json_object_get(event, "ts"));
     if (!strcmp(kind, "X")) look_at_slice(event, s);
     if (!strcmp(kind, "C")) s->counters += json_object_size(json_object_get(event, "args")) > 0;
     if (!strcmp(kind, "M")) s->names++;

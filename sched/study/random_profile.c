@@ -1,7 +1,7 @@
 /* Draws a profile: sizes first, then times that give the ratio of compute to communication that was asked for. */
 #include "sched/study/random_profile.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/plan/roles.h"
 

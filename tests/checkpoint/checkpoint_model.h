@@ -3,9 +3,10 @@
 #ifndef SLC_TESTS_CHECKPOINT_MODEL_H
 #define SLC_TESTS_CHECKPOINT_MODEL_H
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <sluice/sluice.h>
 #include <stdarg.h>

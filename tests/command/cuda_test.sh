@@ -56,9 +56,9 @@ settings() {
     alike BERT --model bert
 }
 
-# Seeds of the emulated GPU's orders are the same in every run, unless SLUICE_TEST_SEED=draw. Where tests are scaled
-# down, under sanitizers, tests.models_cuda_test has the models that are left out here.
-[ "${SLUICE_TEST_SEED:-}" = draw ] || RANDOM=1
+# SLUICE_TEST_SEED changes the seeds of the emulated GPU's orders. Where tests are scaled down, under sanitizers,
+# tests.models_cuda_test has the models that are left out here.
+RANDOM=${SLUICE_TEST_SEED:-1}
 whole=$(awk -v scale="${SLUICE_TEST_SCALE:-1}" 'BEGIN { print (scale >= 0.5 ? "yes" : "no") }')
 seeds=2
 [ $whole = no ] || seeds=8

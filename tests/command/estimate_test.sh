@@ -116,6 +116,20 @@ check "without -n all ranks of the machines train" "0 8" "$? $(get all.json "j['
 check "-n takes some of them" "0 2" "$? $(get few.json "j['world']")"
 check "... and a line says so" 1 "$(grep -c '2 ranks of the 8 that --machines has' "$work/out")"
 
+# A budget that is refused between hosts is refused with the command that says so beforehand, and its figure is the same.
+small=(--schedule serial --context 32 --batch 2 --eval-batches 0 --budget 1MiB)
+SLUICE_COMM_DIRECT=off timeout 100 "$sluice" train -n 2 "${small[@]}" >"$work/out" 2>"$work/err" </dev/null
+check "train on several hosts with a small budget ends with" 2 $?
+smallest=$(sed -n 's/.*smallest that works: --budget \([0-9]*\).*/\1/p' "$work/err")
+command=$(sed -n 's/.*`sluice \(estimate[^`]*\)`.*/\1/p' "$work/err")
+check "it names the estimate" 'estimate -n 2 --ranks-a-host 1 --throttle 10gbit,20us' "$command"
+# shellcheck disable=SC2086 # words of a command
+timeout 100 "$sluice" $command "${small[@]}" --pace 1tflops,1TB --effort 0.02 >"$work/out" 2>"$work/err" </dev/null
+check "the estimate refuses too" 2 $?
+check "the same budget would do" 1 "$(grep -c "smallest that works: --budget $smallest," "$work/err")"
+timeout 100 "$sluice" train -n 2 "${small[@]}" >"$work/out" 2>"$work/err" </dev/null
+check "on one host nothing is said of it" 0 "$(grep -c 'sluice estimate' "$work/err")"
+
 refused() { # EXIT PATTERN OPTION...
     "$sluice" estimate "${@:3}" >"$work/out" 2>"$work/err"
     check "estimate ${*:3} ends with" "$1" $?
@@ -124,6 +138,7 @@ refused() { # EXIT PATTERN OPTION...
 refused 2 '--pace fast: give what' --pace fast
 refused 2 '--machines: no cluster "mine"; choose one of' --machines mine
 refused 2 '-n 9: --machines 8xcpu-10gbit has 8 ranks' --machines 8xcpu-10gbit -n 9
+refused 2 'there are 8 ranks' -n 8 --ranks-a-host 9
 refused 2 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
 refused 2 'knows no compressed phases' --strategy onebit
 refused 2 'only sluice train keeps' --save "$work/run"

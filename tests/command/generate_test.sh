@@ -44,6 +44,8 @@ the_same_text() {
     check 'the likeliest of one' "$greedy" "$(cat out)"
     generate --weights nano --prompt '99 bottles ' --tokens 40 --threads 2
     check 'two threads' "$greedy" "$(cat out)"
+    OMP_NUM_THREADS=2 generate --weights nano --prompt '99 bottles ' --tokens 1 --json a.json
+    check 'threads as the environment says' 1 "$(field a.json settings | grep -c '"threads":2')"
     generate --weights nano --prompt '99 bottles ' --tokens 40 --precision bf16
     check 'bf16' 0 $code
 

@@ -67,8 +67,8 @@ check 'the first line of a test' 'device cuda (emulated)' \
 cp "$source/bench/gpu_check.sh" "$work/elsewhere"
 
 nccl=()
-export HOSTCUDA_KERNELS=$build/plugins/nccl_shim/transforms/libnccl_shim_kernels.so
-if [ -x "$pack/nccl/nccl_groups" ]; then nccl=(--nccl "$build/tests/hostnccl:$build/tests/hostcuda"); fi
+export HOSTCUDA_KERNELS=$build/plugins/nccl/shim/transforms/libnccl_shim_kernels.so
+if [ -x "$pack/nccl/nccl_groups" ]; then nccl=(--nccl "$build/tests/nccl/bed/hostnccl:$build/tests/nccl/bed/hostcuda"); fi
 check_gpu --tests 'pool_test|lanes_test|device_streams_test' "${nccl[@]}"
 check 'the exit code' 0 $code
 if [ ${#nccl[@]} = 2 ]; then

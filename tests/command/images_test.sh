@@ -200,7 +200,7 @@ PY
 
 text_has_neither() {
     seq 1 3000 | sed 's/.*/& bottles/' >text
-    run train --size nano --data text --context 16 --steps 2 --json text.json
+    run train --size nano --data text --context 16 --steps 8 --json text.json
     check 'text has neither accuracy nor images' '0 None None' \
         "$code $(value text.json evaluation_accuracy) $(value text.json images_per_s)"
     check 'but tokens' yes "$(grep -Eq '^step .*, [0-9]+ tokens/s$' out && echo yes)"

@@ -45,6 +45,7 @@ check 'no launcher' 'name: none; rank: 0; size: 1' "$(fact launcher)"
 best=$(fact instruction_set)
 SLUICE_KERNELS_ISA=baseline info
 check 'the instruction set that was asked for' baseline "$(fact instruction_set)"
+check 'oneDNN keeps to it' yes "$(fact gemm | grep -q 'avx\|amx' || echo yes)"
 check 'not the best there is, unless there is no other' yes \
     "$(case $(uname -m)/$best in */avx2 | */avx512) echo yes ;; x86_64/baseline) grep -q avx2 /proc/cpuinfo || echo yes ;;
         *) echo yes ;; esac)"

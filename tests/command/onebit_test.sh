@@ -101,8 +101,8 @@ mixed() {
     done
     check 'mixed strategies: equal weights' "$(hash_of "$work/mixed.serial.json")" \
         "$(hash_of "$work/mixed.one_ahead.json")"
-    train -n 2 --strategy auto --schedule "$(default_schedule)" --lossy onebit --throttle 1gbit,50us --steps 16 \
-        --freeze-step 6 --json "$work/auto.json"
+    train -n 2 --strategy auto --schedule "$(default_schedule)" --lossy onebit --throttle 20mbit,50us --steps 16 \
+        --freeze-step 6 --json "$work/auto.json" # a link that is slow beside the compute of a busy machine, too
     check 'auto, with consent' 0 $code
     holds 'consent means 1-bit Adam' "$work/auto.json" "r['optimizer'] == 'onebit_adam'"
     holds 'auto compresses where the network is slow' "$work/auto.json" \

@@ -17,17 +17,18 @@ results() { # every operation, some sizes; a table has as many rows as sizes and
             "$(grep '^# Out of bounds' "$work/out")"
         check "$operation $*: the mean of its bandwidths" "$(awk '$1 ~ /^[0-9]/ { sum += $7; n++ } END { printf "%.1f", sum / n }' \
             "$work/out")" "$(awk '/^# Avg bus bandwidth/ { printf "%.1f", $NF }' "$work/out")"
-        check "$operation $*: rows without a wrong element" 3 "$(grep -cE '^ +[0-9].* 0$' "$work/out")"
+        check "$operation $*: rows without a wrong element" 3 "$(awk '$1 ~ /^[0-9]/ && $8 == 0' "$work/out" | wc -l)"
     done
 }
 
 columns() {
     perf --op all_reduce --ranks 2 -b 64K -e 64K --json "$work/rows.json"
-    check 'columns' 'size count type redop time algbw busbw #wrong' \
+    check 'columns' 'size count type redop time algbw busbw #wrong min max' \
         "$(sed -n 's/^# *\(size .*\)/\1/p' "$work/out" | tr -s ' ' | sed 's/ $//')"
     local key
-    for key in size count type redop time_us algbw busbw wrong; do
-        check "JSON has $key" 1 "$(grep -c "\"$key\"" "$work/rows.json")"
+    for key in size count type redop time_us time_min_us time_max_us algbw busbw wrong op throttle in_place iterations \
+        warm_up checks host sluice command_line date; do
+        check "JSON has $key" 1 "$(grep -c "\"$key\":" "$work/rows.json")"
     done
     perf --ranks 2 -b 64K -e 256K -i 64K
     check 'steps of bytes' '65536 131072 196608 262144' "$(awk '$1 ~ /^[0-9]/ {print $1}' "$work/out" | paste -sd ' ')"
@@ -35,6 +36,54 @@ columns() {
     check 'JSON alone on standard output' '{' "$(head -c 1 "$work/out")"
     perf --op all_gather --ranks 2 -b 64K -e 64K -c 0
     check 'unchecked results are not called right' N/A "$(awk '$1 ~ /^[0-9]/ {print $8}' "$work/out")"
+    perf --ranks 2 -b 64K -e 1M
+    check 'the mean lies between the least and the greatest' 3 \
+        "$(awk '$1 ~ /^[0-9]/ && $9 > 0 && $9 <= $5 && $5 <= $10' "$work/out" | wc -l)"
+}
+
+# As in nccl-tests: types, then sums, then sizes; a size of 0; several checks; each printed size is measured once.
+nccl_flags() {
+    perf --ranks 2 -b 0 -e 2K -f 8 -d all -o all -c 3
+    check '-d all -o all' 0 $code
+    check 'types and sums in their order' 'float sum float avg bfloat16 sum bfloat16 avg' \
+        "$(awk '$1 ~ /^[0-9]/ {print $3, $4}' "$work/out" | uniq | paste -sd ' ')"
+    check 'sizes from 0 on' '0 128 1024' "$(awk '$4 == "sum" && $3 == "float" {print $1}' "$work/out" | paste -sd ' ')"
+    perf --ranks 3 -b 300 -e 300 -d bfloat16 -o avg --op reduce_scatter
+    check 'an average over three ranks, in bf16' '288 bfloat16 avg 0' \
+        "$(awk '$1 ~ /^[0-9]/ {print $1, $3, $4, $8}' "$work/out")"
+    perf --op broadcast --ranks 2 -b 64K -e 64K -o all
+    check 'what does not sum has one row' 'none' "$(awk '$1 ~ /^[0-9]/ {print $4}' "$work/out")"
+    perf -b 1 -e 300 -i 1 -n 5 # 300 sizes that are rounded to 4
+    check 'sizes are measured as they are printed' '64 128 192 256' \
+        "$(awk '$1 ~ /^[0-9]/ {print $1}' "$work/out" | paste -sd ' ')"
+    perf -b 17M -n 1
+    check '-b above the usual -e' 17825792 "$(awk '$1 ~ /^[0-9]/ {print $1}' "$work/out")"
+}
+
+# What the host has not the memory for is refused before any is taken, with and without a limit.
+too_large() {
+    local form
+    for form in '-b 1T' '-b 1T -e 1T --ranks 2' '-e 1T --op reduce_scatter_all_gather'; do
+        # shellcheck disable=SC2086
+        perf $form
+        check "$form: refused" 2 $code
+        check "$form: why" 1 "$(grep -c '^sluice perf: -e: needs .* on this host, but .* available' "$work/err")"
+    done
+    # A sanitizer's own memory is beyond such a limit.
+    (ulimit -v 3000000 && "$sluice" info) >/dev/null 2>&1 || { skip 'a limit of addresses: this build needs more'; return; }
+    (ulimit -v 3000000 && perf -b 1G --ranks 2 && exit $code)
+    check 'more than a limit of addresses leaves: refused' 2 $?
+    check 'more than a limit of addresses leaves: why' 1 "$(grep -c 'limit of addresses' "$work/err")"
+}
+
+# A reader that leaves ends all ranks, and what was measured is written.
+unread() {
+    timeout 100 "$sluice" perf --ranks 2 -b 64K -e 64M -n 50 --json "$work/unread.json" 2>"$work/err" </dev/null |
+        head -n 1 >"$work/out"
+    check 'nobody reads: exit code' 141 "${PIPESTATUS[0]}"
+    check 'nobody reads: said once, and by nobody as a death' '0 1' \
+        "$(grep -c 'died\|Broken pipe' "$work/err") $(grep -c 'nobody reads the table' "$work/err")"
+    check 'nobody reads: what was measured is there' 1 "$(grep -c '"interrupted": true' "$work/unread.json")"
 }
 
 pipelined() { # blocks reduced ahead of those gathered: none, some, more than there are
@@ -77,7 +126,7 @@ forms() { # types and places, with a plain copy next to them
 
 refusals() {
     local option
-    for option in '--op reduce' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' '--ahead -1' \
+    for option in '--op reduce' '-d half' '-o prod' '-c -1' '-i 0' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' '--ahead -1' \
         '--dtype fp8' '--copy --beside' \
         '--json /no/such/folder/x'; do
         # shellcheck disable=SC2086
@@ -95,6 +144,9 @@ pipelined --ranks 2
 pipelined --ranks 3 --path messages
 beside
 columns
+nccl_flags
+too_large
+unread
 forms
 refusals
 [ $failed = 0 ] && echo "sluice perf: all as promised"

@@ -214,7 +214,7 @@ sweep() {
         >"$work/out" 2>"$work/err" </dev/null
     check 'bench takes them, and its weights are equal' 0 $?
     check 'and writes them down' 2 "$(grep -c '"lr_schedule": "wsd"' "$work/bench/results.json")"
-    timeout 120 "$sluice" bench "${one[@]}" --steps 24 --strategy dp --budget auto:1 --lr-schedule cosine --warmup 12 \
+    timeout 120 "$sluice" bench "${one[@]}" --overwrite --steps 24 --strategy dp --budget none,auto:1 --lr-schedule cosine --warmup 12 \
         >"$work/out" 2>"$work/err" </dev/null
     check 'the short run that finds budgets needs no room for the warm-up' 0 $?
     timeout 120 "$sluice" profile -n 2 --data "$work/text" --context 32 --batch 2 --lr-schedule cosine --warmup 12 \

@@ -89,6 +89,25 @@ images() {
     refuses 'one file or folder' --model vit --data "$work/text" --data "$work/images"
 }
 
+# Names with a comma, a blank and a quote: what is printed to go on is what a shell takes.
+odd_names() {
+    local folder="$work/it's, mine" more
+    mkdir "$folder"
+    seq 1 2000 >"$folder/one, two.txt"
+    local options=(--context 32 --batch 2 --eval-batches 1 --data "$work/it's\\, mine/one\\, two.txt")
+    train "${options[@]}" --steps 1 --save "$folder/run"
+    check 'a comma in a name' 0 $code
+    more=$(sed -n 's/^saved to .*: go on with \(.*\) --steps N,.*/\1/p' "$work/out" "$work/err")
+    check 'it is told how to go on' yes "${more:+yes}"
+    eval "train \"\${options[@]}\" --steps 2 --save $(printf %q "$folder/run") $more"
+    check 'a shell takes what is printed' 0 $code
+    refuses "it's" --context 32 --resume "$folder/run" --save "$folder/run"
+    more=$(sed -n 's/.* trained on \(--data .*\); give --data.*/\1/p' "$work/err")
+    eval "train $more --context 32 --batch 2 --eval-batches 1 --steps 1"
+    check 'and the data that is named' 0 $code
+}
+
 token_files
+odd_names
 images
 exit $failed

@@ -1,6 +1,6 @@
 /* What the files of the emulated runtime share. Streams and memory (streams.cc, memory.cc, bytes.cc) are the same in
- * two libraries: the emulation for this project's kernels, and tests/hostcuda, which runs other people's programs. What
- * the two do not have in common they say by their rules and by functions of their own.
+ * two libraries: the emulation for this project's kernels, and tests/nccl/bed/hostcuda, which runs other people's
+ * programs. What the two do not have in common they say by their rules and by functions of their own.
  *
  * The files are compiled without the thread sanitizer: what orders the
  * program's own accesses they tell it by hand (order_before and order_after on one address), so that what the program
@@ -71,7 +71,7 @@ struct emulated_rules {
 };
 extern const emulated_rules emulated_rules;
 /* A program does what this project's programs must not do, and what CUDA bears or answers with an error: the emulation
- * ends the process, tests/hostcuda returns. */
+ * ends the process, tests/nccl/bed/hostcuda returns. */
 void emulated_forbidden(const char *why);
 /* Asked before a call that allocates, frees, or asks or waits for what streams have done: an error if a capture forbids
  * it, which it then invalidates. The emulation captures nothing. */

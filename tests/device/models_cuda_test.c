@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/device/device.h"
 #include "tests/support/seed.h"
 

@@ -43,7 +43,8 @@ static int answer(bool some)
         return ANSWER;                                                                                                 \
     }
 
-/* status.h, dtype.h, world.h */
+/* version.h, status.h, dtype.h, world.h */
+CALL(version, answer(!strcmp(sluice_version(), SLUICE_VERSION)))
 CALL(status_name, answer(!strcmp(sluice_status_name(SLUICE_ERR_PATH), "path")))
 CALL(last_error, answer(sluice_last_error() != NULL))
 CALL(dtype_bytes, answer(sluice_dtype_bytes(SLUICE_BF16) == 2))
@@ -298,6 +299,7 @@ typedef struct {
 
 static const row table[] = {
     /*                                                                     RCSfrdbEevFGP */
+    {HOOKS, "sluice_version", version, "", ALWAYS},
     {HOOKS, "sluice_status_name", status_name, "", ALWAYS},
     {HOOKS, "sluice_last_error", last_error, "", ALWAYS},
     {HOOKS, "sluice_dtype_bytes", dtype_bytes, "", ALWAYS},

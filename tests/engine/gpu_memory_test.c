@@ -2,10 +2,11 @@
  * between host and device, plans change under them, and what the device cannot do is refused with a line. The tests are
  * skipped where this build or machine lacks the device; under SLUICE_EMULATED_GUARD the host cannot touch its memory.
  */
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/device/device.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scale.h"
+#include "tests/support/seed.h"
 
 #include <sluice/sluice.h>
 

@@ -131,8 +131,7 @@ static void test_mismatch_is_the_cause(void **state)
 
 static sluice_status refuse_second_step(const sluice_update *update, void *context)
 {
-    (void)context;
-    return update->step < 2 ? SLUICE_OK : SLUICE_ERR_UNSUPPORTED;
+    return update->step < 2 ? SLUICE_OK : *(sluice_status *)context;
 }
 
 static sluice_status one_step(pair *p, bool mistaken);
@@ -142,11 +141,11 @@ static int bare_status(int rank, int size, void *context)
 {
     pair p = {0};
     sluice_config config;
-    sluice_optimizer own = SLUICE_INIT(sluice_optimizer, .name = "own", .update = refuse_second_step);
+    sluice_optimizer own =
+        SLUICE_INIT(sluice_optimizer, .name = "own", .update = refuse_second_step, .context = context);
     sluice_config_init(&config);
     config.optimizer = &own;
     (void)size;
-    (void)context;
     if (make(&p, &config)) return 1;
     RANK_CHECK(!sluice_runtime_commit(p.rt));
     RANK_CHECK(sluice_world_broadcast(p.world, NULL, 1, 99) == SLUICE_ERR_ARGUMENT);
@@ -164,10 +163,20 @@ static int bare_status(int rank, int size, void *context)
 static void test_a_bare_status_is_named(void **state)
 {
     (void)state;
-    memset(told_all, 0, RANKS_MAX * sizeof *told_all);
-    assert_int_equal(run_ranks(1, bare_status, NULL, LIMIT_S), 0);
-    assert_lines(1, told_all[0].status == SLUICE_ERR_UNSUPPORTED &&
-                        strstr(told_all[0].line, "optimizer own, parameter \"lower.w\": returned unsupported (-11)"));
+    static const struct {
+        int returned;
+        sluice_status status;
+        const char *line;
+    } cases[] = {{SLUICE_ERR_UNSUPPORTED, SLUICE_ERR_UNSUPPORTED, "returned unsupported (-11)"},
+                 {7, SLUICE_ERR_ARGUMENT, "returned 7, which is no status"},
+                 {-99, SLUICE_ERR_ARGUMENT, "returned -99, which is no status"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sluice_status returned = (sluice_status)cases[i].returned;
+        memset(told_all, 0, RANKS_MAX * sizeof *told_all);
+        assert_int_equal(run_ranks(1, bare_status, &returned, LIMIT_S), 0);
+        assert_lines(1, told_all[0].status == cases[i].status && strstr(told_all[0].line, cases[i].line) &&
+                            strstr(told_all[0].line, "optimizer own, parameter \"lower.w\": returned"));
+    }
 }
 
 /* ---- A failure of one rank alone ---- */

@@ -337,6 +337,8 @@ static int adapt(int rank, int size, void *context)
         RANK_CHECK(adaptive[s].plan == (s < 3 ? 1 : 2));
         RANK_CHECK((adaptive[s].predicted_step_s > 0) == (s >= 3));
         RANK_CHECK(stuck[s].plan == 1);
+        RANK_CHECK(plain[s].planning_s == 0 && (adaptive[s].planning_s > 0) == (s == 2));
+        RANK_CHECK((stuck[s].planning_s > 0) == (s == 2));
     }
     RANK_CHECK(!strcmp(hex[0], hex[1]) && !strcmp(hex[0], hex[2]));
     sluice_world_destroy(world);

@@ -187,8 +187,27 @@ check '--all PART, under tsan' good.race "$(which_ran tsan)"
 check '--all PART, where it has no test' '' "$(which_ran noglpk)"
 : >"$work/ran"
 run_dev test --all sched
-check 'another part' 'sched.order asan 0.1 draw/sched.order noglpk 1 draw/sched.order release 1 draw' \
+drawn=$(sed -n '1s/.* //p' "$work/ran")
+check 'a seed is drawn' yes "$(expr "$drawn" : '[0-9][0-9]*$' >/dev/null && echo yes)"
+check 'another part, all of it with one seed' \
+    "sched.order asan 0.1 $drawn/sched.order noglpk 1 $drawn/sched.order release 1 $drawn" "$(sort "$work/ran" | paste -sd/)"
+check 'the seed is said at the beginning and in the summary' 2 \
+    "$(grep -c "^seeds are drawn: SLUICE_TEST_SEED=$drawn ./dev test --all" "$work/out")"
+: >"$work/ran"
+SLUICE_TEST_SEED=17 run_dev test --all sched
+check 'a seed is repeated' 'sched.order asan 0.1 17/sched.order noglpk 1 17/sched.order release 1 17' \
     "$(sort "$work/ran" | paste -sd/)"
+touch "$work/broken.asan.sched.order"
+SLUICE_TEST_SEED=18 run_dev test --all sched
+: >"$work/ran"
+run_dev test --failed
+check 'what failed is repeated with its seed' 'sched.order asan 0.1 18' "$(cat "$work/ran")"
+rm "$work/broken.asan.sched.order"
+run_dev test --failed
+SLUICE_TEST_SEED=often refused 'SLUICE_TEST_SEED is "often"; give a number' test --all sched
+: >"$work/ran"
+run_dev test --all sched
+check 'the next run draws another seed' yes "$(grep -q " $drawn$" "$work/ran" || echo yes)"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/clang-format"
 : >"$work/ran"
 run_dev test --quick
@@ -413,6 +432,20 @@ check 'what is merged into what' 1 \
     "$(grep -c -- '-merge=1 .* tests/corpus/good build/fuzz/corpus/good$' "$tree/build/fuzz/fuzz/good_fuzz.ran")"
 refused 'a number of inputs, seconds as in 60s, or --keep' fuzz fast
 refused 'a number of inputs, seconds as in 60s, or --keep' fuzz -3
+
+# ---- A system without Debian's tools ----
+
+mkdir "$work/bare"
+for tool in env bash dirname timeout mktemp cat grep rm; do ln -s "$(command -v $tool)" "$work/bare/$tool"; done
+ln -s "$work/bin/cmake" /bin/sh "$work/bare/"
+for debian in '' dpkg-query apt-get; do # one alone does not make it a Debian
+    rm -f "$work/bare/dpkg-query" "$work/bare/apt-get"
+    [ -z "$debian" ] || ln -s "$work/bin/$debian" "$work/bare/"
+    PATH=$work/bare "$tree/dev" build >"$work/out" 2>"$work/err" </dev/null
+    check "no dpkg but ${debian:-nothing}: exit code of build" 0 $?
+    check 'one line says so' 1 "$(grep -c '^dev: no dpkg and apt here, .*docs/install.md' "$work/err")"
+    says 'and CMake is asked' 'nvcc not found: tests of CUDA are left out'
+done
 
 # ---- The seconds of a test ----
 

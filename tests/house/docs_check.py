@@ -2,7 +2,8 @@
 """The documents against the tree and the command: `docs_check.py SLUICE`. Every relative link leads to a file, and to a
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
-page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source. `--self-test` checks that a tree with planted faults is refused."""
+page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
+preloaded has a path; a record's lists are those of its header. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -145,6 +146,35 @@ def check_messages(root):
         yield f"docs/troubleshooting.md has {len(messages)} messages: its tables are not where they should be"
 
 
+def bare_preloads(text):
+    """What ld.so would look for in its own folders alone, where a shim that was just built is not."""
+    for list_ in re.findall(r"LD_PRELOAD=([^\s`\"]*)", text):
+        yield from (name for name in list_.split(":") if name and "/" not in name and not name.startswith("$"))
+
+
+def check_preloads(root):
+    for path in sorted(pages(root)):
+        yield from (f"{os.path.relpath(path, root)}: ld.so finds {name} in few places; give LD_PRELOAD a path"
+                    for name in bare_preloads(read(path)))
+
+
+def record_lists(header):
+    """What docs/formats.md must say of a record's operations and reasons, by the tables of record.h."""
+    operations, reasons = (re.findall(r'X\(\w+, "([^"]+)"\)', re.search(rf"#define SLC_RECORD_{name}\(X\)(.*?)\n\n",
+                                                                       header, re.S)[1])
+                           for name in ("OPERATIONS", "REASONS"))
+    yield "Operations", ", ".join(f"{number} {name}" for number, name in enumerate(operations, 1))
+    yield "by the reason", ", ".join(reasons)
+
+
+def check_record_lists(root):
+    header = read(os.path.join(root, "plugins", "nccl", "record", "record.h"))
+    page = re.sub(r" \(count: the colour\)|\s+", " ", read(os.path.join(root, "docs", "formats.md"))).replace(" ,", ",")
+    for title, words in record_lists(header):
+        if f"{title}: {words}" not in page:
+            yield f"docs/formats.md: \"{title}\" is not followed by \"{words}\", as record.h has it"
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     for what in ("--check", "--self-test"):
@@ -206,6 +236,12 @@ def self_test():
                             "sim \\\n  --e # --f\n```\n"))
     if used != {("sluice", "plan", "a"), ("sluice", "run", "b"), ("sluice", "train", "c"), ("sluice", "sim", "e")}:
         wrong.append(f"docs_check self-test: options were found as {sorted(used)}")
+    if list(bare_preloads("`LD_PRELOAD=a.so` LD_PRELOAD=/x/b.so:c.so d LD_PRELOAD=$e/f.so LD_PRELOAD=$g")) != ["a.so", "c.so"]:
+        wrong.append("docs_check self-test: libraries without a path were not told from others")
+    lists = list(record_lists('#define SLC_RECORD_REASONS(X) \\\n    X(A, "one, two") \\\n    X(B, "c") /* d */\n\n'
+                              '#define SLC_RECORD_OPERATIONS(X) \\\n    X(D, "e")\n\n'))
+    if lists != [("Operations", "1 e"), ("by the reason", "one, two, c")]:
+        wrong.append(f"docs_check self-test: the lists of a record are {lists}")
     wrong += self_test_messages()
     for fault in wrong:
         print(fault)
@@ -219,7 +255,8 @@ def main():
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_messages(ROOT), *check_results(), *check_programs(sluice)]
+              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_results(),
+              *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
 

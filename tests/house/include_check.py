@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The directions in which the parts of the house, and the folders inside a part, may look, checked on every include.
-Headers that say "Private to X" are included from X only, no name is defined in two headers, and sluice.h includes every
-public header.
+Headers that say "Private to X" are included from X only, no name is defined in two headers, names of one prefix lie in
+one part, and sluice.h includes every public header.
 
 `include_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
 import os
@@ -24,7 +24,7 @@ ARROWS = {
     "lib/weights": [],
     "lib/tokenizer": [],
     "lib/sluice": ["*"],
-    "plugins/nccl_shim": ["lib/kernels"],
+    "plugins/nccl": ["lib/kernels"],
     "ilp": ["lib/plan"],
     "sched": ["lib/plan", "ilp", "lib/memory"],
     "bench": ["*"],
@@ -34,33 +34,33 @@ ARROWS = {
 # files that lie beside the folders). A part that is not listed has no folders, or folders that do not see each other.
 ROOMS = {
     "bench": {
-        "cli": ["cli/help"],
+        "cli": ["cli/help", "cli/output"],
+        "cli/output": ["cli"],
         "cli/help": [],
         "launch": ["cli"],
-        "perf": ["cli", "launch"],
-        "plan": ["cli"],
-        "train": ["cli", "launch", "plan", "train/options", "train/data", "train/checkpoint"],
-        "train/options": ["cli"],
-        "train/data": ["cli", "train/options"],
+        "perf": ["cli", "cli/output", "launch"],
+        "plan": ["cli", "cli/output"],
+        "train": ["cli", "cli/output", "launch", "plan", "train/options", "train/data", "train/checkpoint"],
+        "train/options": ["cli", "cli/output"],
+        "train/data": ["cli", "cli/output", "train/options"],
         "train/checkpoint": ["train/options"],
-        "eval": ["cli", "train", "train/options", "train/data"],
+        "eval": ["cli", "cli/output", "train", "train/options", "train/data"],
         "profile": ["cli", "plan", "train", "train/options"],
-        "estimate": ["cli", "plan", "train/options", "train/data"],
-        "sweep": ["cli", "launch", "plan", "train", "train/options", "train/data"],
-        "nccl": ["cli", "plan", "nccl/records", "nccl/summary", "nccl/watch", "nccl/profile"],
-        "nccl/records": [],
-        "nccl/steps": ["nccl/records"],
-        "nccl/summary": ["cli", "plan", "nccl/records", "nccl/steps"],
-        "nccl/watch": ["cli", "nccl/records"],
-        "nccl/profile": ["cli", "nccl/records", "nccl/steps"],
-        "nccl_overhead": ["cli"],
+        "estimate": ["cli", "cli/output", "plan", "train/options", "train/data"],
+        "sweep": ["cli", "cli/output", "launch", "plan", "train", "train/options", "train/data", "sweep/folder"],
+        "sweep/folder": ["train/options"],
+        "nccl": ["cli", "cli/output", "plan", "nccl/summary", "nccl/watch", "nccl/profile"],
+        "nccl/steps": [],
+        "nccl/summary": ["cli", "cli/output", "plan", "nccl/steps"],
+        "nccl/watch": ["cli", "cli/output"],
+        "nccl/profile": ["cli", "cli/output", "nccl/steps"],
         "lab": ["cli"],
-        "lab/study": ["cli"],
-        "lab/overhead": ["cli", "launch"],
-        "lab/kernels": ["cli"],
+        "lab/study": ["cli", "cli/output"],
+        "lab/overhead": ["cli", "cli/output", "launch"],
+        "lab/kernels": ["cli", "cli/output"],
         "lab/reading": ["cli"],
         "lab/tokenize": ["cli"],
-        "lab/gemm": ["cli"],
+        "lab/gemm": ["cli", "cli/output"],
     },
     "sched": {
         "order": [],
@@ -71,7 +71,13 @@ ROOMS = {
         "planner": ["order", "layout", "simulate", "schedulers", "search"],
         "study": ["order", "layout", "simulate", "planner"],
     },
-    "lib/base": {"hash": [], "file": ["hash"], "text": []},
+    "lib/base": {"hash": [], "host": ["hash", "text"], "file": ["hash", "host"], "numbers": [], "text": []},
+    "plugins/nccl": {
+        "record": [],
+        "shim": ["record", "shim/measure"],
+        "shim/measure": ["record", "shim"],
+        "shim/transforms": ["record", "shim"],
+    },
     "lib/data": {"images": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},
@@ -122,6 +128,38 @@ CLIENTS = {
     },
 }
 CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h", "bench/"]
+# A family of names belongs to one part, or to one folder of it: what a header defines as slc_PREFIX_... lies there.
+PREFIXES = {
+    "apply": "lib/model",
+    "arena": "lib/memory",
+    "bench": "bench/sweep",
+    "buffer": "lib/plan",
+    "check": "lib/engine",
+    "comm": "lib/comm",
+    "compress": "lib/kernels",
+    "control": "lib/comm",
+    "device": "lib/device",
+    "engine": "lib/engine",
+    "flow": "ilp",
+    "gemm": "lib/kernels",
+    "images": "lib/data",
+    "manifest": "lib/engine",
+    "measure": "lib/engine",
+    "moment": "lib/engine",
+    "nccl": "bench/nccl plugins/nccl/record",
+    "op": "lib/comm",
+    "order": "sched",
+    "output": "bench/launch",
+    "record": "plugins/nccl/record",
+    "setting": "lib/base",
+    "shim": "plugins/nccl/shim",
+    "tensor": "lib/weights",
+    "training": "bench/train",
+    "validate": "lib/plan",
+    "words": "lib/tokenizer",
+    "world": "lib/comm",
+}
+PREFIXED = re.compile(r"slc_([a-z0-9]+)_", re.I)
 PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
 WHOLE = "include/sluice/sluice.h"
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -211,6 +249,16 @@ def refuse_twins(headers):
             seen.setdefault(name, path)
 
 
+def refuse_prefixes(headers):
+    """A header of another part defines no name of a family in PREFIXES."""
+    for path, text in sorted(headers.items()):
+        for name in sorted(defined_names(text)):
+            found = PREFIXED.match(name)
+            owners = found and PREFIXES.get(found[1].lower(), "").split()
+            if owners and not path.startswith(tuple(owner + "/" for owner in owners)):
+                yield f"{path}:1: {name}: this prefix belongs to {' and '.join(owners)}"
+
+
 def refuse(path, target, local):
     """Why the file may not include the target; None where it may."""
     folder = part_of(path, PUBLIC_ONLY)
@@ -275,7 +323,8 @@ def check(root):
             )
             if why:
                 faults.append(f"{path}:{number}: {found[2]}: {why}")
-    return faults + list(refuse_twins(headers)) + list(refuse_incomplete(headers)), len(texts)
+    named = [*refuse_twins(headers), *refuse_prefixes(headers), *refuse_incomplete(headers)]
+    return faults + named, len(texts)
 
 
 def self_test():
@@ -289,6 +338,7 @@ def self_test():
         "lib/plan/json/read.c": '#include "lib/plan/json/reader.h"\n',
         "include/sluice/model.h": "#include <sluice/runtime.h>\n",
         "lib/plan/opaque.h": "typedef struct slc_reader slc_reader;\n",
+        "lib/comm/lane/lane.h": "void slc_comm_attach(void);\nenum { SLC_OP_SUM };\n",
         "bench/train/train.c": '#include "sched/planner.h"\n#include <sluice/runtime.h>\n',
     }
     bad = {
@@ -309,6 +359,9 @@ def self_test():
         "bench/train/run.c": '#include "lib/engine/engine.h"\n',
         "bench/launch/launch.c": '#include "lib/comm/comm.h"\n',
         "sched/planner/peek.c": '#include "lib/plan/json/reader.h"\n',
+        "lib/engine/lanes.h": "int slc_op_count(void);\n",
+        "plugins/nccl/shim/calls.h": "enum { SLC_COMM_KEY };\n",
+        "plugins/nccl/record/record.h": '#include "plugins/nccl/shim/calls.h"\n',
         "lib/plan/twin.h": "typedef enum { SLC_A } slc_reader;\n",
     }
     with tempfile.TemporaryDirectory() as root:

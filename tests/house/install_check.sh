@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own, then builds a program against it with pkg-config and with the CMake package, and
 # runs both on two ranks: install_check.sh CMAKE BUILD SOURCE. The library and its transports must be found without help.
-# The NCCL shim, manual pages, completion and documents must be there too, and DESTDIR must hold all of it.
+# The NCCL shim, manual pages, completion and documents must be there too, DESTDIR must hold all of it, and components
+# divide it. What it says of its licence names all that it links.
 set -eu
 cmake=$1 build=$2 source=$3
 work=$(mktemp -d)
@@ -33,14 +34,17 @@ int main(void)
         fprintf(stderr, "%s\n", sluice_last_error());
         return 1;
     }
-    printf("%g ranks, %s\n", sum, sluice_world_transport(world));
+    printf("%g ranks, %s, %s %d.%d.%d\n", sum, sluice_world_transport(world), sluice_version(), SLUICE_VERSION_MAJOR,
+           SLUICE_VERSION_MINOR, SLUICE_VERSION_PATCH);
     sluice_world_destroy(world);
     return 0;
 }
 C
+version=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --modversion sluice)
 expect() { # PROGRAM: both ranks of it say the same
     SLUICE_COMM_DIRECT=off timeout 60 "$work/place/bin/sluice" run -n 2 -- "$1" >"$work/out"
-    if [ "$(sort "$work/out" | paste -sd,)" != '[0] 2 ranks, ucx,[1] 2 ranks, ucx' ]; then
+    local line="2 ranks, ucx, $version $version"
+    if [ "$(sort "$work/out" | paste -sd,)" != "[0] $line,[1] $line" ]; then
         cat "$work/out"
         return 1
     fi
@@ -87,11 +91,45 @@ if [ -e /nowhere ] || ! diff <(cd "$work/place" && find . | sort) <(cd "$work/st
     exit 1
 fi
 
+# A system's prefix needs no run path, and its paths are not among the flags.
+DESTDIR=$work/system "$cmake" --install "$build" --prefix /usr >/dev/null
+flags=$(PKG_CONFIG_PATH=$(dirname "$(find "$work/system" -name sluice.pc)") pkg-config --cflags --libs sluice)
+if [ "$(xargs <<<"$flags")" != -lsluice ]; then
+    echo "sluice.pc: under the prefix /usr the flags are \"$flags\""
+    exit 1
+fi
+
+# Components have all of it, and nothing twice.
+has() { # COMPONENT FILE...: these are among its files
+    local file component=$1
+    for file in "${@:2}"; do
+        [ -n "$(find "$work/part/$component" -path "*/$file")" ] || { echo "component $component: no $file" && exit 1; }
+    done
+}
+for component in library development command documentation; do
+    "$cmake" --install "$build" --prefix "$work/part/$component" --component $component >/dev/null
+done
+if ! diff <(cd "$work/place" && find . -not -type d | sort) \
+    <(cd "$work/part" && find . -not -type d | sed 's,^\./[a-z]*,.,' | sort); then
+    echo 'the components together are not what is installed without naming one, or have a file twice'
+    exit 1
+fi
+has library libsluice.so.0 sluice/libsluice_transport_ucx.so libsluice_nccl.so LICENSE LICENSE-NOTES.md
+has development libsluice.so sluice/sluice.h sluice.pc SluiceConfig.cmake
+has command bin/sluice man1/sluice.1 completions/sluice
+has documentation README.md docs/launching.md
+
 # Whether it links GLPK, and what follows for its licence, is told wherever one looks, and alike.
 if readelf -d "$lib/libsluice.so" | grep -q 'NEEDED.*libglpk'; then
     expected='yes, Apache-2.0 AND GPL-3.0-or-later' solver='schedule: ilp; solver: GLPK' in_cmake=ON
 else
     expected='no, Apache-2.0' solver='schedule: portfolio; solver: none' in_cmake=OFF
+fi
+if "$work/place/bin/sluice" info | grep -q '^gpu .*this build has no device cuda'; then
+    cuda=no
+else
+    cuda=yes
+    expected+=' AND LicenseRef-NVIDIA-CUDA-EULA'
 fi
 variable() {
     PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --variable="$1" sluice
@@ -99,6 +137,7 @@ variable() {
 told="$(variable glpk), $(variable license)"
 if [ "$told" != "$expected" ] || ! "$work/place/bin/sluice" info | grep -q "^planner  *$solver" ||
     ! grep -q "^set(Sluice_GLPK $in_cmake)" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
+    ! grep -qF "set(Sluice_LICENSE \"${expected#*, }\")" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
     PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --static --libs sluice | grep -q glpk ||
     [ -z "$(find "$work/place" -name LICENSE-NOTES.md)" ]; then
     echo "GLPK: the library says \"$expected\", pkg-config \"$told\", or info, the CMake package or the notes differ"
@@ -106,12 +145,31 @@ if [ "$told" != "$expected" ] || ! "$work/place/bin/sluice" info | grep -q "^pla
 fi
 
 # So is whether it has the device cuda, and where that looks for cublasLt.
-if "$work/place/bin/sluice" info | grep -q '^gpu .*this build has no device cuda'; then cuda=no; else cuda=yes; fi
 if [ "$(variable cuda)" != $cuda ] || ! grep -q "^set(Sluice_CUDA $cuda)" "$lib/cmake/Sluice/SluiceConfig.cmake" ||
     { [ $cuda = yes ] && ! variable cublaslt | grep -q 'SLUICE_CUDA_LIBRARIES'; }; then
     echo "device cuda: the command says \"$cuda\", pkg-config \"$(variable cuda)\", or the CMake package differs"
     exit 1
 fi
+
+# The notes have each library that is loaded but that of C, and CMake says what may be passed on.
+for name in $(ldd "$lib/libsluice.so" "$lib/sluice/"*.so "$lib/libsluice_nccl.so" "$work/place/bin/sluice" |
+    sed -n 's/^\t\(lib[A-Za-z0-9_]*\)[.-].*=>.*/\1/p' | sort -u | grep -Ev '^lib(c|m|dl|rt|pthread)$'); do
+    if ! grep -qF "\`$name\`" "$work/place/share/doc/sluice/LICENSE-NOTES.md"; then
+        echo "LICENSE-NOTES.md does not name $name"
+        exit 1
+    fi
+done
+says() { # GLPK CUDA WORDS: CMake says them of such a build
+    "$cmake" -DSLUICE_HAVE_GLPK="$1" -DSLUICE_CUDA="$2" -P "$source/cmake/SluiceLicense.cmake" >"$work/out" 2>&1
+    grep -qF -- "$3" "$work/out" || { cat "$work/out" && exit 1; }
+}
+says ON ON 'so it may be used and not passed on'
+says ON ON 'Apache-2.0 AND GPL-3.0-or-later AND LicenseRef-NVIDIA-CUDA-EULA'
+says ON OFF 'Apache-2.0 AND GPL-3.0-or-later:'
+says ON EMULATED 'Apache-2.0 AND GPL-3.0-or-later:'
+says OFF ON 'Apache-2.0 AND LicenseRef-NVIDIA-CUDA-EULA:'
+says OFF OFF ''
+[ "$(cat "$work/out")" = '-- licence of this build: Apache-2.0' ] || { cat "$work/out" && exit 1; }
 
 # The NCCL shim is next to the library. It gives away NCCL's names and dlsym only, and where there is no NCCL it is quiet.
 shim=$lib/libsluice_nccl.so

@@ -86,6 +86,24 @@ exit_codes() {
     check 'options of the command' 3 $code
 }
 
+have_ended() { # how many children of $process
+    [ "$(ps -o state= --ppid "$process" | grep -c Z)" = "$1" ] || ended
+}
+
+# A launcher that looks late sees both ends at once. The other rank has only heard of the one that was killed.
+seen_late() {
+    begin "$work/out" "$work/err" "$sluice" run -n 2 -- sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.05; done
+        [ $RANK = 0 ] || kill -KILL $$; sleep 0.1; exit 1' "$work/begin"
+    comes_true are_ready 2
+    kill -STOP $process
+    touch "$work/begin"
+    comes_true have_ended 2
+    kill -CONT $process
+    ends 'a launcher that was stopped'
+    check 'the rank that was killed is the first failure' 137 $code
+    check 'it is told first' 1 "$(grep -c 'rank 1 was killed by signal 9 (Killed); rank 0 ended' "$work/err")"
+}
+
 survivors() {
     local stubborn late
     stubborn=$(mark 61) late=$(mark 62)
@@ -255,6 +273,35 @@ ignored_signals() {
     check 'SIGCHLD was ignored: ranks know the codes of their own' '[0] 5,[1] 5' "$(sort "$work/out" | paste -sd,)"
 }
 
+ignored_child_signal() {
+    timeout -k 10 100 env --ignore-signal=CHLD "$sluice" run --limit 0.5 -n 2 -- sleep 50 >"$work/out" 2>"$work/err" </dev/null
+    check 'SIGCHLD was ignored: the time limit' 124 $?
+    env --ignore-signal=CHLD "$sluice" --help=markdown >/dev/null 2>"$work/err"
+    check 'SIGCHLD was ignored: pages, which children print' 0 $?
+    has_command train || return 0
+    timeout -k 10 100 env --ignore-signal=CHLD "$sluice" train -n 2 --steps 1 --schedule one_ahead \
+        --data "$(dirname "$0")/run_test.sh" --context 16 --eval-batches 0 >"$work/out" 2>"$work/err" </dev/null
+    check 'SIGCHLD was ignored: training' 0 $?
+}
+
+# As the first process of a container the launcher is the parent of all that others leave behind.
+first_process() {
+    local user=()
+    [ "$(id -u)" = 0 ] || user=(--user --map-root-user)
+    if ! unshare "${user[@]}" --pid --fork --mount-proc true 2>"$work/err"; then
+        skip "sluice run as process 1: $(head -n 1 "$work/err")"
+        return
+    fi
+    timeout -k 10 100 unshare "${user[@]}" --pid --fork --kill-child --mount-proc "$sluice" run -n 1 -- bash -c '
+        for _ in 1 2 3; do (setsid true &); done
+        sleep 0.3
+        left() { grep -lsE "^State:.*zombie" /proc/[0-9]*/status | wc -l; }
+        for _ in {1..400}; do [ "$(left)" = 0 ] && break; sleep 0.05; done
+        echo "process $PPID, $(left) zombies"; exit 3' >"$work/out" 2>"$work/err" </dev/null
+    check 'process 1: the code of its rank' 3 $?
+    check 'process 1: it reaps strangers' '[0] process 1, 0 zombies' "$(cat "$work/out")"
+}
+
 descriptors() {
     (ulimit -n 24 && launch -n 12 -- true; exit $code)
     check 'too few descriptors' 1 $?
@@ -270,8 +317,8 @@ descriptors() {
     check 'the last port' 65535 "$(cut -d' ' -f2 "$work/out" | sort -u)"
 }
 
-parts=(environment output exit_codes survivors interrupts orphans stalled_readers slow_readers closed_readers ignored_signals
-    descriptors)
+parts=(environment output exit_codes seen_late survivors interrupts orphans stalled_readers slow_readers closed_readers ignored_signals
+    ignored_child_signal first_process descriptors)
 for part in "${parts[@]}"; do $part; done
 [ $failed = 0 ] && echo "sluice run: all as promised"
 exit $failed

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/kernels/compress/compress_group.h"
 #include "lib/plan/exchange_sizes.h"
 #include "tests/support/seed.h"

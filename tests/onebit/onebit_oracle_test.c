@@ -119,45 +119,63 @@ static double mean_square(const double *x, uint64_t count)
     return sqrt(sum / (double)count);
 }
 
-/* x becomes what the compressor makes of it, and error what is left over. False: a number is so small that fp32 may
- * give it the other sign. */
-static bool compress(double *x, double *error, uint64_t count, double *scale)
+/* x becomes what the compressor makes of it, and error what is left over. *terms, the largest sum of magnitudes that
+ * fp32 adds up in one element, becomes that of an error: one may be far smaller than what it is the difference of.
+ * False: a number is so small that fp32 may give it the other sign. */
+static bool compress(double *x, double *error, uint64_t count, double *terms)
 {
+    double scale;
     bool sure = true;
     for (uint64_t i = 0; i < count; i++) x[i] += error[i];
-    *scale = mean_square(x, count);
+    scale = mean_square(x, count);
     for (uint64_t i = 0; i < count; i++) {
-        if (x[i] != 0 && fabs(x[i]) <= 1e-6 * (fabs(x[i] - error[i]) + fabs(error[i]) + *scale)) sure = false;
-        error[i] = x[i] - *scale * sign(x[i]);
-        x[i] = *scale * sign(x[i]);
+        if (x[i] != 0 && fabs(x[i]) <= 1e-6 * (fabs(x[i] - error[i]) + fabs(error[i]) + scale)) sure = false;
+        error[i] = x[i] - scale * sign(x[i]);
+        x[i] = scale * sign(x[i]);
     }
+    *terms += scale;
     return sure;
 }
 
-/* The result of exchanging the ranks' momenta, and the errors that it leaves; false as in compress. */
-static bool exchange(const model *m, uint32_t p, const snapshot *before, double *out,
-                     double worker[RANKS_MAX][PADDED_MAX], double server[RANKS_MAX][PADDED_MAX])
+/* What an exchange leaves: both errors of each rank, and what they are made of (compress). */
+typedef struct {
+    double worker[RANKS_MAX][PADDED_MAX], server[RANKS_MAX][PADDED_MAX];
+    double worker_terms[RANKS_MAX], server_terms[RANKS_MAX];
+} leftovers;
+
+/* The result of exchanging the ranks' momenta, and what it leaves; false as in compress. */
+static bool exchange(const model *m, uint32_t p, const snapshot *before, double *out, leftovers *left)
 {
     const tensor *t = &before->t[p];
     const known *k = &m->params[p];
     static double x[RANKS_MAX][PADDED_MAX], y[PADDED_MAX];
     bool sure = true;
-    double scale;
     for (int r = 0; r < m->size; r++) {
-        double factor = clip_of_rank(m, before, r).own * scale_of(m) * m->size;
+        double factor = clip_of_rank(m, before, r).own * scale_of(m) * m->size, *terms = &left->worker_terms[r];
+        *terms = 0;
         for (uint64_t i = 0; i < t->padded; i++) {
-            x[r][i] = i < k->count ? 0.9 * t->momentum[i] + (1 - 0.9) * factor * gradient[p][r][i] : 0;
-            worker[r][i] = t->worker[r][i];
+            double last = i < k->count ? 0.9 * t->momentum[i] : 0;
+            double now = i < k->count ? (1 - 0.9) * factor * gradient[p][r][i] : 0;
+            x[r][i] = last + now;
+            left->worker[r][i] = t->worker[r][i];
+            *terms = fmax(*terms, fabs(last) + fabs(now) + fabs(t->worker[r][i]));
         }
-        sure &= compress(x[r], worker[r], t->padded, &scale);
+        sure &= compress(x[r], left->worker[r], t->padded, terms);
     }
     for (int s = 0; s < m->size; s++) {
+        double *terms = &left->server_terms[s];
+        *terms = 0;
         for (uint64_t i = 0; i < t->chunk; i++) {
+            double sum = 0;
             y[i] = 0;
-            for (int r = 0; r < m->size; r++) y[i] += x[r][(uint64_t)s * t->chunk + i] / m->size;
-            server[s][i] = t->server[s][i];
+            for (int r = 0; r < m->size; r++) {
+                y[i] += x[r][(uint64_t)s * t->chunk + i] / m->size;
+                sum += fabs(x[r][(uint64_t)s * t->chunk + i]) / m->size;
+            }
+            left->server[s][i] = t->server[s][i];
+            *terms = fmax(*terms, sum + fabs(t->server[s][i]));
         }
-        sure &= compress(y, server[s], t->chunk, &scale);
+        sure &= compress(y, left->server[s], t->chunk, terms);
         memcpy(out + (uint64_t)s * t->chunk, y, t->chunk * sizeof *y);
     }
     return sure;
@@ -181,15 +199,15 @@ static double largest(const float *x, uint64_t count)
     return most;
 }
 
-static int check_errors(const model *m, uint32_t p, const tensor *after, double worker[RANKS_MAX][PADDED_MAX],
-                        double server[RANKS_MAX][PADDED_MAX])
+static int check_errors(const model *m, uint32_t p, const tensor *after, const leftovers *left)
 {
     for (int r = 0; r < m->size; r++) {
-        double size = largest(after->worker[r], after->padded) + largest(after->server[r], after->chunk);
         for (uint64_t i = 0; i < after->padded; i++)
-            if (!near(after->worker[r][i], worker[r][i], size, "the worker's error", p, i)) return 1;
+            if (!near(after->worker[r][i], left->worker[r][i], left->worker_terms[r], "the worker's error", p, i))
+                return 1;
         for (uint64_t i = 0; i < after->chunk; i++)
-            if (!near(after->server[r][i], server[r][i], size, "the server's error", p, i)) return 1;
+            if (!near(after->server[r][i], left->server[r][i], left->server_terms[r], "the server's error", p, i))
+                return 1;
     }
     return 0;
 }
@@ -198,22 +216,24 @@ static int check_errors(const model *m, uint32_t p, const tensor *after, double 
 static int check_tensor(const model *m, uint64_t step, uint32_t p, const snapshot *before, const snapshot *after,
                         uint32_t *unsure)
 {
-    static double momentum[PADDED_MAX], worker[RANKS_MAX][PADDED_MAX], server[RANKS_MAX][PADDED_MAX];
+    static double momentum[PADDED_MAX];
+    static leftovers left;
     const known *k = &m->params[p];
     const tensor *a = &before->t[p], *b = &after->t[p];
     const bool frozen = step > m->t->freeze_step, onebit = a->padded > 0, compat = m->t->compat;
     const double global = clip_of_rank(m, before, 0).global, rate = 0.01, beta2 = 0.999;
-    if (onebit && !exchange(m, p, before, momentum, worker, server)) {
+    if (onebit && !exchange(m, p, before, momentum, &left)) {
         ++*unsure;
         return 0;
     }
     /* The errors begin anew with the phase, and only there. */
-    if (onebit && b->padded && check_errors(m, p, b, worker, server)) return 1;
+    if (onebit && b->padded && check_errors(m, p, b, &left)) return 1;
     if (compat && step == 1) { /* the first step is discarded */
         RANK_CHECK(!memcmp(a->value, b->value, k->count * sizeof *a->value) && !largest(b->momentum, k->count));
         return 0;
     }
-    const double most = largest(a->momentum, k->count) + largest(b->momentum, k->count);
+    double most = largest(a->momentum, k->count) + largest(b->momentum, k->count);
+    for (int r = 0; onebit && r < m->size; r++) most = fmax(most, left.server_terms[r]);
     for (uint64_t i = 0; i < k->count; i++) {
         const double g = global * averaged(m, p, i), was = a->variance[i];
         double mean = onebit ? momentum[i] : 0.9 * a->momentum[i] + (1 - 0.9) * g;

@@ -2,6 +2,7 @@
 
 `forms.py PRESET` prints what `./dev test` does with a preset: the scale of long tests, CMake's options, ctest's."""
 import os
+import secrets
 import sys
 
 # The tests that use the device cuda.
@@ -13,10 +14,13 @@ NO_GLPK = r"^(sched|ilp|device)\.|^tests\.(plan_tools_test|engine_test|info_test
 NO_GLPK_TARGETS = ["sluice_command", "sluice_lab", "tests_engine_test", "sched/all", "ilp/all", "lib/device/all",
                    "plugins/transport/all"]
 EMULATED_TARGETS = ["sluice_command", "sluice_lab", "tests/cuda_emulated/all", "lib/device/all", "lib/kernels/all",
-                    "docs/examples/all", "plugins/transport/all", "plugins/nccl_shim/all", "tests/hostcuda/all",
-                    "tests/hostnccl/all", "tests/nccl/all", "model_golden_test", "tests_models_cuda_test",
+                    "docs/examples/all", "plugins/transport/all", "plugins/nccl/shim/all", "tests/nccl/bed/hostcuda/all",
+                    "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_test", "tests_models_cuda_test",
                     "tests_gpu_memory_test"]
 STRICT, LENIENT = ["-DSLUICE_WERROR=ON"], ["-DSLUICE_WERROR=OFF"]  # sanitizers make gcc warn of what is not so
+
+
+SEED = "SLUICE_TEST_SEED"  # the number that changes the seeds of all tests, as tests/support/seed.h says
 
 
 class Stage:
@@ -49,6 +53,10 @@ class Form:
         self.gate_stops = gate_stops  # nothing is built if the style is wrong
         self.few = few                # a preset without a test that was asked for is left out
 
+    def seeds(self):
+        """The numbers that were drawn for its tests."""
+        return sorted({stage.env[SEED] for stage in self.stages if SEED in stage.env})
+
 
 def program(preset, name, pattern, rounds):
     env = {"SLUICE_TRANSPORT_PATH": f"build/{preset}/plugins/transport", "UCX_MEM_EVENTS": "n",
@@ -57,7 +65,7 @@ def program(preset, name, pattern, rounds):
     return [f"build/{preset}/tests/tests_{name}", pattern, str(rounds)], env
 
 
-def stress(steps, plans, kills, worlds):
+def stress(steps, plans, kills, worlds, seeds=None):
     """Many steps, many plans; the presets release and tsan are built before."""
     for name, preset, test, pattern, rounds in (
             (f"{plans} random plans", "release", "engine_test", "random_plans*", plans),
@@ -67,7 +75,7 @@ def stress(steps, plans, kills, worlds):
             (f"{kills} kills while saving", "release", "checkpoint_test", "kills*", kills),
             (f"{worlds} worlds reading each other", "release", "checkpoint_test", "every*", worlds)):
         argv, env = program(preset, test, pattern, rounds)
-        yield Command(name, "stress", argv, env, limit_s=900 + rounds, needs=preset)
+        yield Command(name, "stress", argv, {**env, **(seeds or {})}, limit_s=900 + rounds, needs=preset)
 
 
 def gate():
@@ -91,9 +99,16 @@ def usual():
     ], judged=True, by_change=True)
 
 
+def drawn():
+    """One number for all programs of a run, since some compare what others of them have drawn: the number that the
+    environment has, which repeats an earlier run, or a new one."""
+    return {SEED: os.environ.get(SEED) or str(secrets.randbits(32) | 1)}
+
+
 def everything(part=""):
     """All tests, with seeds that are drawn; with a part, its tests alone, wherever it has some."""
-    env = {"SLUICE_TEST_SEED": "draw", "SLUICE_TEST_STEPS": "50"}
+    seeds = drawn()
+    env = {**seeds, "SLUICE_TEST_STEPS": "50"}
     one = ["-L", f"^{part}$"] if part else []
     presets = [
         Preset("release", 1, STRICT, one, env=env),
@@ -104,7 +119,7 @@ def everything(part=""):
     ]
     if part:
         return Form(f"all {part}", presets, few=True)
-    return Form("all", [gate(), *presets, *stress(1000, 200, 30, 3), fuzz(10)])
+    return Form("all", [gate(), *presets, *stress(1000, 200, 30, 3, seeds), fuzz(10)])
 
 
 def quick():

@@ -176,7 +176,7 @@ class Run:
         """Keeps for --failed what failed, and forgets what ran again: tests, and None for the stage as a whole."""
         origin = stage.origin or self.form.name
         known = [entry for entry in read_json(FAILED, []) if entry[:2] != [origin, stage.name] or entry[2] not in ran]
-        write_json(FAILED, known + [[origin, stage.name, test] for test in failing])
+        write_json(FAILED, known + [[origin, stage.name, test, stage.env.get(forms.SEED)] for test in failing])
 
     def command(self, stage):
         if stage.by_change and whole.unchanged([stage.part]):
@@ -298,6 +298,7 @@ class Run:
         self.leave(UNIT, "ok" if self.unit_s else "FAILED", budget.UNIT_TRIES * (self.unit_s or 0), begin)
 
     def carry_out(self):
+        self.say_seeds()
         self.start_builds()
         for stage in self.form.stages:
             if isinstance(stage, forms.Command):
@@ -315,8 +316,13 @@ class Run:
 
     # ---- The end ----
 
+    def say_seeds(self):
+        for seed in self.form.seeds():
+            say(f"seeds are drawn: {forms.SEED}={seed} ./dev test --all repeats them, and changes those of a single test")
+
     def say_stages(self):
         say("\n=== summary")
+        self.say_seeds()
         say(f"{'stage':<44} {'':>6} {'CPU s':>7} {'wall s':>7}")
         for name, result, cpu_s, wall_s in self.rows:
             say(f"{name:<44} {result:>6} {cpu_s:7.0f} {wall_s:7.0f}")
@@ -401,8 +407,11 @@ def what_failed():
         failed = {stage: [entry[2] for entry in entries if entry[:2] == [name, stage]]
                   for stage in dict.fromkeys(entry[1] for entry in entries if entry[0] == name)}
         needed = {stage.needs for stage in form.stages if isinstance(stage, forms.Command) and stage.name in failed}
+        seeds = {entry[1]: entry[3] for entry in entries if entry[0] == name and entry[3]}
         for stage in form.stages:
             stage.origin = name
+            if stage.name in seeds:
+                stage.env = {**stage.env, forms.SEED: seeds[stage.name]}
             if isinstance(stage, forms.Preset):
                 tests = failed.get(stage.name)
                 if tests and None not in tests:
@@ -422,6 +431,8 @@ def form_asked_for(words):
     if not words:
         return forms.usual()
     option, most = words[0], 2 if words[0] == "--all" else 1
+    if not re.fullmatch("[0-9]{0,19}", os.environ.get(forms.SEED, "")):
+        raise Mistake(f'{forms.SEED} is "{os.environ[forms.SEED]}"; give a number, or nothing')
     if len(words) > most:
         raise Mistake(f'test has no use for "{words[most]}"; see ./dev help')
     if not all(words):

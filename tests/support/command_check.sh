@@ -5,6 +5,7 @@
 # not work ends the script at once, as failed.
 # shellcheck disable=SC2034 # used by those who source it
 set -u
+unset OMP_NUM_THREADS SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_JOB_END_TIME # of whoever runs the test
 sluice=$1
 lab=${sluice%/*}/sluice-lab
 work=$(mktemp -d)

@@ -2,7 +2,7 @@
 #ifndef TESTS_MADE_RECORDS_H
 #define TESTS_MADE_RECORDS_H
 
-#include "plugins/nccl_shim/record.h"
+#include "plugins/nccl/record/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Each run of blocks gets a random moment between what it needs and what needs it; then all are sorted. */
 #include "tests/support/random_order.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/plan/strategy_table.h"
 #include "tests/support/seed.h"
 

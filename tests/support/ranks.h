@@ -4,7 +4,6 @@
 #define SLC_TESTS_RANKS_H
 
 #include "lib/comm/join/free_port_test.h"
-#include "tests/support/seed.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -70,7 +69,6 @@ static inline int run_ranks_codes(int size, rank_function function, void *contex
 {
     pid_t children[RANKS_MAX];
     int port = free_port(), failed = 0, left = size;
-    test_seed_draw();
     fflush(NULL);
     for (int r = 0; r < size; r++) {
         codes[r] = -1;

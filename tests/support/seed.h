@@ -1,6 +1,6 @@
-/* The seeds of random tests. They are fixed, so that a test does the same each time. With SLUICE_TEST_SEED=draw a
- * number is drawn that changes what all of them give, and printed; SLUICE_TEST_SEED=NUMBER repeats what that run did.
- * Whoever makes random numbers of a seed makes them of test_seed(seed), so that tests keep their own small seeds. */
+/* The seeds of random tests. They are fixed, so that a test does the same each time. SLUICE_TEST_SEED=NUMBER changes
+ * what all of them give; `./dev test --all` draws such a number for its whole run, and says it. Whoever makes random
+ * numbers of a seed makes them of test_seed(seed), so that tests keep their own small seeds. */
 #ifndef SLC_TESTS_SEED_H
 #define SLC_TESTS_SEED_H
 
@@ -9,29 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-
-/* Puts a number into the environment if one is to be drawn. It must have been called before a test forks, or starts a
- * program, so that all processes have the same number. */
-static inline void test_seed_draw(void)
-{
-    const char *text = getenv("SLUICE_TEST_SEED");
-    uint32_t drawn;
-    char number[16];
-    if (!text || strcmp(text, "draw")) return;
-    if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) abort();
-    snprintf(number, sizeof number, "%u", drawn | 1);
-    setenv("SLUICE_TEST_SEED", number, 1);
-    printf("seeds are drawn: SLUICE_TEST_SEED=%s repeats this run\n", number);
-    fflush(stdout);
-}
 
 static uint64_t test_seed_number;
 
 static inline void test_seed_learn(void)
 {
-    test_seed_draw();
     const char *text = getenv("SLUICE_TEST_SEED");
+    if (text && text[strspn(text, "0123456789")]) {
+        fprintf(stderr, "SLUICE_TEST_SEED is \"%s\"; give a number, or nothing\n", text);
+        abort();
+    }
     test_seed_number = text ? strtoull(text, NULL, 10) : 0;
 }
 

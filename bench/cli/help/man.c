@@ -2,6 +2,7 @@
 #include "bench/cli/help/forms.h"
 
 #include <ctype.h>
+#include <sluice/version.h>
 #include <string.h>
 
 /* The page's text is escaped for troff: quotes and hyphens stay as typed, so that commands can be copied from the page,
@@ -51,7 +52,7 @@ static void put_name(const slc_help_page *page, FILE *out)
     for (char *space; (space = strchr(name, ' '));) *space = '-';
     fputs(".TH \"", out);
     for (const char *c = name; *c; c++) fputc(toupper((unsigned char)*c), out);
-    fprintf(out, "\" 1 \"\" \"Sluice %s\" \"Sluice\"\n.SH NAME\n", SLUICE_VERSION);
+    fprintf(out, "\" 1 \"\" \"Sluice %s\" \"Sluice\"\n.SH NAME\n", sluice_version());
     put_text(out, name);
     fputs(" \\- ", out);
     size_t first = strcspn(page->about, ".:;"); /* the first sentence, without its full stop */

@@ -1,7 +1,7 @@
 /* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm. */
 #include "bench/cli/command.h"
-#include "lib/base/median.h"
-#include "bench/cli/result_file.h"
+#include "lib/base/numbers/median.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "lib/kernels/gemm/gemm.h"

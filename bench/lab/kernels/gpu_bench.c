@@ -1,7 +1,7 @@
 /* A round queues the copy and the work behind it, with an event before, between and after, and waits once. */
 #include "bench/lab/kernels/gpu_bench.h"
 
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>

@@ -4,10 +4,11 @@
 #include "bench/lab/kernels/copy_pace.h"
 #include "bench/lab/kernels/gpu_kernels.h"
 #include "bench/lab/kernels/kernel_table.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/memory_fit.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"
@@ -193,16 +194,32 @@ static sluice_status put_row(FILE *table, json_t *rows, const slc_kernel_row *ro
     return item && !json_array_append_new(rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
 }
 
+static slc_kernel_case case_of(const kernels_options *o, sluice_dtype dtype)
+{
+    const uint64_t row_count = o->bytes / sluice_dtype_bytes(dtype) / o->channels;
+    return (slc_kernel_case){.dtype = dtype,
+                             .rows = row_count,
+                             .channels = o->channels,
+                             .count = row_count * o->channels,
+                             .workspace_bytes = WORKSPACE};
+}
+
+/* `copy_bytes`: of each of the two arrays of a copy, which lie beside those of a kernel. */
+static sluice_status check_memory(const kernels_options *o, uint64_t copy_bytes)
+{
+    /* Arrays have room for as many floats as they have elements. */
+    const slc_kernel_case largest = case_of(o, o->dtype && !strcmp(o->dtype, "fp32") ? SLUICE_FP32 : SLUICE_BF16);
+    const slc_memory_need need = {.bytes = 2 * copy_bytes + slc_kernel_case_bytes(&largest), .ranks = 1};
+    slc_host_memory memory;
+    slc_host_memory_read("", &memory);
+    return slc_memory_fit(&memory, &need, "--size, --copy");
+}
+
 static sluice_status measure_type(slc_device *device, const kernels_options *o, sluice_dtype dtype, slc_copy_pace *copy,
                                   FILE *table, json_t *rows)
 {
-    uint64_t row_count = o->bytes / sluice_dtype_bytes(dtype) / o->channels;
-    if (!row_count) return slc_error(SLUICE_ERR_ARGUMENT, "--size: not one row of %" PRIu64 " channels", o->channels);
-    slc_kernel_case c = {.dtype = dtype,
-                         .rows = row_count,
-                         .channels = o->channels,
-                         .count = row_count * o->channels,
-                         .workspace_bytes = WORKSPACE};
+    slc_kernel_case c = case_of(o, dtype);
+    if (!c.rows) return slc_error(SLUICE_ERR_ARGUMENT, "--size: not one row of %" PRIu64 " channels", o->channels);
     slc_segment segment;
     sluice_status status = slc_stream_create(device, o->threads, &c.stream);
     if (status) return status;
@@ -237,7 +254,8 @@ static sluice_status measure_all(slc_device *device, const kernels_options *o, F
     slc_copy_pace copy;
     const uint64_t bytes = o->bytes > o->copy_bytes ? o->bytes : o->copy_bytes;
     const clockid_t clock = o->threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-    sluice_status status = slc_copy_pace_open(device, bytes, 5, clock, &copy);
+    sluice_status status = check_memory(o, bytes);
+    if (!status) status = slc_copy_pace_open(device, bytes, 5, clock, &copy);
     if (status) return status;
     *copy_name = slc_copy_pace_name(&copy);
     print_head(table, o, &copy);

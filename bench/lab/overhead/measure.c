@@ -3,7 +3,7 @@
  * runtime that is kept for it; the others read it back. */
 #include "bench/lab/overhead/measure.h"
 
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "bench/lab/overhead/bare.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

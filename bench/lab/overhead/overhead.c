@@ -2,7 +2,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/lab/overhead/measure.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"

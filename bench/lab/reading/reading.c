@@ -4,7 +4,7 @@
 #include "bench/cli/parse.h"
 #include "lib/base/clock.h"
 #include "lib/base/file/file.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "lib/data/text.h"
 #include "lib/weights/safetensors.h"

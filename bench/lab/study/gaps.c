@@ -5,8 +5,8 @@
  */
 #include "bench/lab/study/study.h"
 #include "ilp/slot_model.h"
-#include "lib/base/random.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/random.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "sched/planner/distance.h"
 #include "sched/study/random_profile.h"

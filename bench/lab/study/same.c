@@ -3,8 +3,8 @@
  */
 #include "bench/lab/study/study.h"
 #include "lib/base/hash/crc32c.h"
-#include "lib/base/median.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/median.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"
 

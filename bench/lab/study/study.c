@@ -1,7 +1,7 @@
 /* `sluice-lab study`: measures again, on drawn profiles, what is claimed of the planner. */
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/cli/number.h"
 #include "bench/cli/parse.h"
 #include "lib/base/text/parse_quantity.h"

@@ -1,7 +1,7 @@
 /* Interval arithmetic on the moments at which the data of reductions became ready, step by step. */
 #include "bench/nccl/profile/compute_times.h"
 
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <math.h>

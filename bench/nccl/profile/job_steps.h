@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_NCCL_JOB_STEPS_H
 #define SLC_BENCH_NCCL_JOB_STEPS_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 /* An operation of the step: one call, or those calls of one group that do the same. */
 typedef struct {

@@ -2,9 +2,9 @@
 #include "bench/nccl/profile/link_fit.h"
 
 #include "lib/base/integer.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
-#include "lib/engine/measure/fit_link.h"
+#include "lib/plan/fit_link.h"
 
 #include <math.h>
 #include <stdlib.h>

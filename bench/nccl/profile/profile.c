@@ -2,7 +2,7 @@
  * units, in the opposite order of their reductions. */
 #include "bench/nccl/profile/profile.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/profile/profile_maker.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"

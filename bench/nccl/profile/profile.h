@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_NCCL_PROFILE_H
 #define SLC_BENCH_NCCL_PROFILE_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 /* Writes the profile to the file `out`. Compute times come from `compute`, the records of a run of the same program on
  * one rank, unless it is NULL. Errors: ARGUMENT (no period, no times: with the reason), PATH, IO, MEMORY. */

@@ -4,7 +4,7 @@
 #include "bench/nccl/steps/period.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/integer.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

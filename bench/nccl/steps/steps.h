@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_NCCL_STEPS_H
 #define SLC_BENCH_NCCL_STEPS_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 /* A process's calls on one device that move data and did not fail, in the order in which they were made, and the
  * longest stretch among the last 16384 of them that repeats at least three times, by its shortest period; it may have

@@ -2,7 +2,7 @@
 #include "bench/nccl/summary/grouping.h"
 
 #include "bench/nccl/steps/steps.h"
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_NCCL_GROUPING_H
 #define SLC_BENCH_NCCL_GROUPING_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 /* The estimate of a gain is made of these. Fusing n operations of V bytes each pays when
  * (n - 1) alpha > 2 kappa + 4 sum V / M: the operations that are saved, against two kernels that copy, which read and

@@ -25,23 +25,6 @@ double slc_nccl_bus_factor(unsigned operation, int ranks)
     }
 }
 
-const char *slc_nccl_pass_reason_name(unsigned reason)
-{
-    static const char *const names[SLC_RECORD_PASS_REASONS] = {
-        [SLC_RECORD_PASS_CAPTURED] = "captured",
-        [SLC_RECORD_PASS_REGISTERED] = "a window",
-        [SLC_RECORD_PASS_NONBLOCKING] = "not a blocking communicator",
-        [SLC_RECORD_PASS_SETTINGS] = "settings differ",
-        [SLC_RECORD_PASS_KIND] = "another operation, dtype or operator",
-        [SLC_RECORD_PASS_SIZE] = "size",
-        [SLC_RECORD_PASS_ALONE] = "alone",
-        [SLC_RECORD_PASS_STAGING] = "no staging left",
-        [SLC_RECORD_PASS_WARMING] = "warming up",
-        [SLC_RECORD_PASS_BROKEN] = "failed before",
-    };
-    return reason < SLC_RECORD_PASS_REASONS ? names[reason] : NULL;
-}
-
 /* ---- Communicators ---- */
 
 static int by_key_and_rank(const void *a, const void *b)

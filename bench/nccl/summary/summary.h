@@ -84,8 +84,6 @@ void slc_nccl_summary_free(slc_nccl_summary *summary);
 /* The bytes on the busiest link for each byte of the buffer, as nccl-tests counts them (doc/PERFORMANCE.md). */
 double slc_nccl_bus_factor(unsigned operation, int ranks);
 
-const char *slc_nccl_pass_reason_name(unsigned reason); /* "captured"; NULL: there is none */
-
 void slc_nccl_summary_print(const slc_nccl_summary *summary, FILE *out);
 
 /* Returns the summary as JSON, as docs/formats.md describes it; NULL: no memory. */

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_NCCL_TIME_SHARES_H
 #define SLC_BENCH_NCCL_TIME_SHARES_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 typedef struct {
     double seconds;   /* the entry's share of the time, by bytes; 0: no time is known */

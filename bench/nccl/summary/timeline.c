@@ -2,7 +2,7 @@
  * ("i") for calls. Times are in microseconds after the first call of all; hosts are put together by their clocks. */
 #include "bench/nccl/summary/timeline.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/summary/time_shares.h"
 #include "lib/base/status.h"
 

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_NCCL_TIMELINE_H
 #define SLC_BENCH_NCCL_TIMELINE_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 /* Writes a timeline for Perfetto or chrome://tracing: for each process a lane for each thread that called and one for
  * each stream whose times are known. Processes of several hosts share the hosts' clocks. Errors: PATH, IO, MEMORY. */

@@ -2,7 +2,7 @@
  * named. */
 #include "bench/nccl/watch/scene_test.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/seed.h"
 
 static void expect_difference(call usual, call other, const char *text)

@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_NCCL_MEMBERS_H
 #define SLC_BENCH_NCCL_MEMBERS_H
 
-#include "bench/nccl/records/records.h"
+#include "plugins/nccl/record/records.h"
 
 /* One rank of a communicator, as its process recorded it. Entries are those kept, in order of their numbers. A call
  * that returned an error is in no list: NCCL did not take it. */

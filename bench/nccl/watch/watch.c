@@ -3,7 +3,7 @@
 #include "bench/nccl/watch/watch.h"
 
 #include "bench/cli/command.h"
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "bench/nccl/watch/compare.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -29,7 +29,7 @@ typedef struct {
     size_t path_count;
     double stall_s;
     bool once;
-    slc_nccl_records records;
+    slc_nccl_records *records;
     known_process *known;
     size_t known_count;
     slc_nccl_findings before, now; /* of the look before this one, and of this one */
@@ -71,8 +71,8 @@ static known_process *known_of(watch *w, const slc_nccl_process *p, int64_t now_
 static sluice_status note_movement(watch *w, double *quiet_s)
 {
     int64_t now_ns = (int64_t)slc_clock_ns();
-    for (size_t i = 0; i < w->records.count; i++) {
-        const slc_nccl_process *p = &w->records.processes[i];
+    for (size_t i = 0; i < w->records->count; i++) {
+        const slc_nccl_process *p = &w->records->processes[i];
         known_process *known = known_of(w, p, now_ns);
         if (!known) return slc_error(SLUICE_ERR_MEMORY, "watching %s", p->path);
         uint64_t movement = movement_of(p);
@@ -99,13 +99,13 @@ static size_t select_processes(const watch *w, slc_nccl_process *out, double *qu
     bool some_alive = false;
     for (size_t i = 0; i < w->known_count; i++) some_alive = some_alive || w->known[i].was_alive;
     size_t count = 0;
-    for (size_t i = 0; i < w->records.count; i++) {
-        const slc_nccl_process *p = &w->records.processes[i];
+    for (size_t i = 0; i < w->records->count; i++) {
+        const slc_nccl_process *p = &w->records->processes[i];
         bool wanted = !some_alive || w->once;
         for (size_t k = 0; !wanted && k < w->known_count; k++) {
             if (!w->known[k].was_alive) continue;
-            for (size_t j = 0; !wanted && j < w->records.count; j++) {
-                const slc_nccl_process *live = &w->records.processes[j];
+            for (size_t j = 0; !wanted && j < w->records->count; j++) {
+                const slc_nccl_process *live = &w->records->processes[j];
                 wanted = !strcmp(live->path, w->known[k].path) && (live == p || shares_communicator(live, p));
             }
         }
@@ -119,7 +119,7 @@ static size_t select_processes(const watch *w, slc_nccl_process *out, double *qu
 /* Compares the records as they were read last. */
 static sluice_status compare_records(watch *w)
 {
-    size_t most = w->records.count + 1;
+    size_t most = w->records->count + 1;
     double *quiet_s = calloc(most, sizeof *quiet_s);
     slc_nccl_records selected = {.processes = calloc(most, sizeof *selected.processes)};
     sluice_status status =
@@ -160,8 +160,8 @@ static bool any_confirmed(const watch *w)
 
 static bool any_alive(const watch *w)
 {
-    for (size_t i = 0; i < w->records.count; i++)
-        if (is_alive(&w->records.processes[i])) return true;
+    for (size_t i = 0; i < w->records->count; i++)
+        if (is_alive(&w->records->processes[i])) return true;
     return false;
 }
 
@@ -169,8 +169,8 @@ static bool any_alive(const watch *w)
  * its process, is none. */
 static bool any_program(const watch *w)
 {
-    for (size_t i = 0; i < w->records.count; i++)
-        if (is_alive(&w->records.processes[i]) || !w->records.processes[i].header.left_at_s) return true;
+    for (size_t i = 0; i < w->records->count; i++)
+        if (is_alive(&w->records->processes[i]) || !w->records->processes[i].header.left_at_s) return true;
     return false;
 }
 
@@ -183,8 +183,8 @@ static void pause_for(uint64_t ns)
 /* With `once`: files of another machine are taken as they are, and need no second look. */
 static bool may_change(const watch *w)
 {
-    for (size_t i = 0; i < w->records.count; i++) {
-        slc_nccl_process_state state = w->records.processes[i].state;
+    for (size_t i = 0; i < w->records->count; i++) {
+        slc_nccl_process_state state = w->records->processes[i].state;
         if (state == SLC_NCCL_RUNNING || state == SLC_NCCL_STOPPED) return true;
     }
     return false;
@@ -192,11 +192,10 @@ static bool may_change(const watch *w)
 
 static sluice_status look_once(watch *w)
 {
-    sluice_status status = slc_nccl_records_read(w->paths, w->path_count, &w->records);
-    if (!status) status = compare_records(w);
+    sluice_status status = compare_records(w);
     if (status || !w->now.count || !may_change(w)) return status;
     pause_for(LOOK_NS);
-    status = slc_nccl_records_again(w->paths, w->path_count, &w->records);
+    status = slc_nccl_records_again(w->paths, w->path_count, w->records);
     if (!status) status = compare_records(w);
     if (!status) keep_confirmed(w);
     return status;
@@ -209,8 +208,8 @@ static sluice_status look_on(watch *w)
     size_t refused_told = 0;
     for (;;) {
         uint64_t begin = slc_clock_ns();
-        sluice_status status = slc_nccl_records_again(w->paths, w->path_count, &w->records);
-        refused_told = slc_nccl_records_tell_refused(&w->records, refused_told);
+        sluice_status status = slc_nccl_records_again(w->paths, w->path_count, w->records);
+        refused_told = slc_nccl_records_tell_refused(w->records, refused_told);
         if (!status) status = compare_records(w);
         if (status) return status;
         seen = seen || any_program(w);
@@ -235,7 +234,7 @@ static void print_findings(const watch *w, FILE *out)
     }
     if (w->once || w->now.count) return;
     size_t gone = 0;
-    for (size_t i = 0; i < w->records.count; i++) gone += w->records.processes[i].state == SLC_NCCL_GONE;
+    for (size_t i = 0; i < w->records->count; i++) gone += w->records->processes[i].state == SLC_NCCL_GONE;
     fputs("no fault found: all processes have ended, and no rank waited for another one", out);
     if (gone) fprintf(out, " (%zu without an orderly end)", gone);
     fputc('\n', out);
@@ -244,8 +243,8 @@ static void print_findings(const watch *w, FILE *out)
 static json_t *processes_json(const watch *w)
 {
     json_t *all = json_array();
-    for (size_t i = 0; all && i < w->records.count; i++) {
-        const slc_nccl_process *p = &w->records.processes[i];
+    for (size_t i = 0; all && i < w->records->count; i++) {
+        const slc_nccl_process *p = &w->records->processes[i];
         if (json_array_append_new(all, json_pack("{s:s, s:I, s:s, s:s}", "host", p->header.host, "pid",
                                                  (json_int_t)p->header.pid, "state", slc_nccl_state_name(p->state),
                                                  "command", p->header.command))) {
@@ -267,19 +266,33 @@ static sluice_status write_json(const watch *w, const char *path)
     return status;
 }
 
-int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, bool once, const char *json)
+static int end_watch(watch *w, sluice_status status, FILE *out, const char *json)
 {
-    watch w = {.paths = paths, .path_count = count, .stall_s = stall_s, .once = once};
-    sluice_status status = once ? look_once(&w) : look_on(&w);
     if (!status) {
-        print_findings(&w, once || slc_is_standard_output(json) ? stderr : stdout);
-        status = write_json(&w, json);
+        print_findings(w, out);
+        status = write_json(w, json);
     }
-    int code = status ? slc_fail("sluice nccl") : w.now.count ? 1 : 0;
-    slc_nccl_findings_free(&w.before);
-    slc_nccl_findings_free(&w.now);
-    slc_nccl_records_free(&w.records);
-    for (size_t i = 0; i < w.known_count; i++) free(w.known[i].path);
-    free(w.known);
+    int code = status ? slc_fail("sluice nccl") : w->now.count ? 1 : 0;
+    slc_nccl_findings_free(&w->before);
+    slc_nccl_findings_free(&w->now);
+    for (size_t i = 0; i < w->known_count; i++) free(w->known[i].path);
+    free(w->known);
     return code;
+}
+
+int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, const char *json)
+{
+    slc_nccl_records records = {0};
+    watch w = {.paths = paths, .path_count = count, .stall_s = stall_s, .records = &records};
+    const sluice_status status = look_on(&w);
+    const int code = end_watch(&w, status, slc_is_standard_output(json) ? stderr : stdout, json);
+    slc_nccl_records_free(&records);
+    return code;
+}
+
+int slc_nccl_judge(slc_nccl_records *records, const char *const *paths, size_t count, double stall_s)
+{
+    watch w = {.paths = paths, .path_count = count, .stall_s = stall_s, .once = true, .records = records};
+    const sluice_status status = look_once(&w);
+    return end_watch(&w, status, stderr, NULL);
 }

@@ -2,13 +2,16 @@
 #ifndef SLC_BENCH_NCCL_WATCH_H
 #define SLC_BENCH_NCCL_WATCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "plugins/nccl/record/records.h"
 
 /* Watches the records in these folders until a fault is found, all processes have ended, or an interrupt comes; a rank
- * that others wait for is reported after `stall_s`. With `once` it looks a single time and prints to standard error:
- * the caller has a report of its own to print. Writes what it found to `json` too, unless that is NULL. Returns the
- * exit code: 0 without a fault, 1 with one. */
-int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, bool once, const char *json);
+ * that others wait for is reported after `stall_s`. Writes what it found to `json` too, unless that is NULL. Returns
+ * the exit code: 0 without a fault, 1 with one. */
+int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, const char *json);
+
+/* Judges records that the caller has read from these folders and reported: what stands in its tables is what is judged.
+ * They are read once more where a program runs, since a fault counts only if a second look shows it. Prints to standard
+ * error; returns the same. */
+int slc_nccl_judge(slc_nccl_records *records, const char *const *paths, size_t count, double stall_s);
 
 #endif

@@ -1,11 +1,14 @@
 #include "bench/train/checkpoint/checkpoint.h"
 
 #include "bench/train/checkpoint/earlier_checkpoint.h"
+#include "bench/train/checkpoint/global_batch.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/checkpoint/shape.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/text/list_item.h"
+#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -159,6 +162,24 @@ static sluice_status compare_reading(const slc_training_identity *run, const jso
                      run->options->resume);
 }
 
+/* Rank 0 tells what differs from the saved run, and of the number of ranks what that means. */
+static void warn_of_change(const slc_training_identity *run, const char *name, const char *was, const char *is,
+                           const json_t *saved)
+{
+    const slc_global_batch now = {(uint64_t)sluice_world_size(run->world), run->options->batch,
+                                  run->options->micro_batches};
+    slc_global_batch before = {(uint64_t)json_integer_value(json_object_get(saved, "ranks")),
+                               (uint64_t)json_integer_value(json_object_get(saved, "batch")),
+                               (uint64_t)json_integer_value(json_object_get(saved, "micro-batches"))};
+    char batch[256] = "";
+    if (!strcmp(name, "ranks") && before.ranks && before.batch && before.micro_batches) {
+        strcpy(batch, ": ");
+        slc_global_batch_words(&before, &now, batch + 2, sizeof batch - 2);
+    }
+    slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have%s",
+            run->options->resume, name, was, is, batch);
+}
+
 /* Refuses what must be equal, or warns about the rest. */
 static sluice_status compare(const slc_training_identity *run, const json_t *saved, const json_t *mine, bool refuse)
 {
@@ -181,8 +202,7 @@ static sluice_status compare(const slc_training_identity *run, const json_t *sav
                     "--resume %s: the training data is other than before; the run does not go on as it would have",
                     folder);
         else
-            slc_log(SLC_LOG_WARN, "--resume %s: %s was %s and is %s; the run does not go on as it would have", folder,
-                    name, was, is);
+            warn_of_change(run, name, was, is, saved);
     }
     return SLUICE_OK;
 }
@@ -238,11 +258,15 @@ static sluice_status read_extra(const slc_training_options *o, json_t **document
 static sluice_status what_is_missing(const slc_training_options *o, const json_t *saved)
 {
     const char *path = json_string_value(json_array_get(json_object_get(saved, "paths"), 0));
-    if (path && !o->data_count)
+    if (path && !o->data_count) {
+        char item[2 * PATH_MAX];
+        slc_item_write(path, item, sizeof item);
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--resume %s: the run that was saved there trained on --data %s%s; give "
                          "--data, the same wherever it lies now",
-                         o->resume, path, json_array_size(json_object_get(saved, "paths")) > 1 ? " and more" : "");
+                         o->resume, slc_shell_word_of(item).text,
+                         json_array_size(json_object_get(saved, "paths")) > 1 ? " and more" : "");
+    }
     if (json_is_string(json_object_get(saved, "tokenizer")) && !slc_training_tokenizer(o))
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--resume %s: the run that was saved there read its text with a tokenizer; "
@@ -373,7 +397,7 @@ static sluice_status check_folder(const slc_training_options *o, sluice_runtime 
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--save %s: it holds checkpoints of another run, up to step %llu; go on from them with "
                          "--resume %s, or give another folder",
-                         o->save, (unsigned long long)latest, o->save);
+                         o->save, (unsigned long long)latest, slc_shell_word_of(o->save).text);
     return SLUICE_OK;
 }
 

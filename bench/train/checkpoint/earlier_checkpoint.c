@@ -2,6 +2,7 @@
 #include "bench/train/checkpoint/earlier_checkpoint.h"
 
 #include "lib/base/status.h"
+#include "lib/base/text/shell_word.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -80,5 +81,5 @@ sluice_status slc_training_name_earlier(sluice_status status, const char *resume
     snprintf(why, sizeof why, "%s", sluice_last_error());
     if (!find_place(resume, folder, &step) || !find_earlier(folder, step, found)) return slc_error(status, "%s", why);
     return slc_error(status, "%s; the checkpoint before it is %s: give --resume %s, or remove %s/step-%06" PRIu64, why,
-                     found, found, folder, step);
+                     found, slc_shell_word_of(found).text, folder, step);
 }

@@ -1,7 +1,7 @@
 /* The inner loops go over the codes, so that they are vectorised without changing any sum's order. */
 #include "bench/train/data/codebook.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

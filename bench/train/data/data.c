@@ -2,7 +2,7 @@
 #include "bench/train/data/data_parts.h"
 
 #include "lib/base/file/path_error.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/data/tokenizer_files.h"
 

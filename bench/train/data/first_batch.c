@@ -1,6 +1,6 @@
 #include "bench/train/data/first_batch.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/status.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * for each sequence. */
 #include "bench/train/data/masks.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 
 #include <math.h>
 #include <string.h>

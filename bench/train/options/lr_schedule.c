@@ -2,6 +2,7 @@
  */
 #include "bench/train/options/lr_schedule.h"
 
+#include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -53,7 +54,7 @@ static double fall(const slc_lr_schedule *s, double share)
 
 static double half_wave(double progress)
 {
-    return 0.5 * (1 + cos(PI * fmin(progress, 1)));
+    return 0.5 * (1 + slc_cosine(PI * fmin(progress, 1)));
 }
 
 double slc_lr_schedule_rate(const slc_lr_schedule *s, double before)

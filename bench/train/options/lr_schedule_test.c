@@ -7,6 +7,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 // clang-format on
+#include "tests/support/without_fma.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -162,12 +164,34 @@ static void a_schedule_has_words(void **state)
     assert_string_equal(text, "0.5");
 }
 
-int main(void)
+/* Every rank computes the rate for itself. */
+static uint64_t bits_of_rates(void)
 {
+    uint64_t hash = SLC_FNV_START;
+    slc_training_options o = OPTIONS({"lr-schedule", "cosine"}, {"steps", "50000"});
+    slc_lr_schedule s = made(&o, 0);
+    for (int step = 0; step < 50000; step++) {
+        const double rate = slc_lr_schedule_rate(&s, step);
+        hash = slc_fnv(hash, &rate, sizeof rate);
+    }
+    return hash;
+}
+
+static void rates_are_the_same_without_fma(void **state)
+{
+    (void)state;
+    same_bits_without_fma(bits_of_rates());
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc == 2) return print_bits(bits_of_rates());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_are_those_of_transformers),   cmocka_unit_test(the_default_is_as_it_always_was),
         cmocka_unit_test(tokens_are_steps_on_another_clock), cmocka_unit_test(rates_stay_between_their_bounds),
         cmocka_unit_test(what_does_not_fit_is_refused),      cmocka_unit_test(a_schedule_has_words),
+        cmocka_unit_test(rates_are_the_same_without_fma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * report say of the options, and most of the runtime's configuration are walks of its rows. */
 #include "bench/train/options/options.h"
 
+#include "bench/cli/default_threads.h"
 #include "bench/cli/parse.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/lr_schedule.h"
@@ -9,6 +10,7 @@
 #include "bench/train/options/optimizer_options.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
+#include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/model/shape.h"
@@ -60,131 +62,134 @@ static char schedule_names[256], schedule_doc[768];
 /* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
  * name. */
 static const option_row rows[] = {
-    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL, "Model: gpt2, bert, vit, beit",
-     .choices = "gpt2,bert,vit,beit"},
+    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED,
+     "Model: gpt2, bert, vit, beit", .choices = "gpt2,bert,vit,beit"},
     {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
-     SLC_SAVED | SLC_EQUAL | SLC_OWN,
+     SLC_SAVED | SLC_EQUAL | SLC_OWN | SLC_MEASURED,
      "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
-    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL,
+    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED,
      "Kind of answer: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
      "tokens of text, classes of images",
      .choices = "tokens,classes"},
-    {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN,
+    {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN | SLC_MEASURED,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
-    {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN,
-     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with commas; "
-     "none: the system's licences, or scikit-learn's handwritten digits"},
-    {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN,
+    {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN | SLC_MEASURED,
+     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
+     "commas (\\, is a comma of a name); none: the system's licences, or scikit-learn's handwritten digits"},
+    {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
      "model "
      "with first values gets its vocabulary"},
-    {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED,
+    {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED | SLC_MEASURED,
      "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},
-    {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED,
+    {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED | SLC_MEASURED,
      "Type of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
-    {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED,
+    {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED | SLC_MEASURED,
      "Layers that differ, as h.0=fp32,h.1=fp32"},
-    {"batch", "N", TRAINING, COUNT, FIELD(batch), "4", SLC_SAVED | SLC_REPORTED,
+    {"batch", "N", TRAINING, COUNT, FIELD(batch), "4", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Sequences (images) a rank and micro-batch", 1, MOST},
-    {"context", "N", TRAINING, COUNT, FIELD(context), "0", SLC_SAVED | SLC_REPORTED,
+    {"context", "N", TRAINING, COUNT, FIELD(context), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Tokens a sequence; 0: the model's, at most 256", 0, MOST},
-    {"micro-batches", "N", TRAINING, COUNT, FIELD(micro_batches), "1", SLC_SAVED | SLC_REPORTED, "Micro-batches a step",
-     1, 65536, CONFIG(micro_batches)},
+    {"micro-batches", "N", TRAINING, COUNT, FIELD(micro_batches), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Micro-batches a step", 1, 65536, CONFIG(micro_batches)},
     {"ranks", "N", RESOURCES, COUNT, FIELD(ranks), NULL, SLC_SAVED | SLC_OWN, "Start N ranks on this machine", 1,
      SLUICE_RANKS_MOST, .letter = 'n'},
-    {"threads", "N", RESOURCES, COUNT, FIELD(threads), "1", SLC_SAVED | SLC_REPORTED, "Compute threads a rank", 1, 1024,
+    {"threads", "N", RESOURCES, COUNT, FIELD(threads), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Compute threads a rank; not given: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1", 1, SLC_THREADS_MOST,
      CONFIG(threads)},
-    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", 0, "Steps to train, counted from the very beginning", 1, MOST},
-    {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED,
+    {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", SLC_MEASURED,
+     "Steps to train, counted from the very beginning", 1, MOST},
+    {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
-    {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED,
+    {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED | SLC_MEASURED,
      "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
      "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
      .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
-    {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED, "Learning rate", 0, 1e6},
-    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED,
+    {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED | SLC_MEASURED, "Learning rate",
+     0, 1e6},
+    {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Steps N over which the learning rate grows: step k has k / N of --lr", 0, MOST_TOKENS},
-    {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED,
+    {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Course of the learning rate after --warmup: constant; linear, cosine: it falls to --lr-min; inverse_sqrt: it "
      "falls as 1/sqrt(step); wsd: it stays, and falls at the end",
      .choices = "constant,linear,cosine,inverse_sqrt,wsd"},
-    {"lr-min", "X", TRAINING, REAL, FIELD(lr_min), "0", SLC_SAVED | SLC_REPORTED,
+    {"lr-min", "X", TRAINING, REAL, FIELD(lr_min), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Learning rate at the end of the schedule", 0, 1e6},
-    {"lr-horizon", "N", TRAINING, COUNT, FIELD(lr_horizon), "0", SLC_SAVED | SLC_REPORTED,
+    {"lr-horizon", "N", TRAINING, COUNT, FIELD(lr_horizon), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Steps, from the very beginning, after which linear, cosine and wsd have come to --lr-min; 0: --steps", 0,
      MOST_TOKENS},
-    {"lr-decay", "N", TRAINING, COUNT, FIELD(lr_decay), "0", SLC_SAVED | SLC_REPORTED,
+    {"lr-decay", "N", TRAINING, COUNT, FIELD(lr_decay), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "The last steps of wsd, in which the rate falls; 0: a tenth of the schedule", 0, MOST_TOKENS},
-    {"lr-timescale", "N", TRAINING, COUNT, FIELD(lr_timescale), "0", SLC_SAVED | SLC_REPORTED,
+    {"lr-timescale", "N", TRAINING, COUNT, FIELD(lr_timescale), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Steps S of inverse_sqrt: after three S beyond the warm-up the rate is half of --lr; 0: --warmup, or 10000 "
      "without",
      0, MOST_TOKENS},
-    {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED,
+    {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Unit of --warmup, --lr-horizon, --lr-decay and --lr-timescale: steps, or tokens of all ranks",
      .choices = "steps,tokens"},
-    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED,
+    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},
-    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED,
+    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Share of the gradients' average that a step keeps; not given: 0.9", 0, 0.9999999},
-    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED,
+    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "The same of their squares' average; not given: 0.999", 0, 0.9999999},
-    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED,
+    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Added to the square root of that average; not given: 1e-8, for lamb and onebit_lamb 1e-6", 1e-30, 1e6},
-    {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED,
+    {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
      0.999},
-    {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED,
+    {"clip", "X", TRAINING, REAL, FIELD(clip), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
-    {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED,
+    {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED | SLC_MEASURED,
      "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
-    {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED,
+    {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
-    {"nan-limit", "N", TRAINING, COUNT, FIELD(nan_limit), "10", SLC_SAVED | SLC_REPORTED,
+    {"nan-limit", "N", TRAINING, COUNT, FIELD(nan_limit), "10", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "With --nan skip: so many skipped steps in a row end the run with an error", 1, MOST},
-    {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED,
+    {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Reduce gradients after the last micro-batch, or after each", .choices = "last,each", CONFIG(accumulate)},
-    {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED,
+    {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED | SLC_MEASURED,
      "A token table that is the head's matrix too: joint: one gradient of both uses; split: the rows that are looked "
      "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table",
      .choices = "joint,split", CONFIG(tied)},
-    {"freeze-step", "N", COMPRESSED, COUNT, FIELD(freeze_step), "0", SLC_SAVED_COMPRESSED,
+    {"freeze-step", "N", COMPRESSED, COUNT, FIELD(freeze_step), "0", SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, and not before "
      "--warmup is over",
      0, MOST},
-    {"freeze-change", "X", COMPRESSED, REAL, FIELD(freeze_change), "0", SLC_SAVED_COMPRESSED,
+    {"freeze-change", "X", COMPRESSED, REAL, FIELD(freeze_change), "0", SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Instead: freeze when the variance's norm changes by no more than this share, as 0.04; 0: at a step", 0, 0.999},
-    {"onebit-compat", NULL, COMPRESSED, FLAG, FIELD(onebit_compat), NULL, SLC_SAVED_COMPRESSED,
+    {"onebit-compat", NULL, COMPRESSED, FLAG, FIELD(onebit_compat), NULL, SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
-    {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED,
+    {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
     {"strategy", "NAME=auto,dp,oss,sdp,fsdp,mixed,onebit", RESOURCES, TEXT, FIELD(strategy), "auto",
-     SLC_SAVED_COMPRESSED,
+     SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Sharding: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
      "a JSON file; onebit: nothing, and momentum is exchanged compressed",
      CONFIG(strategy)},
-    {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", 0,
+    {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", SLC_MEASURED,
      "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too",
      .choices = "none,onebit"},
-    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), slc_schedule_default, 0, schedule_doc,
+    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), slc_schedule_default, SLC_MEASURED, schedule_doc,
      .choices = schedule_names, CONFIG(schedule)},
-    {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", 0,
+    {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", SLC_MEASURED,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
-    {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED,
+    {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED | SLC_MEASURED,
      "Run this plan, which --plan-out or sluice plan has written, instead of making one", CONFIG(plan_file)},
-    {"time-limit", "S", RESOURCES, REAL, FIELD(time_limit_s), "0", SLC_OWN,
+    {"time-limit", "S", RESOURCES, REAL, FIELD(time_limit_s), "0", SLC_OWN | SLC_MEASURED,
      "Take the best plan that planning has after so many seconds; 0: planning ends by itself", 0, 1e9,
      CONFIG(plan_time_limit_s)},
-    {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED,
+    {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED | SLC_MEASURED,
      "Base block of communication; fixes who owns what"},
-    {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN,
+    {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
      "Slow the network down, as 1gbit,50us"},
-    {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN,
+    {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
      "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
-    {"device", "NAME", RESOURCES, TEXT, FIELD(device), "cpu", SLC_OWN, "Device: cpu, or cuda: a GPU, for one rank",
-     .choices = "cpu,cuda", CONFIG(device)},
+    {"device", "NAME", RESOURCES, TEXT, FIELD(device), "cpu", SLC_OWN | SLC_MEASURED,
+     "Device: cpu, or cuda: a GPU, for one rank", .choices = "cpu,cuda", CONFIG(device)},
     {"timeout", "S", RESOURCES, REAL, FIELD(timeout_s), "0", SLC_OWN,
      "A rank that is silent or absent this long is an error; 0: as settings say", 0, 1e9},
     {"eval-every", "N", OUTPUT, COUNT, FIELD(eval_every), "0", 0, "Evaluate every N steps; 0: only at the end", 0,
@@ -201,6 +206,13 @@ static const option_row rows[] = {
      .choices = "stop,warn"},
     {"resume", "DIR", OUTPUT, TEXT, FIELD(resume), NULL, 0,
      "Go on from the latest checkpoint in this folder; --steps counts from the very beginning"},
+    {"go-on", "DIR", OUTPUT, TEXT, FIELD(go_on), NULL, 0,
+     "Save to this folder, and go on from the latest checkpoint in it if there is one: the same line begins a run and "
+     "goes on with it, as a job that is requeued needs"},
+    {"stop-after", "TIME", OUTPUT, TEXT, FIELD(stop_after), NULL, 0,
+     "End, saved and with exit code 75, before so much time has passed, as 50min or 23.5h; a run with --save or "
+     "--go-on "
+     "also ends before Slurm's job does (SLURM_JOB_END_TIME)"},
     {"save-weights", "DIR", OUTPUT, TEXT, FIELD(save_weights), NULL, 0,
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
@@ -215,13 +227,13 @@ static const option_row rows[] = {
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.given has a place for each option");
+static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.typed has a place for each option");
 
 /* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
-    "model",      "size", "weights",     "data",   "precision",    "batch", "context",  "steps",
-    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",       "ranks", "strategy", "throttle",
-    "eval-every", "save", "save-every",  "resume", "save-weights", "json",
+    "model",      "size", "weights",     "data",   "precision", "batch",        "context",  "steps",
+    "optimizer",  "lr",   "lr-schedule", "warmup", "budget",    "ranks",        "strategy", "throttle",
+    "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",
 };
 
 static const option_row *find_row(const char *name)
@@ -303,7 +315,7 @@ static sluice_status add_paths(slc_training_options *options, const char *list)
 {
     char *rest = copy_list(list), *path;
     if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
-    while ((path = strsep(&rest, ",")) != NULL) {
+    while ((path = slc_next_item(&rest)) != NULL) {
         if (!*path) continue;
         if (options->data_count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
@@ -318,7 +330,7 @@ static sluice_status set_option(slc_training_options *options, const option_row 
     char *field = (char *)options + row->field;
     double number = 1;
     sluice_status status = SLUICE_OK;
-    options->given[row - rows] = true;
+    options->typed[row - rows] = text ? text : "";
     if (row->type == PATHS) return add_paths(options, text);
     if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
     if (status) return status;
@@ -338,7 +350,12 @@ sluice_status slc_training_option_set(slc_training_options *options, const char 
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->given[find_row(name) - rows];
+    return options->typed[find_row(name) - rows] != NULL;
+}
+
+const char *slc_training_option_typed(const slc_training_options *options, const char *name)
+{
+    return options->typed[find_row(name) - rows];
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -377,7 +394,20 @@ void slc_training_options_init(slc_training_options *options)
             set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
         else if (rows[i].type == REAL)
             memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
-    memset(options->given, 0, sizeof options->given);
+    memset(options->typed, 0, sizeof options->typed);
+}
+
+/* Of a list of numbers each is checked, and the first one is set. */
+static sluice_status set_typed(slc_training_options *options, const option_row *row, char *text)
+{
+    const bool numbers = row->type == COUNT || row->type == REAL;
+    if (!numbers || !difference_of(row).list) return set_option(options, row, text);
+    char *rest = copy_list(text), *first = rest, *item;
+    sluice_status status = rest ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
+    while (!status && (item = strsep(&rest, ",")) != NULL) status = set_option(options, row, item);
+    if (!status) status = set_option(options, row, first);
+    options->typed[row - rows] = text;
+    return status;
 }
 
 static int key_of(int row)
@@ -398,7 +428,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (key != key_of(i)) continue;
         const char *refused = difference_of(&rows[i]).refused;
         if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
-        if (set_option(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
+        if (set_typed(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
@@ -519,12 +549,13 @@ sluice_status slc_training_options_check(slc_training_options *o)
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
     sluice_status status = check_names(o);
+    if (!status) status = slc_fill_threads(&o->threads);
     if (!status) status = slc_throttle_check(o->throttle);
     if (!status) status = slc_training_onebit_check(o);
     if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save");
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (status) return status;
@@ -562,11 +593,19 @@ sluice_status slc_training_options_compare(const slc_training_options *o, sluice
 
 /* ---- As JSON ---- */
 
+static json_t *paths_json(const slc_training_options *o)
+{
+    json_t *paths = json_array();
+    for (uint64_t i = 0; paths && i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
+    return paths;
+}
+
 static json_t *value_json(const slc_training_options *o, const option_row *row)
 {
     const char *field = (const char *)o + row->field;
     double real;
     uint64_t count;
+    if (row->type == PATHS) return paths_json(o);
     if (row->type == TEXT || row->type == CHOICE) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
     memcpy(&real, field, sizeof real);
     memcpy(&count, field, sizeof count);

@@ -46,14 +46,17 @@ typedef struct {
     double timeout_s;    /* 0: the world's default */
     double time_limit_s; /* of planning; 0: none */
     uint64_t eval_every, eval_batches;
-    uint64_t ranks;                            /* 0: as the launcher says */
-    const char *json, *csv, *trace;            /* NULL: none */
-    const char *plan, *plan_out, *profile_out; /* files; NULL: none */
-    const char *save, *resume;                 /* folders; NULL: none */
-    uint64_t save_every;                       /* 0: only at the end */
-    const char *on_save_error;                 /* stop, warn */
-    bool shape_only;                           /* no option: a config.json without weights will do for `weights` */
-    bool given[SLC_TRAINING_OPTIONS_MAX];      /* the options that the command line or slc_training_option_set set */
+    uint64_t ranks;                              /* 0: as the launcher says */
+    const char *json, *csv, *trace;              /* NULL: none */
+    const char *plan, *plan_out, *profile_out;   /* files; NULL: none */
+    const char *save, *resume;                   /* folders; NULL: none */
+    const char *go_on;                           /* a folder that becomes both (checkpoint/go_on.h); NULL: none */
+    const char *stop_after;                      /* a time as given (deadline.h); NULL: none */
+    uint64_t save_every;                         /* 0: only at the end */
+    const char *on_save_error;                   /* stop, warn */
+    bool shape_only;                             /* no option: a config.json without weights will do for `weights` */
+    const char *typed[SLC_TRAINING_OPTIONS_MAX]; /* what the command line or slc_training_option_set gave each option;
+                                                    NULL: nothing */
 } slc_training_options;
 
 /* The difference between an option (or several, with commas) in one command and in the table; a field that is NULL is
@@ -63,6 +66,7 @@ typedef struct {
     const char *fallback; /* its default, as it would be typed */
     const char *argument, *doc;
     const char *refused; /* why this command does not take it; its help leaves the option out */
+    bool list; /* of a number: it takes several with commas, of which the first is set; slc_training_option_typed */
 } slc_training_difference;
 
 /* `differences` end with {0}; NULL: there are none. They hold for the process, in slc_training_options_init too. */
@@ -76,6 +80,8 @@ void slc_training_options_init(slc_training_options *options);
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text);
 /* Was the option typed or set, or does it have its default? */
 bool slc_training_option_given(const slc_training_options *options, const char *name);
+/* The text that was typed or set; NULL: none was, and the option has its default. */
+const char *slc_training_option_typed(const slc_training_options *options, const char *name);
 
 /* Who else than the command line reads an option: columns of the table. */
 typedef enum {
@@ -84,6 +90,7 @@ typedef enum {
     SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
     SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
+    SLC_MEASURED = 32,        /* what is measured depends on it */
 } slc_option_use;
 
 /* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's
@@ -97,7 +104,8 @@ bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a nam
 const char *slc_training_tokenizer(const slc_training_options *options);
 
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
- * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names.
+ * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names,
+ * and threads their number (bench/cli/default_threads.h).
  * Errors: ARGUMENT, UNSUPPORTED, and those of reading weights. */
 sluice_status slc_training_options_check(slc_training_options *options);
 

@@ -1,7 +1,7 @@
 /* One look at each path. */
 #include "bench/train/options/paths_check.h"
 
-#include "bench/cli/result_file.h"
+#include "bench/cli/output/result_file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 

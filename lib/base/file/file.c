@@ -2,7 +2,7 @@
  * refused. */
 #include "lib/base/file/file.h"
 
-#include "lib/base/boot_id.h"
+#include "lib/base/host/boot_id.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/hash/fnv.h"

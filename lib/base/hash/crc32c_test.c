@@ -1,7 +1,7 @@
 /* The vectors of RFC 3720 must hold, and both ways must agree with a computation of one bit at a time. */
 #include "lib/base/hash/crc32c.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/seed.h"
 
 #include <stdarg.h>

@@ -35,7 +35,9 @@ static const unit byte_units[] = {
 static const unit bit_units[] = {
     {"bit", 0.125}, {"kbit", 125}, {"mbit", 125e3}, {"gbit", 125e6}, {"tbit", 125e9}, {NULL, 0},
 };
-static const unit time_units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {NULL, 0}};
+static const unit time_units[] = {
+    {"", 1}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {NULL, 0},
+};
 static const unit percent_units[] = {{"%", 0.01}, {NULL, 0}};
 
 /* A minus belongs to an exponent, as in 1e-3, or the number is none of ours; strtod also reads hexadecimal ones. */
@@ -103,5 +105,5 @@ sluice_status slc_parse_bandwidth(const char *text, double *bytes_per_s)
 sluice_status slc_parse_seconds(const char *text, double *out)
 {
     if (parse(text, time_units, out)) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is not a time: give a number and s, ms, us or ns", text);
+    return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is not a time: give a number and h, min, s, ms, us or ns", text);
 }

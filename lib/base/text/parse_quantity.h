@@ -15,7 +15,7 @@ sluice_status slc_parse_budget(const char *text, uint64_t *bytes, double *fracti
 /* "1gbit" = 125000000 bytes a second, "100mbit", "1.5GB" and "100MiB" (a second). */
 sluice_status slc_parse_bandwidth(const char *text, double *bytes_per_s);
 
-/* "50us", "1.5ms", "20ns", "2s"; without a unit, seconds. */
+/* "50us", "1.5ms", "20ns", "2s", "50min", "1.5h"; without a unit, seconds. */
 sluice_status slc_parse_seconds(const char *text, double *out);
 
 #endif

@@ -68,6 +68,11 @@ static void bandwidths_and_times(void **state)
     assert_true(fabs(value - 50e-6) < 1e-15);
     assert_int_equal(slc_parse_seconds("2", &value), SLUICE_OK);
     assert_true(value == 2);
+    assert_int_equal(slc_parse_seconds("50min", &value), SLUICE_OK);
+    assert_true(value == 3000);
+    assert_int_equal(slc_parse_seconds("1.5H", &value), SLUICE_OK);
+    assert_true(value == 5400);
+    assert_int_equal(slc_parse_seconds("5m", &value), SLUICE_ERR_ARGUMENT); /* minutes, or a mistyped ms */
     assert_int_equal(slc_parse_seconds("1e-3", &value), SLUICE_OK);
     assert_true(value == 1e-3);
     assert_int_equal(slc_parse_seconds("2.5E-1ms", &value), SLUICE_OK);

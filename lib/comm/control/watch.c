@@ -123,7 +123,7 @@ static bool judge_absence(slc_control *control, int rank)
     const slc_watch *watch = &control->watch;
     const slc_doing *doing = doing_of(control, rank);
     int other = find_waiting(control, rank);
-    if (other < 0) return false;
+    if (other < 0 || (doing->place == SLC_IN_OPERATIONS && doing->lacks)) return false; /* it waits itself */
     const slc_doing *waiting = doing_of(control, other);
     uint64_t limit_ns = doing->place == SLC_WORKING ? watch->working_ns : watch->absence_ns;
     uint64_t both_ms = doing->still_ms < waiting->still_ms ? doing->still_ms : waiting->still_ms;
@@ -141,6 +141,45 @@ static bool judge_absence(slc_control *control, int rank)
     return true;
 }
 
+static bool has_begun(const slc_control *control, int rank, uint32_t operation)
+{
+    return (int32_t)(doing_of(control, rank)->begun - operation) > 0;
+}
+
+static bool comes_before(const slc_doing *one, const slc_doing *other)
+{
+    const int32_t later = (int32_t)(one->operation - other->operation);
+    return later < 0 || (!later && one->stage < other->stage);
+}
+
+/* While nothing moves, returns a rank that lacks a message which only the network between it and doing->peer can
+ * withhold; -1: there is none. No rank lacks an earlier message, and all of them have begun its operation: where one
+ * has not, the program's calls differ. */
+static int find_cut(const slc_control *control)
+{
+    int first = -1;
+    for (int rank = 0; rank < control->size; rank++) {
+        const slc_doing *doing = doing_of(control, rank);
+        if (control->departures[rank].left || !doing->lacks) continue;
+        if (first < 0 || comes_before(doing, doing_of(control, first))) first = rank;
+    }
+    for (int rank = 0; first >= 0 && rank < control->size; rank++)
+        if (!control->departures[rank].left && !has_begun(control, rank, doing_of(control, first)->operation))
+            return -1;
+    return first;
+}
+
+/* The line is short, since a network that loses large packets would lose a long one too. */
+static void fail_with_cut(slc_control *control, int rank)
+{
+    const slc_doing *doing = doing_of(control, rank);
+    slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT,
+                    "the network between rank %d and rank %d carries heartbeats, but no data for %u s "
+                    "(SLUICE_COMM_TIMEOUT): does it lose large packets (MTU), or does a firewall cut connections? Rank "
+                    "%d %.100s",
+                    doing->peer, rank, (doing->unmoved_ms + 500) / 1000, rank, doing->text);
+}
+
 /* Fails the world if every rank waits and nothing moves: something was lost, or these checks forget a kind of wait. */
 static void judge_standstill(slc_control *control)
 {
@@ -151,7 +190,11 @@ static void judge_standstill(slc_control *control)
         uint64_t both_ms = doing->still_ms < doing->unmoved_ms ? doing->still_ms : doing->unmoved_ms;
         if (both_ms * 1000000u <= control->watch.silence_ns) return;
     }
-    fail_with_list(control, "every rank waits and nothing moves (SLUICE_COMM_TIMEOUT)");
+    const int cut = find_cut(control);
+    if (cut >= 0)
+        fail_with_cut(control, cut);
+    else
+        fail_with_list(control, "every rank waits and nothing moves (SLUICE_COMM_TIMEOUT)");
 }
 
 void slc_watch_judge(slc_control *control)

@@ -24,9 +24,13 @@ typedef struct {
     uint32_t needed;     /* SLC_IN_OPERATIONS: it waits until this many of them are complete */
     uint8_t halted;      /* no further operation begins before the program acts */
     uint8_t one_thread;  /* the program waits in the thread that makes all of its calls */
-    uint8_t reserved[2];
+    uint8_t lacks;       /* a message between this rank and `peer` is on its way; it belongs to communicating operation
+                            `operation`, which has come in this rank as far as `stage` */
+    uint8_t reserved;
+    int32_t peer;
+    uint32_t operation, stage;
     uint32_t still_ms;   /* how long the program has been doing this, without another call */
-    uint32_t unmoved_ms; /* how long no operation has made progress */
+    uint32_t unmoved_ms; /* how long no operation has made progress, and no byte of a message has come through */
     char text[236];      /* "waits in barrier, last call: step_end" */
 } slc_doing;
 
@@ -37,6 +41,8 @@ typedef struct {
     uint64_t silence_ns, absence_ns, working_ns; /* limits; working: for a rank that is busy in a call of ours */
     uint64_t program, operations;                /* digests of the state of either */
     uint64_t looked_ns, still_ns, moved_ns;      /* the last look, and since when the two have not changed */
+    uint64_t completed_ns;                       /* when operations last had another digest */
+    uint64_t carried;                            /* bytes that the transport's connections had carried at that look */
     bool warned;                                 /* rank 0 has warned of a rank's absence */
     bool crossed;                                /* rank 0: calls could not meet at the last look */
 } slc_watch;

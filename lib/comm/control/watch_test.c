@@ -184,6 +184,52 @@ static void test_standstill(void **state)
     }
 }
 
+static void lacks(court *c, int rank, int peer, uint32_t operation, uint32_t stage)
+{
+    in_operations(c, rank, 10, 61);
+    doing_of(c, rank)->lacks = 1;
+    doing_of(c, rank)->peer = peer;
+    doing_of(c, rank)->operation = operation;
+    doing_of(c, rank)->stage = stage;
+}
+
+/* Where every rank has begun the operation of which one lacks a message, the network withholds it. */
+static void test_cut(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t begun[SIZE], operation[SIZE], stage[SIZE];
+        sluice_status status;
+        const char *part;
+    } cases[] = {
+        {{10, 10, 10}, {9, 9, 9}, {16, 16, 0}, SLUICE_ERR_TIMEOUT, "between rank 1 and rank 2 carries heartbeats"},
+        {{10, 10, 10}, {9, 9, 9}, {8, 16, 9}, SLUICE_ERR_TIMEOUT, "between rank 2 and rank 0 carries heartbeats"},
+        {{12, 10, 10}, {10, 9, 9}, {0, 1, 2}, SLUICE_ERR_TIMEOUT, "between rank 2 and rank 1 carries heartbeats"},
+        {{1, UINT32_MAX, 0}, {0, UINT32_MAX - 1, UINT32_MAX}, {0, 3, 0}, SLUICE_ERR_TIMEOUT, "rank 2 and rank 1"},
+        {{10, 10, 9}, {9, 9, 9}, {0, 1, 2}, SLUICE_ERR_MISMATCH, "all ranks must make the same calls"},
+        {{10, 11, 10}, {10, 10, 10}, {0, 1, 2}, SLUICE_ERR_MISMATCH, "all ranks must make the same calls"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        court *c = open_court(60); /* a limit on absence too, and a rank that lacks a message is not absent */
+        for (int rank = 0; rank < SIZE; rank++) {
+            lacks(c, rank, rank == 2 ? 1 : 2, cases[i].operation[rank], cases[i].stage[rank]);
+            doing_of(c, rank)->begun = doing_of(c, rank)->needed = cases[i].begun[rank];
+        }
+        assert_int_equal(verdict(c, cases[i].part), cases[i].status);
+    }
+    /* A rank whose messages have left may wait in a collective for one that lacks them; so may any that lacks none. */
+    court *c = open_court(0);
+    in_collective(c, 0, 61);
+    in_collective(c, 1, 61);
+    lacks(c, 2, 0, 9, 0);
+    assert_int_equal(verdict(c, "between rank 0 and rank 2 carries heartbeats"), SLUICE_ERR_TIMEOUT);
+    /* While one of them moves, all may wait. */
+    c = open_court(0);
+    for (int rank = 0; rank < SIZE; rank++) lacks(c, rank, (rank + 1) % SIZE, 9, 0);
+    doing_of(c, 1)->unmoved_ms = 10000;
+    assert_int_equal(verdict(c, ""), SLUICE_OK);
+}
+
 /* ---- Worlds that go on unevenly ---- */
 
 enum { ELEMENTS = 4800, ROUNDS = 400, BATCH = 3 };
@@ -263,7 +309,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crossed),    cmocka_unit_test(test_not_crossed), cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_standstill), cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_standstill), cmocka_unit_test(test_cut),         cmocka_unit_test(test_uneven),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

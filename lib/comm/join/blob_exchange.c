@@ -12,7 +12,7 @@
 
 static const uint64_t largest_blob = 1u << 26;
 /* The other ranks wait a little longer than rank 0, which knows better who is late. */
-static const uint64_t grace_ns = 3000000000u;
+static const uint64_t grace_ns = 2000000000u;
 
 static sluice_status write_blob(int fd, sluice_status status, const void *data, size_t bytes, uint64_t deadline_ns)
 {
@@ -42,12 +42,23 @@ static sluice_status read_blob(int fd, uint64_t deadline_ns, sluice_status *stat
     return SLUICE_OK;
 }
 
+/* Says between which ranks an exchange ended, with the calling thread's last error. Where one of them falls silent
+ * although it has joined, the network may carry small packets only. */
+static sluice_status fail_exchange(const slc_rendezvous *rendezvous, int rank, sluice_status status)
+{
+    const bool silent = status == SLUICE_ERR_TIMEOUT || status == SLUICE_ERR_IO;
+    char line[300];
+    snprintf(line, sizeof line, "%s", sluice_last_error());
+    return slc_error(status, "rank %d with rank %d, while the world was being made: %s%s", rendezvous->rank, rank, line,
+                     silent ? ": does the network between them lose large packets (MTU)?" : "");
+}
+
 static sluice_status collect_from(slc_rendezvous *rendezvous, int rank, char **part, size_t *bytes)
 {
     sluice_status told = SLUICE_OK;
     sluice_status status = read_blob(rendezvous->fds[rank], rendezvous->deadline_ns, &told, part, bytes);
     if (status == SLUICE_ERR_PEER) return slc_error(status, "rank %d went away while the world was being made", rank);
-    if (status) return slc_error_context(status, "rank %d, while the world was being made", rank);
+    if (status) return fail_exchange(rendezvous, rank, status);
     return told ? slc_error(told, "rank %d: %s", rank, *part) : SLUICE_OK;
 }
 
@@ -113,7 +124,7 @@ static sluice_status exchange_as_first(slc_rendezvous *rendezvous, sluice_status
         const char *data = status ? line : *all;
         sluice_status wrote = write_blob(rendezvous->fds[rank], status, data, status ? strlen(line) + 1 : *total,
                                          rendezvous->deadline_ns + grace_ns);
-        if (wrote && !status) status = slc_error_context(wrote, "rank %d, while the world was being made", rank);
+        if (wrote && !status) status = fail_exchange(rendezvous, rank, wrote);
     }
     if (*line) slc_error(status, "%s", line);
     for (int rank = 0; rank < size; rank++) free(parts[rank]);
@@ -146,7 +157,7 @@ static sluice_status exchange_as_other(slc_rendezvous *rendezvous, sluice_status
     sluice_status got = read_blob(rendezvous->fds[0], deadline_ns, &told, all, total);
     if (got || wrote) {
         if (!got) free(*all);
-        return slc_error_context(got ? got : wrote, "rank 0, while the world was being made");
+        return fail_exchange(rendezvous, 0, got ? got : wrote);
     }
     if (told) {
         slc_error(told, "%s", *all);

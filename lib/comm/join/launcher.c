@@ -96,6 +96,19 @@ static const char *first_host(const char *list)
     return host;
 }
 
+/* Slurm may put task 0 elsewhere (--distribution=arbitrary), and the environment tells that host to nobody but task 0.
+ */
+static sluice_status check_first_host(const sluice_world_config *config)
+{
+    const char *here = environment("SLURMD_NODENAME");
+    if (config->rank || !here || !strcmp(here, config->master_addr)) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "Slurm runs task 0 on %s, but the list of hosts begins with %s, where the other ranks look for it: "
+        "export MASTER_ADDR=%s for all, or leave --distribution=arbitrary out",
+        here, config->master_addr, here);
+}
+
 static sluice_status find_master(sluice_world_config *config)
 {
     const char *nodes = environment("SLURM_STEP_NODELIST");
@@ -103,9 +116,10 @@ static sluice_status find_master(sluice_world_config *config)
     if (config->master_addr) return SLUICE_OK;
     if (config->size == 1 || config->local_size == config->size)
         config->master_addr = "127.0.0.1";
-    else if (nodes && environment("SLURM_STEP_ID"))
+    else if (nodes && environment("SLURM_STEP_ID")) {
         config->master_addr = first_host(nodes);
-    else
+        return check_first_host(config);
+    } else
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "MASTER_ADDR is not set: %d ranks need the address of rank 0's host (mpirun: -x MASTER_ADDR)",
                          config->size);

@@ -34,6 +34,7 @@ static const char *const known[] = {
     "SLURM_JOB_ID",
     "SLURM_STEP_ID",
     "SLURM_STEP_NODELIST",
+    "SLURMD_NODENAME",
     "SLUICE_COMM_THROTTLE",
     "SLUICE_COMM_DIRECT",
     "SLUICE_COMM_TIMEOUT",
@@ -119,6 +120,27 @@ static void test_slurm(void **state)
     assert_int_not_equal(read_config().master_port, port); /* two jobs on one host do not meet */
     setenv("SLURM_STEP_NODELIST", "alpha,beta", 1);
     assert_string_equal(read_config().master_addr, "alpha");
+}
+
+static void test_slurm_puts_task_0_elsewhere(void **state)
+{
+    (void)state;
+    sluice_world_config config;
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_NTASKS", "2", 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+    setenv("SLURM_STEP_NODELIST", "node[07-08]", 1);
+    setenv("SLURMD_NODENAME", "node07", 1);
+    assert_string_equal(read_config().master_addr, "node07");
+    setenv("SLURMD_NODENAME", "node08", 1);
+    assert_int_equal(sluice_world_config_init(&config), SLUICE_ERR_ARGUMENT);
+    assert_non_null(strstr(sluice_last_error(), "task 0 on node08, but the list of hosts begins with node07"));
+    assert_non_null(strstr(sluice_last_error(), "export MASTER_ADDR=node08"));
+    setenv("MASTER_ADDR", "node08", 1);
+    assert_string_equal(read_config().master_addr, "node08");
+    unsetenv("MASTER_ADDR");
+    setenv("SLURM_PROCID", "1", 1);
+    assert_string_equal(read_config().master_addr, "node07");
 }
 
 static void test_open_mpi(void **state)
@@ -247,11 +269,17 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_alone, clear),    cmocka_unit_test_setup(test_sluice_run, clear),
-        cmocka_unit_test_setup(test_torchrun, clear), cmocka_unit_test_setup(test_slurm, clear),
-        cmocka_unit_test_setup(test_open_mpi, clear), cmocka_unit_test_setup(test_pmix, clear),
-        cmocka_unit_test_setup(test_pmi, clear),      cmocka_unit_test_setup(test_names, clear),
-        cmocka_unit_test_setup(test_limits, clear),   cmocka_unit_test_setup(test_errors, clear),
+        cmocka_unit_test_setup(test_alone, clear),
+        cmocka_unit_test_setup(test_sluice_run, clear),
+        cmocka_unit_test_setup(test_torchrun, clear),
+        cmocka_unit_test_setup(test_slurm, clear),
+        cmocka_unit_test_setup(test_slurm_puts_task_0_elsewhere, clear),
+        cmocka_unit_test_setup(test_open_mpi, clear),
+        cmocka_unit_test_setup(test_pmix, clear),
+        cmocka_unit_test_setup(test_pmi, clear),
+        cmocka_unit_test_setup(test_names, clear),
+        cmocka_unit_test_setup(test_limits, clear),
+        cmocka_unit_test_setup(test_errors, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

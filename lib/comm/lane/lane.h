@@ -62,6 +62,13 @@ typedef struct {
 
 typedef struct slc_message slc_message;
 
+/* A message that the transport has begun and not ended. */
+typedef struct {
+    int peer;                  /* to which it goes or from which it comes */
+    uint32_t operation, place; /* of which communicating operation; of two in one the earlier one has the lower place */
+    uint64_t bytes;
+} slc_open_message;
+
 struct slc_comm {
     int rank, size;
     slc_failure *failure;
@@ -108,7 +115,8 @@ struct slc_comm {
     uint64_t *row_cuts; /* [SLC_ACTIVE][depth + 1][size] where the chunks in an operation's window end */
 
     slc_message *messages, *free_messages;
-    uint32_t messages_pending;
+    uint32_t message_count, messages_pending;
+    uint32_t messages_done;                    /* since creation */
     uint32_t blocks_receiving, blocks_sending; /* summed over all active operations */
     uint32_t blocks_finished;                  /* blocks that went by messages, since creation */
     uint32_t scratch_taken, scratch_freed;     /* slots, counted up; slot i at i modulo depth */
@@ -191,6 +199,8 @@ bool slc_work_step(slc_comm *comm, slc_active_op *run);
 sluice_status slc_messages_init(slc_comm *comm);
 /* Whether the link stays busy with another block when one ends. */
 bool slc_messages_plenty(const slc_comm *comm);
+/* The message on its way that comes first in the order in which operations need them. False: there is none. */
+bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out);
 /* Posts the sends and receives that may be posted. True if there were any. */
 bool slc_messages_step(slc_comm *comm);
 /* Notes that this rank's part of a block has its sum: its scratch is free, and the result goes to who needs it. */

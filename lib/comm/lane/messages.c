@@ -22,10 +22,11 @@ typedef enum { PHASE_PART = 0, PHASE_RESULT = 1, PHASE_ACKNOWLEDGE = 2 } message
 /* A send or receive that the transport holds. */
 struct slc_message {
     slc_comm *comm;
-    slc_message *next; /* free list */
-    slc_active_op *run;
+    slc_message *next;  /* free list */
+    slc_active_op *run; /* NULL: the transport does not hold it */
     uint64_t block;
-    size_t bytes; /* expected; 0 for a send */
+    uint64_t tag;
+    size_t bytes;
     int peer;
     message_kind kind;
 };
@@ -33,7 +34,8 @@ struct slc_message {
 sluice_status slc_messages_init(slc_comm *comm)
 {
     /* A block has at most two messages to and two from each peer in the hands of the transport. */
-    size_t count = (size_t)comm->depth * 4 * (size_t)comm->message_peer_count + 1;
+    const size_t count = (size_t)comm->depth * 4 * (size_t)comm->message_peer_count + 1;
+    comm->message_count = (uint32_t)count;
     comm->messages = calloc(count, sizeof *comm->messages);
     comm->tokens = calloc((size_t)comm->size * 2, sizeof *comm->tokens);
     if (!comm->messages || !comm->tokens) return slc_error(SLUICE_ERR_MEMORY, "messages of %d ranks", comm->size);
@@ -94,6 +96,21 @@ void slc_messages_suspect(slc_comm *comm, int rank, const char *why)
     atomic_store_explicit(&comm->suspect_ns, slc_clock_ns(), memory_order_relaxed);
 }
 
+static void give_back(slc_comm *comm, slc_message *message)
+{
+    comm->messages_pending--;
+    message->run = NULL;
+    message->next = comm->free_messages;
+    comm->free_messages = message;
+}
+
+/* Notes that a message is done. */
+static void count_message(slc_comm *comm, slc_active_op *run, uint64_t block, message_kind kind)
+{
+    comm->messages_done++;
+    count_down(comm, run, block, kind);
+}
+
 static void on_done(void *context, sluice_status status, size_t bytes)
 {
     slc_message *message = context;
@@ -101,7 +118,7 @@ static void on_done(void *context, sluice_status status, size_t bytes)
     slc_active_op *run = message->run;
     if (status == SLUICE_OK) {
         if (message->kind != SEND) check_length(comm, run, message->peer, bytes, message->bytes);
-        count_down(comm, run, message->block, message->kind);
+        count_message(comm, run, message->block, message->kind);
     } else if (status == SLUICE_ERR_PEER)
         slc_messages_suspect(comm, message->peer, "its messages cannot be delivered");
     else if (status == SLUICE_ERR_MISMATCH)
@@ -109,26 +126,17 @@ static void on_done(void *context, sluice_status status, size_t bytes)
     else if (status != SLUICE_ERR_INTERRUPTED)
         slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", slc_op_name(&run->op),
                         message->peer, sluice_status_name(status));
-    comm->messages_pending--;
-    message->next = comm->free_messages;
-    comm->free_messages = message;
+    give_back(comm, message);
 }
 
-static slc_message *take_message(slc_comm *comm, slc_active_op *run, uint64_t block, int peer, message_kind kind,
-                                 size_t bytes)
+static slc_message *take_message(slc_comm *comm, const slc_message *what)
 {
     slc_message *message = comm->free_messages;
     comm->free_messages = message->next;
-    *message = (slc_message){.comm = comm, .run = run, .block = block, .peer = peer, .kind = kind, .bytes = bytes};
+    *message = *what;
+    message->comm = comm;
     comm->messages_pending++;
     return message;
-}
-
-static void give_back(slc_comm *comm, slc_message *message)
-{
-    comm->messages_pending--;
-    message->next = comm->free_messages;
-    comm->free_messages = message;
 }
 
 static void fail_post(slc_comm *comm, const slc_active_op *run, int peer, sluice_status status)
@@ -142,10 +150,12 @@ static void fail_post(slc_comm *comm, const slc_active_op *run, int peer, sluice
 static void post_receive(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, message_kind kind,
                          int peer, void *data, size_t bytes)
 {
-    slc_message *message = take_message(comm, run, block, peer, kind, bytes);
+    const uint64_t tag = make_tag(run, block, phase, peer);
+    slc_message *message = take_message(
+        comm, &(slc_message){.run = run, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = kind});
     size_t received = 0;
-    sluice_status status = comm->transport->table->recv(comm->transport->self, peer, data, bytes,
-                                                        make_tag(run, block, phase, peer), &received, on_done, message);
+    sluice_status status =
+        comm->transport->table->recv(comm->transport->self, peer, data, bytes, tag, &received, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
     if (status == SLUICE_ERR_MISMATCH) {
@@ -157,24 +167,26 @@ static void post_receive(slc_comm *comm, slc_active_op *run, uint64_t block, mes
         return;
     }
     check_length(comm, run, peer, received, bytes);
-    count_down(comm, run, block, kind);
+    count_message(comm, run, block, kind);
 }
 
 static void post_send(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, int peer,
                       const void *data, size_t bytes)
 {
-    slc_message *message = take_message(comm, run, block, peer, SEND, 0);
+    const uint64_t tag = make_tag(run, block, phase, comm->rank);
+    slc_message *message = take_message(
+        comm, &(slc_message){.run = run, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = SEND});
     state_of(comm, run, block)->sends++;
     bool data_of_callers = run->op.kind != SLC_BARRIER && phase != PHASE_ACKNOWLEDGE;
     if (data_of_callers) atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
-    sluice_status status = comm->transport->table->send(comm->transport->self, peer, data, bytes,
-                                                        make_tag(run, block, phase, comm->rank), on_done, message);
+    sluice_status status =
+        comm->transport->table->send(comm->transport->self, peer, data, bytes, tag, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
     if (status)
         fail_post(comm, run, peer, status);
     else
-        count_down(comm, run, block, SEND);
+        count_message(comm, run, block, SEND);
 }
 
 static size_t part_bytes(const slc_comm *comm, const slc_active_op *run, uint64_t block)
@@ -357,6 +369,21 @@ static bool finish_block(slc_comm *comm, slc_active_op *run)
 bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run)
 {
     return !comm->message_peer_count || (!run->open && run->finished == run->end_block);
+}
+
+bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out)
+{
+    bool found = false;
+    for (uint32_t i = 0; comm->messages_pending && i < comm->message_count; i++) {
+        const slc_message *message = &comm->messages[i];
+        if (!message->run) continue;
+        const uint32_t operation = (uint32_t)(message->tag >> 32), place = (uint32_t)message->tag >> 12;
+        const int32_t later = found ? (int32_t)(operation - out->operation) : -1;
+        if (later > 0 || (!later && place >= out->place)) continue;
+        *out = (slc_open_message){message->peer, operation, place, message->bytes};
+        found = true;
+    }
+    return found;
 }
 
 bool slc_messages_plenty(const slc_comm *comm)

@@ -3,6 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/comm/sockets/lookup.h"
 #include "lib/comm/sockets/wire.h"
 
 #include <arpa/inet.h>
@@ -19,6 +20,10 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* A lost SYN is better sent anew than waited for; and even at the deadline an attempt has the time to be refused, since
+ * what it says is what people read. */
+static const uint64_t most_attempt_ns = 2000000000u, least_attempt_ns = 200000000u;
 
 sluice_status slc_address_check(const char *host)
 {
@@ -48,19 +53,21 @@ static void say(slc_attempt *attempt, const char *format, ...)
 }
 
 /* Names of a job's hosts may appear a little later, so a name that is not known is no error yet. */
-static sluice_status resolve(const char *host, int port, slc_attempt *attempt, struct addrinfo **out)
+static sluice_status resolve(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt,
+                             struct addrinfo **out)
 {
-    char service[16];
-    snprintf(service, sizeof service, "%d", port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    int error = getaddrinfo(host, service, &hints, out);
+    const int error = slc_lookup(host, port, deadline_ns, out);
     if (!error) return SLUICE_OK;
+    if (error == EAI_INPROGRESS) {
+        say(attempt, "this host cannot resolve the name %s: no name server answers", host);
+        return SLUICE_IN_PROGRESS;
+    }
     if (error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA) {
         say(attempt, "this host cannot resolve the name %s: %s", host, gai_strerror(error));
         return SLUICE_IN_PROGRESS;
     }
-    const char *why = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
-    return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, why);
+    if (error == EAI_SYSTEM) return slc_error(SLUICE_ERR_SYSTEM, "MASTER_ADDR %s: %s", host, strerror(errno));
+    return slc_error(SLUICE_ERR_ARGUMENT, "MASTER_ADDR %s: %s", host, gai_strerror(error));
 }
 
 /* Whether `host` is written as a loopback address; a name that only resolves to one, as Debian's own name of a host
@@ -106,7 +113,9 @@ static int listen_on_loopback(const char *host, int port)
 {
     slc_attempt attempt;
     struct addrinfo *list;
-    if (resolve(host, port, &attempt, &list) && resolve("127.0.0.1", port, &attempt, &list)) return -1;
+    const uint64_t deadline_ns = slc_clock_ns() + most_attempt_ns;
+    if (resolve(host, port, deadline_ns, &attempt, &list) && resolve("127.0.0.1", port, deadline_ns, &attempt, &list))
+        return -1;
     int fd = bind_to(list);
     freeaddrinfo(list);
     return fd;
@@ -207,36 +216,50 @@ static void say_refusal(slc_attempt *attempt, const struct addrinfo *info, int e
         say(attempt, "%s: %s", number, strerror(error));
 }
 
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+int slc_address_try(const struct sockaddr *address, socklen_t address_bytes, uint64_t deadline_ns, int *out)
+{
+    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const uint64_t now_ns = slc_clock_ns();
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    if (fd < 0) return -errno;
+    if (connect(fd, address, address_bytes) && errno != EINPROGRESS)
+        error = errno;
+    else if (slc_wire_wait(fd, POLLOUT, within(deadline_ns, now_ns + least_attempt_ns, now_ns + most_attempt_ns)))
+        error = ETIMEDOUT;
+    else if (!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) && !error && met_itself(fd))
+        error = ECONNREFUSED;
+    if (error)
+        close(fd);
+    else
+        *out = fd;
+    return error;
+}
+
 static sluice_status connect_one(const struct addrinfo *info, uint64_t deadline_ns, slc_attempt *attempt, int *out)
 {
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error = 0;
-    if (fd < 0) return slc_error(SLUICE_ERR_SYSTEM, "socket: %s", strerror(errno));
-    if (connect(fd, info->ai_addr, info->ai_addrlen) && errno != EINPROGRESS) {
-        say_refusal(attempt, info, errno);
-        close(fd);
-        return SLUICE_IN_PROGRESS;
-    }
-    uint64_t attempt_ns = slc_clock_ns() + 2000000000u; /* a lost SYN is better sent anew than waited for */
-    socklen_t bytes = sizeof error;
-    sluice_status status = slc_wire_wait(fd, POLLOUT, attempt_ns < deadline_ns ? attempt_ns : deadline_ns);
-    if (!status) getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
-    const bool alone = !status && !error && met_itself(fd);
-    if (status || error || alone) {
-        say_refusal(attempt, info, status ? ETIMEDOUT : alone ? ECONNREFUSED : error);
-        close(fd);
+    const int error = slc_address_try(info->ai_addr, info->ai_addrlen, deadline_ns, out);
+    if (error < 0) return slc_error(SLUICE_ERR_SYSTEM, "socket: %s", strerror(-error));
+    if (error) {
+        say_refusal(attempt, info, error);
         return SLUICE_IN_PROGRESS;
     }
     char number[64];
     write_number(info->ai_addr, info->ai_addrlen, number, sizeof number);
     say(attempt, "%s takes the connection, but does not answer", number);
-    *out = fd;
     return SLUICE_OK;
 }
 
 sluice_status slc_address_connect(const char *host, int port, uint64_t deadline_ns, slc_attempt *attempt, int *out)
 {
     struct addrinfo *list;
-    sluice_status status = resolve(host, port, attempt, &list);
+    const uint64_t soon_ns = slc_clock_ns() + least_attempt_ns;
+    sluice_status status = resolve(host, port, deadline_ns > soon_ns ? deadline_ns : soon_ns, attempt, &list);
     if (status) return status;
     status = SLUICE_IN_PROGRESS;
     for (const struct addrinfo *info = list; info && status == SLUICE_IN_PROGRESS; info = info->ai_next)

@@ -5,8 +5,11 @@
 #include "lib/comm/sockets/address.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -88,13 +91,53 @@ static void an_attempt_says_what_was_answered(void **state)
     close(listener);
 }
 
+static _Atomic int lookups_begun, lookups_ended;
+static sem_t resolver_goes_on;
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **list);
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+{
+    const bool slow = !strcmp(host, "slow.invalid") && !(hints->ai_flags & AI_NUMERICHOST);
+    if (!slow) return __real_getaddrinfo(host, service, hints, list);
+    lookups_begun++;
+    sem_wait(&resolver_goes_on);
+    const int error = __real_getaddrinfo("127.0.0.1", service, hints, list);
+    lookups_ended++;
+    return error;
+}
+
+/* A resolver whose name server does not answer takes its time, and the limit holds all the same. */
+static void a_slow_resolver_is_not_waited_for(void **state)
+{
+    (void)state;
+    slc_attempt attempt;
+    int fd;
+    assert_int_equal(sem_init(&resolver_goes_on, 0, 0), 0);
+    assert_int_equal(slc_address_connect("slow.invalid", free_port(), slc_clock_ns() + 100000000u, &attempt, &fd),
+                     SLUICE_IN_PROGRESS);
+    assert_int_equal(lookups_begun, 1);
+    assert_int_equal(lookups_ended, 0);
+    if (!strstr(attempt.why, "no name server answers")) fail_msg("%s", attempt.why);
+    assert_int_equal(sem_post(&resolver_goes_on), 0); /* what it finds now is let go */
+    while (!lookups_ended) usleep(1000);
+    assert_int_equal(sem_post(&resolver_goes_on), 0);
+    assert_int_equal(slc_address_connect("slow.invalid", free_port(), slc_clock_ns() + 20000000000u, &attempt, &fd),
+                     SLUICE_IN_PROGRESS);
+    if (!strstr(attempt.why, "nobody listens at 127.0.0.1")) fail_msg("%s", attempt.why);
+    assert_int_equal(lookups_ended, 2);
+}
+
 int main(void)
 {
+    alarm(60);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_listens_everywhere),
         cmocka_unit_test(loopback_listens_on_loopback),
         cmocka_unit_test(forms_are_told_apart),
         cmocka_unit_test(an_attempt_says_what_was_answered),
+        cmocka_unit_test(a_slow_resolver_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

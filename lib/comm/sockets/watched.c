@@ -50,20 +50,20 @@ static int watched_in(const char *line)
     return !fstat(fd, &file) && file.st_ino == inode ? fd : -1;
 }
 
-static void visit_from(int fd, int depth, void (*visit)(int fd))
+static void visit_from(int fd, int depth, void (*visit)(void *context, int fd), void *context)
 {
     char path[40], line[LINE_BYTES];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
     reader in = {.fd = depth ? open(path, O_RDONLY | O_CLOEXEC) : -1};
     while (in.fd >= 0 && read_line(&in, line)) {
         int watched = watched_in(line);
-        if (watched >= 0) visit_from(watched, depth - 1, visit);
+        if (watched >= 0) visit_from(watched, depth - 1, visit, context);
     }
     if (in.fd >= 0) close(in.fd);
-    visit(fd);
+    visit(context, fd);
 }
 
-void slc_watched_visit(int fd, void (*visit)(int fd))
+void slc_watched_visit(int fd, void (*visit)(void *context, int fd), void *context)
 {
-    visit_from(fd, DEEPEST, visit);
+    visit_from(fd, DEEPEST, visit, context);
 }

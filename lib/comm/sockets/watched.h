@@ -3,9 +3,9 @@
 #ifndef SLC_COMM_WATCHED_H
 #define SLC_COMM_WATCHED_H
 
-/* Calls `visit` for `fd`; if `fd` is an epoll set, first for every descriptor that the set watches, sets among them.
- * Allocates nothing and takes no lock. If the kernel does not list a set's descriptors (no /proc), only the set itself
- * is visited. */
-void slc_watched_visit(int fd, void (*visit)(int fd));
+/* Calls visit(context, fd) for `fd`; if `fd` is an epoll set, first for every descriptor that the set watches, sets
+ * among them. Allocates nothing and takes no lock. If the kernel does not list a set's descriptors (no /proc), only the
+ * set itself is visited. */
+void slc_watched_visit(int fd, void (*visit)(void *context, int fd), void *context);
 
 #endif

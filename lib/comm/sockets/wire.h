@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLC_WIRE_VERSION = 3, SLC_TOKEN_BYTES = 256 };
+enum { SLC_WIRE_VERSION = 4, SLC_TOKEN_BYTES = 256 };
 /* A newcomer has this long to say who it is. */
 #define SLC_STRANGER_PATIENCE_NS UINT64_C(5000000000)
 

@@ -1,7 +1,8 @@
 /* A transport that does not do as it should. If a peer cannot be reached at once, connecting is repeated until the time
  * to join is over, and then the error says which rank it is and where. Addresses that are not whole are refused.
- * Messages that cannot be cancelled keep their memory. The transport is UCX; here its connect can be made to fail, and
- * its cancel to do nothing. */
+ * Messages that cannot be cancelled keep their memory. If none gets through any more, the world fails and says between
+ * which ranks. The transport is UCX; here its connect can be made to fail, its cancel to do nothing, and its progress
+ * to move nothing but to say that it does. */
 #include "lib/comm/comm_test.h"
 #include "lib/comm/transport.h"
 
@@ -36,6 +37,13 @@ static void close_peer_if_willing(void *self, int rank)
     if (!stubborn) ucx->close_peer(self, rank);
 }
 
+static _Atomic bool idle_but_busy; /* as a worker that has nothing but keepalives to move */
+
+static int progress_or_pretend(void *self)
+{
+    return idle_but_busy ? 1 : ucx->progress(self);
+}
+
 sluice_status __real_slc_transport_open(slc_transport *out, const char *name, const char *throttle,
                                         const char *interfaces, int rank, int size, slc_peer_lost peer_lost,
                                         void *context);
@@ -54,6 +62,7 @@ sluice_status __wrap_slc_transport_open(slc_transport *out, const char *name, co
     reluctant.connect = connect_reluctantly;
     reluctant.cancel = cancel_if_willing;
     reluctant.close_peer = close_peer_if_willing;
+    reluctant.progress = progress_or_pretend;
     out->table = &reluctant;
     return SLUICE_OK;
 }
@@ -148,6 +157,52 @@ static void memory_of_late_messages_stays(void **state)
     assert_int_equal(rank_wait(&all, 1), 128 + SIGKILL);
 }
 
+enum { SUM_ELEMENTS = 1 << 16, CUT_SIZE = 3 };
+
+/* Nothing but heartbeats gets to rank 2 or away from it after the first sum. */
+static int sum_until_cut(int rank, void *argument)
+{
+    const test_case *test = argument;
+    sluice_world_config config = path_config(rank, CUT_SIZE, test->port, MESSAGES);
+    config.timeout_s = 0.8;
+    sluice_world *world;
+    slc_device *device;
+    slc_segment segment;
+    CHECK(!sluice_world_create(&config, &world));
+    CHECK(!slc_device_open("cpu", &device) && !slc_segment_create(device, SUM_ELEMENTS * 4 * 8, &segment));
+    slc_comm *comm = slc_world_comm(world);
+    char *base = segment.base;
+    CHECK(!slc_comm_attach(comm, &segment, base + SUM_ELEMENTS * 4, SUM_ELEMENTS * 4 * 7));
+    const slc_op op = {.kind = SLC_ALL_REDUCE,
+                       .dtype = SLUICE_FP32,
+                       .elements = SUM_ELEMENTS / 48 * 48,
+                       .block_elements = 4800,
+                       .block_count = (SUM_ELEMENTS / 48 * 48 + 4799) / 4800,
+                       .src = base,
+                       .dst = base,
+                       .scale = 1};
+    uint32_t index;
+    CHECK(!slc_comm_submit(comm, &op, 1, &index) && !slc_comm_wait(comm, index + 1));
+    CHECK(!sluice_world_barrier(world));
+    idle_but_busy = rank == 2;
+    CHECK(!slc_comm_submit(comm, &op, 1, &index));
+    CHECK(slc_comm_wait(comm, index + 1) == SLUICE_ERR_TIMEOUT);
+    CHECK(strstr(sluice_last_error(), "the network between rank ") && strstr(sluice_last_error(), "rank 2 "));
+    idle_but_busy = false;
+    slc_comm_attach(comm, NULL, NULL, 0);
+    slc_segment_destroy(&segment);
+    slc_device_close(device);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void a_network_without_messages_is_named(void **state)
+{
+    (void)state;
+    test_case test = {.port = free_port()};
+    assert_int_equal(run_ranks(CUT_SIZE, sum_until_cut, &test), 0);
+}
+
 static void on_lost(void *context, int rank, const char *why)
 {
     (void)context, (void)rank, (void)why;
@@ -192,6 +247,7 @@ int main(void)
         cmocka_unit_test(what_stays_unreachable_is_named),
         cmocka_unit_test(addresses_in_part_are_refused),
         cmocka_unit_test(memory_of_late_messages_stays),
+        cmocka_unit_test(a_network_without_messages_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

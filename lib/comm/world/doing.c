@@ -1,10 +1,15 @@
 /* Finds out what this rank is doing, for its heartbeats. */
 #include "lib/base/clock.h"
+#include "lib/comm/sockets/traffic.h"
 #include "lib/comm/world/world.h"
 
 #include <stdio.h>
 
 static const uint64_t stopped_ns = 2000000000u; /* after a longer gap between two looks this process had been stopped */
+/* Between two looks a connection carries no more than this where only UCX's keepalives, of a few bytes, go over it. */
+static const uint64_t idle_bytes = 256;
+/* A transport without connections that can be seen is a fast one, and has moved for as long as that takes. */
+static const uint64_t unseen_bytes_per_s = 1000000;
 
 static uint64_t mix(uint64_t digest, uint64_t value)
 {
@@ -25,7 +30,7 @@ static uint64_t digest_program(sluice_world *world, slc_place place)
 static uint64_t digest_operations(const sluice_world *world)
 {
     const slc_comm *comm = &world->comm;
-    uint64_t digest = mix(mix(mix(1, comm->taken), comm->first), world->transport_events);
+    uint64_t digest = mix(mix(mix(1, comm->taken), comm->first), comm->messages_done);
     for (uint32_t i = comm->first; i != comm->taken; i++) {
         const slc_active_op *run = &comm->runs[i % SLC_ACTIVE];
         digest = mix(mix(mix(digest, run->block), run->offset), (uint64_t)run->step);
@@ -43,6 +48,19 @@ static bool is_held_back(const sluice_world *world, uint64_t now_ns)
         if (timer < due) due = timer;
     }
     return due != UINT64_MAX && due > now_ns;
+}
+
+/* Whether the message that is needed next comes nearer, though it may not be done for long. What the transport's
+ * progress says does not count, since keepalives move something too. */
+static bool is_on_its_way(sluice_world *world, const slc_open_message *message, uint64_t now_ns)
+{
+    slc_watch *watch = &world->control.watch;
+    const slc_traffic traffic = slc_traffic_read(world->transport.fds, world->transport.fd_count);
+    const uint64_t before = watch->carried;
+    watch->carried = traffic.bytes;
+    if (traffic.connections) return traffic.bytes > before + idle_bytes * traffic.connections;
+    const double bytes = (double)message->bytes * world->comm.message_peer_count;
+    return slc_seconds(now_ns - watch->completed_ns) < bytes / (double)unseen_bytes_per_s;
 }
 
 static slc_place find_place(sluice_world *world)
@@ -105,8 +123,12 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
         watch->still_ns += gap;
         watch->moved_ns += gap;
     }
+    slc_open_message lacking = {0};
+    const bool lacks = slc_messages_oldest(&world->comm, &lacking);
     if (program != watch->program) watch->still_ns = now_ns;
-    if (operations != watch->operations || is_held_back(world, now_ns)) watch->moved_ns = now_ns;
+    if (operations != watch->operations) watch->completed_ns = watch->moved_ns = now_ns;
+    if (is_held_back(world, now_ns)) watch->moved_ns = now_ns;
+    if (lacks && watch->moved_ns != now_ns && is_on_its_way(world, &lacking, now_ns)) watch->moved_ns = now_ns;
     watch->program = program;
     watch->operations = operations;
 
@@ -115,6 +137,10 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
                          .begun = control->history.count,
                          .halted = slc_lane_halted(&world->comm),
                          .one_thread = is_one_thread(world, place),
+                         .lacks = lacks,
+                         .peer = lacking.peer,
+                         .operation = lacking.operation,
+                         .stage = lacking.place,
                          .still_ms = (uint32_t)((now_ns - watch->still_ns) / 1000000u),
                          .unmoved_ms = (uint32_t)((now_ns - watch->moved_ns) / 1000000u)};
     if (place == SLC_IN_OPERATIONS) doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.wanted));

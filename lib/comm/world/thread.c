@@ -1,10 +1,11 @@
 /* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
  * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
  * control page and looks once more, so that whoever makes work after that knows to ring. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/host/thread_limit.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/world/world.h"
 
@@ -44,9 +45,7 @@ void slc_comm_fail(slc_comm *comm, sluice_status status, const char *line)
 static bool transport_progress(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
-    bool moved = transport->table && transport->table->progress(transport->self) > 0;
-    world->transport_events += moved;
-    return moved;
+    return transport->table && transport->table->progress(transport->self) > 0;
 }
 
 /* Ends everything that is pending; only then may the caller's memory go. */
@@ -337,7 +336,7 @@ sluice_status slc_thread_start(sluice_world *world)
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int error = pthread_create(&world->thread, NULL, thread_main, world);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) return slc_error(SLUICE_ERR_SYSTEM, "communication thread: %s", strerror(error));
+    if (error) return slc_thread_limit_error(error, "communication thread");
     pthread_setname_np(world->thread, "sluice-comm");
     world->running = true;
     return SLUICE_OK;

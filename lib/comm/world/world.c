@@ -11,6 +11,7 @@
 #include "lib/comm/world/worlds.h"
 #include "lib/comm/settings.h"
 #include "lib/comm/sockets/address.h"
+#include "lib/comm/sockets/listeners.h"
 
 #include <net/if.h>
 #include <netdb.h>
@@ -35,9 +36,11 @@ typedef struct {
     uint32_t depth; /* SLUICE_COMM_DEPTH: windows and scratch depend on it */
 } introduction;
 
-/* Precedes a transport's address and says, for people, where that rank is. */
+/* Precedes a transport's address and says where that rank is, for people, and where its transport listens. */
 typedef struct {
     char host[64], address[64];
+    uint32_t listener_count;
+    slc_listener listeners[4];
 } whereabouts;
 
 static const double telling_share = 0.25; /* of the time to join, kept to tell the others why it failed */
@@ -137,6 +140,8 @@ static void find_whereabouts(const sluice_world *world, whereabouts *out)
         if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &bytes)) continue;
         if (getnameinfo((struct sockaddr *)&address, bytes, out->address, sizeof out->address, NULL, 0, NI_NUMERICHOST))
             snprintf(out->address, sizeof out->address, "?");
+        if (!strncmp(out->address, "::ffff:", 7)) /* IPv4 that came to a socket of IPv6 */
+            memmove(out->address, out->address + 7, strlen(out->address + 7) + 1);
         return;
     }
 }
@@ -172,6 +177,15 @@ static void find_interfaces(const sluice_world *world, char *names, size_t bytes
     }
 }
 
+static sluice_status try_peer(const slc_transport *transport, int rank, const whereabouts *where, const void *address,
+                              size_t bytes, uint64_t deadline_ns)
+{
+    const size_t most = sizeof where->listeners / sizeof *where->listeners;
+    const size_t count = where->listener_count < most ? where->listener_count : most;
+    sluice_status status = slc_listeners_probe(where->listeners, count, deadline_ns);
+    return status ? status : transport->table->connect(transport->self, rank, address, bytes);
+}
+
 /* A peer that cannot be reached yet may be reached soon, because a network can come up a little later than the
  * processes. */
 static sluice_status connect_peer(sluice_world *world, int rank, const char *blob, size_t bytes)
@@ -183,8 +197,8 @@ static sluice_status connect_peer(sluice_world *world, int rank, const char *blo
     if (bytes < sizeof where) return slc_error(SLUICE_ERR_FORMAT, "rank %d sent no address", rank);
     memcpy(&where, blob, sizeof where);
     for (;;) {
-        sluice_status status =
-            transport->table->connect(transport->self, rank, blob + sizeof where, bytes - sizeof where);
+        sluice_status status = try_peer(transport, rank, &where, blob + sizeof where, bytes - sizeof where,
+                                        world->rendezvous.deadline_ns - telling_ns);
         bool late = slc_clock_ns() + telling_ns >= world->rendezvous.deadline_ns;
         if (status && (status != SLUICE_ERR_PEER || late))
             return slc_error_context(status, "connecting to rank %d at %.63s (%.63s)", rank, where.host, where.address);
@@ -203,16 +217,34 @@ static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
     return status;
 }
 
-/* Allocates *out and writes to it where this rank is and the transport's address. */
-static sluice_status write_address(const sluice_world *world, char **out, size_t *bytes)
+/* Notes the listeners that are there since `known` were found. */
+static void find_listeners(const slc_listener *known, size_t known_count, whereabouts *where)
+{
+    slc_listener fresh[SLC_LISTENERS_MOST];
+    const size_t most = sizeof where->listeners / sizeof *where->listeners;
+    const size_t count = slc_listeners_find(known, known_count, fresh);
+    where->listener_count = (uint32_t)(count < most ? count : most);
+    memcpy(where->listeners, fresh, where->listener_count * sizeof *fresh);
+}
+
+/* Opens the transport, allocates *out, and writes to it where this rank is and the transport's address. */
+static sluice_status open_at_address(sluice_world *world, char **out, size_t *bytes)
 {
     const void *address;
     whereabouts where;
+    slc_listener before[SLC_LISTENERS_MOST];
+    find_interfaces(world, world->interfaces, sizeof world->interfaces);
+    const size_t before_count = slc_listeners_find(NULL, 0, before);
+    sluice_status opened =
+        slc_transport_open(&world->transport, world->config.transport, world->config.throttle, world->interfaces,
+                           world->config.rank, world->config.size, on_peer_lost, world);
+    if (opened) return opened;
     sluice_status status = world->transport.table->address(world->transport.self, &address, bytes);
     if (status) return status;
     *out = malloc(sizeof where + *bytes);
     if (!*out) return slc_error(SLUICE_ERR_MEMORY, "transport's address of %zu bytes", *bytes);
     find_whereabouts(world, &where);
+    find_listeners(before, before_count, &where);
     memcpy(*out, &where, sizeof where);
     memcpy(*out + sizeof where, address, *bytes);
     *bytes += sizeof where;
@@ -226,11 +258,7 @@ static sluice_status open_transport(sluice_world *world, sluice_status status)
     size_t bytes = 0;
     blobs all = {0}, nothing = {0};
     bool needed = world->config.size > 1 && (world->any_messages || *world->config.throttle);
-    if (needed) find_interfaces(world, world->interfaces, sizeof world->interfaces);
-    if (!status && needed)
-        status = slc_transport_open(&world->transport, world->config.transport, world->config.throttle,
-                                    world->interfaces, world->config.rank, world->config.size, on_peer_lost, world);
-    if (!status && needed) status = write_address(world, &address, &bytes);
+    if (!status && needed) status = open_at_address(world, &address, &bytes);
     status = exchange_blobs(world, status, address, bytes, &all);
     free(address);
     if (status) return status;

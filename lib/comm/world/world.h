@@ -37,7 +37,6 @@ struct sluice_world {
     bool yield;        /* there are more ranks than cores: let the others go on while looking for work */
     uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
     struct pollfd *polls;
-    uint32_t transport_events; /* how often the transport has moved something */
 
     /* A small collective, which is handed to the thread; one caller at a time. */
     pthread_mutex_t collect_lock;

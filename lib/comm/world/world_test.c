@@ -83,6 +83,42 @@ static void test_worlds(void **state)
     }
 }
 
+typedef struct {
+    int size, port, other; /* rank `other` runs as another user */
+} users_case;
+
+static int join_as_user(int rank, void *argument)
+{
+    const users_case *test = argument;
+    sluice_world_config config = test_config(rank, test->size, test->port);
+    sluice_world *world;
+    uint32_t index;
+    config.join_timeout_s = 5;
+    if (rank == test->other) CHECK(!setuid(65534));
+    CHECK(!sluice_world_create(&config, &world));
+    CHECK(!strcmp(sluice_world_path(world), test->size == 2 || rank == test->other ? "messages" : "mixed"));
+    CHECK(sluice_world_local_size(world) == (rank == test->other ? 1 : test->size - 1));
+    slc_comm *comm = slc_world_comm(world);
+    CHECK(!slc_comm_submit(comm, &(slc_op){.kind = SLC_BARRIER}, 1, &index) && !slc_comm_wait(comm, index + 1));
+    sluice_world_destroy(world);
+    return 0;
+}
+
+/* Ranks of two users of one host send messages. */
+static void test_users(void **state)
+{
+    (void)state;
+    if (geteuid()) {
+        puts("SKIP: ranks of two users: only root can become another one");
+        skip();
+    }
+    for (int size = 2; size <= 3; size++)
+        for (int other = 0; other < size; other++) {
+            users_case test = {.size = size, .port = free_port(), .other = other};
+            assert_int_equal(run_ranks(size, join_as_user, &test), 0);
+        }
+}
+
 static sluice_status count_up(void *context)
 {
     ++*(int *)context;
@@ -254,10 +290,8 @@ static void test_loading(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worlds),
-        cmocka_unit_test(test_submission),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_worlds), cmocka_unit_test(test_users),   cmocka_unit_test(test_submission),
+        cmocka_unit_test(test_calls),  cmocka_unit_test(test_loading),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

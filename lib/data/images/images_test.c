@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/file/folder_test.h"
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/data/images/images_parts.h"
 #include "tests/support/seed.h"
 

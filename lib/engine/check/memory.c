@@ -111,7 +111,7 @@ static sluice_status measure_lasting(const sluice_runtime *rt, slc_check *check)
     }
     for (uint32_t s = 0; s < slots; s++) {
         check->region_at[s] = check->lasting_bytes;
-        if (rt->regions[s].bytes) check->lasting_bytes += with_gap(rt->regions[s].bytes);
+        if (rt->regions[s].sizes.bytes) check->lasting_bytes += with_gap(rt->regions[s].sizes.bytes);
     }
     return SLUICE_OK;
 }
@@ -165,7 +165,7 @@ static void point_to_lasting(sluice_runtime *rt)
     for (uint32_t a = 0; a < rt->model.activation_count; a++)
         rt->model.activations[a]->data = base + check->activation_at[a];
     for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
-        if (rt->regions[s].bytes) rt->regions[s].data = base + check->region_at[s];
+        if (rt->regions[s].sizes.bytes) rt->regions[s].data = base + check->region_at[s];
 }
 
 /* Names the holder of byte `at` of lasting memory. The gap after a buffer counts as its own. */
@@ -181,7 +181,7 @@ static const char *holder(const sluice_runtime *rt, uint64_t at, const char **ki
         name = rt->model.activations[a]->name;
     }
     for (uint32_t s = 0; s < slc_job_slots(&rt->job) && check->region_at[s] <= at; s++) {
-        if (!rt->regions[s].bytes) continue;
+        if (!rt->regions[s].sizes.bytes) continue;
         *from = check->region_at[s];
         *kind = slc_slot_is_forward(&rt->job, s) ? "forward workspaces of layer" : "backward workspaces of layer";
         name = rt->model.layers[slc_slot_layer(&rt->job, s)]->name;
@@ -243,7 +243,7 @@ static bool find_lasting(const sluice_runtime *rt, const slc_buffer *buffer, uin
     for (uint32_t s = 0; buffer->kind == SLC_BUFFER_WORKSPACE && s < slc_job_slots(&rt->job); s++)
         if (rt->regions[s].workspace == buffer->index) {
             *at = rt->check->region_at[s];
-            *bytes = rt->regions[s].bytes;
+            *bytes = rt->regions[s].sizes.bytes;
             return true;
         }
     return false;

@@ -1,5 +1,5 @@
 /* Creation, commit, destruction. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"

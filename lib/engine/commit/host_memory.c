@@ -2,32 +2,18 @@
  * then the system ends one of them when it touches its memory, without an error. */
 #include "lib/engine/commit/host_memory.h"
 
-#include "lib/base/boot_id.h"
-#include "lib/base/hash/fnv.h"
+#include "lib/base/host/host_identity.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-/* The running kernel and the host's name: containers of one host have memory of their own, and names too. */
-static uint64_t identify_host(void)
-{
-    char boot[SLC_BOOT_ID_BYTES], text[256] = "";
-    slc_boot_id(boot);
-    uint64_t hash = slc_fnv(SLC_FNV_START, boot, sizeof boot);
-    if (gethostname(text, sizeof text - 1)) *text = 0;
-    return slc_fnv(hash, text, strlen(text));
-}
 
 sluice_status slc_engine_look_at_host(sluice_runtime *rt, slc_host_look *look)
 {
-    uint64_t *hosts = NULL, mine = identify_host();
+    uint64_t *hosts = NULL, mine = slc_host_identify();
     *look = (slc_host_look){.first = true};
     slc_host_memory_read("", &look->memory);
     sluice_status status = slc_engine_gather_numbers(rt, mine, &hosts);

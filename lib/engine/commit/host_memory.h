@@ -2,7 +2,7 @@
 #ifndef SLC_ENGINE_HOST_MEMORY_H
 #define SLC_ENGINE_HOST_MEMORY_H
 
-#include "lib/base/host_memory.h"
+#include "lib/base/host/host_memory.h"
 
 #include <sluice/runtime.h>
 

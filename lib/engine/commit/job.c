@@ -116,8 +116,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
                      .exact = !rt->compression.on,
                      .states = rt->optimizer.state_count,
                      .norm_words = rt->agreement.norm_words,
-                     .layer_count = rt->model.layer_count,
-                     .reserved_bytes = rt->model.reserved_bytes};
+                     .layer_count = rt->model.layer_count};
     bool *can_recompute = calloc(rt->model.layer_count, sizeof *can_recompute);
     job->can_recompute = can_recompute;
     job->layers = calloc(rt->model.layer_count, sizeof *job->layers);

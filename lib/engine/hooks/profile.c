@@ -1,6 +1,6 @@
 /* The profile of the job that runs, as a file from what the steps so far took, and as the text that its plan was made
  * from, next to that of the plan. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/job_profile.h"

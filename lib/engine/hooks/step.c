@@ -1,5 +1,5 @@
 /* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
@@ -67,7 +67,7 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
     begin_compressed(rt, step, options);
     slc_look_ups_forget(rt);
     slc_marks_begin_step(rt);
-    status = slc_words_begin(rt, step);
+    status = slc_pass_words_begin(rt, step);
     if (!status) status = slc_pass_begin(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
     rt->mode = SLC_IN_STEP;
@@ -247,9 +247,9 @@ sluice_status sluice_backward_end(sluice_layer *layer)
     return slot_end(layer, BACKWARD_END);
 }
 
-static void report_step(const sluice_runtime *rt, const slc_step_state *step, sluice_step_report *report)
+static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_state *step)
 {
-    const sluice_step_report made = {
+    return (sluice_step_report){
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
         .exposed_s = step->exposed_s,
@@ -261,7 +261,22 @@ static void report_step(const sluice_runtime *rt, const slc_step_state *step, sl
         .predicted_step_s = rt->current.predicted_step_s,
         .peak_bytes = slc_arena_peak(rt->memory.arena),
         .bytes_sent = slc_comm_bytes_sent(rt->comm) - step->bytes_sent_before};
-    slc_sized_write(&made, sizeof made, report);
+}
+
+/* What follows a step: a new phase or the one re-plan. *planning_s: how long planning and moving over took. */
+static sluice_status plan_after(sluice_runtime *rt, const slc_step_state *step, double *planning_s)
+{
+    const uint32_t plan = rt->current.number;
+    const uint64_t ended_ns = slc_clock_ns();
+    sluice_status status = step->skip ? SLUICE_OK : slc_phase_end_step(rt, step->step);
+    const uint64_t phase_ns = slc_clock_ns();
+    if (rt->current.number != plan) *planning_s = slc_seconds(phase_ns - ended_ns);
+    if (status || rt->current.number != plan) return status; /* the plan of a new phase has had no step yet */
+    const bool due = rt->planning.replan_due;
+    status = slc_engine_after_step(rt);
+    if (due && !rt->planning.replan_due) *planning_s = slc_seconds(slc_clock_ns() - phase_ns);
+    if (!status && rt->current.number == plan) slc_check_move(rt);
+    return status;
 }
 
 sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
@@ -285,7 +300,7 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     rt->mode = SLC_IDLE;
     slc_step_state *agreed = slc_agrees_late(rt) ? &rt->steps[pass->parity ^ 1] : step;
     if (agreed == step || pass->has_previous) {
-        slc_words_learn(agreed);
+        slc_pass_words_learn(agreed);
         status = slc_engine_check_finite(rt, agreed);
     }
     slc_marks_read(rt); /* now that it is known which updates were skipped */
@@ -293,13 +308,10 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
-    if (report) report_step(rt, step, report);
-    const uint32_t plan = rt->current.number;
+    sluice_step_report made = make_report(rt, step);
     status = slc_runtime_fail(rt, slc_check_lives(rt));
-    if (!status && !step->skip) status = slc_phase_end_step(rt, step->step);
-    /* The plan of a new phase has had no step yet. */
-    if (!status && rt->current.number == plan) status = slc_engine_after_step(rt);
-    if (!status && rt->current.number == plan) slc_check_move(rt);
+    if (!status) status = plan_after(rt, step, &made.planning_s);
+    if (report) slc_sized_write(&made, sizeof made, report);
     return status;
 }
 

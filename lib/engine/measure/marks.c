@@ -12,7 +12,7 @@ enum { PLACES = 4096 }; /* marks of a lane that are not read yet */
 
 typedef struct {
     slc_event event;
-    slc_record record; /* its ns is not set */
+    slc_moment record; /* its ns is not set */
     uint64_t elements;
 } mark;
 
@@ -26,7 +26,7 @@ typedef struct {
 } ring;
 
 struct slc_marks {
-    ring lanes[SLC_RECORD_LANES];
+    ring lanes[SLC_MOMENT_LANES];
     /* Two points of time, of which one is known: a step's begin is told by its distance from the one before, because
      * distances are told in single precision. */
     slc_event points[2];
@@ -39,7 +39,7 @@ static sluice_status create_events(slc_device *device, slc_marks *marks)
 {
     sluice_status status = SLUICE_OK;
     for (int p = 0; !status && p < 2; p++) status = slc_event_create(device, &marks->points[p]);
-    for (int lane = 0; lane < SLC_RECORD_LANES; lane++) {
+    for (int lane = 0; lane < SLC_MOMENT_LANES; lane++) {
         ring *r = &marks->lanes[lane];
         r->marks = calloc(PLACES, sizeof *r->marks);
         if (!r->marks) return slc_error(SLUICE_ERR_MEMORY, "%d marks of time", PLACES);
@@ -68,7 +68,7 @@ sluice_status slc_marks_create(sluice_runtime *rt, slc_marks **out)
 void slc_marks_destroy(slc_marks *marks)
 {
     if (!marks) return;
-    for (int lane = 0; lane < SLC_RECORD_LANES; lane++) {
+    for (int lane = 0; lane < SLC_MOMENT_LANES; lane++) {
         for (uint32_t i = 0; marks->lanes[lane].marks && i < PLACES; i++)
             slc_event_destroy(&marks->lanes[lane].marks[i].event);
         free(marks->lanes[lane].marks);
@@ -77,7 +77,7 @@ void slc_marks_destroy(slc_marks *marks)
     free(marks);
 }
 
-void slc_mark(sluice_runtime *rt, slc_record_lane lane, slc_record record, uint64_t elements)
+void slc_mark(sluice_runtime *rt, slc_moment_lane lane, slc_moment record, uint64_t elements)
 {
     ring *r = &rt->marks->lanes[lane];
     uint32_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
@@ -85,7 +85,7 @@ void slc_mark(sluice_runtime *rt, slc_record_lane lane, slc_record record, uint6
     mark *m = &r->marks[put % PLACES];
     m->record = record;
     m->elements = elements;
-    if (slc_event_record(lane == SLC_RECORD_COMPUTE ? &rt->compute : &rt->updates, &m->event)) return;
+    if (slc_event_record(lane == SLC_MOMENT_COMPUTE ? &rt->compute : &rt->updates, &m->event)) return;
     atomic_store_explicit(&r->put, put + 1, memory_order_release);
 }
 
@@ -130,35 +130,35 @@ static void add_work(sluice_runtime *rt, const slc_item *item, const ring *r, ui
 
 static void take_communication(sluice_runtime *rt, ring *r, const mark *m, const slc_item *item, uint64_t ns)
 {
-    if (m->record.kind == SLC_RECORD_WORKS) {
+    if (m->record.kind == SLC_MOMENT_WORKS) {
         r->working = *m;
         r->working_ns = ns;
     }
-    if (m->record.kind == SLC_RECORD_WORKED && r->working_ns && same_item(&r->working, m)) add_work(rt, item, r, ns);
+    if (m->record.kind == SLC_MOMENT_WORKED && r->working_ns && same_item(&r->working, m)) add_work(rt, item, r, ns);
 }
 
 static void take_compute(sluice_runtime *rt, ring *r, const mark *m, const slc_item *item, uint64_t ns)
 {
     const bool begun = r->working_ns && same_item(&r->working, m);
-    switch ((slc_record_kind)m->record.kind) {
-    case SLC_RECORD_WAITS:
-    case SLC_RECORD_STEP_WAITS:
+    switch ((slc_moment_kind)m->record.kind) {
+    case SLC_MOMENT_WAITS:
+    case SLC_MOMENT_STEP_WAITS:
         r->waiting = *m;
         r->waiting_ns = ns;
         return;
-    case SLC_RECORD_STEP_WAITED: end_wait(rt, r, m, ns); return;
-    case SLC_RECORD_BEGINS:
+    case SLC_MOMENT_STEP_WAITED: end_wait(rt, r, m, ns); return;
+    case SLC_MOMENT_BEGINS:
         end_wait(rt, r, m, ns);
         r->working = *m;
         r->working_ns = ns;
         r->recomputed_s = 0;
         return;
-    case SLC_RECORD_RECOMPUTED:
+    case SLC_MOMENT_RECOMPUTED:
         if (!begun) return;
         r->recomputed_s = slc_seconds(ns - r->working_ns);
         slc_measure_add_recompute(rt->measure, slc_slot_layer(&rt->job, item->slot), r->recomputed_s);
         return;
-    case SLC_RECORD_ENDS:
+    case SLC_MOMENT_ENDS:
         if (!begun) return;
         if (item->kind == SLC_ITEM_SLOT)
             slc_measure_add_slot(rt->measure, item->slot, slc_seconds(ns - r->working_ns) - r->recomputed_s);
@@ -172,8 +172,8 @@ static void take_compute(sluice_runtime *rt, ring *r, const mark *m, const slc_i
 /* A recording on the host tells of the work of updates alone, and of no recomputing. */
 static bool recorded(const mark *m, const slc_item *item)
 {
-    if (m->record.kind == SLC_RECORD_RECOMPUTED) return false;
-    return (m->record.kind != SLC_RECORD_WORKS && m->record.kind != SLC_RECORD_WORKED) || item->kind == SLC_ITEM_UPDATE;
+    if (m->record.kind == SLC_MOMENT_RECOMPUTED) return false;
+    return (m->record.kind != SLC_MOMENT_WORKS && m->record.kind != SLC_MOMENT_WORKED) || item->kind == SLC_ITEM_UPDATE;
 }
 
 static bool time_of(const slc_marks *marks, const slc_event *event, uint64_t *ns)
@@ -184,7 +184,7 @@ static bool time_of(const slc_marks *marks, const slc_event *event, uint64_t *ns
     return true;
 }
 
-static void read_lane(sluice_runtime *rt, slc_record_lane lane)
+static void read_lane(sluice_runtime *rt, slc_moment_lane lane)
 {
     ring *r = &rt->marks->lanes[lane];
     uint32_t read = atomic_load_explicit(&r->read, memory_order_relaxed);
@@ -195,11 +195,11 @@ static void read_lane(sluice_runtime *rt, slc_record_lane lane)
         /* A mark of an earlier plan, whose items are no longer known. */
         if (m->record.plan != rt->current.number || !time_of(rt->marks, &m->event, &ns)) continue;
         const slc_item *item = &rt->train.program->items[m->record.item];
-        if (lane == SLC_RECORD_COMPUTE)
+        if (lane == SLC_MOMENT_COMPUTE)
             take_compute(rt, r, m, item, ns);
         else
             take_communication(rt, r, m, item, ns);
-        if (rt->recording && recorded(m, item)) slc_record_put_at(rt->recording, lane, m->record, ns);
+        if (rt->recording && recorded(m, item)) slc_recording_put_at(rt->recording, lane, m->record, ns);
     }
     atomic_store_explicit(&r->read, read, memory_order_release);
 }
@@ -208,7 +208,7 @@ void slc_marks_read(sluice_runtime *rt)
 {
     slc_marks *marks = rt->marks;
     if (!marks) return;
-    for (int lane = 0; lane < SLC_RECORD_LANES; lane++) read_lane(rt, (slc_record_lane)lane);
+    for (int lane = 0; lane < SLC_MOMENT_LANES; lane++) read_lane(rt, (slc_moment_lane)lane);
     uint64_t ns;
     if (!marks->pending || !slc_event_done(&marks->points[marks->known ^ 1]) ||
         !time_of(marks, &marks->points[marks->known ^ 1], &ns))
@@ -220,10 +220,10 @@ void slc_marks_read(sluice_runtime *rt)
 
 void slc_marks_make_room(sluice_runtime *rt)
 {
-    for (int lane = 0; rt->marks && lane < SLC_RECORD_LANES; lane++) {
+    for (int lane = 0; rt->marks && lane < SLC_MOMENT_LANES; lane++) {
         const ring *r = &rt->marks->lanes[lane];
         const uint32_t read = atomic_load_explicit(&r->read, memory_order_relaxed);
         if (atomic_load_explicit(&r->put, memory_order_relaxed) - read > PLACES / 2)
-            read_lane(rt, (slc_record_lane)lane);
+            read_lane(rt, (slc_moment_lane)lane);
     }
 }

@@ -18,7 +18,7 @@ void slc_marks_destroy(slc_marks *marks); /* NULL is allowed */
 /* Puts a mark into the lane's stream. Called on the lane's thread. `elements` counts what an update works on. Marks
  * that find no room are left out, as are those whose event cannot be recorded: the device has failed then, which the
  * next kernel tells. */
-void slc_mark(sluice_runtime *rt, slc_record_lane lane, slc_record record, uint64_t elements);
+void slc_mark(sluice_runtime *rt, slc_moment_lane lane, slc_moment record, uint64_t elements);
 
 /* A step begins: takes a point of time, from which later marks are counted. */
 void slc_marks_begin_step(sluice_runtime *rt);

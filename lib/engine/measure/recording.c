@@ -10,11 +10,11 @@ sluice_status slc_recording_create(slc_recording **out)
 {
     slc_recording *recording = calloc(1, sizeof *recording);
     if (!recording) return slc_error(SLUICE_ERR_MEMORY, "recording");
-    for (int lane = 0; lane < SLC_RECORD_LANES; lane++) {
-        recording->records[lane] = calloc(SLC_RECORDS, sizeof **recording->records);
-        if (recording->records[lane]) continue;
+    for (int lane = 0; lane < SLC_MOMENT_LANES; lane++) {
+        recording->moments[lane] = calloc(SLC_RECORDING_MOMENTS, sizeof **recording->moments);
+        if (recording->moments[lane]) continue;
         slc_recording_destroy(recording);
-        return slc_error(SLUICE_ERR_MEMORY, "recording of %d records", SLC_RECORDS);
+        return slc_error(SLUICE_ERR_MEMORY, "recording of %d records", SLC_RECORDING_MOMENTS);
     }
     *out = recording;
     return SLUICE_OK;
@@ -23,14 +23,16 @@ sluice_status slc_recording_create(slc_recording **out)
 void slc_recording_destroy(slc_recording *recording)
 {
     if (!recording) return;
-    for (int lane = 0; lane < SLC_RECORD_LANES; lane++) free(recording->records[lane]);
+    for (int lane = 0; lane < SLC_MOMENT_LANES; lane++) free(recording->moments[lane]);
     free(recording);
 }
 
-size_t slc_recording_read(const slc_recording *recording, slc_record_lane lane, slc_record *out)
+size_t slc_recording_read(const slc_recording *recording, slc_moment_lane lane, slc_moment *out)
 {
-    uint64_t written = recording->written[lane], count = written < SLC_RECORDS ? written : SLC_RECORDS;
-    for (uint64_t i = 0; i < count; i++) out[i] = recording->records[lane][(written - count + i) % SLC_RECORDS];
+    uint64_t written = recording->written[lane],
+             count = written < SLC_RECORDING_MOMENTS ? written : SLC_RECORDING_MOMENTS;
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = recording->moments[lane][(written - count + i) % SLC_RECORDING_MOMENTS];
     return (size_t)count;
 }
 

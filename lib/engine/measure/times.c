@@ -3,7 +3,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/engine/measure/fit_link.h"
+#include "lib/plan/fit_link.h"
 #include "lib/engine/runtime.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Compares, before anything depends on it, everything that must be equal on all ranks: settings, by a hash of their
  * text, which ranks show each other where it differs, and registration, by one hash per layer, so that a difference is
- * named. */
+ * named. Workspaces and what is reserved may differ (regions.h). */
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/registration.h"
@@ -50,20 +50,12 @@ static uint64_t hash_layer(const sluice_runtime *rt, uint32_t index)
         hash_text(&hash, a->last_layer);
         hash_text(&hash, a->last_forward_layer);
     }
-    for (uint32_t i = 0; i < rt->model.workspace_count; i++)
-        if (rt->model.workspaces[i]->layer == index) {
-            const sluice_workspace *w = rt->model.workspaces[i];
-            hash_text(&hash, w->name);
-            hash_number(&hash, w->bytes);
-            hash_number(&hash, w->direction);
-            hash_number(&hash, (uint64_t)w->first << 32 | w->last);
-        }
     return hash;
 }
 
 /* One per rank: how many layers it has, and hashes of its settings. */
 typedef struct {
-    uint64_t layers, settings, reserved, checks, keep;
+    uint64_t layers, settings, checks, keep;
 } head;
 
 /* All ranks tell their settings, and rank `r` differs from rank 0. Collective. */
@@ -98,9 +90,6 @@ static sluice_status compare_heads(const sluice_runtime *rt, const head *heads)
             return slc_error(SLUICE_ERR_MISMATCH,
                              "SLUICE_ENGINE_CHECK is %s on rank 0 and %s on rank %d: set it on every rank, or on none",
                              heads[0].checks ? "on" : "off", heads[r].checks ? "on" : "off", r);
-        if (heads[r].reserved != heads[0].reserved)
-            return slc_error(SLUICE_ERR_MISMATCH, "rank %d reserves %llu bytes, rank 0 %llu: reserve the same", r,
-                             (unsigned long long)heads[r].reserved, (unsigned long long)heads[0].reserved);
         if (heads[r].keep != heads[0].keep)
             return slc_error(SLUICE_ERR_MISMATCH,
                              "SLUICE_CHECKPOINT_KEEP is %llu on rank %d and %llu on rank 0: set it alike on every rank",
@@ -135,7 +124,7 @@ sluice_status slc_engine_compare_registration(sluice_runtime *rt)
     char settings[SLC_SETTINGS_BYTES];
     slc_settings_text(rt, settings);
     uint64_t hash = slc_fnv(SLC_FNV_START, settings, sizeof settings);
-    head mine = {rt->model.layer_count, hash, rt->model.reserved_bytes, rt->check != NULL, keep};
+    head mine = {rt->model.layer_count, hash, rt->check != NULL, keep};
     head *heads = calloc((size_t)rt->size, sizeof *heads);
     uint64_t *own = NULL, *all = NULL, most = 0;
     sluice_status status = SLUICE_ERR_MEMORY;

@@ -67,7 +67,9 @@ static sluice_status pack_region(sluice_runtime *rt, uint32_t layer, sluice_dire
         if (is_of(w, layer, direction))
             lives[count++] = (slc_slot_life){.bytes = w->bytes, .first = w->first, .last = w->last};
     }
-    sluice_status status = slc_pack_slot(lives, count, &region->bytes, &region->live_bytes);
+    slc_region_sizes *sizes = &region->sizes;
+    for (uint32_t i = 0; i < count; i++) sizes->sum_bytes += aligned(lives[i].bytes);
+    sluice_status status = slc_pack_slot(lives, count, &sizes->bytes, &sizes->live_bytes);
     for (uint32_t i = 0, k = 0; !status && i < rt->model.workspace_count; i++)
         if (is_of(rt->model.workspaces[i], layer, direction)) rt->model.workspaces[i]->offset = lives[k++].offset;
     return status;
@@ -78,8 +80,36 @@ static sluice_status pack_layer(sluice_runtime *rt, uint32_t layer, slc_slot_lif
 {
     sluice_status status = pack_region(rt, layer, SLUICE_FORWARD, lives);
     if (!status) status = pack_region(rt, layer, SLUICE_BACKWARD, lives);
-    slc_region *backward = &rt->regions[slc_backward_slot(&rt->job, layer)];
-    if (rt->model.layers[layer]->can_recompute) backward->bytes = slc_most(backward->bytes, rt->regions[layer].bytes);
+    slc_region_sizes *backward = &rt->regions[slc_backward_slot(&rt->job, layer)].sizes;
+    if (rt->model.layers[layer]->can_recompute)
+        backward->bytes = slc_most(backward->bytes, rt->regions[layer].sizes.bytes);
+    return status;
+}
+
+static void take_larger(slc_region_sizes *mine, const slc_region_sizes *other)
+{
+    mine->bytes = slc_most(mine->bytes, other->bytes);
+    mine->live_bytes = slc_most(mine->live_bytes, other->live_bytes);
+    mine->sum_bytes = slc_most(mine->sum_bytes, other->sum_bytes);
+}
+
+/* A rank tells the sizes of its slots' regions, and behind them what it reserves. */
+static sluice_status take_largest(sluice_runtime *rt)
+{
+    const uint32_t slots = slc_job_slots(&rt->job), count = slots + 1;
+    slc_region_sizes *mine = calloc(count, sizeof *mine), *all = calloc((size_t)rt->size * count, sizeof *all);
+    sluice_status status = mine && all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "sizes of workspaces");
+    for (uint32_t s = 0; !status && s < slots; s++) mine[s] = rt->regions[s].sizes;
+    if (!status) mine[slots].bytes = rt->model.reserved_bytes;
+    if (!status) status = sluice_world_all_gather(rt->world, mine, count * sizeof *mine, all);
+    for (int r = 0; !status && r < rt->size; r++) {
+        const slc_region_sizes *told = all + (size_t)r * count;
+        for (uint32_t s = 0; s < slots; s++) take_larger(&rt->regions[s].sizes, &told[s]);
+        rt->model.reserved_bytes = slc_most(rt->model.reserved_bytes, told[slots].bytes);
+    }
+    rt->job.reserved_bytes = rt->model.reserved_bytes;
+    free(mine);
+    free(all);
     return status;
 }
 
@@ -92,12 +122,13 @@ sluice_status slc_engine_make_regions(sluice_runtime *rt)
     sluice_status status = SLUICE_OK;
     if (!lives || !rt->regions || !job->workspaces) status = slc_error(SLUICE_ERR_MEMORY, "workspaces");
     for (uint32_t l = 0; !status && l < rt->model.layer_count; l++) status = pack_layer(rt, l, lives);
+    if (!status) status = take_largest(rt);
     for (uint32_t s = 0; !status && s < slc_job_slots(job); s++) {
         slc_region *region = &rt->regions[s];
-        region->workspace = region->bytes ? job->workspace_count : SLC_NONE;
-        if (!region->bytes) continue;
+        region->workspace = region->sizes.bytes ? job->workspace_count : SLC_NONE;
+        if (!region->sizes.bytes) continue;
         job->workspaces[job->workspace_count++] = (slc_workspace_life){
-            .name = rt->model.layers[slc_slot_layer(job, s)]->name, .bytes = region->bytes, .slot = s};
+            .name = rt->model.layers[slc_slot_layer(job, s)]->name, .bytes = region->sizes.bytes, .slot = s};
     }
     free(lives);
     return status;
@@ -171,12 +202,12 @@ sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_me
     const slc_job *job = &rt->job;
     uint64_t sum = 0, *live = calloc(slc_job_slots(job), sizeof *live);
     if (!live) return slc_error(SLUICE_ERR_MEMORY, "memory report");
-    for (uint32_t i = 0; i < rt->model.workspace_count; i++) sum += aligned(rt->model.workspaces[i]->bytes);
     for (uint32_t s = 0; s < slc_job_slots(job); s++) {
         uint32_t layer = slc_slot_layer(job, s);
-        live[s] = rt->regions[s].live_bytes;
+        sum += rt->regions[s].sizes.sum_bytes;
+        live[s] = rt->regions[s].sizes.live_bytes;
         if (rt->current.plan->recompute[layer])
-            live[s] = slc_most(live[s], rt->regions[slc_forward_slot(layer)].live_bytes);
+            live[s] = slc_most(live[s], rt->regions[slc_forward_slot(layer)].sizes.live_bytes);
     }
     slc_activation_sizes sizes;
     sluice_status status = slc_size_activations(job, rt->current.plan->recompute, live, sum, &sizes);

@@ -1,5 +1,7 @@
 /* The workspaces of a slot (a layer's forward or backward) share one region, packed by their lifetimes inside the slot.
- * The plan sees one workspace per slot, as large as its region. Private to lib/engine. */
+ * The plan sees one workspace per slot, as large as its region. Ranks may differ in their workspaces and in what they
+ * reserve, since both follow from the processor and the threads: every rank makes room for the largest, so that one
+ * plan fits all. Private to lib/engine. */
 #ifndef SLC_ENGINE_REGIONS_H
 #define SLC_ENGINE_REGIONS_H
 
@@ -7,14 +9,21 @@
 
 #include <sluice/runtime.h>
 
+/* Each number is the largest of all ranks. */
 typedef struct {
     uint64_t bytes;      /* packed; 0: the slot has no workspaces */
     uint64_t live_bytes; /* most that lives at one operation */
-    uint32_t workspace;  /* of the job; SLC_NONE */
+    uint64_t sum_bytes;  /* of all its workspaces */
+} slc_region_sizes;
+
+typedef struct {
+    slc_region_sizes sizes;
+    uint32_t workspace; /* of the job; SLC_NONE */
     unsigned char *data;
 } slc_region;
 
-/* Packs the workspaces of all slots, and adds the regions to the job. */
+/* Packs the workspaces of all slots, takes the largest sizes and the most reserved bytes of all ranks, and adds the
+ * regions to the job. Collective. Errors: MEMORY; those of the world. */
 sluice_status slc_engine_make_regions(sluice_runtime *rt);
 /* Fills in the three sizes of activations and workspaces. Errors: MEMORY. */
 sluice_status slc_engine_account_activations(const sluice_runtime *rt, sluice_memory_report *report);

@@ -2,7 +2,7 @@
  * cases the best of all orders. */
 #include "lib/engine/model/regions.h"
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 

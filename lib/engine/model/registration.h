@@ -78,7 +78,7 @@ typedef struct {
     sluice_layer *layers_by_name; /* hash tables of all layers and of all parameters */
     sluice_param *params_by_name;
     uint32_t layer_count, param_count, activation_count, workspace_count;
-    uint64_t reserved_bytes;
+    uint64_t reserved_bytes;                              /* after commit the most that any rank reserves */
     uint64_t elements, activation_bytes, workspace_bytes; /* sums; elements with the padding of each parameter */
 } slc_registration;
 

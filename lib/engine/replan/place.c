@@ -45,13 +45,13 @@ static sluice_status locate(sluice_runtime *rt)
     for (uint32_t i = 0; i < rt->model.activation_count; i++)
         rt->model.activations[i]->data = slc_engine_buffer(rt, SLC_BUFFER_ACTIVATION, SLC_NONE, i);
     for (uint32_t s = 0; s < slc_job_slots(&rt->job); s++)
-        if (rt->regions[s].bytes)
+        if (rt->regions[s].sizes.bytes)
             rt->regions[s].data = slc_engine_buffer(rt, SLC_BUFFER_WORKSPACE, SLC_NONE, rt->regions[s].workspace);
     for (uint32_t i = 0; i < rt->current.plan->train.item_count; i++)
         if (rt->current.plan->train.items[i].kind == SLC_ITEM_AGREE) rt->agreement.item = i;
     rt->agreement.words = slc_engine_buffer(rt, SLC_BUFFER_AGREEMENT, SLC_NONE, 0);
     rt->memory.staging = slc_engine_buffer(rt, SLC_BUFFER_STAGING, SLC_NONE, 0);
-    return status ? status : slc_words_place(rt);
+    return status ? status : slc_pass_words_place(rt);
 }
 
 /* Peers that get messages need to know where scratch is, so the arena is attached again when it has moved. */

@@ -1,6 +1,6 @@
 /* Re-planning: measures, asks for a plan, moves over to it. A failure before anything has moved leaves the old plan in
  * force. */
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"

@@ -14,7 +14,7 @@ sluice_status slc_runtime_drain(sluice_runtime *rt)
     if (!status) slc_marks_read(rt);
     if (!status && pending && slc_agrees_late(rt)) {
         slc_step_state *step = &rt->steps[rt->train.parity ^ 1];
-        slc_words_learn(step);
+        slc_pass_words_learn(step);
         status = slc_engine_check_finite(rt, step);
     }
     if (!status) status = slc_runtime_alike(rt, slc_engine_check_exchanges(rt));

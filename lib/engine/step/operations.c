@@ -68,28 +68,28 @@ static const slc_item *item_of(const slc_operation *context)
     return &context->pass->program->items[context->item];
 }
 
-static slc_record make_record(const slc_operation *context, slc_record_kind kind)
+static slc_moment make_record(const slc_operation *context, slc_moment_kind kind)
 {
-    return (slc_record){
+    return (slc_moment){
         .plan = context->rt->current.number, .pass = context->number, .item = context->item, .kind = kind};
 }
 
-static void record(const slc_operation *context, slc_record_kind kind)
+static void record(const slc_operation *context, slc_moment_kind kind)
 {
     sluice_runtime *rt = context->rt;
     if (!rt->recording || context->pass->evaluate) return;
     if (rt->marks)
-        slc_mark(rt, SLC_RECORD_COMMUNICATION, make_record(context, kind), 0);
+        slc_mark(rt, SLC_MOMENT_COMMUNICATION, make_record(context, kind), 0);
     else
-        slc_record_put(rt->recording, SLC_RECORD_COMMUNICATION, make_record(context, kind));
+        slc_recording_put(rt->recording, SLC_MOMENT_COMMUNICATION, make_record(context, kind));
 }
 
 /* Work on this lane begins, or ends, that is measured; `elements` counts an update's. */
-static void record_work(const slc_operation *context, slc_record_kind kind, uint64_t elements)
+static void record_work(const slc_operation *context, slc_moment_kind kind, uint64_t elements)
 {
     sluice_runtime *rt = context->rt;
     if (rt->marks)
-        slc_mark(rt, SLC_RECORD_COMMUNICATION, make_record(context, kind), elements);
+        slc_mark(rt, SLC_MOMENT_COMMUNICATION, make_record(context, kind), elements);
     else if (item_of(context)->kind == SLC_ITEM_UPDATE)
         record(context, kind);
 }
@@ -97,7 +97,7 @@ static void record_work(const slc_operation *context, slc_record_kind kind, uint
 static sluice_status on_start(void *argument)
 {
     slc_operation *context = argument;
-    record(context, SLC_RECORD_BEGINS);
+    record(context, SLC_MOMENT_BEGINS);
     if (item_of(context)->kind == SLC_ITEM_AGREE) agreement_begin(context->rt, context->step);
     return slc_pass_claims(context->rt, context->pass, context->item, true);
 }
@@ -116,9 +116,9 @@ static sluice_status on_update(void *argument)
     uint64_t elements = slc_run_elements(&rt->job.units[item->unit], item->first_block, item->block_count);
     slc_strategy strategy = rt->units[item->unit].strategy;
     if (!slc_updates_whole(strategy)) elements /= rt->job.world;
-    record_work(context, SLC_RECORD_WORKS, elements);
+    record_work(context, SLC_MOMENT_WORKS, elements);
     sluice_status status = slc_update_unit(rt, item, context->step);
-    record_work(context, SLC_RECORD_WORKED, elements);
+    record_work(context, SLC_MOMENT_WORKED, elements);
     if (rt->marks) return status;
     bool skipped = slc_exchanges(strategy) ? context->step->exchange_off : context->step->skip;
     if (!skipped)
@@ -139,9 +139,9 @@ static sluice_status on_compress(void *argument)
     sluice_runtime *rt = context->rt;
     uint32_t unit = item_of(context)->unit;
     uint64_t began_ns = slc_clock_ns();
-    record(context, SLC_RECORD_WORKS);
+    record(context, SLC_MOMENT_WORKS);
     sluice_status status = slc_onebit_compress(rt, unit, context->step);
-    record(context, SLC_RECORD_WORKED);
+    record(context, SLC_MOMENT_WORKED);
     if (!context->step->exchange_off)
         slc_measure_add(&rt->measure->compression[SLC_MEASURE_COMPRESS], began_ns, rt->job.units[unit].elements);
     return status;
@@ -151,9 +151,9 @@ static sluice_status on_reduced(void *argument)
 {
     slc_operation *context = argument;
     uint64_t began_ns = slc_clock_ns();
-    record_work(context, SLC_RECORD_WORKS, 0);
+    record_work(context, SLC_MOMENT_WORKS, 0);
     sluice_status status = slc_inspect_reduced(context->rt, item_of(context), context->step);
-    record_work(context, SLC_RECORD_WORKED, 0);
+    record_work(context, SLC_MOMENT_WORKED, 0);
     if (!context->rt->marks) slc_measure_add(&context->rt->measure->inspection, began_ns, 0);
     return status;
 }
@@ -161,7 +161,7 @@ static sluice_status on_reduced(void *argument)
 static sluice_status on_agreed(void *argument)
 {
     slc_operation *context = argument;
-    if (context->step->ahead) return slc_words_agree(context->rt, context->step);
+    if (context->step->ahead) return slc_pass_words_agree(context->rt, context->step);
     agreement_end(context->rt, context->step);
     return SLUICE_OK;
 }
@@ -169,7 +169,7 @@ static sluice_status on_agreed(void *argument)
 static sluice_status on_end(void *argument)
 {
     slc_operation *context = argument;
-    record(context, SLC_RECORD_ENDS);
+    record(context, SLC_MOMENT_ENDS);
     return slc_pass_claims(context->rt, context->pass, context->item, false);
 }
 

@@ -260,18 +260,18 @@ sluice_status slc_pass_settle(sluice_runtime *rt, slc_pass *pass)
 }
 
 /* Records the compute lane, in steps only; of an update, how many elements it has. */
-static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_record_kind kind)
+static void record(sluice_runtime *rt, const slc_pass *pass, uint32_t item, slc_moment_kind kind)
 {
-    const slc_record made = {.plan = rt->current.number, .pass = pass->number, .item = item, .kind = kind};
+    const slc_moment made = {.plan = rt->current.number, .pass = pass->number, .item = item, .kind = kind};
     if (pass->evaluate) return;
     const slc_item *of = &pass->program->items[item];
     if (rt->marks)
-        slc_mark(rt, SLC_RECORD_COMPUTE, made,
+        slc_mark(rt, SLC_MOMENT_COMPUTE, made,
                  of->kind == SLC_ITEM_UPDATE
                      ? slc_run_elements(&rt->job.units[of->unit], of->first_block, of->block_count)
                      : 0);
     else
-        slc_record_put(rt->recording, SLC_RECORD_COMPUTE, made);
+        slc_recording_put(rt->recording, SLC_MOMENT_COMPUTE, made);
 }
 
 /* Lets the compute stream wait for operations that are issued. */
@@ -310,7 +310,7 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
 {
     const slc_item *item = &pass->program->items[index];
     uint32_t count;
-    record(rt, pass, index, SLC_RECORD_WAITS);
+    record(rt, pass, index, SLC_MOMENT_WAITS);
     sluice_status status = submit_what_fits(rt, pass, 0);
     for (uint32_t a = 0; !status && a < item->after_count; a++) {
         const slc_after *after = &item->after[a];
@@ -321,7 +321,7 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
     }
     if (!status && rt->planning.replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, index, true);
-    record(rt, pass, index, SLC_RECORD_BEGINS);
+    record(rt, pass, index, SLC_MOMENT_BEGINS);
     return status;
 }
 
@@ -329,7 +329,7 @@ static sluice_status close_item(sluice_runtime *rt, slc_pass *pass, uint32_t ind
 {
     sluice_status status = slc_pass_claims(rt, pass, index, false);
     if (status) return status;
-    record(rt, pass, index, SLC_RECORD_ENDS);
+    record(rt, pass, index, SLC_MOMENT_ENDS);
     status = slc_lane_events_record(&rt->lanes.events, &rt->compute, rt->lanes.computed_posted);
     if (status) return status;
     pass->computed++;
@@ -365,7 +365,7 @@ void slc_pass_recomputed(sluice_runtime *rt, slc_pass *pass)
 {
     const uint32_t index = pass->slots[rt->at.cursor];
     if (rt->marks)
-        record(rt, pass, index, SLC_RECORD_RECOMPUTED);
+        record(rt, pass, index, SLC_MOMENT_RECOMPUTED);
     else
         slc_measure_recompute(rt->measure, slc_slot_layer(&rt->job, pass->program->items[index].slot),
                               rt->measure->slot_began_ns);
@@ -403,10 +403,10 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
     if (item == SLC_NONE || order->ordinal[item] != SLC_NONE) {
         const uint32_t count =
             item == SLC_NONE ? rt->lanes.next_operation : pass->operation_base[0] + order->ordinal[item] + 1;
-        record(rt, pass, item, SLC_RECORD_STEP_WAITS);
+        record(rt, pass, item, SLC_MOMENT_STEP_WAITS);
         status = wait_for_count(rt, count, exposed_s);
         if (!status) status = wait_on_stream(rt, count);
-        record(rt, pass, item, SLC_RECORD_STEP_WAITED);
+        record(rt, pass, item, SLC_MOMENT_STEP_WAITED);
     }
     return status ? status : slc_stream_synchronize(&rt->compute);
 }

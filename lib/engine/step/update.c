@@ -2,7 +2,7 @@
  * thread. Updates that the plan puts on the compute lane run on the compute threads at the same time. */
 #include "lib/engine/step/pass.h"
 
-#include "lib/base/floats.h"
+#include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"

@@ -18,12 +18,12 @@ static set_layout layout_of(uint32_t norm_count)
     return layout;
 }
 
-uint64_t slc_words_room(uint32_t norm_count)
+uint64_t slc_pass_words_room(uint32_t norm_count)
 {
     return 2 * layout_of(norm_count).bytes / sizeof(int64_t);
 }
 
-sluice_status slc_words_place(sluice_runtime *rt)
+sluice_status slc_pass_words_place(sluice_runtime *rt)
 {
     slc_agreement *agreement = &rt->agreement;
     const set_layout layout = layout_of(agreement->norm_count);
@@ -42,7 +42,7 @@ sluice_status slc_words_place(sluice_runtime *rt)
 }
 
 /* Updates on the compute lane may still read the set. */
-sluice_status slc_words_begin(sluice_runtime *rt, const slc_step_state *step)
+sluice_status slc_pass_words_begin(sluice_runtime *rt, const slc_step_state *step)
 {
     if (!step->ahead) return SLUICE_OK;
     sluice_status status = slc_lane_events_wait(&rt->lanes.events, &rt->updates, rt->lanes.computed_posted);
@@ -51,7 +51,7 @@ sluice_status slc_words_begin(sluice_runtime *rt, const slc_step_state *step)
                                          step->ahead->norm_bins);
 }
 
-sluice_status slc_words_agree(sluice_runtime *rt, const slc_step_state *step)
+sluice_status slc_pass_words_agree(sluice_runtime *rt, const slc_step_state *step)
 {
     const slc_word_set *set = step->ahead;
     const uint32_t norms = rt->optimizer.norm_count, maxima = norms ? rt->optimizer.maximum_count : 0;
@@ -61,7 +61,7 @@ sluice_status slc_words_agree(sluice_runtime *rt, const slc_step_state *step)
     return status ? status : slc_copy(&rt->updates, set->seen, set->words, sizeof *set->seen);
 }
 
-void slc_words_learn(slc_step_state *step)
+void slc_pass_words_learn(slc_step_state *step)
 {
     if (!step->ahead) return;
     const slc_step_words *seen = step->ahead->seen;

@@ -21,15 +21,15 @@ typedef struct slc_word_set slc_word_set;
 struct slc_step_state;
 
 /* The int64 words that both sets take of the arena, for so many norms. */
-uint64_t slc_words_room(uint32_t norm_count);
+uint64_t slc_pass_words_room(uint32_t norm_count);
 /* Makes both sets in the agreement's buffer, and the pinned copies; called whenever the buffer has moved. Does nothing
  * on a device that does not run ahead. Errors: MEMORY. */
-sluice_status slc_words_place(sluice_runtime *rt);
+sluice_status slc_pass_words_place(sluice_runtime *rt);
 /* Before the operations of a step are submitted: its set forgets the step before the last. */
-sluice_status slc_words_begin(sluice_runtime *rt, const struct slc_step_state *step);
+sluice_status slc_pass_words_begin(sluice_runtime *rt, const struct slc_step_state *step);
 /* On the communication thread: makes factor, skip and norms of the sums, and copies them to the host. */
-sluice_status slc_words_agree(sluice_runtime *rt, const struct slc_step_state *step);
+sluice_status slc_pass_words_agree(sluice_runtime *rt, const struct slc_step_state *step);
 /* Takes the copy into the step's state. The agreement is done. */
-void slc_words_learn(struct slc_step_state *step);
+void slc_pass_words_learn(struct slc_step_state *step);
 
 #endif

@@ -4,6 +4,8 @@
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/kernel_test.h"
 
+#include <float.h>
+
 typedef struct {
     uint64_t count;
     float low, high;
@@ -47,7 +49,16 @@ static double bar_of(inputs in, const double *results, const double *given)
     for (uint64_t i = 0; i < in.count; i++) small += results[i] * results[i], large += given[i] * given[i];
     if (in.high <= -3) return 4e-6;
     const double bar = in.count < 100 ? 3e-6 : 1e-6;
-    return fmin(1, bar * fmax(1, 0.1 * sqrt(large / small)));
+    return fmin(1, bar * fmax(1, small > 0 ? 0.1 * sqrt(large / small) : 0));
+}
+
+/* The kernels' exponentials are 0 where they would be subnormal, and what multiplies them is below 300 there. */
+static void forget_tiny(sluice_dtype dtype, uint64_t count, const void *got, double *want)
+{
+    double *x = test_widen_typed(dtype, count, got);
+    for (uint64_t i = 0; i < count; i++)
+        if (x[i] == 0 && fabs(want[i]) < 300 * (double)FLT_MIN) want[i] = 0;
+    test_release(x);
 }
 
 static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads, float *first[2])
@@ -68,6 +79,8 @@ static void check(int function, sluice_dtype dtype, inputs in, uint32_t threads,
         test_release(rounded);
     }
     backward(&stream, function, dtype, count, read, dy, dx);
+    forget_tiny(dtype, count, y, y64);
+    forget_tiny(dtype, count, dx, dx64);
     test_close_typed("y", dtype, count, y, y64, bar_of(in, y64, x64), 2e-3);
     test_close_typed("dx", dtype, count, dx, dx64, bar_of(in, dx64, dy64), 2e-3);
     test_same_bits_typed("y", dtype, count, y, &first[0]);

@@ -2,8 +2,10 @@
 #define HASH_NONFATAL_OOM 1
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
+#include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm_rows.h"
+#include "lib/kernels/isa.h"
 
 #include <dnnl.h>
 #include <pthread.h>
@@ -229,10 +231,34 @@ static void name_find(slc_gemm_primitive *p)
                                                             : SLC_GEMM_BY_GEMM;
 }
 
+/* Holds oneDNN to the instruction set that SLUICE_KERNELS_ISA names, which it takes only before it is first used. */
+static void limit_instructions(void)
+{
+    static const dnnl_cpu_isa_t limits[SLC_ISA_COUNT] = {
+        [SLC_ISA_BASELINE] = dnnl_cpu_isa_sse41,
+        [SLC_ISA_AVX2] = dnnl_cpu_isa_avx2,
+        [SLC_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+    };
+    slc_isa isa;
+    if (!slc_isa_is_set(&isa)) return;
+    dnnl_status_t status = dnnl_set_max_cpu_isa(limits[isa]);
+    if (status)
+        slc_log(SLC_LOG_WARN,
+                "SLUICE_KERNELS_ISA=%s does not bind oneDNN (status %d), which was used before or is built without "
+                "this: give ONEDNN_MAX_CPU_ISA too",
+                slc_isa_name(isa), (int)status);
+}
+
+static dnnl_status_t engine_create(void)
+{
+    limit_instructions();
+    return dnnl_engine_create(&engine, dnnl_cpu, 0);
+}
+
 static dnnl_status_t create(slc_gemm_primitive *p)
 {
     matrix md[MATRICES];
-    dnnl_status_t status = engine ? dnnl_success : dnnl_engine_create(&engine, dnnl_cpu, 0);
+    dnnl_status_t status = engine ? dnnl_success : engine_create();
     if (!status) status = matrices_init(&p->key.product.shape, md);
     if (status) return status;
     status = product_create(p, md);

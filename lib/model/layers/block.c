@@ -114,7 +114,7 @@ static sluice_status make_qkv(slc_layer_run *slot, uint32_t input)
     uint32_t count = qkv_products(slot, products);
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < count; i++)
-        status = slc_op_dense(slot, &products[i], SLC_ALL(input), part_of(slot, QKV, i), SLC_ALL(SLC_NO_TENSOR));
+        status = slc_apply_dense(slot, &products[i], SLC_ALL(input), part_of(slot, QKV, i), SLC_ALL(SLC_NO_TENSOR));
     return status;
 }
 
@@ -124,7 +124,7 @@ static sluice_status qkv_params(slc_layer_run *slot, uint32_t input)
     uint32_t count = qkv_products(slot, products);
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < count; i++)
-        status = slc_op_dense_params(slot, &products[i], SLC_ALL(input), part_of(slot, DQKV, i));
+        status = slc_apply_dense_params(slot, &products[i], SLC_ALL(input), part_of(slot, DQKV, i));
     return status;
 }
 
@@ -135,8 +135,8 @@ static sluice_status qkv_input(slc_layer_run *slot, uint32_t dx, bool add)
     uint32_t count = qkv_products(slot, products);
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < count; i++)
-        status = slc_op_dense_input(slot, &products[i], part_of(slot, DQKV, i), SLC_ALL(dx), add || i > 0,
-                                    SLC_ALL(SLC_NO_TENSOR));
+        status = slc_apply_dense_input(slot, &products[i], part_of(slot, DQKV, i), SLC_ALL(dx), add || i > 0,
+                                       SLC_ALL(SLC_NO_TENSOR));
     return status;
 }
 
@@ -146,11 +146,11 @@ static sluice_status branch(slc_layer_run *slot, slc_param_place weight, uint32_
     slc_dense d = dense(slot, weight);
     bool first = weight == SLC_PROJECTION_WEIGHT;
     uint32_t kept = first ? BRANCH1 : BRANCH2;
-    if (!has_branches(&slot->m->config)) return slc_op_dense(slot, &d, SLC_ALL(x), SLC_ALL(out), SLC_ALL(residual));
+    if (!has_branches(&slot->m->config)) return slc_apply_dense(slot, &d, SLC_ALL(x), SLC_ALL(out), SLC_ALL(residual));
     slc_param_place scale = first ? SLC_SCALE1 : SLC_SCALE2;
     if (!slot->layer->params[scale]) scale = SLC_NO_PARAM;
-    sluice_status status = slc_op_dense(slot, &d, SLC_ALL(x), SLC_ALL(kept), SLC_ALL(SLC_NO_TENSOR));
-    if (!status) status = slc_op_branch(slot, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scale, kept, residual, out);
+    sluice_status status = slc_apply_dense(slot, &d, SLC_ALL(x), SLC_ALL(kept), SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = slc_apply_branch(slot, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scale, kept, residual, out);
     return status;
 }
 
@@ -165,8 +165,8 @@ static sluice_status branch_gradient(slc_layer_run *slot, slc_param_place weight
     slc_param_place scale = first ? SLC_SCALE1 : SLC_SCALE2;
     bool scales = slot->layer->params[scale] != NULL;
     uint32_t kept = !scales ? SLC_NO_TENSOR : first ? BRANCH1 : BRANCH2;
-    return slc_op_branch_backward(slot, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scales ? scale : SLC_NO_PARAM,
-                                  SLC_GRADIENT, kept, DBRANCH);
+    return slc_apply_branch_backward(slot, first ? DROPOUT_BRANCH1 : DROPOUT_BRANCH2, scales ? scale : SLC_NO_PARAM,
+                                     SLC_GRADIENT, kept, DBRANCH);
 }
 
 /* ---- Attention ---- */
@@ -269,29 +269,29 @@ static sluice_status to_hidden(slc_layer_run *slot)
     bool behind = norms_behind(slot);
     uint64_t rows = slot->m->rows;
     slc_dense fc = dense(slot, SLC_FC_WEIGHT);
-    sluice_status status = slc_op_take_input(slot);
+    sluice_status status = slc_apply_take_input(slot);
     if (!status && !behind)
-        status = slc_op_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
+        status = slc_apply_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
     if (!status) status = make_qkv(slot, behind ? SLC_INPUT : NORMED_INPUT);
     if (!status) status = slot->m->cache.room ? attend_with_cache(slot) : attend(slot);
     if (!status) status = branch(slot, SLC_PROJECTION_WEIGHT, ATTENTION, SLC_INPUT, MID);
     if (!status)
-        status =
-            slc_op_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, rows, SLC_ALL(MID), SLC_ALL(NORMED), STATS);
-    if (!status) status = slc_op_dense(slot, &fc, SLC_ALL(NORMED), SLC_ALL(HIDDEN), SLC_ALL(SLC_NO_TENSOR));
+        status = slc_apply_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, rows, SLC_ALL(MID), SLC_ALL(NORMED),
+                                STATS);
+    if (!status) status = slc_apply_dense(slot, &fc, SLC_ALL(NORMED), SLC_ALL(HIDDEN), SLC_ALL(SLC_NO_TENSOR));
     return status;
 }
 
 static sluice_status from_hidden(slc_layer_run *slot, uint32_t out)
 {
-    sluice_status status = slc_op_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
+    sluice_status status = slc_apply_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
     if (status) return status;
     return branch(slot, SLC_MLP_WEIGHT, ACTIVATED, norms_behind(slot) ? NORMED : MID, out);
 }
 
 static sluice_status last_norm(slc_layer_run *slot, uint32_t out)
 {
-    return slc_op_norm(slot, SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(out), SUM_STATS);
+    return slc_apply_norm(slot, SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(out), SUM_STATS);
 }
 
 sluice_status slc_block_forward(slc_layer_run *slot)
@@ -315,8 +315,8 @@ sluice_status slc_block_recompute(slc_layer_run *slot)
         return status ? status : last_norm(slot, NORMED);
     }
     slc_dense mlp = dense(slot, SLC_MLP_WEIGHT);
-    status = slc_op_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
-    return status ? status : slc_op_dense(slot, &mlp, SLC_ALL(ACTIVATED), SLC_ALL(BRANCH2), SLC_ALL(SLC_NO_TENSOR));
+    status = slc_apply_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
+    return status ? status : slc_apply_dense(slot, &mlp, SLC_ALL(ACTIVATED), SLC_ALL(BRANCH2), SLC_ALL(SLC_NO_TENSOR));
 }
 
 /* ---- Backward ---- */
@@ -330,17 +330,17 @@ static sluice_status mlp_backward(slc_layer_run *slot, uint32_t residual)
     slc_dense fc = dense(slot, SLC_FC_WEIGHT), mlp = dense(slot, SLC_MLP_WEIGHT);
     uint32_t dout = SLC_NO_TENSOR;
     sluice_status status = branch_gradient(slot, SLC_MLP_WEIGHT, &dout);
-    if (!status) status = slc_op_gelu(slot, hidden, HIDDEN, ACTIVATED);
-    if (!status) status = slc_op_dense_params(slot, &mlp, SLC_ALL(ACTIVATED), SLC_ALL(dout));
+    if (!status) status = slc_apply_gelu(slot, hidden, HIDDEN, ACTIVATED);
+    if (!status) status = slc_apply_dense_params(slot, &mlp, SLC_ALL(ACTIVATED), SLC_ALL(dout));
     if (!status)
-        status = slc_op_dense_input(slot, &mlp, SLC_ALL(dout), SLC_ALL(DACTIVATED), false, SLC_ALL(SLC_NO_TENSOR));
-    if (!status) status = slc_op_gelu_backward(slot, hidden, HIDDEN, DACTIVATED, DACTIVATED);
+        status = slc_apply_dense_input(slot, &mlp, SLC_ALL(dout), SLC_ALL(DACTIVATED), false, SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = slc_apply_gelu_backward(slot, hidden, HIDDEN, DACTIVATED, DACTIVATED);
     if (!status)
-        status = slc_op_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(MID),
-                             SLC_ALL(NORMED), STATS);
-    if (!status) status = slc_op_dense_params(slot, &fc, SLC_ALL(NORMED), SLC_ALL(DACTIVATED));
+        status = slc_apply_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(MID),
+                                SLC_ALL(NORMED), STATS);
+    if (!status) status = slc_apply_dense_params(slot, &fc, SLC_ALL(NORMED), SLC_ALL(DACTIVATED));
     if (!status)
-        status = slc_op_dense_input(slot, &fc, SLC_ALL(DACTIVATED), SLC_ALL(DNORMED), false, SLC_ALL(residual));
+        status = slc_apply_dense_input(slot, &fc, SLC_ALL(DACTIVATED), SLC_ALL(DNORMED), false, SLC_ALL(residual));
     return status;
 }
 
@@ -350,10 +350,10 @@ static sluice_status attention_backward(slc_layer_run *slot)
     slc_dense projection = dense(slot, SLC_PROJECTION_WEIGHT);
     uint32_t dout = SLC_NO_TENSOR;
     sluice_status status = branch_gradient(slot, SLC_PROJECTION_WEIGHT, &dout);
-    if (!status) status = slc_op_dense_params(slot, &projection, SLC_ALL(ATTENTION), SLC_ALL(dout));
+    if (!status) status = slc_apply_dense_params(slot, &projection, SLC_ALL(ATTENTION), SLC_ALL(dout));
     if (!status)
         status =
-            slc_op_dense_input(slot, &projection, SLC_ALL(dout), SLC_ALL(DATTENTION), false, SLC_ALL(SLC_NO_TENSOR));
+            slc_apply_dense_input(slot, &projection, SLC_ALL(dout), SLC_ALL(DATTENTION), false, SLC_ALL(SLC_NO_TENSOR));
     if (!status) status = attend_backward(slot);
     return status;
 }
@@ -364,15 +364,16 @@ static sluice_status backward_norms_before(slc_layer_run *slot)
     const slc_view gradient = SLC_ALL(SLC_GRADIENT);
     sluice_status status = mlp_backward(slot, SLC_NO_TENSOR);
     if (!status)
-        status = slc_op_norm_backward(slot, SLC_NORM2_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, gradient,
-                                      gradient);
+        status = slc_apply_norm_backward(slot, SLC_NORM2_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, gradient,
+                                         gradient);
     if (!status) status = attention_backward(slot);
-    if (!status) status = slc_op_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
+    if (!status)
+        status = slc_apply_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
     if (!status) status = qkv_params(slot, NORMED_INPUT);
     if (!status) status = qkv_input(slot, DNORMED_INPUT, false);
     if (!status)
-        status = slc_op_norm_backward(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED_INPUT), SLC_ALL(SLC_INPUT), STATS,
-                                      gradient, gradient);
+        status = slc_apply_norm_backward(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED_INPUT), SLC_ALL(SLC_INPUT),
+                                         STATS, gradient, gradient);
     return status;
 }
 
@@ -381,11 +382,11 @@ static sluice_status backward_norms_behind(slc_layer_run *slot)
     uint64_t rows = slot->m->rows;
     const slc_view gradient = SLC_ALL(SLC_GRADIENT), none = SLC_ALL(SLC_NO_TENSOR);
     sluice_status status =
-        slc_op_norm_backward(slot, SLC_NORM2_WEIGHT, rows, gradient, SLC_ALL(SUM), SUM_STATS, none, gradient);
+        slc_apply_norm_backward(slot, SLC_NORM2_WEIGHT, rows, gradient, SLC_ALL(SUM), SUM_STATS, none, gradient);
     if (!status) status = mlp_backward(slot, SLC_GRADIENT);
     if (!status)
-        status =
-            slc_op_norm_backward(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, none, gradient);
+        status = slc_apply_norm_backward(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, none,
+                                         gradient);
     if (!status) status = attention_backward(slot);
     if (!status) status = qkv_params(slot, SLC_INPUT);
     if (!status) status = qkv_input(slot, SLC_GRADIENT, true);
@@ -394,7 +395,7 @@ static sluice_status backward_norms_behind(slc_layer_run *slot)
 
 sluice_status slc_block_backward(slc_layer_run *slot)
 {
-    sluice_status status = slc_op_take_input(slot);
+    sluice_status status = slc_apply_take_input(slot);
     if (!status) status = norms_behind(slot) ? backward_norms_behind(slot) : backward_norms_before(slot);
-    return status ? status : slc_op_give_gradient(slot);
+    return status ? status : slc_apply_give_gradient(slot);
 }

@@ -113,7 +113,7 @@ static sluice_status squash_backward(slc_layer_run *slot)
 static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
 {
     if (!is_bert(slot) || slot->m->config.dropout == 0) return SLUICE_OK;
-    return slc_op_dropout(slot, DROPOUT_ANSWER, tensor, slot->m->config.channels);
+    return slc_apply_dropout(slot, DROPOUT_ANSWER, tensor, slot->m->config.channels);
 }
 
 static sluice_status make_logits(slc_layer_run *slot)
@@ -122,14 +122,14 @@ static sluice_status make_logits(slc_layer_run *slot)
     const slc_view none = SLC_ALL(SLC_NO_TENSOR);
     sluice_status status = pool(slot);
     if (is_bert(slot)) {
-        if (!status) status = slc_op_dense(slot, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
+        if (!status) status = slc_apply_dense(slot, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
         if (!status) status = squash(slot);
     } else if (!status) {
-        status = slc_op_norm(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
+        status = slc_apply_norm(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
     }
     if (!status) status = drop(slot, ANSWER);
     const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
-    return status ? status : slc_op_dense(slot, &d, SLC_ALL(ANSWER), logits, none);
+    return status ? status : slc_apply_dense(slot, &d, SLC_ALL(ANSWER), logits, none);
 }
 
 /* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
@@ -158,7 +158,7 @@ static sluice_status give_logits(slc_layer_run *slot)
 
 sluice_status slc_class_head_forward(slc_layer_run *slot)
 {
-    sluice_status status = slc_op_take_input(slot);
+    sluice_status status = slc_apply_take_input(slot);
     if (!status) status = make_logits(slot);
     if (!status) status = give_logits(slot);
     if (!status && (slot->scan || slot->m->memory->target_count)) status = make_losses(slot, 0);
@@ -171,20 +171,20 @@ sluice_status slc_class_head_backward(slc_layer_run *slot)
     uint64_t each = sizeof(float) / sluice_dtype_bytes(slot->layer->dtype);
     uint64_t stride = slc_logits_stride(slot->m, d.outputs) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
-    sluice_status status = slc_op_take_input(slot);
+    sluice_status status = slc_apply_take_input(slot);
     if (!status) status = make_logits(slot);
     if (!status) status = make_losses(slot, slot->scan ? 1 : (float)(1.0 / slot->m->memory->divisor));
-    if (!status) status = slc_op_dense_params(slot, &d, SLC_ALL(ANSWER), dlogits);
-    if (!status) status = slc_op_dense_input(slot, &d, dlogits, SLC_ALL(DANSWER), false, none);
+    if (!status) status = slc_apply_dense_params(slot, &d, SLC_ALL(ANSWER), dlogits);
+    if (!status) status = slc_apply_dense_input(slot, &d, dlogits, SLC_ALL(DANSWER), false, none);
     if (!status) status = drop(slot, DANSWER);
     if (is_bert(slot)) {
         if (!status) status = squash_backward(slot);
-        if (!status) status = slc_op_dense_params(slot, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
-        if (!status) status = slc_op_dense_input(slot, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);
+        if (!status) status = slc_apply_dense_params(slot, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
+        if (!status) status = slc_apply_dense_input(slot, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);
     } else if (!status) {
-        status = slc_op_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(DANSWER), SLC_ALL(POOLED),
-                                      STATS, none, SLC_ALL(DPOOLED));
+        status = slc_apply_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(DANSWER), SLC_ALL(POOLED),
+                                         STATS, none, SLC_ALL(DPOOLED));
     }
     if (!status) status = pool_backward(slot);
-    return status ? status : slc_op_give_gradient(slot);
+    return status ? status : slc_apply_give_gradient(slot);
 }

@@ -61,7 +61,7 @@ static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
 {
     const sluice_model *m = slot->m;
     if (m->config.dropout == 0) return SLUICE_OK;
-    return slc_op_dropout(slot, DROPOUT_OUTPUT, tensor, (uint64_t)m->tokens * m->config.channels);
+    return slc_apply_dropout(slot, DROPOUT_OUTPUT, tensor, (uint64_t)m->tokens * m->config.channels);
 }
 
 /* NULL if the layer has no such tensor. */
@@ -145,7 +145,8 @@ static sluice_status text_forward(slc_layer_run *slot)
     sluice_status status = take_text(slot);
     if (!status) status = look_up(slot, norm ? SUM : SLC_OUTPUT);
     if (!status && norm)
-        status = slc_op_norm(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
+        status =
+            slc_apply_norm(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
     return status ? status : drop(slot, SLC_OUTPUT);
 }
 
@@ -154,8 +155,8 @@ static sluice_status text_backward(slc_layer_run *slot)
     bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
     sluice_status status = drop(slot, SLC_GRADIENT);
     if (!status && norm)
-        status = slc_op_norm_backward(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SLC_GRADIENT), SLC_ALL(SUM),
-                                      SUM_STATS, SLC_ALL(SLC_NO_TENSOR), SLC_ALL(DSUM));
+        status = slc_apply_norm_backward(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SLC_GRADIENT),
+                                         SLC_ALL(SUM), SUM_STATS, SLC_ALL(SLC_NO_TENSOR), SLC_ALL(DSUM));
     return status ? status : look_up_backward(slot, norm ? DSUM : SLC_GRADIENT);
 }
 
@@ -232,7 +233,7 @@ static sluice_status images_forward(slc_layer_run *slot)
 {
     slc_dense d = projection(slot);
     sluice_status status = take_images(slot);
-    if (!status) status = slc_op_dense(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(PROJECTED), SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = slc_apply_dense(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(PROJECTED), SLC_ALL(SLC_NO_TENSOR));
     if (!status) status = assemble(slot);
     return status ? status : drop(slot, SLC_OUTPUT);
 }
@@ -242,7 +243,7 @@ static sluice_status images_backward(slc_layer_run *slot)
     slc_dense d = projection(slot);
     sluice_status status = drop(slot, SLC_GRADIENT);
     if (!status) status = assemble_backward(slot);
-    return status ? status : slc_op_dense_params(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(DPROJECTED));
+    return status ? status : slc_apply_dense_params(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(DPROJECTED));
 }
 
 sluice_status slc_embed_forward(slc_layer_run *slot)

@@ -41,7 +41,7 @@ static sluice_status product(slc_layer_run *slot, const slc_gemm_shape *shape, c
     return slc_gemm(slot->m->stream, shape, a, b, bias, residual, c, scratch, bytes);
 }
 
-sluice_status slc_op_dense(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view y, slc_view residual)
+sluice_status slc_apply_dense(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view y, slc_view residual)
 {
     slc_layer_run_next(slot);
     sluice_dtype dtype = slot->layer->dtype, out = d->fp32_out ? SLUICE_FP32 : dtype;
@@ -62,7 +62,7 @@ sluice_status slc_op_dense(slc_layer_run *slot, const slc_dense *d, slc_view x, 
     return product(slot, &shape, from, weight, bias, add, to);
 }
 
-sluice_status slc_op_dense_params(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view dy)
+sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view dy)
 {
     slc_layer_run_next(slot);
     sluice_dtype dtype = slot->layer->dtype;
@@ -93,8 +93,8 @@ sluice_status slc_op_dense_params(slc_layer_run *slot, const slc_dense *d, slc_v
                              output, dy.stride, dbias, fresh_bias, scratch);
 }
 
-sluice_status slc_op_dense_input(slc_layer_run *slot, const slc_dense *d, slc_view dy, slc_view dx, bool add,
-                                 slc_view residual)
+sluice_status slc_apply_dense_input(slc_layer_run *slot, const slc_dense *d, slc_view dy, slc_view dx, bool add,
+                                    slc_view residual)
 {
     slc_layer_run_next(slot);
     sluice_dtype dtype = slot->layer->dtype;
@@ -117,8 +117,8 @@ sluice_status slc_op_dense_input(slc_layer_run *slot, const slc_dense *d, slc_vi
 
 /* ---- Norms ---- */
 
-sluice_status slc_op_norm(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
-                          uint32_t stats)
+sluice_status slc_apply_norm(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
+                             uint32_t stats)
 {
     slc_layer_run_next(slot);
     sluice_dtype dtype = slot->layer->dtype;
@@ -133,8 +133,8 @@ sluice_status slc_op_norm(slc_layer_run *slot, slc_param_place weight, uint64_t 
                                   (float)slot->m->config.epsilon, to, mean, mean + rows);
 }
 
-sluice_status slc_op_norm_backward(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view dy, slc_view x,
-                                   uint32_t stats, slc_view add, slc_view dx)
+sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view dy,
+                                      slc_view x, uint32_t stats, slc_view add, slc_view dx)
 {
     slc_layer_run_next(slot);
     sluice_dtype dtype = slot->layer->dtype;
@@ -163,7 +163,7 @@ static slc_gelu_kind gelu_kind(const slc_layer_run *slot)
     return slot->m->config.gelu_tanh ? SLC_GELU_TANH : SLC_GELU_ERF;
 }
 
-sluice_status slc_op_gelu(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t y)
+sluice_status slc_apply_gelu(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t y)
 {
     slc_layer_run_next(slot);
     const void *from = slc_layer_run_tensor(slot, x);
@@ -172,7 +172,7 @@ sluice_status slc_op_gelu(slc_layer_run *slot, uint64_t count, uint32_t x, uint3
                       : slc_gelu_forward(slot->m->stream, gelu_kind(slot), slot->layer->dtype, count, from, to);
 }
 
-sluice_status slc_op_gelu_backward(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx)
+sluice_status slc_apply_gelu_backward(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx)
 {
     slc_layer_run_next(slot);
     const void *input = slc_layer_run_tensor(slot, x), *from = slc_layer_run_tensor(slot, dy);
@@ -181,8 +181,8 @@ sluice_status slc_op_gelu_backward(slc_layer_run *slot, uint64_t count, uint32_t
                       : slc_gelu_backward(slot->m->stream, gelu_kind(slot), slot->layer->dtype, count, input, from, to);
 }
 
-sluice_status slc_op_branch(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t x, uint32_t residual,
-                            uint32_t out)
+sluice_status slc_apply_branch(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t x,
+                               uint32_t residual, uint32_t out)
 {
     slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
@@ -196,8 +196,8 @@ sluice_status slc_op_branch(slc_layer_run *slot, uint32_t place, slc_param_place
                                 factor, add, to);
 }
 
-sluice_status slc_op_branch_backward(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t dout,
-                                     uint32_t x, uint32_t dx)
+sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t dout,
+                                        uint32_t x, uint32_t dx)
 {
     slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
@@ -216,7 +216,7 @@ sluice_status slc_op_branch_backward(slc_layer_run *slot, uint32_t place, slc_pa
                                  &dropout, factor, to, dscale, fresh, scratch);
 }
 
-sluice_status slc_op_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence)
+sluice_status slc_apply_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence)
 {
     slc_layer_run_next(slot);
     const sluice_model *m = slot->m;
@@ -237,14 +237,14 @@ static sluice_status convert(slc_layer_run *slot, sluice_dtype from, uint32_t x,
     return slot->scan ? SLUICE_OK : slc_convert(slot->m->stream, from, source, to, target, count);
 }
 
-sluice_status slc_op_take_input(slc_layer_run *slot)
+sluice_status slc_apply_take_input(slc_layer_run *slot)
 {
     const slc_model_layer *layer = slot->layer;
     if (layer->below == layer->dtype) return SLUICE_OK;
     return convert(slot, layer->below, SLC_SOURCE, layer->dtype, SLC_INPUT, slot->m->rows * slot->m->config.channels);
 }
 
-sluice_status slc_op_give_gradient(slc_layer_run *slot)
+sluice_status slc_apply_give_gradient(slc_layer_run *slot)
 {
     const slc_model_layer *layer = slot->layer;
     if (layer->below == layer->dtype) return SLUICE_OK;

@@ -1,6 +1,6 @@
 /* Tensors of a layer: their lifetimes inside a slot, recorded by running the layer's operations without computing, and
  * their addresses when the operations run. */
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/model/model.h"
 

@@ -81,14 +81,14 @@ static sluice_status make_logits(slc_layer_run *slot, chunk k)
     const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = SLC_FROM(SLC_INPUT, first);
     sluice_status status = SLUICE_OK;
     if (transforms(slot)) {
-        status = slc_op_dense(slot, &t, input, SLC_ALL(TRANSFORMED), none);
-        if (!status) status = slc_op_gelu(slot, k.rows * channels, TRANSFORMED, ACTIVATED);
+        status = slc_apply_dense(slot, &t, input, SLC_ALL(TRANSFORMED), none);
+        if (!status) status = slc_apply_gelu(slot, k.rows * channels, TRANSFORMED, ACTIVATED);
     }
     if (!status)
-        status = slc_op_norm(slot, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(slot) ? SLC_ALL(ACTIVATED) : input,
-                             SLC_ALL(NORMED), STATS);
+        status = slc_apply_norm(slot, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(slot) ? SLC_ALL(ACTIVATED) : input,
+                                SLC_ALL(NORMED), STATS);
     const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
-    return status ? status : slc_op_dense(slot, &d, SLC_ALL(NORMED), logits, none);
+    return status ? status : slc_apply_dense(slot, &d, SLC_ALL(NORMED), logits, none);
 }
 
 /* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
@@ -118,16 +118,16 @@ static sluice_status use_up(slc_layer_run *slot, chunk k)
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
     const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
     bool more = transforms(slot);
-    sluice_status status = slc_op_dense_params(slot, &d, SLC_ALL(NORMED), dlogits);
-    if (!status) status = slc_op_dense_input(slot, &d, dlogits, SLC_ALL(DNORMED), false, none);
+    sluice_status status = slc_apply_dense_params(slot, &d, SLC_ALL(NORMED), dlogits);
+    if (!status) status = slc_apply_dense_input(slot, &d, dlogits, SLC_ALL(DNORMED), false, none);
     if (!status)
-        status =
-            slc_op_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, k.rows, SLC_ALL(DNORMED),
-                                 more ? SLC_ALL(ACTIVATED) : input, STATS, none, more ? SLC_ALL(DACTIVATED) : gradient);
+        status = slc_apply_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, k.rows, SLC_ALL(DNORMED),
+                                         more ? SLC_ALL(ACTIVATED) : input, STATS, none,
+                                         more ? SLC_ALL(DACTIVATED) : gradient);
     if (status || !more) return status;
-    status = slc_op_gelu_backward(slot, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
-    if (!status) status = slc_op_dense_params(slot, &t, input, SLC_ALL(DACTIVATED));
-    return status ? status : slc_op_dense_input(slot, &t, SLC_ALL(DACTIVATED), gradient, false, none);
+    status = slc_apply_gelu_backward(slot, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
+    if (!status) status = slc_apply_dense_params(slot, &t, input, SLC_ALL(DACTIVATED));
+    return status ? status : slc_apply_dense_input(slot, &t, SLC_ALL(DACTIVATED), gradient, false, none);
 }
 
 /* BEiT's first rows are not patches, so their logits are not part of the result. */
@@ -195,14 +195,14 @@ static sluice_status train_chunk(slc_layer_run *slot, chunk k)
 
 sluice_status slc_token_head_forward(slc_layer_run *slot)
 {
-    sluice_status status = slc_op_take_input(slot);
+    sluice_status status = slc_apply_take_input(slot);
     if (!status && slot->m->cache.room) return answer_last(slot);
     return status ? status : over_chunks(slot, evaluate_chunk);
 }
 
 sluice_status slc_token_head_backward(slc_layer_run *slot)
 {
-    sluice_status status = slc_op_take_input(slot);
+    sluice_status status = slc_apply_take_input(slot);
     if (!status) status = over_chunks(slot, train_chunk);
-    return status ? status : slc_op_give_gradient(slot);
+    return status ? status : slc_apply_give_gradient(slot);
 }

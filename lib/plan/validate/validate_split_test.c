@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/random.h"
+#include "lib/base/numbers/random.h"
 #include "lib/plan/validate/made_plan_test.h"
 #include "tests/support/seed.h"
 

@@ -2,7 +2,7 @@
 #ifndef SLC_TESTS_NCCL_OWN_RECORD_H
 #define SLC_TESTS_NCCL_OWN_RECORD_H
 
-#include "plugins/nccl_shim/record.h"
+#include "plugins/nccl/record/record.h"
 #include <stdbool.h>
 
 typedef struct {

@@ -3,7 +3,7 @@
 #ifndef SLC_TESTS_NCCL_RANKS_H
 #define SLC_TESTS_NCCL_RANKS_H
 
-#include "plugins/nccl_shim/nccl_abi.h"
+#include "plugins/nccl/nccl_abi.h"
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef SLC_TESTS_NCCL_VALUES_H
 #define SLC_TESTS_NCCL_VALUES_H
 
-#include "plugins/nccl_shim/nccl_abi.h"
+#include "plugins/nccl/nccl_abi.h"
 #include <stddef.h>
 #include <stdint.h>
 

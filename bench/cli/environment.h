@@ -1,0 +1,14 @@
+/* The machine and the build that results are of. */
+#ifndef SLC_BENCH_ENVIRONMENT_H
+#define SLC_BENCH_ENVIRONMENT_H
+
+#include <jansson.h>
+#include <sluice/world.h>
+
+/* Describes the machine and the build. NULL without memory. */
+json_t *slc_machine_json(void);
+/* The same and how ranks reach each other: the object "environment" of results (docs/formats.md). NULL without memory.
+ */
+json_t *slc_environment_json(const sluice_world *world);
+
+#endif

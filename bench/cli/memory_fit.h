@@ -1,0 +1,20 @@
+/* Memory of a size that the user has chosen, held against what the host has left: the system ends a process that
+ * touches more, or one that has nothing to do with it. */
+#ifndef SLC_BENCH_MEMORY_FIT_H
+#define SLC_BENCH_MEMORY_FIT_H
+
+#include "lib/base/host/host_memory.h"
+
+#include <sluice/status.h>
+
+typedef struct {
+    uint64_t bytes;        /* that a rank takes */
+    uint64_t mapped_bytes; /* that it maps of its peers' */
+    uint32_t ranks;        /* that take as much on this host, this one included */
+} slc_memory_need;
+
+/* Ask before any of it is taken. `what` names what was asked for, as "-e", and begins the error. Errors: ARGUMENT (the
+ * host or a control group has less left for all its ranks, or RLIMIT_AS leaves this process fewer addresses). */
+sluice_status slc_memory_fit(const slc_host_memory *memory, const slc_memory_need *need, const char *what);
+
+#endif

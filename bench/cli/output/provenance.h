@@ -1,0 +1,20 @@
+/* Where results come from: the command line and the time are in each JSON that a command writes (docs/formats.md). One
+ * thread. */
+#ifndef SLC_BENCH_PROVENANCE_H
+#define SLC_BENCH_PROVENANCE_H
+
+#include <jansson.h>
+
+/* Notes the command line, whose words must live as long as the process, and the time. */
+void slc_provenance_begin(const char *program, int argc, char **argv);
+
+/* "2026-11-26T01:12:38Z", in the time of the world (UTC): when the process began, or now. Returns `text`. */
+char *slc_provenance_began(char text[32]);
+char *slc_date_now(char text[32]);
+
+/* Adds "command_line", "variables" and "date" to an object that has them not: the words of the command line, the
+ * settings that the environment makes, and when the process began. Other values, and a process that has noted nothing,
+ * stay as they are. */
+void slc_provenance_add(json_t *content);
+
+#endif

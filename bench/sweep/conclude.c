@@ -1,0 +1,52 @@
+/* Every output is written, even if another one has failed. */
+#include "bench/sweep/conclude.h"
+
+#include "bench/cli/command.h"
+#include "bench/cli/outcome.h"
+#include "bench/cli/output/result_file.h"
+#include "bench/sweep/csv.h"
+#include "bench/sweep/finished.h"
+#include "bench/sweep/label.h"
+#include "bench/sweep/losses.h"
+#include "bench/sweep/opening.h"
+#include "bench/sweep/picture.h"
+#include "bench/sweep/table.h"
+
+FILE *slc_bench_people(const slc_bench_options *options)
+{
+    return slc_is_standard_output(options->training.json) || slc_is_standard_output(options->training.csv) ? stderr
+                                                                                                           : stdout;
+}
+
+/* Budgets that were never found leave "auto:N" in the list, and none of its cells finished. */
+static sluice_status count_cells(const slc_bench_results *results, slc_bench_options *options, slc_bench_tally *tally)
+{
+    const slc_bench_ends ends = slc_bench_results_ends(results);
+    sluice_status status = SLUICE_OK;
+    if (ends.least && slc_bench_budgets_are_found(options)) status = slc_bench_budgets_set(options, &ends);
+    return status ? status : slc_bench_tally_make(results, options, tally);
+}
+
+int slc_bench_conclude(const slc_bench_results *results, slc_bench_options *options)
+{
+    FILE *out = slc_bench_people(options);
+    slc_outcome outcome = {0};
+    slc_bench_tally tally = {0};
+    slc_bench_label_rows((json_t *const[]){results->runs, results->misfits, results->failures}, 3);
+    slc_outcome_add(&outcome, slc_bench_save(results, options));
+    slc_outcome_add(&outcome, slc_bench_results_write_json(results, options->training.json));
+    slc_outcome_add(&outcome, slc_bench_results_write_csv(results, options->training.csv));
+    slc_outcome_add(&outcome, count_cells(results, options, &tally));
+    bool sound = slc_bench_table_summary(out, results);
+    slc_bench_table_tally(out, &tally);
+    if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
+    slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
+    slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));
+    if (options->demo && !outcome.status) slc_bench_table_demo(out, results, options);
+    if (slc_outcome_status(&outcome)) {
+        slc_fail("sluice bench");
+        return EXIT_FAILED;
+    }
+    if (tally.cells && tally.misfits == tally.cells) return EXIT_USAGE;
+    return sound && !tally.failed ? 0 : EXIT_FAILED;
+}

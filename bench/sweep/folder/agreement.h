@@ -1,0 +1,19 @@
+/* Sweeps into one folder agree on everything that is no list of theirs, and on the machine: only then can their cells
+ * stand in one table. */
+#ifndef SLC_BENCH_SWEEP_AGREEMENT_H
+#define SLC_BENCH_SWEEP_AGREEMENT_H
+
+#include "bench/train/options/options.h"
+
+#include <jansson.h>
+
+/* The options that all cells of a sweep share, by name. NULL without memory. */
+json_t *slc_agreement_settings(const slc_training_options *options);
+
+/* Do the settings of the folder's results equal these? Errors: ARGUMENT, whose line names the first that differs. */
+sluice_status slc_agreement_check_settings(const char *folder, const json_t *there, const json_t *here);
+
+/* Are the results of this machine and build? `there`: their environment; NULL: they have none yet. Errors: as above. */
+sluice_status slc_agreement_check_machine(const char *folder, const json_t *there, const json_t *here);
+
+#endif

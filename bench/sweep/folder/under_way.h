@@ -1,0 +1,23 @@
+/* How far the ranks of a sweep are, for the process that started them: it outlives them, and has to know in which cell
+ * they ended. Memory that rank 0 writes and the launcher reads. Cells have numbers from 0 on over the whole sweep. */
+#ifndef SLC_BENCH_SWEEP_UNDER_WAY_H
+#define SLC_BENCH_SWEEP_UNDER_WAY_H
+
+#include <sluice/status.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    _Atomic uint64_t next;        /* cells before this one are done with */
+    _Atomic bool running;         /* cell number `next` is run */
+    _Atomic uint64_t limit_at_ns; /* when it has to be done (slc_clock_ns); 0: never */
+} slc_under_way;
+
+/* Makes such memory. *fd: its descriptor, which ranks inherit. Errors: SYSTEM. */
+sluice_status slc_under_way_create(slc_under_way **out, int *fd);
+/* A rank's view of it. Errors: SYSTEM. */
+sluice_status slc_under_way_attach(int fd, slc_under_way **out);
+void slc_under_way_detach(slc_under_way *way); /* NULL is allowed */
+
+#endif

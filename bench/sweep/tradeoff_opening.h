@@ -1,0 +1,15 @@
+/* The beginning of a trade-off: its folder, and whether that has the same one already. */
+#ifndef SLC_BENCH_SWEEP_TRADEOFF_OPENING_H
+#define SLC_BENCH_SWEEP_TRADEOFF_OPENING_H
+
+#include "bench/sweep/options.h"
+
+#include <jansson.h>
+
+/* Makes and locks the folder, which is chosen as for a sweep where none was given. *settings: what trade-offs of one
+ * folder agree on, for the document. *finished: the document of the same trade-off, where the folder has all of it;
+ * else NULL. The caller frees both, also after an error. Errors: ARGUMENT (the folder has another trade-off, another
+ * one is at work), PATH, IO, FORMAT, MEMORY. */
+sluice_status slc_tradeoff_open(slc_bench_options *options, int ranks, json_t **settings, json_t **finished);
+
+#endif

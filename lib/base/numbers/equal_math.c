@@ -1,0 +1,33 @@
+/* Sums and products in long double, which every processor rounds alike; libm's functions of long double would be no
+ * better, because x87's own logarithms and exponentials differ between makers. */
+#include "lib/base/numbers/equal_math.h"
+
+#include <stdbool.h>
+
+double slc_power(double base, uint64_t exponent)
+{
+    long double result = 1, square = base;
+    for (uint64_t left = exponent; left; left >>= 1, square *= square)
+        if (left & 1) result *= square;
+    return (double)result;
+}
+
+enum { TERMS = 12 }; /* of Taylor's series up to pi/4, where the next one is below 2^-80 */
+
+/* 1 - x^2/(first (first+1)) (1 - x^2/((first+2) (first+3)) (...)), from the inside out: cos x for 1, sin x / x for 2.
+ */
+static long double series(long double x, int first)
+{
+    long double sum = 1;
+    for (int n = first + 2 * (TERMS - 1); n >= first; n -= 2) sum = 1 - x * x / ((long double)n * (n + 1)) * sum;
+    return sum;
+}
+
+double slc_cosine(double x)
+{
+    static const long double pi = 3.14159265358979323846264338327950288L;
+    const bool second = x > 1.5707963267948966;
+    const long double y = second ? pi - x : x;
+    const long double rest = pi / 2 - y, size = y <= pi / 4 ? series(y, 1) : rest * series(rest, 2);
+    return (double)(second ? -size : size);
+}

@@ -1,0 +1,16 @@
+/* Functions that give the same bits on every x86-64 processor. Those of libm do not: glibc computes pow, cos and others
+ * in one way where there are fused multiply-adds and in another where there are none, and their last bits differ. A
+ * number that each rank computes for itself and that all of them need alike comes from here, or from + - * / and sqrt.
+ */
+#ifndef SLC_BASE_EQUAL_MATH_H
+#define SLC_BASE_EQUAL_MATH_H
+
+#include <stdint.h>
+
+/* base^exponent, by squaring. |result - base^exponent| <= base^exponent (exponent 2^-63 + 2^-53) for 0 <= base <= 1. */
+double slc_power(double base, uint64_t exponent);
+
+/* cos x for 0 <= x <= 3.141592653589793; at most 0.51 units in the last place from it, and 2^-63 next to its zero. */
+double slc_cosine(double x);
+
+#endif

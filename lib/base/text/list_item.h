@@ -1,0 +1,14 @@
+/* Lists with commas between their items, as a command line has them. */
+#ifndef SLC_BASE_LIST_ITEM_H
+#define SLC_BASE_LIST_ITEM_H
+
+#include <stddef.h>
+
+/* Cuts the next item off *rest, in place, as strsep does: NULL when there is none left. `\,` is a comma that belongs to
+ * the item, which gets it without the backslash. */
+char *slc_next_item(char **rest);
+
+/* Writes an item as a list has it. Cut where it does not fit. */
+void slc_item_write(const char *item, char *out, size_t bytes);
+
+#endif

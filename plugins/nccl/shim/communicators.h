@@ -1,0 +1,56 @@
+/* The process's communicators: which library each came from, and its row in the record. Private to plugins/nccl/shim.
+ * A table without locks that never frees: a watchdog's abort finds a communicator while another thread is blocked in a
+ * call on it. */
+#ifndef SLC_SHIM_COMMUNICATORS_H
+#define SLC_SHIM_COMMUNICATORS_H
+
+#include "plugins/nccl/shim/recorder.h"
+
+typedef struct slc_shim_comm {
+    ncclComm_t comm;
+    const slc_shim_real *real;
+    slc_record_communicator *row; /* of no file where the record has no rows left */
+    unsigned number;              /* of the row; SLC_RECORD_NO_COMMUNICATOR where it has none */
+    bool nonblocking, shares;     /* as its configuration says: `shares` resources with its parent */
+    unsigned shrinks;             /* that were called on it */
+    struct slc_shim_comm *parent; /* that it is split off or shrunk from; NULL: none */
+    struct slc_shim_comm *next;   /* in its thread's list of those that a group makes, or of those without a handle */
+    _Atomic bool is_gone;         /* destroyed or aborted: its handle may come again for another one */
+    _Atomic bool is_ready;        /* a thread has asked it what its row does not know, or does so now */
+    ncclComm_t *out;              /* where its handle will be */
+    uint64_t entry;               /* the index of the call that makes it */
+    void *transforms;             /* of transforms/; NULL: none */
+    _Atomic(uint64_t *) peers;    /* sends to each rank, then receives from each; NULL: none yet */
+    _Atomic uint64_t launching;   /* of measure/launches.c, as the next one */
+    struct slc_shim_launch_marks *marks;
+} slc_shim_comm;
+
+/* A communicator in the making, with a row that says so. NULL without memory. */
+slc_shim_comm *slc_shim_comm_create(slc_shim_recorder *recorder, const slc_shim_real *real, uint64_t key, int rank,
+                                    int size);
+
+/* Gives back one that never got a handle; its row stays. */
+void slc_shim_comm_drop(slc_shim_comm *made);
+
+/* Lets slc_shim_comm_find(comm) give this one, also where the address named another one before. */
+void slc_shim_comm_bind(slc_shim_recorder *recorder, slc_shim_comm *made, ncclComm_t comm);
+
+/* NULL: the handle was not made through the shim, or before a fork, or what it named is gone. */
+slc_shim_comm *slc_shim_comm_find(const slc_shim_recorder *recorder, ncclComm_t comm);
+
+/* Without blocking, NCCL stores a child's handle some time after the call that makes it. slc_shim_comm_await keeps a
+ * child until then; slc_shim_comm_arrived binds one of the parent's children whose handle has come, NULL: there is
+ * none; slc_shim_comm_forget gives up those without. A handle that somebody uses before is found, too. */
+void slc_shim_comm_await(const slc_shim_recorder *recorder, slc_shim_comm *made);
+slc_shim_comm *slc_shim_comm_arrived(const slc_shim_recorder *recorder, const slc_shim_comm *parent);
+void slc_shim_comm_forget(const slc_shim_recorder *recorder, const slc_shim_comm *parent);
+
+static inline void slc_shim_comm_state(slc_shim_comm *comm, slc_record_row_state state)
+{
+    __atomic_store_n(&comm->row->state, (uint32_t)state, __ATOMIC_RELEASE);
+}
+
+/* The key of a communicator that is made of another one, or of an id. */
+uint64_t slc_shim_comm_key(uint64_t start, const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,13 @@
+/* Flags of entries that are written. Private to plugins/nccl/shim. */
+#ifndef SLC_SHIM_ENTRY_H
+#define SLC_SHIM_ENTRY_H
+
+#include "plugins/nccl/shim/recorder.h"
+
+/* Sets flags of an entry (SLC_RECORD_FUSED, …), if the ring still has it. */
+void slc_shim_entry_mark(slc_shim_recorder *recorder, uint64_t entry, unsigned flags);
+
+/* Marks an entry as failed; the record will not be removed at the process's end. */
+void slc_shim_entry_failed(slc_shim_recorder *recorder, uint64_t entry);
+
+#endif

@@ -1,0 +1,15 @@
+/* Groups, and communicators that become known at their end. Private to plugins/nccl/shim. */
+#ifndef SLC_SHIM_GROUPS_H
+#define SLC_SHIM_GROUPS_H
+
+#include "plugins/nccl/shim/call.h"
+
+/* Takes communicators (a list by `next`) whose making call returned `result`: at once, or, in a group, at its outermost
+ * end. */
+void slc_shim_comms_made(slc_shim_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first,
+                         ncclResult_t result);
+
+/* The communicator says that this is its state; its children that were waited for say theirs. */
+void slc_shim_comms_asked(slc_shim_recorder *recorder, slc_shim_comm *known, ncclResult_t state);
+
+#endif

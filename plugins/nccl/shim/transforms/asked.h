@@ -1,0 +1,21 @@
+/* What the user asked for, the same for all communicators of the process. Private to plugins/nccl/shim. */
+#ifndef SLC_SHIM_ASKED_H
+#define SLC_SHIM_ASKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t fuse, compress; /* bytes; 0: off */
+    uint64_t staging;        /* bytes of device memory for all communicators of a GPU */
+    unsigned compress_after; /* all-reduces of a communicator that are sent whole before the first compressed one */
+    bool unusable;           /* one of them was refused: this process tells the other ranks so */
+} slc_shim_transforms_settings;
+
+/* Reads the settings; a process does so once, before it has communicators, and again after a fork. */
+const slc_shim_transforms_settings *slc_shim_transforms_read(void);
+
+/* As they were read. */
+const slc_shim_transforms_settings *slc_shim_transforms_asked(void);
+
+#endif
