@@ -198,6 +198,15 @@ static void baselines_keep_to_the_effort(void **state)
     if (spent_s > 0.02 + 4 * one_s) fail_msg("spent %g s, one plan %g s", spent_s, one_s);
 }
 
+/* A scheduler looks at all units for each slot; in deep jobs that is most of the work, and counts. */
+static void orders_of_deep_jobs_count(void **state)
+{
+    (void)state;
+    double spent_s[2];
+    for (int deep = 0; deep < 2; deep++) (void)spent_on(deep ? 400 : 100, 1e-9, UINT64_MAX, SLUICE_OK, &spent_s[deep]);
+    if (spent_s[1] < 6 * spent_s[0]) fail_msg("%g s and %g s", spent_s[0], spent_s[1]);
+}
+
 /* The search for the least memory ends when it is told to, says so, and what it names works. */
 static void the_least_memory_keeps_to_its_effort(void **state)
 {
@@ -236,13 +245,10 @@ static void the_least_memory_keeps_to_its_effort(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_clock_changes_a_plan),
-        cmocka_unit_test(a_time_limit_cuts),
-        cmocka_unit_test(few_steps_are_planned_little),
-        cmocka_unit_test(one_rank_has_nothing_to_choose),
-        cmocka_unit_test(more_effort_is_no_worse),
-        cmocka_unit_test(baselines_keep_to_the_effort),
-        cmocka_unit_test(the_least_memory_keeps_to_its_effort),
+        cmocka_unit_test(no_clock_changes_a_plan),      cmocka_unit_test(a_time_limit_cuts),
+        cmocka_unit_test(few_steps_are_planned_little), cmocka_unit_test(one_rank_has_nothing_to_choose),
+        cmocka_unit_test(more_effort_is_no_worse),      cmocka_unit_test(baselines_keep_to_the_effort),
+        cmocka_unit_test(orders_of_deep_jobs_count),    cmocka_unit_test(the_least_memory_keeps_to_its_effort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
