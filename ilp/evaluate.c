@@ -333,7 +333,7 @@ sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc
     status = sort_by_unit(&a);
     if (!status) status = check_rules(&a);
     if (!status) status = add_time(&a, step_s);
-    if (!status) *most_bytes = (uint64_t)llround(largest_row(&a));
+    if (!status && most_bytes) *most_bytes = (uint64_t)llround(largest_row(&a));
     free(a.of_unit);
     free(a.first);
     slc_slot_parts_fini(&parts);

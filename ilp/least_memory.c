@@ -10,6 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The program is dense, and an iteration of a dense one costs far more than its price, which goes by the rows. */
+static const double MOST_CELLS = 400000;
+
 typedef struct slc_least_memory {
     const slc_serial_memory *memory;
     glp_prob *lp;
@@ -65,6 +68,17 @@ static void build(least *l)
             l->again[k] = glp_add_cols(l->lp, 1);
             add_column(l, l->again[k], memory->layer[k], -1, 0);
         }
+}
+
+static double count_cells(const slc_serial_memory *memory)
+{
+    const slc_job *job = memory->parts->job;
+    double count = memory->rows;
+    for (uint32_t i = 0; i < job->unit_count * SLC_STRATEGIES; i++)
+        for (uint32_t h = 0; memory->unit[i] && h < memory->rows; h++) count += memory->unit[i][h] != 0;
+    for (uint32_t k = 0; k < job->layer_count; k++)
+        for (uint32_t h = 0; memory->layer[k] && h < memory->rows; h++) count += memory->layer[k][h] != 0;
+    return count;
 }
 
 static void read_out(const least *l, slc_slot_choice *choice)
@@ -158,7 +172,11 @@ sluice_status slc_least_memory_choice(const slc_serial_memory *memory, const slc
                                       slc_slot_choice *choice, bool *proven, least **work)
 {
     const slc_job *job = memory->parts->job;
+    const double cells = count_cells(memory);
+    *proven = false;
     slc_least_memory_guess(memory, choice);
+    if (cells > MOST_CELLS || cells * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(effort)) return SLUICE_OK;
+    slc_work_add(effort->work, SLC_WORK_MODEL_CELL, cells);
     sluice_status status = least_create(memory, work);
     if (status) return status;
     least *l = *work;

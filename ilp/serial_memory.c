@@ -3,6 +3,7 @@
 
 #include "lib/base/status.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,26 @@ double slc_serial_peak(const slc_serial_memory *memory, const slc_slot_choice *c
     for (uint32_t h = 0; h < memory->rows; h++)
         if (rows[h] > peak) peak = rows[h];
     return peak;
+}
+
+double slc_serial_least(const slc_serial_memory *memory, double *rows)
+{
+    const slc_job *job = memory->parts->job;
+    double least = 0;
+    memcpy(rows, memory->fixed, memory->rows * sizeof *rows);
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t h = 0; h < memory->rows; h++) {
+            double smallest = INFINITY;
+            for (int k = 0; k < SLC_STRATEGIES; k++) {
+                const double *of = memory->unit[u * SLC_STRATEGIES + (uint32_t)k];
+                if (of) smallest = fmin(smallest, of[h]);
+            }
+            rows[h] += smallest;
+        }
+    for (uint32_t l = 0; l < job->layer_count; l++)
+        for (uint32_t h = 0; memory->layer[l] && h < memory->rows; h++) rows[h] -= memory->layer[l][h];
+    for (uint32_t h = 0; h < memory->rows; h++) least = fmax(least, rows[h]);
+    return least;
 }
 
 double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choice *choice)

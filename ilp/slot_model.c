@@ -36,7 +36,7 @@ static sluice_status no_room(const slc_slot_search *search, double least)
 static const double LEAST_EFFORT_S = 0.02; /* to find out whether anything fits, however little is left */
 
 /* Finds an answer that fits, or shows that there is none. A guess is tried first; the solver is asked only if it does
- * not fit. */
+ * not fit, and if no row shows by itself that nothing does. */
 static sluice_status begin(slc_slot_search *search)
 {
     bool proven = false;
@@ -44,6 +44,8 @@ static sluice_status begin(slc_slot_search *search)
     effort.until_s = fmax(effort.until_s, effort.work->spent_s + LEAST_EFFORT_S);
     slc_least_memory_guess(search->memory, &search->least);
     if (slc_search_serial(search)) return SLUICE_OK;
+    double least = slc_serial_least(search->memory, search->rows);
+    if (least > (double)search->request->limit) return no_room(search, least);
     sluice_status status = slc_least_memory_choice(search->memory, &effort, &search->least, &proven, &search->lightest);
     if (status || slc_search_serial(search)) return status;
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
@@ -139,8 +141,7 @@ static sluice_status write_out(solving *s)
     s->out->relaxed_s = fmax(s->search.relaxed_s - s->parts->forgone_s, program->fixed_s);
     if (s->request->relaxed || s->bounding || !isfinite(s->search.best_objective)) return SLUICE_OK;
     sluice_status status = slc_search_answer(&s->search, s->out);
-    uint64_t bytes;
-    if (!status) status = slc_slot_model_evaluate(s->request, s->out, &s->out->step_s, &bytes);
+    if (!status) status = slc_slot_model_evaluate(s->request, s->out, &s->out->step_s, NULL);
     if (!status && s->out->bound_s > s->out->step_s) s->out->bound_s = s->out->step_s;
     return status;
 }
@@ -230,10 +231,14 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
     l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};
     status = slc_slot_choice_init(&l.search.best, parts.job);
     if (!status) status = slc_serial_memory_init(&l.memory, &parts);
+    double *rows = calloc(l.memory.rows + (size_t)1, sizeof *rows);
+    if (!status && !rows) status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for rows");
     if (!status) status = slc_glpk_run(lighten, &l, request->cancel);
     if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = slc_search_answer(&l.search, out);
-    if (!status) status = slc_slot_model_evaluate(request, out, &out->step_s, limit);
+    if (!status) status = slc_slot_model_evaluate(request, out, &out->step_s, NULL);
+    if (!status) *limit = (uint64_t)llround(slc_serial_peak(&l.memory, &l.search.best, rows));
+    free(rows);
     search_fini(&l.search);
     slc_serial_memory_fini(&l.memory);
     slc_slot_parts_fini(&parts);

@@ -105,8 +105,8 @@ sluice_status slc_slot_model_bound(const slc_slot_request *request, double *rela
 sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint64_t *limit, slc_slot_solution *out);
 
 /* The model's own account of an answer, worked out apart from the solver: the step's time for given strategies,
- * recomputation and flows, and the largest memory row. For checks and for enumeration. Errors: FORMAT (the rule that
- * the answer breaks). */
+ * recomputation and flows, and the largest memory row (most_bytes NULL: without that, which takes far longer). For
+ * checks and for enumeration. Errors: FORMAT (the rule that the answer breaks). */
 sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc_slot_solution *answer, double *step_s,
                                       uint64_t *most_bytes);
 

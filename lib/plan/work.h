@@ -13,11 +13,13 @@ typedef enum {
     SLC_WORK_MODEL_CELL, /* a non-zero of a program that is set up */
     SLC_WORK_NODE_ROW,   /* a row of the program, in each node of branch and bound */
     SLC_WORK_ITEM,       /* an item of an order that becomes a plan: its buffers and lives */
-    SLC_WORK_LIFE,       /* a life or a moment that is handed to the packer */
-    SLC_WORK_PACKED,     /* a life or a pair of lives that the packer looks at */
-    SLC_WORK_WAIT,       /* an item or a claim whose waits are found */
-    SLC_WORK_SIMULATED,  /* an item of a simulated pass */
-    SLC_WORK_CHECKED,    /* an item or a claim that the validator looks at */
+    SLC_WORK_ORDERED, /* a pair of a slot and a unit that a scheduler looks at, beyond those that an item's price holds
+                       */
+    SLC_WORK_LIFE,    /* a life or a moment that is handed to the packer */
+    SLC_WORK_PACKED,  /* a life or a pair of lives that the packer looks at */
+    SLC_WORK_WAIT,    /* an item or a claim whose waits are found */
+    SLC_WORK_SIMULATED, /* an item of a simulated pass */
+    SLC_WORK_CHECKED,   /* an item or a claim that the validator looks at */
     SLC_WORK_KINDS
 } slc_work_kind;
 

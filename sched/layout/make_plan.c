@@ -45,12 +45,22 @@ static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
     return SLUICE_OK;
 }
 
+/* Schedulers look at all units for each slot. Up to so many pairs that is in the price of an item, which was fitted on
+ * jobs of up to 50 layers; in deep ones it is most of the work. */
+static void count_pairs(const slc_scheduling *in, double slots)
+{
+    static const double FEW_PAIRS = 20000;
+    double pairs = slots * in->job->unit_count;
+    if (pairs > FEW_PAIRS) slc_work_add(in->work, SLC_WORK_ORDERED, pairs - FEW_PAIRS);
+}
+
 /* Fills items and choices. `train` NULL: the scheduler orders the training program too. */
 static sluice_status write_programs(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                     slc_plan *plan)
 {
     plan->schedule = scheduler->name;
     sluice_status status = note_choices(in, plan);
+    count_pairs(in, in->job->layer_count + (train ? 0.0 : (double)in->job->micro_batches * slc_job_slots(in->job)));
     if (!status) status = train ? copy_program(train, &plan->train) : make_program(in, scheduler, false, &plan->train);
     return status ? status : make_program(in, scheduler, true, &plan->evaluate);
 }

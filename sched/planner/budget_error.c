@@ -1,6 +1,7 @@
 /* The error line of a plan that does not fit: the request, what it needs, the smallest budget that works and with which
  * flags, and what takes the memory at the fullest moment. */
 #include "sched/search/fullest.h"
+#include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
@@ -162,12 +163,16 @@ static bool strategies_differ(const slc_job *job)
 }
 
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
-                               uint64_t budget_bytes, const slc_plan *plan)
+                               uint64_t budget_bytes, const slc_plan *plan, slc_work *work, const slc_smallest *known)
 {
-    slc_smallest best;
+    slc_smallest best = {0};
     consumer consumers[CATEGORIES];
     bool evaluates = false;
-    sluice_status status = slc_smallest_budget(job, request, times, &best);
+    sluice_status status = SLUICE_OK;
+    if (known)
+        best = *known;
+    else
+        status = slc_smallest_budget(job, request, times, SLC_LEAST_MEMORY_S, work, &best);
     if (!status) status = find_consumers(job, plan, consumers, &evaluates);
     if (status) return status;
 
@@ -175,17 +180,22 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     write_consumers(consumers, largest, sizeof largest);
     if (request->budget_of_dp > 0)
         snprintf(of_dp, sizeof of_dp, ", %g%% of what dp needs", 100 * request->budget_of_dp);
+    const char *smallest = best.cut ? "the search for less was cut short by its effort, but at most this is needed"
+                                    : "the smallest that works";
     const char *where = evaluates ? " of an evaluation pass, which needs more than a step" : "";
     uint64_t need = plan->arena_bytes + job->reserved_bytes, least = best.budget_bytes;
     if (!strategies_differ(job))
         return slc_error(SLUICE_ERR_BUDGET,
-                         "%" PRIu64 " bytes (%.1f MiB) are too few; the smallest budget that works: "
+                         "%" PRIu64 " bytes (%.1f MiB) are too few; %s: "
                          "config.budget_bytes = %" PRIu64 " (%.1f MiB); the largest consumers%s: %s",
-                         budget_bytes, (double)budget_bytes / 0x1p20, least, (double)least / 0x1p20, where, largest);
+                         budget_bytes, (double)budget_bytes / 0x1p20,
+                         best.cut ? smallest : "the smallest budget that works", least, (double)least / 0x1p20, where,
+                         largest);
     return slc_error(SLUICE_ERR_BUDGET,
                      "strategy %.200s with schedule %s needs %" PRIu64 " bytes (%.1f MiB), the budget is %" PRIu64
-                     " bytes (%.1f MiB%s); the smallest that works: config.budget_bytes = %" PRIu64
+                     " bytes (%.1f MiB%s); %s: config.budget_bytes = %" PRIu64
                      ", config.strategy = %s, config.schedule = %s; the largest consumers%s: %s",
                      request->strategy, request->schedule, need, (double)need / 0x1p20, budget_bytes,
-                     (double)budget_bytes / 0x1p20, of_dp, least, best.strategy, best.schedule, where, largest);
+                     (double)budget_bytes / 0x1p20, of_dp, smallest, least, best.strategy, best.schedule, where,
+                     largest);
 }

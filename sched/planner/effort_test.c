@@ -1,7 +1,9 @@
 /* Planning counts its work and not the time: whatever the clock says, and whoever else uses the machine, equal input
  * gives the equal plan. It ends when the steps that are left cannot win back more of it. */
 #include "lib/base/clock.h"
+#include "sched/layout/make_plan.h"
 #include "sched/planner.h"
+#include "sched/planner/least_memory.h"
 #include "sched/planner/simple_plans.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/scale.h"
@@ -153,12 +155,100 @@ static void more_effort_is_no_worse(void **state)
     slc_profile_destroy(profile);
 }
 
+/* The work that joint planning of deep layers, all of which may recompute, does within an effort. */
+static double spent_on(uint32_t layers, double effort_s, uint64_t limit, sluice_status expected, double *one_s)
+{
+    slc_random_options options = slc_random_defaults();
+    slc_profile *profile;
+    slc_free_choices c;
+    options.layers = (slc_random_range){layers, layers};
+    options.world = 4;
+    assert_int_equal(slc_random_profile(&options, 3, &profile), SLUICE_OK);
+    assert_int_equal(slc_free_choices_init(&c, &profile->job, true), SLUICE_OK);
+    slc_work work = {0}, one = {0};
+    slc_joint_request request = {.job = &profile->job,
+                                 .times = &profile->times,
+                                 .strategies = c.strategies,
+                                 .recompute = c.recompute,
+                                 .limit = limit,
+                                 .effort_s = effort_s,
+                                 .work = &work};
+    slc_joint_answer answer;
+    assert_int_equal(slc_joint_plan(&request, &answer, NULL), expected);
+    if (!expected) slc_plan_destroy(answer.plan);
+
+    slc_plan *plan;
+    for (uint32_t u = 0; u < profile->job.unit_count; u++)
+        c.strategies[u] = slc_unit_strategy(&profile->job, &profile->job.units[u], SLC_FSDP);
+    slc_scheduling in = slc_joint_scheduling(&request, c.strategies, NULL);
+    in.work = &one;
+    assert_int_equal(slc_plan_make(&in, &slc_scheduler_one_ahead, &plan), SLUICE_OK);
+    slc_plan_destroy(plan);
+    *one_s = one.spent_s;
+    slc_free_choices_fini(&c);
+    slc_profile_destroy(profile);
+    return work.spent_s;
+}
+
+/* Baselines end with the effort too; a plan or two that are under way are made. */
+static void baselines_keep_to_the_effort(void **state)
+{
+    (void)state;
+    double one_s, spent_s = spent_on(100, 0.02, UINT64_MAX, SLUICE_OK, &one_s);
+    if (spent_s > 0.02 + 4 * one_s) fail_msg("spent %g s, one plan %g s", spent_s, one_s);
+}
+
+/* A scheduler looks at all units for each slot; in deep jobs that is most of the work, and counts. */
+static void orders_of_deep_jobs_count(void **state)
+{
+    (void)state;
+    double spent_s[2];
+    for (int deep = 0; deep < 2; deep++) (void)spent_on(deep ? 400 : 100, 1e-9, UINT64_MAX, SLUICE_OK, &spent_s[deep]);
+    if (spent_s[1] < 6 * spent_s[0]) fail_msg("%g s and %g s", spent_s[0], spent_s[1]);
+}
+
+/* The search for the least memory ends when it is told to, says so, and what it names works. */
+static void the_least_memory_keeps_to_its_effort(void **state)
+{
+    (void)state;
+    slc_random_options options = slc_random_defaults();
+    slc_profile *profile;
+    slc_free_choices c;
+    options.layers = (slc_random_range){60, 60};
+    options.world = 4;
+    assert_int_equal(slc_random_profile(&options, 4, &profile), SLUICE_OK);
+    assert_int_equal(slc_free_choices_init(&c, &profile->job, true), SLUICE_OK);
+    slc_work work = {0};
+    slc_joint_request request = {.job = &profile->job,
+                                 .times = &profile->times,
+                                 .strategies = c.strategies,
+                                 .recompute = c.recompute,
+                                 .effort_s = 0.01,
+                                 .quick = true,
+                                 .work = &work};
+    slc_strategy *strategies = c.strategies + profile->job.unit_count;
+    bool cut;
+    assert_int_equal(slc_least_memory_within(&request, 0.01, strategies, c.recomputed, &request.limit, &cut),
+                     SLUICE_OK);
+    assert_true(cut);
+    assert_true(work.spent_s < 0.05);
+    slc_joint_answer answer;
+    assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+    assert_true(answer.plan->arena_bytes <= request.limit);
+    slc_plan_destroy(answer.plan);
+    assert_int_equal(slc_least_memory_within(&request, 100, strategies, c.recomputed, &request.limit, &cut), SLUICE_OK);
+    assert_false(cut);
+    slc_free_choices_fini(&c);
+    slc_profile_destroy(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_clock_changes_a_plan),      cmocka_unit_test(a_time_limit_cuts),
         cmocka_unit_test(few_steps_are_planned_little), cmocka_unit_test(one_rank_has_nothing_to_choose),
-        cmocka_unit_test(more_effort_is_no_worse),
+        cmocka_unit_test(more_effort_is_no_worse),      cmocka_unit_test(baselines_keep_to_the_effort),
+        cmocka_unit_test(orders_of_deep_jobs_count),    cmocka_unit_test(the_least_memory_keeps_to_its_effort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

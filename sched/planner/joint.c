@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of the search. The default of the effort itself is in default_effort_s. */
+/* Limits of the search. The default of the effort itself is in slc_joint_default_effort_s. */
 static const double WORTH = 4;         /* see worth_s */
 static const double NEAR = 1.02;       /* a step within this factor of the model's bound needs no other answer */
 static const double SLACK = 1.25;      /* of at most FINE_UNITS units, plans this much slower are searched too */
@@ -82,6 +82,12 @@ static double left_s(joint *j)
                        : worth <= 0 ? SLC_PLANNING_PAYS_NO_MORE
                                     : SLC_PLANNING_EFFORT;
     return 0;
+}
+
+/* Is the effort spent, whatever it is worth? */
+static bool is_spent(const joint *j)
+{
+    return slc_work_is_over(j->work, j->until_s);
 }
 
 static slc_scheduling scheduling(const joint *j)
@@ -165,14 +171,17 @@ static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uin
     return status || !plan ? status : consider(j, plan, scheduler, member);
 }
 
-/* Tries all baseline schedulers on the choices looked at, which `what` names. */
+/* Tries all baseline schedulers on the choices looked at, which `what` names: the first one in any case, the others
+ * while there is effort. */
 static sluice_status try_schedulers(joint *j, const char *what)
 {
     sluice_status status = SLUICE_OK;
+    bool tried = false;
     if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
     const slc_scheduler *scheduler;
     for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
-        if (!scheduler->baseline) continue;
+        if (!scheduler->baseline || (tried && is_spent(j))) continue;
+        tried = true;
         char member[48];
         snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
         status = try_scheduler(j, scheduler, 0, member);
@@ -197,9 +206,10 @@ static sluice_status try_baselines(joint *j, bool all)
     bool free_units = slc_strategies_free(j->request->job, j->request->strategies), again = may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
-    for (int k = all; !status && k < count; k++) {
+    for (int k = all; !status && k < count && !(all && is_spent(j)); k++) {
         status = try_uniform(j, slc_strategies_by_memory[k], false);
-        if (!status && again) status = try_uniform(j, slc_strategies_by_memory[k], true);
+        if (!status && again && (!j->list.count || !is_spent(j)))
+            status = try_uniform(j, slc_strategies_by_memory[k], true);
     }
     return status;
 }
@@ -219,7 +229,7 @@ static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool 
     choose_uniform(j, SLC_FSDP, recompute);
     slc_scheduling in = scheduling(j);
     in.strategies = j->request->strategies;
-    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->strategies, &bytes);
+    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->until_s, j->strategies, &bytes);
     snprintf(what, sizeof what, "mixed%s", recompute ? ", recomputing" : "");
     return status || bytes > j->request->limit ? status : try_schedulers(j, what);
 }
@@ -232,7 +242,8 @@ static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_str
     uint64_t bytes, limit = j->request->limit;
     uint32_t count;
     char what[40];
-    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &bytes);
+    bool cut;
+    sluice_status status = slc_least_memory_within(j->request, j->until_s, j->strategies, j->recompute, &bytes, &cut);
     if (status || bytes > limit) return status;
     status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
     for (uint32_t i = 0; !status && i < count && left_s(j) > 0; i++) {
@@ -379,6 +390,8 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     if (first && *feasible) j->answer->model_s = solution.step_s;
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK;                      /* other members replace the model */
     bool hopeless = j->list.count && j->bound_s >= j->list.slack * best_s(j); /* no such plan would be of interest */
+    bool slower = j->list.count && !ask->in_series && *feasible && solution.bound_s >= best_s(j);
+    if (slower && ask->limit < j->request->limit) *feasible = false; /* nor would any for less memory still */
     if (*feasible && !hopeless) {
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
@@ -387,6 +400,26 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
+    return status;
+}
+
+/* A plan for a smaller budget is a plan for this one. Packing may lose so much at the whole limit that an answer for
+ * less memory, whose plan has more room, is faster. Limits go down until the model's bound there is no better than the
+ * plan that there is. */
+static sluice_status try_smaller_limits(joint *j, slc_slot_request *ask)
+{
+    static const double shares[] = {0.97, 0.93, 0.87, 0.8};
+    sluice_status status = SLUICE_OK;
+    const double until_s = j->until_s;
+    bool feasible = true;
+    for (size_t i = 0; !status && feasible && i < sizeof shares / sizeof *shares; i++) {
+        uint64_t excess;
+        if (is_near_bound(j) || left_s(j) <= 0) break;
+        ask->limit = (uint64_t)(shares[i] * (double)j->request->limit);
+        j->until_s = j->work->spent_s + left_s(j) / 4; /* the search needs the rest */
+        status = try_limit(j, ask, false, &excess, &feasible);
+        j->until_s = until_s;
+    }
     return status;
 }
 
@@ -420,7 +453,7 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
             ask.limit += (too_large - ask.limit) / 2;
         }
     }
-    return status;
+    return status || r->limit == UINT64_MAX ? status : try_smaller_limits(j, &ask);
 }
 
 static uint8_t nth_choice(uint8_t choices, uint32_t n)
@@ -489,8 +522,17 @@ static sluice_status try_slot_model(joint *j)
 static sluice_status try_least_memory(joint *j)
 {
     uint64_t arena;
-    sluice_status status = slc_least_memory(j->request, j->strategies, j->recompute, &arena);
+    bool cut;
+    double until_s = j->work->spent_s + SLC_LEAST_MEMORY_S; /* the same as for a refusal, so what that names works */
+    slc_smallest_arena *kept = j->request->least;
+    sluice_status status = slc_least_memory_within(j->request, until_s, j->strategies, j->recompute, &arena, &cut);
     if (status) return status;
+    if (kept) {
+        memcpy(kept->strategies, j->strategies, j->request->job->unit_count * sizeof *j->strategies);
+        memcpy(kept->recompute, j->recompute, j->request->job->layer_count * sizeof *j->recompute);
+        kept->arena_bytes = arena;
+        kept->cut = cut;
+    }
     if (arena < j->least) j->least = arena;
     if (arena > j->request->limit) return SLUICE_OK;
     status = try_scheduler(j, &slc_scheduler_serial, SLC_LEAST_MEMORY_TRIES, "serial, least memory");
@@ -569,10 +611,24 @@ static bool is_trivial(const joint *j)
     return j->request->job->world == 1 && j->list.count && !may_recompute(j->request);
 }
 
+/* Tries the mixture of the scheduler that plans most quickly, for a tenth of the effort. So there is a plan near the
+ * budget, however much the model's answers lose to packing. */
+static sluice_status try_quick_mixture(joint *j)
+{
+    double until_s = j->until_s;
+    if (!slc_strategies_free(j->request->job, j->request->strategies)) return SLUICE_OK;
+    j->until_s = j->work->spent_s + left_s(j) / 10;
+    sluice_status status = try_mixture(j, &slc_scheduler_one_ahead, false);
+    if (!status && may_recompute(j->request) && !is_spent(j)) status = try_mixture(j, &slc_scheduler_one_ahead, true);
+    j->until_s = until_s;
+    return status;
+}
+
 static sluice_status find_plan(joint *j)
 {
     const bool search = !j->request->quick;
     sluice_status status = try_baselines(j, false);
+    if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
     if (!status && (!has_model(j->request) || (search && !is_trivial(j) && !is_near_bound(j))))
@@ -601,7 +657,7 @@ static void answer_with(const joint *j, slc_candidate *best)
 
 /* Nominal seconds: one for what people train today, five for the deepest models; twice that with recomputation to
  * choose. */
-static double default_effort_s(const slc_joint_request *r)
+double slc_joint_default_effort_s(const slc_joint_request *r)
 {
     double layers = r->job->layer_count, seconds = layers <= 48 ? 0.9 : 0.9 + (layers - 48) * (3.6 / 78);
     return (seconds < 4.5 ? seconds : 4.5) * (may_recompute(r) ? 2 : 1);
@@ -630,7 +686,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
                .list = {.job = request->job, .slack = request->job->unit_count <= FINE_UNITS ? SLACK : 1},
                .least = UINT64_MAX};
     j.begun_s = j.work->spent_s;
-    j.until_s = j.begun_s + (request->effort_s > 0 ? request->effort_s : default_effort_s(request));
+    j.until_s = j.begun_s + (request->effort_s > 0 ? request->effort_s : slc_joint_default_effort_s(request));
     *answer = (slc_joint_answer){0};
     sluice_status status = SLUICE_ERR_MEMORY;
     if (j.strategies && j.recompute)

@@ -9,6 +9,14 @@
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
 
+/* The smallest arena of any plan, as slc_least_memory finds it; whoever asks owns the arrays. */
+typedef struct {
+    slc_strategy *strategies; /* [units] */
+    bool *recompute;          /* [L] */
+    uint64_t arena_bytes;     /* 0: it was not asked for */
+    bool cut;                 /* the effort ended the search, so less may do */
+} slc_smallest_arena;
+
 typedef struct {
     const slc_job *job;
     const slc_times *times;
@@ -24,6 +32,8 @@ typedef struct {
     bool quick;          /* only baselines and rounding: a valid plan in a tenth of a second */
     uint32_t tries;      /* most tries of the local search; 0: as many as the effort allows */
     const slc_cancel *cancel; /* NULL: none */
+    slc_smallest_arena
+        *least;     /* what the search for the least memory finds, where it comes to that; NULL: nobody asks */
     bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
 
@@ -53,8 +63,13 @@ static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *reque
                             .work = request->work};
 }
 
-/* Makes the joint plan. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY,
- * INTERRUPTED (cancelled). */
+/* The effort in nominal seconds if a request gives none: 0.9 up to 48 layers, rising to 4.5 from 126 layers on, twice
+ * that if recomputation is free. */
+double slc_joint_default_effort_s(const slc_joint_request *request);
+
+/* Makes the joint plan. Everything keeps to the effort but one plan of fsdp, and the search for the least memory if
+ * nothing else fits, which has SLC_LEAST_MEMORY_S. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest
+ * arena seen), MEMORY, INTERRUPTED (cancelled). */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
 
 #endif

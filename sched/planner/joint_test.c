@@ -12,6 +12,7 @@
 #include "sched/layout/make_plan.h"
 #include "tests/support/scale.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -308,7 +309,7 @@ static void the_portfolio_plans_without_a_solver(void **state)
             const slc_scheduler *scheduler = k ? &slc_scheduler_one_ahead : &slc_scheduler_greedy;
             slc_scheduling in = {.job = &t.job, .strategies = strategies, .times = &times, .limit = request.limit};
             uint64_t bytes;
-            assert_int_equal(slc_mixed_choose(&in, scheduler, request.limit, small, &bytes), SLUICE_OK);
+            assert_int_equal(slc_mixed_choose(&in, scheduler, request.limit, INFINITY, small, &bytes), SLUICE_OK);
             in.strategies = small;
             try_plan(&in, scheduler, &best);
         }

@@ -8,10 +8,12 @@
 #include "sched/planner/parts.h"
 #include "sched/layout/make_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 4 };
+static const double MODEL_S = 2; /* nominal seconds for the model's own minimum */
 
 typedef struct {
     const slc_joint_request *request;
@@ -20,7 +22,17 @@ typedef struct {
     slc_strategy *best_strategies;
     bool *best_recompute;
     uint64_t best;
+    double until_s; /* nominal seconds of the request's work */
+    bool cut;
 } smallest;
+
+/* Is it time to end? Nothing ends before there is anything. */
+static bool is_over(smallest *s)
+{
+    bool over = s->best != UINT64_MAX && slc_work_is_over(s->request->work, s->until_s);
+    s->cut |= over;
+    return over;
+}
 
 /* Measures the candidate and keeps it if it is the smallest so far. Serial needs the least memory, except in odd cases
  * of packing, and for dp and oss with reductions in each micro-batch; then one_ahead may. */
@@ -30,7 +42,7 @@ static sluice_status weigh_choices(smallest *s)
     const slc_job *job = s->request->job;
     slc_scheduling in = slc_joint_scheduling(s->request, s->strategies, s->recompute);
     in.limit = UINT64_MAX;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2 && !is_over(s); k++) {
         uint64_t bytes;
         sluice_status status = slc_plan_measure(&in, schedulers[k], s->best - 1, &bytes);
         if (status) return status;
@@ -54,7 +66,7 @@ static sluice_status press_winner(smallest *s, const slc_scheduler *scheduler)
     in.limit = s->best - 1;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    for (int round = 0; !status && in.limit > too_low && round < ROUNDS; round++) {
+    for (int round = 0; !status && in.limit > too_low && round < ROUNDS && !is_over(s); round++) {
         slc_plan *plan;
         uint64_t arena;
         status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
@@ -84,7 +96,7 @@ static sluice_status weigh_mixture(smallest *s, const slc_scheduler *scheduler)
     slc_scheduling in = slc_joint_scheduling(s->request, s->request->strategies, s->recompute);
     in.limit = UINT64_MAX;
     uint64_t bytes;
-    sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->strategies, &bytes);
+    sluice_status status = slc_mixed_smallest(&in, scheduler, UINT64_MAX - 1, s->until_s, s->strategies, &bytes);
     return status ? status : weigh_choices(s);
 }
 
@@ -104,7 +116,7 @@ static sluice_status weigh_model(smallest *s)
                             .times = r->times,
                             .allowed = allowed,
                             .recompute = r->recompute,
-                            .effort_s = 2,
+                            .effort_s = fmin(MODEL_S, s->until_s - r->work->spent_s),
                             .work = r->work,
                             .gap = 0.003,
                             .cancel = r->cancel};
@@ -132,7 +144,7 @@ static sluice_status weigh_changes(smallest *s)
     sluice_status status = SLUICE_OK;
     for (int pass = 0; !status && pass < ROUNDS && s->best != before; pass++) {
         before = s->best;
-        for (uint32_t u = 0; !status && u < job->unit_count; u++) {
+        for (uint32_t u = 0; !status && u < job->unit_count && !is_over(s); u++) {
             if (!slc_unit_is_free(&job->units[u], s->request->strategies[u])) continue;
             memcpy(s->strategies, s->best_strategies, job->unit_count * sizeof *s->strategies);
             memcpy(s->recompute, s->best_recompute, job->layer_count * sizeof *s->recompute);
@@ -151,26 +163,38 @@ static sluice_status weigh_all(smallest *s)
     for (uint32_t l = 0; l < s->request->job->layer_count; l++)
         s->recompute[l] = s->request->recompute && s->request->recompute[l];
     for (int k = 0; !status && k < SLC_EXACT_STRATEGIES; k++) status = weigh_uniform(s, slc_strategies_by_memory[k]);
-    if (!status) status = weigh_mixture(s, &slc_scheduler_serial);
-    if (!status) status = weigh_mixture(s, &slc_scheduler_one_ahead);
-    if (!status) status = has_model ? weigh_model(s) : weigh_changes(s);
+    if (!status && !is_over(s)) status = weigh_mixture(s, &slc_scheduler_serial);
+    if (!status && !is_over(s)) status = weigh_mixture(s, &slc_scheduler_one_ahead);
+    if (!status && !is_over(s)) status = has_model ? weigh_model(s) : weigh_changes(s);
     if (!status) status = press_winner(s, &slc_scheduler_serial);
     return status ? status : press_winner(s, &slc_scheduler_one_ahead);
+}
+
+sluice_status slc_least_memory_within(const slc_joint_request *request, double until_s, slc_strategy *strategies,
+                                      bool *recompute, uint64_t *arena_bytes, bool *cut)
+{
+    const slc_job *job = request->job;
+    slc_work own = {0};
+    slc_joint_request counted = *request;
+    if (!counted.work) counted.work = &own;
+    smallest s = {.request = &counted,
+                  .strategies = calloc((size_t)job->unit_count + 1, sizeof *s.strategies),
+                  .recompute = calloc((size_t)job->layer_count + 1, sizeof *s.recompute),
+                  .best_strategies = strategies,
+                  .best_recompute = recompute,
+                  .best = UINT64_MAX,
+                  .until_s = until_s};
+    sluice_status status = s.strategies && s.recompute ? weigh_all(&s) : slc_error(SLUICE_ERR_MEMORY, "plan");
+    *arena_bytes = s.best;
+    *cut = s.cut;
+    free(s.strategies);
+    free(s.recompute);
+    return status;
 }
 
 sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,
                                uint64_t *arena_bytes)
 {
-    const slc_job *job = request->job;
-    smallest s = {.request = request,
-                  .strategies = calloc((size_t)job->unit_count + 1, sizeof *s.strategies),
-                  .recompute = calloc((size_t)job->layer_count + 1, sizeof *s.recompute),
-                  .best_strategies = strategies,
-                  .best_recompute = recompute,
-                  .best = UINT64_MAX};
-    sluice_status status = s.strategies && s.recompute ? weigh_all(&s) : slc_error(SLUICE_ERR_MEMORY, "plan");
-    *arena_bytes = s.best;
-    free(s.strategies);
-    free(s.recompute);
-    return status;
+    bool cut;
+    return slc_least_memory_within(request, INFINITY, strategies, recompute, arena_bytes, &cut);
 }

@@ -9,9 +9,17 @@ enum {
     SLC_LEAST_MEMORY_TRIES = 50
 }; /* tries of packing (slc_trying) with which a plan fits the arena that was found */
 
+/* Nominal seconds of the search, wherever planning needs it. */
+static const double SLC_LEAST_MEMORY_S = 1;
+
 /* Minimises over the strategies and recomputation that the request leaves free, under serial or one_ahead; the
  * request's limit is ignored. Fills strategies [units], recompute [L] and the arena's size, packed. Errors: MEMORY. */
 sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *strategies, bool *recompute,
                                uint64_t *arena_bytes);
+
+/* The same, until request->work has spent `until_s`: all fsdp is measured in any case, everything else while there is
+ * time. *cut: there was more to try. */
+sluice_status slc_least_memory_within(const slc_joint_request *request, double until_s, slc_strategy *strategies,
+                                      bool *recompute, uint64_t *arena_bytes, bool *cut);
 
 #endif

@@ -42,6 +42,7 @@ typedef struct {
     const slc_scheduler *scheduler;
     candidate *ranked;
     uint32_t count;
+    double until_s; /* nominal seconds of in->work */
 } mixture;
 
 static sluice_status mixture_init(mixture *m)
@@ -50,6 +51,11 @@ static sluice_status mixture_init(mixture *m)
     if (!m->ranked) return slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u units", m->in->job->unit_count);
     m->count = rank_free_units(m->in->job, m->in->strategies, m->ranked);
     return SLUICE_OK;
+}
+
+static bool is_over(const mixture *m)
+{
+    return slc_work_is_over(m->in->work, m->until_s);
 }
 
 static void fill_mixture(const mixture *m, uint32_t sdp, slc_strategy *out)
@@ -76,7 +82,7 @@ static sluice_status find_smallest(const mixture *m, uint64_t limit, slc_strateg
 {
     uint32_t smallest = 0;
     *arena_bytes = UINT64_MAX;
-    for (uint32_t sdp = 0; sdp <= m->count && limit; sdp++) {
+    for (uint32_t sdp = 0; sdp <= m->count && limit && (!sdp || !is_over(m)); sdp++) {
         uint64_t bytes;
         sluice_status status = measure_mixture(m, sdp, limit, out, &bytes);
         if (status) return status;
@@ -91,17 +97,19 @@ static sluice_status find_smallest(const mixture *m, uint64_t limit, slc_strateg
 
 static sluice_status find_largest_mixture(const mixture *m, uint64_t limit, slc_strategy *out, uint64_t *arena_bytes)
 {
+    *arena_bytes = UINT64_MAX;
     for (uint32_t sdp = m->count + 1; sdp-- > 0;) {
+        if (is_over(m)) return SLUICE_OK;
         sluice_status status = measure_mixture(m, sdp, limit, out, arena_bytes);
         if (status || *arena_bytes != UINT64_MAX) return status;
     }
     return find_smallest(m, UINT64_MAX - 1, out, arena_bytes);
 }
 
-sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit, double until_s,
                                slc_strategy *out, uint64_t *arena_bytes)
 {
-    mixture m = {.in = in, .scheduler = scheduler};
+    mixture m = {.in = in, .scheduler = scheduler, .until_s = until_s};
     sluice_status status = mixture_init(&m);
     if (!status) status = find_largest_mixture(&m, limit, out, arena_bytes);
     free(m.ranked);
@@ -109,9 +117,9 @@ sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *sc
 }
 
 sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
-                                 slc_strategy *out, uint64_t *arena_bytes)
+                                 double until_s, slc_strategy *out, uint64_t *arena_bytes)
 {
-    mixture m = {.in = in, .scheduler = scheduler};
+    mixture m = {.in = in, .scheduler = scheduler, .until_s = until_s};
     sluice_status status = mixture_init(&m);
     if (!status) status = find_smallest(&m, limit, out, arena_bytes);
     free(m.ranked);

@@ -16,28 +16,31 @@ bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies); /*
 
 /* Fills the free units (of in->strategies): the largest number of them for which the arena stays within `limit` becomes
  * sdp, the others fsdp. Units whose gathers cost most for each byte that sdp keeps come first. If no number fits, the
- * number that needs the least memory is taken. *arena_bytes is what the result needs. */
-sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
+ * number that needs the least memory is taken. *arena_bytes is what the result needs. When in->work has spent
+ * `until_s`, the search ends; if no number has fitted by then, *arena_bytes is UINT64_MAX. */
+sluice_status slc_mixed_choose(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit, double until_s,
                                slc_strategy *out, uint64_t *arena_bytes);
 /* Ranks the free units (of `strategies`) in the order in which they become sdp. `out` has room for [units]; *count is
  * how many they are. */
 sluice_status slc_mixed_rank(const slc_job *job, const slc_strategy *strategies, uint32_t *out, uint32_t *count);
 /* Takes the number of sdp units that needs the least memory, if that is at most `limit`; else *arena_bytes is
- * UINT64_MAX. */
+ * UINT64_MAX. Numbers that are not tried until `until_s` count as too large. */
 sluice_status slc_mixed_smallest(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
-                                 slc_strategy *out, uint64_t *arena_bytes);
+                                 double until_s, slc_strategy *out, uint64_t *arena_bytes);
 
 /* The smallest budget that some plan of the job keeps to, the binary's own bytes included, and the flags for it. */
 typedef struct {
     uint64_t budget_bytes;
     const char *strategy, *schedule;
+    bool cut; /* the effort ended the search, so less may do */
 } slc_smallest;
+/* `work` counts; when it has spent `effort_s` more, the search ends. */
 sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *request, const slc_times *times,
-                                  slc_smallest *best);
+                                  double effort_s, slc_work *work, slc_smallest *best);
 
 /* Sets the error line of a plan that is larger than the budget and returns BUDGET (or the error of what failed
- * meanwhile). */
+ * meanwhile). `known` NULL: the smallest budget is found first. */
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
-                               uint64_t budget_bytes, const slc_plan *plan);
+                               uint64_t budget_bytes, const slc_plan *plan, slc_work *work, const slc_smallest *known);
 
 #endif

@@ -93,7 +93,7 @@ static sluice_status fill_free_units(planning *p)
     uint64_t bytes;
     for (uint32_t u = 0; u < p->job->unit_count; u++) p->scratch[u] = p->strategies[u];
     slc_scheduling in = scheduling(p, p->scratch);
-    return slc_mixed_choose(&in, p->scheduler, limit_of(p), p->strategies, &bytes);
+    return slc_mixed_choose(&in, p->scheduler, limit_of(p), INFINITY, p->strategies, &bytes);
 }
 
 static void note_forecast(const planning *p, const slc_forecast *f)
@@ -114,7 +114,7 @@ static sluice_status make_within(planning *p)
     sluice_status status = slc_plan_make(&in, p->scheduler, &plan);
     if (status) return status;
     if (plan->arena_bytes > limit_of(p))
-        status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan);
+        status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan, &p->work, NULL);
     if (!status) status = slc_simulate(p->job, p->times, plan, NULL, &forecast);
     if (!status && p->request->updates != SLC_UPDATES_AUTO)
         status = slc_updates_place(&in, p->scheduler, p->request->updates, 0, &plan, &forecast);
@@ -143,17 +143,24 @@ static slc_joint_request joint_request(planning *p)
                                .portfolio = p->scheduler == &slc_scheduler_portfolio};
 }
 
-/* The error of a budget that is too small speaks of the plan that needs least. */
-static sluice_status refuse_budget(planning *p)
+static bool is_free_as_forced(const planning *p)
+{
+    for (uint32_t u = 0; u < p->job->unit_count; u++)
+        if (p->strategies[u] != SLC_STRATEGIES && !(p->request->forced && p->request->forced[u] == p->strategies[u]))
+            return false;
+    return true;
+}
+
+/* The error of a budget that is too small speaks of the plan that needs least, which joint planning has found. */
+static sluice_status refuse_budget(planning *p, const slc_smallest_arena *least)
 {
     slc_plan *plan;
-    uint64_t arena;
-    slc_joint_request ask = joint_request(p);
-    sluice_status status = slc_least_memory(&ask, p->scratch, p->recompute, &arena);
-    slc_scheduling in = scheduling(p, p->scratch);
-    if (!status) status = slc_plan_make(&in, &slc_scheduler_serial, &plan);
+    slc_scheduling in = scheduling(p, least->strategies);
+    sluice_status status = slc_plan_make(&in, &slc_scheduler_serial, &plan);
     if (status) return status;
-    status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan);
+    const slc_smallest known = {least->arena_bytes + p->job->reserved_bytes, "auto", slc_schedule_default, least->cut};
+    status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan, &p->work,
+                              is_free_as_forced(p) ? &known : NULL);
     slc_plan_destroy(plan);
     return status;
 }
@@ -163,7 +170,7 @@ static void divide_distance(planning *p, const slc_joint_request *ask, const slc
 {
     slc_plan_distance *distance = &p->answer->forecast.distance;
     char *note = p->answer->note;
-    if (ask->quick || found->ended == SLC_PLANNING_PAYS_NO_MORE) return;
+    if (ask->quick || found->ended == SLC_PLANNING_PAYS_NO_MORE || found->ended == SLC_PLANNING_TIME_LIMIT) return;
     sluice_status status = slc_distance_find(ask, found, found->bound_s, DISTANCE_SHARE * found->effort_s, distance);
     if (status && !*note)
         snprintf(note, sizeof p->answer->note, "the distance to the bound was not divided (%s: %.120s)",
@@ -174,8 +181,10 @@ static sluice_status make_joint(planning *p)
 {
     slc_joint_request ask = joint_request(p);
     slc_joint_answer found;
+    slc_smallest_arena least = {p->scratch, p->recompute, 0, false};
+    ask.least = &least;
     sluice_status status = slc_joint_plan(&ask, &found, NULL);
-    if (status == SLUICE_ERR_BUDGET) return refuse_budget(p);
+    if (status == SLUICE_ERR_BUDGET && least.arena_bytes) return refuse_budget(p, &least);
     if (status) return status;
     note_forecast(p, &found.forecast);
     p->answer->forecast.bound_s = found.bound_s;

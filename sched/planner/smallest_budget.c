@@ -5,11 +5,13 @@
 
 #include "lib/base/status.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *request, const slc_times *times,
-                                  slc_smallest *best)
+                                  double effort_s, slc_work *work, slc_smallest *best)
 {
+    bool cut = false;
     slc_strategy *free_units = calloc(2 * (size_t)job->unit_count + 1, sizeof *free_units);
     bool *recompute = calloc((size_t)job->layer_count + 1, sizeof *recompute);
     uint64_t arena_bytes = 0;
@@ -22,9 +24,12 @@ sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *re
                              .strategies = free_units,
                              .recompute = request->recompute,
                              .limit = UINT64_MAX,
+                             .work = work,
                              .cancel = request->cancel};
-    if (!status) status = slc_least_memory(&ask, free_units + job->unit_count, recompute, &arena_bytes);
-    *best = (slc_smallest){arena_bytes + job->reserved_bytes, "auto", slc_schedule_default};
+    if (!status)
+        status = slc_least_memory_within(&ask, work->spent_s + effort_s, free_units + job->unit_count, recompute,
+                                         &arena_bytes, &cut);
+    *best = (slc_smallest){arena_bytes + job->reserved_bytes, "auto", slc_schedule_default, cut};
     free(recompute);
     free(free_units);
     return status;
@@ -34,8 +39,11 @@ sluice_status slc_plan_smallest_budget(const slc_job *job, const slc_plan_reques
 {
     slc_times estimated = {0};
     slc_smallest best = {0};
+    slc_work work = {0};
     sluice_status status = request->times ? SLUICE_OK : slc_times_estimate(job, &estimated);
-    if (!status) status = slc_smallest_budget(job, request, request->times ? request->times : &estimated, &best);
+    if (!status)
+        status =
+            slc_smallest_budget(job, request, request->times ? request->times : &estimated, INFINITY, &work, &best);
     slc_times_fini(&estimated);
     *budget_bytes = best.budget_bytes;
     return status;
