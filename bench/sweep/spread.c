@@ -1,7 +1,7 @@
 /* Looks through the runs once for each figure: a sweep has hundreds of them at most. */
 #include "bench/sweep/spread.h"
 
-#include "lib/base/median.h"
+#include "lib/base/numbers/median.h"
 
 #include <math.h>
 #include <stdlib.h>
