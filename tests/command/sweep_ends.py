@@ -55,11 +55,10 @@ def end(process, way, folder, draw):
     elif way == "pipe":
         process.stdout.close()
     elif way == "disk":
-        with open(os.path.join(folder, "..", "filler"), "wb") as filler:
+        with open(os.path.join(folder, "..", "filler"), "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(bytes(4096))
-                    filler.flush()
             except OSError:
                 pass
 
