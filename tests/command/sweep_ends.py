@@ -22,12 +22,12 @@ def command(sluice, text, folder, way):
 
 def read(folder):
     """The runs of both files, which must be whole: of JSON a run by its cell, and the table's rows."""
-    path = os.path.join(folder, "results.json")
-    if not os.path.exists(path):
+    path, table = os.path.join(folder, "results.json"), os.path.join(folder, "results.csv")
+    if not os.path.exists(path) or not os.path.exists(table):  # JSON comes first, before the first cell runs
         return {}, []
     with open(path) as file:
         runs = json.load(file)["runs"]
-    with open(os.path.join(folder, "results.csv"), newline="") as file:
+    with open(table, newline="") as file:
         rows = list(csv.reader(file))
     assert rows and all(len(row) == len(rows[0]) for row in rows), "a table that is not whole"
     return {(run["strategy"], run["schedule"], run["settings"]["lr"]): run for run in runs if not run["interrupted"]}, rows
@@ -55,11 +55,10 @@ def end(process, way, folder, draw):
     elif way == "pipe":
         process.stdout.close()
     elif way == "disk":
-        with open(os.path.join(folder, "..", "filler"), "wb") as filler:
+        with open(os.path.join(folder, "..", "filler"), "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(bytes(4096))
-                    filler.flush()
             except OSError:
                 pass
 
