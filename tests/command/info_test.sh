@@ -56,7 +56,7 @@ check 'what a launcher said wrongly' yes "$(fact launcher | grep -q 'error: .*RA
 check 'JSON' yes "$(info --json; grep -q '"instruction_set": "'"$best"'"' "$work/out" && echo yes)"
 if command -v python3 >/dev/null; then
     info --json
-    check 'the same facts' 'version transports devices gpu instruction_set processors planner models gemm launcher' \
+    check 'the same facts' 'version transports devices gpu instruction_set processors planner models gemm launcher command_line variables date' \
         "$(python3 -c 'import json, sys; print(*json.load(sys.stdin))' <"$work/out")"
 else
     skip 'whether the facts are JSON: python3 is not installed'
