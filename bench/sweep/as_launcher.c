@@ -7,7 +7,7 @@
 #include "bench/sweep/conclude.h"
 #include "bench/sweep/folder/under_way.h"
 #include "bench/sweep/opening.h"
-#include "bench/sweep/table.h"
+#include "bench/sweep/figures/table.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 

@@ -9,8 +9,8 @@
 #include "bench/sweep/conclude.h"
 #include "bench/sweep/opening.h"
 #include "bench/sweep/runs.h"
-#include "bench/sweep/table.h"
-#include "bench/sweep/tradeoff.h"
+#include "bench/sweep/figures/table.h"
+#include "bench/sweep/tradeoff/tradeoff.h"
 #include "bench/train/options/paths_check.h"
 #include "lib/base/status.h"
 

@@ -8,7 +8,7 @@
 #include "bench/sweep/conclude.h"
 #include "bench/sweep/join.h"
 #include "bench/sweep/options.h"
-#include "bench/sweep/tradeoff.h"
+#include "bench/sweep/tradeoff/tradeoff.h"
 #include "bench/train/options/paths_check.h"
 
 static const char command[] = "sluice bench";

@@ -4,13 +4,13 @@
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/sweep/csv.h"
+#include "bench/sweep/figures/csv.h"
 #include "bench/sweep/finished.h"
-#include "bench/sweep/label.h"
-#include "bench/sweep/losses.h"
+#include "bench/sweep/figures/label.h"
+#include "bench/sweep/figures/losses.h"
 #include "bench/sweep/opening.h"
-#include "bench/sweep/picture.h"
-#include "bench/sweep/table.h"
+#include "bench/sweep/figures/picture.h"
+#include "bench/sweep/figures/table.h"
 
 FILE *slc_bench_people(const slc_bench_options *options)
 {

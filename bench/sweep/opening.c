@@ -3,7 +3,7 @@
 
 #include "bench/cli/environment.h"
 #include "bench/cli/outcome.h"
-#include "bench/sweep/csv.h"
+#include "bench/sweep/figures/csv.h"
 #include "bench/sweep/folder/agreement.h"
 #include "bench/train/report.h"
 #include "lib/base/status.h"

@@ -35,7 +35,7 @@ typedef struct {
     uint64_t source_count;
     bool join; /* instead of a sweep: bench/sweep/join.h */
 
-    bool tradeoff; /* one budget, in shares: bench/sweep/tradeoff.h */
+    bool tradeoff; /* one budget, in shares: bench/sweep/tradeoff/tradeoff.h */
     uint64_t shares;
     const char *profile; /* for a trade-off: predicts from this profile only; NULL: measures */
 
@@ -61,7 +61,7 @@ typedef struct {
     const char *optimizer, *tied;
     uint64_t ranks;  /* of its world */
     uint64_t repeat; /* from 1 on */
-    char label[128]; /* what tells it from other cells beside these, in words; "": nothing (bench/sweep/label.h) */
+    char label[128]; /* what tells it from other cells, in words; "": nothing (bench/sweep/figures/label.h) */
     slc_training_options training;
 } slc_bench_case;
 

@@ -5,7 +5,7 @@
 #include "bench/sweep/finished.h"
 #include "bench/sweep/opening.h"
 #include "bench/sweep/plan_digest.h"
-#include "bench/sweep/table.h"
+#include "bench/sweep/figures/table.h"
 #include "bench/train/run.h"
 #include "lib/base/clock.h"
 #include "lib/base/file/path_error.h"

@@ -194,7 +194,8 @@ static sluice_status host_stream_create(sluice_stream *stream)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     const uint32_t wanted = stream->threads - 1;
-    pthread_t *threads = calloc((size_t)wanted + 1, sizeof *threads);
+    if (!wanted) return host_stream_nothing(stream);
+    pthread_t *threads = calloc(wanted, sizeof *threads);
     if (!threads) return slc_error(SLUICE_ERR_MEMORY, "%u compute threads", stream->threads);
     uint32_t started = 0;
     int why = 0;

@@ -156,7 +156,7 @@ lists() {
     check 'rows: equal values are one' 32 "$(($(wc -l <"$folder/results.csv") - 1))"
     check 'batches, precisions, recomputation, ranks' '2 4|bf16 fp32|all none|1 2' \
         "$(column batch)|$(column precision)|$(column recompute)|$(column world)"
-    check 'what a number depends on is there' '32 5 0.001 1 0' \
+    check 'what a number depends on is there' '32 5 0.001 1 1' \
         "$(column context) $(column steps) $(column lr) $(column seed) $(column threads)"
     check 'the machine and the version' "$(hostname) $("$sluice" --version | cut -d ' ' -f 2)" \
         "$(column host) $(column sluice)"

@@ -1,7 +1,7 @@
 /* Each kind of split run is shown once, next to the joint runs that are equal in all but that. */
-#include "bench/sweep/tied.h"
+#include "bench/sweep/figures/tied.h"
 
-#include "bench/sweep/spread.h"
+#include "bench/sweep/figures/spread.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Writes the table and the script, and runs gnuplot. A run without a budget is drawn at the right edge, under
  * "none". */
-#include "bench/sweep/picture.h"
+#include "bench/sweep/figures/picture.h"
 
 #include "bench/cli/output/gnuplot.h"
-#include "bench/sweep/spread.h"
+#include "bench/sweep/figures/spread.h"
 #include "lib/base/status.h"
 
 #include <math.h>

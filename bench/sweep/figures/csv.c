@@ -1,5 +1,5 @@
 /* The columns of figures are a table here, and keep their places; those of options are the table of options. */
-#include "bench/sweep/csv.h"
+#include "bench/sweep/figures/csv.h"
 
 #include "bench/cli/output/result_file.h"
 #include "bench/train/options/options.h"

@@ -1,5 +1,5 @@
 /* Looks through the runs once for each figure: a sweep has hundreds of them at most. */
-#include "bench/sweep/spread.h"
+#include "bench/sweep/figures/spread.h"
 
 #include "lib/base/numbers/median.h"
 

@@ -1,5 +1,5 @@
 /* Every setting of every row is looked at, so that no difference is left out because nobody thought of it. */
-#include "bench/sweep/label.h"
+#include "bench/sweep/figures/label.h"
 
 #include "bench/sweep/results.h"
 

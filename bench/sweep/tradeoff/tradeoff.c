@@ -1,14 +1,14 @@
 /* Rank 0 plans, then all train. Strategies travel in a file of the output folder that rank 0's planner reads as it
  * would read a user's. */
-#include "bench/sweep/tradeoff.h"
+#include "bench/sweep/tradeoff/tradeoff.h"
 
 #include "bench/sweep/budgets.h"
 #include "bench/sweep/results.h"
 #include "bench/cli/environment.h"
 #include "bench/cli/outcome.h"
 #include "bench/sweep/survey.h"
-#include "bench/sweep/tradeoff_opening.h"
-#include "bench/sweep/tradeoff_results.h"
+#include "bench/sweep/tradeoff/tradeoff_opening.h"
+#include "bench/sweep/tradeoff/tradeoff_results.h"
 #include "sched/planner/simple_plans.h"
 #include "bench/train/report.h"
 #include "lib/base/text/parse_quantity.h"

@@ -1,5 +1,5 @@
 /* A trade-off that is there whole is shown again, not run again; one that was interrupted is replaced. */
-#include "bench/sweep/tradeoff_opening.h"
+#include "bench/sweep/tradeoff/tradeoff_opening.h"
 
 #include "bench/cli/environment.h"
 #include "bench/sweep/folder/agreement.h"

@@ -1,5 +1,5 @@
 /* The document of a trade-off and its table. */
-#include "bench/sweep/tradeoff_results.h"
+#include "bench/sweep/tradeoff/tradeoff_results.h"
 
 #include "bench/sweep/results.h"
 #include "bench/cli/outcome.h"

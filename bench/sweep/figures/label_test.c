@@ -1,5 +1,5 @@
 /* What tells rows of results apart, in words. */
-#include "bench/sweep/label.h"
+#include "bench/sweep/figures/label.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

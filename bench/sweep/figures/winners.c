@@ -1,7 +1,7 @@
 /* Cells with equal plans are one rival: they have one figure (spread.h). */
-#include "bench/sweep/winners.h"
+#include "bench/sweep/figures/winners.h"
 
-#include "bench/sweep/spread.h"
+#include "bench/sweep/figures/spread.h"
 #include "lib/plan/job.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* The table of a sweep, its summary and the progress line. */
-#include "bench/sweep/table.h"
+#include "bench/sweep/figures/table.h"
 
 #include "bench/cli/output/terminal.h"
-#include "bench/sweep/losses.h"
-#include "bench/sweep/spread.h"
-#include "bench/sweep/tied.h"
-#include "bench/sweep/winners.h"
+#include "bench/sweep/figures/losses.h"
+#include "bench/sweep/figures/spread.h"
+#include "bench/sweep/figures/tied.h"
+#include "bench/sweep/figures/winners.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"

@@ -1,7 +1,7 @@
 /* The picture of a trade-off: step time against the share that strategies get. */
 #include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/results.h"
-#include "bench/sweep/tradeoff_results.h"
+#include "bench/sweep/tradeoff/tradeoff_results.h"
 
 #include <math.h>
 #include <string.h>

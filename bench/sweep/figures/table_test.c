@@ -1,5 +1,5 @@
 /* A row of the table on terminals of several widths: no line is wider, and the step stays. */
-#include "bench/sweep/table.h"
+#include "bench/sweep/figures/table.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
