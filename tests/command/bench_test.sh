@@ -87,7 +87,7 @@ adaptive() {
     check 'only its steps are predicted' 'auto' \
         "$(awk -F, 'NR > 1 && $14 > 0 {print $5}' "$folder/results.csv" | sort -u | paste -sd ' ')"
     check 'four predictions' 4 "$(grep -c '"predicted_step_s": [0-9]' "$folder/results.json")"
-    check 'a comparison for each budget and throttle' 4 "$(grep -c '^  throttle .* auto .* ms, ' "$work/out")"
+    check 'a comparison for each budget and throttle' 4 "$(grep -c '^  throttle .* budget [^ ]*  *auto  *[0-9.]* ms, ' "$work/out")"
     check 'a profile' yes "$("$sluice" plan --profile "$folder/profile.json" >/dev/null && echo yes)"
 }
 
