@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 enum { LIMIT_S = 60, ELEMENTS = 3 << 20 };
@@ -113,13 +114,16 @@ static int compute_with_threads(int rank, int size, void *context)
     sluice_config_init(&config);
     config.threads = 4;
     RANK_CHECK(!sluice_world_create(NULL, &world));
-    const struct rlimit none = {0};
+    struct rlimit before, none;
+    RANK_CHECK(!getrlimit(RLIMIT_NPROC, &before) && !prctl(PR_SET_DUMPABLE, 1)); /* for the leak checker at the end */
+    none = (struct rlimit){.rlim_max = before.rlim_max};
     if (setrlimit(RLIMIT_NPROC, &none) || !pthread_create(&thread, NULL, end_at_once, NULL)) return 77;
     RANK_CHECK(sluice_runtime_create(world, &config, &rt) == SLUICE_ERR_SYSTEM);
     RANK_CHECK(strstr(sluice_last_error(), "4 compute threads, of which 1 start"));
     RANK_CHECK(strstr(sluice_last_error(), "the limit is 0 for this user's (ulimit -u)"));
     config.threads = 1;
     RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
+    RANK_CHECK(!setrlimit(RLIMIT_NPROC, &before));
     sluice_runtime_destroy(rt);
     sluice_world_destroy(world);
     return 0;

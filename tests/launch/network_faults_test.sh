@@ -208,7 +208,7 @@ some_cases() {
 }
 
 all_cases() {
-    local way from to pair='between rank [01] and rank [01]\|rank [01] is gone'
+    local way from to pair='between rank [01] and rank [01]\|rank [01] is gone\|rank [01] died: its connection was closed'
     no_rank_0 'SYN dropped, all ports' syn 6 'lets nothing through'
     no_rank_0 'SYN refused, all ports' refuse 6 'nobody listens'
     for way in 'all all' '0 1' '1 0'; do
