@@ -106,7 +106,7 @@ static bool found_by_loader(plugin_search *search)
 
 static bool find_plugin(plugin_search *search, const char *own)
 {
-    static const char *const below[] = {"", "/sluice", "/" SLUICE_TRANSPORT_FROM_COMMAND};
+    static const char *const below[] = {"", "/sluice", ("/" SLUICE_TRANSPORT_FROM_COMMAND)};
     if (found_by_setting(search)) return true;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++)
         if (found_in(search, own, strlen(own), below[i])) return true;
