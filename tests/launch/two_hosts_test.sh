@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Two hosts join by the name of rank 0's host, whatever that name means on each of them, and send over the network that
 # both are in, whatever else is there. The hosts are network namespaces that this test makes; it is skipped (77) where
-# they cannot be made.
+# they cannot be made. `two_hosts_test.sh SLUICE all` has more cases, and makes a table of how long each one takes, from
+# the start of the ranks to their end.
 . "$(dirname "$0")/../support/command_check.sh"
+table=${2:-}
 a=sluice-hosts-$$-a b=sluice-hosts-$$-b
 pids=()
 
@@ -61,12 +63,47 @@ both_end() { # WHAT CODE
     done
 }
 
+row() { # WHAT: its line of the table, since `began`
+    [ "$table" = all ] || return
+    awk -v what="$1" -v ms=$(($(date +%s%3N) - began)) 'BEGIN { printf "%-50s %5.1f s\n", what, ms / 1000 }'
+}
+
 join() { # WHAT ADDRESS: both ranks do the work
-    pids=()
+    pids=() began=$(date +%s%3N)
     start_rank 0 $a "$2" 20
     start_rank 1 $b "$2" 20
     both_end "$1" 0
+    row "$1"
     [ $failed = 0 ] || cat "$work/err0" "$work/err1"
+}
+
+learns_late() { # WHAT HOST SECONDS: the hosts file of one of the two has the name only then
+    name_hosts "$known" "$known"
+    echo '127.0.0.1 localhost' >"/etc/netns/$2/hosts"
+    pids=() began=$(date +%s%3N)
+    start_rank 0 $a first 20
+    start_rank 1 $b first 20
+    sleep "$3"
+    printf '%b' "$known" >>"/etc/netns/$2/hosts"
+    both_end "$1" 0
+    row "$1"
+}
+
+anew() { # B'S ADDRESS: the same two hosts, with a bridge that is there before their network
+    local host
+    ip netns del $a
+    ip netns del $b
+    ip netns add $a
+    ip netns add $b
+    add_bridges
+    ip -n $a link add eth0 type veth peer name eth0 netns $b
+    ip -n $a addr add 10.99.0.1/24 dev eth0
+    ip -n $b addr add "$1" dev eth0
+    for host in $a $b; do
+        ip -n $host link set eth0 up
+        ip -n $host link set lo up
+    done
+    comes_true are_up 2>/dev/null
 }
 
 trap remove EXIT
@@ -87,14 +124,20 @@ join 'the name is ::1 first on rank 0' first
 name_hosts '127.0.0.1 localhost\n' "$known"
 join 'rank 0 does not know its own name' first
 
+if [ "$table" = all ]; then
+    name_hosts '127.0.0.1 localhost\n127.0.0.1 first\n127.0.0.1 first\n' "$known"
+    join 'the name is 127.0.0.1 twice on rank 0' first
+    name_hosts '10.99.0.1 first\n127.0.1.1 first\n' "$known"
+    join 'the real address comes first on rank 0' first
+    name_hosts "$known" "$known"
+    join 'both know the name' first
+    join 'an address, no name' 10.99.0.1
+    learns_late 'rank 0 learns its name after 2 s' $a 2
+    learns_late 'rank 1 learns the name after 2 s' $b 2
+fi
+
 # A name that is not there yet is waited for.
-name_hosts "$known" '127.0.0.1 localhost\n'
-pids=()
-start_rank 0 $a first 20
-start_rank 1 $b first 20
-sleep 1
-printf '%b' "$known" >>/etc/netns/$b/hosts
-both_end 'the name comes later' 0
+learns_late 'the name comes later' $b 1
 
 add_bridges
 join 'each host has a bridge of one address' 10.99.0.1
@@ -119,5 +162,13 @@ start_rank 1 $b tcp://first 2
 both_end 'a port in the name' 2
 check 'rank 0 says what to set' 1 "$(grep -c 'set MASTER_ADDR=first and MASTER_PORT=29500' "$work/err0")"
 check 'rank 1 says what to leave out' 1 "$(grep -c 'without tcp://' "$work/err1")"
+if [ "$table" = all ]; then
+    anew 10.99.0.2/24
+    join 'a bridge of one address that was there first' 10.99.0.1
+    anew 10.98.0.2/24
+    ip -n $a route add 10.98.0.0/24 dev eth0
+    ip -n $b route add 10.99.0.0/24 dev eth0
+    join 'the same, and the hosts are in two subnets' 10.99.0.1
+fi
 [ $failed = 0 ] && echo 'two hosts join by name'
 exit $failed
