@@ -7,8 +7,8 @@
 
 /* Describes the machine and the build. NULL without memory. */
 json_t *slc_machine_json(void);
-/* The same and how ranks reach each other: the object "environment" of results (docs/formats.md). NULL without memory.
- */
+/* Describes the machine, the build and how the ranks of a world reach each other: the object "environment" of results
+ * (docs/formats.md). NULL without memory. */
 json_t *slc_environment_json(const sluice_world *world);
 
 #endif

@@ -1,4 +1,4 @@
-/* What nothing says is not held against anything. */
+/* A limit that the system does not tell refuses nothing. */
 #include "bench/cli/memory_fit.h"
 
 #include "lib/base/status.h"

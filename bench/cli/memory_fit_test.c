@@ -1,4 +1,4 @@
-/* What fits a host, a control group and a limit of addresses, and what does not, to the byte. */
+/* A host, a control group and a limit of addresses each take what fits, to the byte, and refuse one byte more. */
 #include "bench/cli/memory_fit.h"
 
 #include <setjmp.h>

@@ -12,7 +12,8 @@ bool slc_launched(void);
  * front. *exit_code is that of slc_launch. Errors: SYSTEM, MEMORY. */
 sluice_status slc_launch_self(int ranks, const char *command, char *const *args, char *const *more, int *exit_code);
 
-/* The same with more to say: `how` gives ranks, limits and where to tell the job's end. */
+/* Runs the command as slc_launch_self does, with all that slc_launch can be told: `how` gives the number of ranks,
+ * limits of time, and where to tell how the job ended. */
 sluice_status slc_launch_self_as(const slc_launch_options *how, const char *command, char *const *args,
                                  char *const *more, int *exit_code);
 

@@ -18,7 +18,7 @@
 static const char command[] = "sluice perf";
 enum { EXIT_UNREAD = 128 + SIGPIPE };
 
-/* What a rank has of a run. */
+/* The state of one rank while it measures. */
 typedef struct {
     sluice_world *world;
     const slc_perf_options *options;

@@ -1,4 +1,4 @@
-/* What rank 0 prints and writes of measured collectives: nccl-tests' table, and JSON (docs/formats.md). */
+/* The report of measured collectives, which rank 0 prints as nccl-tests' table and writes as JSON (docs/formats.md). */
 #ifndef SLC_BENCH_PERF_REPORT_H
 #define SLC_BENCH_PERF_REPORT_H
 

@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- The ranks ---- */
 
-/* Of the part that is to go on. */
+/* The number of ranks that the next part of the sweep runs on. */
 static int ranks_of(const launcher *l)
 {
     const uint64_t ranks = slc_bench_part_ranks(l->options, l->next / l->count);
@@ -82,7 +82,7 @@ static sluice_status start_ranks(const launcher *l, slc_launch_end *end, int *co
     return slc_launch_self_as(&how, "bench", l->argv + 1, more, code);
 }
 
-/* What the ranks left in the folder counts, however they ended. */
+/* The files that the ranks left in the folder count, however the ranks ended. */
 static sluice_status read_results(launcher *l)
 {
     slc_bench_results_free(&l->results);

@@ -69,7 +69,7 @@ static void test_rows_say_where_they_are_from(void **state)
     slc_bench_results_free(&all);
 }
 
-/* What was joined once can be joined again, and its rows stay those of the sweeps. */
+/* A joined folder can be joined again, and its rows stay those of the sweeps. */
 static void test_joined_results_can_be_joined(void **state)
 {
     (void)state;

@@ -100,7 +100,7 @@ static bool found_by_loader(plugin_search *search)
     size_t length = strlen(search->file);
     memcpy(search->path, search->file, length + 1);
     load_found(search);
-    /* Of a file that it has not found dlopen speaks by the name that it was given, else by a path. */
+    /* Where dlopen has not found a file, its line has the name that it was given; else it has a path. */
     return search->library || !search->why || strncmp(search->why, search->file, length) || search->why[length] != ':';
 }
 

@@ -47,8 +47,8 @@ static const struct {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Of the environment; and of where a row is from, and why it has no figures: free text comes last, because it may have
- * commas. */
+/* Columns of the environment, then columns that say where a row is from and why it has no figures. Free text comes
+ * last, because it may have commas. */
 static const char *const machine_columns[] = {"host",   "processor",       "cores",  "memory_bytes",
                                               "kernel", "instruction_set", "sluice", "compiler"};
 static const char *const run_columns[] = {"transport", "path", "date", "source", "why"};

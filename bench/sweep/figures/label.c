@@ -25,7 +25,7 @@ static bool is_among(const char *name, const char *const *names)
     return *names != NULL;
 }
 
-/* What an optimizer has as its own numbers, when no option says otherwise. */
+/* Says whether a setting is a number of the optimizer's own, which it has when no option gives another. */
 static bool follows_from_optimizer(const char *name)
 {
     static const char *const names[] = {"lr",     "weight_decay", "beta1",         "beta2", "epsilon",

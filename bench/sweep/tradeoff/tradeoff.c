@@ -189,7 +189,7 @@ static sluice_status run_all(const trade *t, const itinerary *all)
 
 /* ---- Planning and running ---- */
 
-/* What rank 0 found in the folder, for all. */
+/* Rank 0 looks into the folder, and tells all ranks this. */
 typedef struct {
     sluice_status status;
     bool finished;

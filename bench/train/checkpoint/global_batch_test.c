@@ -32,7 +32,7 @@ static void test_words(void **state)
     expect((slc_global_batch){2, 4, 1}, (slc_global_batch){3, 4, 1}, IT "was 8 and is 12, and 3 ranks cannot keep it");
 }
 
-/* Whatever it proposes has the size of before, and no larger batch. */
+/* Each proposal has the global batch of before, and no larger batch of a rank. */
 static void test_every_small_case(void **state)
 {
     int proposed = 0;

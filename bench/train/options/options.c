@@ -397,7 +397,7 @@ void slc_training_options_init(slc_training_options *options)
     memset(options->typed, 0, sizeof options->typed);
 }
 
-/* Of a list of numbers each is checked, and the first one is set. */
+/* Each number of a list is checked, and the first one is set. */
 static sluice_status set_typed(slc_training_options *options, const option_row *row, char *text)
 {
     const bool numbers = row->type == COUNT || row->type == REAL;
