@@ -77,9 +77,10 @@ ROOMS = {
     "lib/base": {"hash": [], "host": ["hash", "text"], "file": ["hash", "host"], "numbers": [], "text": []},
     "plugins/nccl": {
         "record": [],
-        "shim": ["record", "shim/measure"],
-        "shim/measure": ["record", "shim"],
-        "shim/transforms": ["record", "shim"],
+        "shim": ["record", "shim/library", "shim/measure"],
+        "shim/library": ["shim"],
+        "shim/measure": ["record", "shim", "shim/library"],
+        "shim/transforms": ["record", "shim", "shim/library"],
     },
     "lib/data": {"images": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},

@@ -6,7 +6,7 @@
 #include "plugins/nccl/shim/profiler_v5.h"
 
 #include "lib/base/log.h"
-#include "plugins/nccl/shim/real_dlsym.h"
+#include "plugins/nccl/shim/library/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #define SLC_SHIM_RECORDER_H
 
 #include "plugins/nccl/shim/measure/driver.h"
-#include "plugins/nccl/shim/real.h"
+#include "plugins/nccl/shim/library/real.h"
 #include "plugins/nccl/record/record.h"
 #include "plugins/nccl/shim/thread.h"
 #include <sluice/status.h>

@@ -1,7 +1,7 @@
 /* Takes the driver's functions, the newer form of each where there are two. */
 #include "plugins/nccl/shim/measure/driver.h"
 
-#include "plugins/nccl/shim/real_dlsym.h"
+#include "plugins/nccl/shim/library/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "plugins/nccl/shim/transforms/device.h"
 
 #include "lib/base/status.h"
-#include "plugins/nccl/shim/real_dlsym.h"
+#include "plugins/nccl/shim/library/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

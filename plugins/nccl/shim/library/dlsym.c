@@ -4,8 +4,8 @@
  *
  * Sanitizers ask for functions while they start, so this file and real_dlsym.c are compiled without them and call
  * nothing of theirs on that way. */
-#include "plugins/nccl/shim/real.h"
-#include "plugins/nccl/shim/real_dlsym.h"
+#include "plugins/nccl/shim/library/real.h"
+#include "plugins/nccl/shim/library/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

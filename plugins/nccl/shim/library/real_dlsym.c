@@ -1,6 +1,6 @@
 /* Where dlsym is not covered (another processor or C library) libc's has its own name. Sanitizers ask for functions
  * while they start, so this file is compiled without them. */
-#include "plugins/nccl/shim/real_dlsym.h"
+#include "plugins/nccl/shim/library/real_dlsym.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -2,10 +2,10 @@
  * asked: it has locks of its own, and a constructor that it runs under them may call NCCL. Who finds something makes it
  * whole and publishes it by one compare and exchange; of two threads that find the same, the later one takes the
  * other's. */
-#include "plugins/nccl/shim/real.h"
+#include "plugins/nccl/shim/library/real.h"
 
 #include "lib/base/log.h"
-#include "plugins/nccl/shim/real_dlsym.h"
+#include "plugins/nccl/shim/library/real_dlsym.h"
 #include "plugins/nccl/shim/settings.h"
 
 #include <dlfcn.h>
