@@ -6,29 +6,19 @@
 need_command train
 here=$(realpath "$(dirname "$0")")
 export CLUSTER=sluice-cluster-$$ CLUSTER_NOTES=$work/notes
-first=$CLUSTER-first second=$CLUSTER-second
+. "$here/../support/two_hosts.sh"
+a=$CLUSTER-first b=$CLUSTER-second
 PATH=$here/cluster:$(dirname "$(realpath "$sluice")"):$PATH
 
 remove() {
     local pid
-    for pid in $(ip netns pids $first 2>/dev/null) $(ip netns pids $second 2>/dev/null); do kill -KILL "$pid"; done
-    ip netns del $first 2>/dev/null
-    ip netns del $second 2>/dev/null
-    rm -rf "$work" /etc/netns/$first /etc/netns/$second
+    for pid in $(ip netns pids $a 2>/dev/null) $(ip netns pids $b 2>/dev/null); do kill -KILL "$pid"; done
+    remove_hosts
+    rm -rf "$work"
 }
 
-make_hosts() {
-    ip netns add $first && ip netns add $second && mkdir -p /etc/netns/$first /etc/netns/$second &&
-        ip -n $first link add eth0 type veth peer name eth0 netns $second &&
-        ip -n $first addr add 10.97.0.1/24 dev eth0 && ip -n $second addr add 10.97.0.2/24 dev eth0 &&
-        ip -n $first link set eth0 up && ip -n $second link set eth0 up &&
-        ip -n $first link set lo up && ip -n $second link set lo up &&
-        echo 'hosts: files' | tee /etc/netns/$first/nsswitch.conf >/etc/netns/$second/nsswitch.conf &&
-        printf '10.97.0.1 first\n10.97.0.2 second\n' | tee /etc/netns/$first/hosts >/etc/netns/$second/hosts
-}
-
-are_up() { # UCX takes no link that is down, and a new one takes a moment
-    [ "$(ip -n $first link show eth0 | grep -c 'state UP')$(ip -n $second link show eth0 | grep -c 'state UP')" = 11 ]
+name_hosts() {
+    own_names && printf '10.97.0.1 first\n10.97.0.2 second\n' | tee /etc/netns/$a/hosts >/etc/netns/$b/hosts
 }
 
 script_of() { # HEADING STEPS: the block under a heading of the page, with this test's paths
@@ -44,7 +34,7 @@ latest() { # the step of the latest checkpoint
 }
 
 all_gone() {
-    [ -z "$(ip netns pids $first)$(ip netns pids $second)" ]
+    [ -z "$(ip netns pids $a)$(ip netns pids $b)" ]
 }
 
 stopped_at() { # the step at which rank 0 says that it stopped
@@ -103,7 +93,7 @@ by_ssh() {
 }
 
 trap remove EXIT
-if ! make_hosts 2>"$work/why"; then
+if ! { make_hosts eth0 10.97.0.1/24 10.97.0.2/24 && name_hosts; } 2>"$work/why"; then
     echo "SKIP: the scripts for clusters: $(head -n 1 "$work/why")"
     exit 77
 fi

@@ -2,23 +2,15 @@
 # A host falls silent, without a goodbye and without a reset: its link goes down. The other one soon says which rank it
 # was. The hosts are network namespaces that this test makes; it is skipped (77) where they cannot be made.
 . "$(dirname "$0")/../support/command_check.sh"
+. "$(dirname "$0")/../support/two_hosts.sh"
 a=sluice-silent-$$-a b=sluice-silent-$$-b
 pids=()
 
 remove() {
     local pid
     for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-    ip netns del $a 2>/dev/null
-    ip netns del $b 2>/dev/null
+    remove_hosts
     rm -rf "$work"
-}
-
-make_hosts() {
-    ip netns add $a && ip netns add $b &&
-        ip -n $a link add uplink type veth peer name uplink netns $b &&
-        ip -n $a addr add 10.98.0.1/24 dev uplink && ip -n $b addr add 10.98.0.2/24 dev uplink &&
-        ip -n $a link set uplink up && ip -n $b link set uplink up &&
-        ip -n $a link set lo up && ip -n $b link set lo up
 }
 
 start_rank() { # RANK NAMESPACE
@@ -30,10 +22,6 @@ start_rank() { # RANK NAMESPACE
 
 connected_or_ended() { # the control connection is there, or never will be
     [ -n "$(ip netns exec $a ss -Htn state established 'sport = :29500')" ] || ended
-}
-
-are_up() { # UCX takes no link that is down, and a new one takes a moment
-    [ "$(ip -n $a link show uplink | grep -c 'state UP')$(ip -n $b link show uplink | grep -c 'state UP')" = 11 ]
 }
 
 falls_silent() { # WHOSE-NAMESPACE
@@ -54,7 +42,7 @@ falls_silent() { # WHOSE-NAMESPACE
 }
 
 trap remove EXIT
-if ! make_hosts 2>"$work/why"; then
+if ! make_hosts uplink 10.98.0.1/24 10.98.0.2/24 2>"$work/why"; then
     echo "SKIP: a host that falls silent: $(head -n 1 "$work/why")"
     exit 77
 fi

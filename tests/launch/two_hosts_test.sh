@@ -5,28 +5,15 @@
 # the start of the ranks to their end.
 . "$(dirname "$0")/../support/command_check.sh"
 table=${2:-}
+. "$(dirname "$0")/../support/two_hosts.sh"
 a=sluice-hosts-$$-a b=sluice-hosts-$$-b
 pids=()
 
 remove() {
     local pid
     for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-    ip netns del $a 2>/dev/null
-    ip netns del $b 2>/dev/null
-    rm -rf "$work" /etc/netns/$a /etc/netns/$b
-}
-
-make_hosts() {
-    ip netns add $a && ip netns add $b && mkdir -p /etc/netns/$a /etc/netns/$b &&
-        ip -n $a link add eth0 type veth peer name eth0 netns $b &&
-        ip -n $a addr add 10.99.0.1/24 dev eth0 && ip -n $b addr add 10.99.0.2/24 dev eth0 &&
-        ip -n $a link set eth0 up && ip -n $b link set eth0 up &&
-        ip -n $a link set lo up && ip -n $b link set lo up &&
-        echo 'hosts: files' | tee /etc/netns/$a/nsswitch.conf >/etc/netns/$b/nsswitch.conf
-}
-
-are_up() { # UCX takes no link that is down, and a new one takes a moment
-    [ "$(ip -n $a link show eth0 | grep -c 'state UP')$(ip -n $b link show eth0 | grep -c 'state UP')" = 11 ]
+    remove_hosts
+    rm -rf "$work"
 }
 
 add_bridges() { # as hosts have them that run a container each: the same address on both
@@ -90,24 +77,17 @@ learns_late() { # WHAT HOST SECONDS: the hosts file of one of the two has the na
 }
 
 anew() { # B'S ADDRESS: the same two hosts, with a bridge that is there before their network
-    local host
     ip netns del $a
     ip netns del $b
     ip netns add $a
     ip netns add $b
     add_bridges
-    ip -n $a link add eth0 type veth peer name eth0 netns $b
-    ip -n $a addr add 10.99.0.1/24 dev eth0
-    ip -n $b addr add "$1" dev eth0
-    for host in $a $b; do
-        ip -n $host link set eth0 up
-        ip -n $host link set lo up
-    done
+    link_hosts eth0 10.99.0.1/24 "$1"
     comes_true are_up 2>/dev/null
 }
 
 trap remove EXIT
-if ! make_hosts 2>"$work/why"; then
+if ! { make_hosts eth0 10.99.0.1/24 10.99.0.2/24 && own_names; } 2>"$work/why"; then
     echo "SKIP: two hosts: $(head -n 1 "$work/why")"
     exit 77
 fi
