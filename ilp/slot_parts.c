@@ -194,6 +194,7 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     sluice_status status = check_request(request);
     if (status) return status;
     uint32_t real = request->job->micro_batches;
+    parts->bounding = detail == SLC_BOUNDING;
     parts->micro_batches = detail != SLC_FOLDED || real <= 3 ? real : 3;
     parts->middle = slc_is_template(parts) ? real - 2 : 1;
     parts->slots = parts->micro_batches * slc_job_slots(request->job);

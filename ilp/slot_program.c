@@ -524,6 +524,7 @@ static sluice_status fill_program(maker *m, bool preference)
     sluice_status status = maker_init(m);
     if (status) return status;
     bound_rows(m);
+    program->first_slot_row = m->slot_row;
     program->first_stream_row = m->stream_row;
     program->first_memory_row = m->memory_row;
     program->first_link_row = m->link_row;
