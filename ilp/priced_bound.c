@@ -175,18 +175,11 @@ static double choose_agreement(pricing *p)
 
 /* ---- The bound of some prices ---- */
 
-static double compute_s(const slc_slot_model_parts *parts)
-{
-    double seconds = slc_agreement_s(parts);
-    for (uint32_t s = 0; s < parts->slots; s++) seconds += slc_slot_seconds(parts, s);
-    return seconds;
-}
-
 /* Returns the bound of p->at, and leaves in `load` and `bytes` by how much each row is exceeded, its slope. */
 static double bound_of_prices(pricing *p)
 {
     const slc_slot_model_parts *parts = p->parts;
-    double bound_s = compute_s(parts), sum = 0;
+    double bound_s = slc_fixed_s(parts), sum = 0;
     for (uint32_t h = 0; h < parts->half_rows; h++) {
         p->sums[h + 1] = p->sums[h] + p->at.memory[h];
         p->bytes[h] = 0;
@@ -250,7 +243,7 @@ static void copy_prices(slc_prices *to, const slc_prices *from, uint32_t slots)
 static double ascend(pricing *p, double step_s, double until_s)
 {
     slc_work *work = p->parts->request->work;
-    double best_s = compute_s(p->parts), share = 1;
+    double best_s = slc_fixed_s(p->parts), share = 1;
     uint32_t slots = p->parts->slots, without = 0;
     copy_prices(&p->best, &p->at, slots);
     for (uint32_t round = 0; round < ROUNDS && !slc_work_is_over(work, until_s); round++) {
@@ -303,7 +296,7 @@ static sluice_status pricing_init(pricing *p)
     p->stream_position = calloc((size_t)parts->stream_count + 1, sizeof *p->stream_position);
     p->positions = calloc(4 * (size_t)parts->slots + 8, sizeof *p->positions);
     p->spans = calloc(slc_strategy_spans_max(parts) + 1, sizeof *p->spans);
-    p->memory_scale = compute_s(parts) / parts->slots / (double)parts->request->limit;
+    p->memory_scale = slc_fixed_s(parts) / parts->slots / (double)parts->request->limit;
     if (p->load && p->bytes && p->sums && p->stream_s && p->stream_position && p->positions && p->spans)
         return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "bound: no memory for %u slots", parts->slots);
@@ -334,7 +327,7 @@ sluice_status slc_priced_bound(const slc_slot_request *request, const slc_prices
     status = pricing_init(&p);
     if (!status) {
         unfold(&p, prices, folded_micro_batches);
-        *bound_s = fmax(ascend(&p, step_s, until_s) - parts.forgone_s, compute_s(&parts));
+        *bound_s = fmax(ascend(&p, step_s, until_s) - parts.forgone_s, slc_fixed_s(&parts));
     }
     pricing_fini(&p);
     slc_slot_parts_fini(&parts);

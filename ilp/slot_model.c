@@ -147,6 +147,17 @@ static sluice_status solve(void *context)
     return status;
 }
 
+/* Would it take all of the effort to write the program down? It is asked for bounds alone, which have all positions of
+ * all micro-batches. */
+static bool is_too_large(const solving *s)
+{
+    static const double CELLS = 5; /* of a column, about */
+    double columns = 0;
+    for (uint32_t i = 0; i < s->parts->stream_count; i++)
+        columns += (s->parts->streams[i].last - s->parts->streams[i].first) / 2 + 1;
+    return s->bounding && CELLS * columns * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(&s->effort);
+}
+
 static sluice_status write_out(solving *s)
 {
     const slc_slot_program *program = &s->program;
@@ -201,7 +212,10 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     const double begun_s = s.effort.work->spent_s;
     slc_evaluation_forget_below(&parts, request->limit);
     status = slc_serial_memory_init(&s.memory, &parts);
-    if (!status) status = slc_glpk_run(solve, &s, request->cancel);
+    if (!status && is_too_large(&s))
+        s.program.fixed_s = slc_fixed_s(&parts);
+    else if (!status)
+        status = slc_glpk_run(solve, &s, request->cancel);
     if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = write_out(&s);
     if (!status && request->proves) status = prove(&s, begun_s);

@@ -158,6 +158,13 @@ double slc_agreement_s(const slc_slot_model_parts *parts)
     return whole_agreement_s(parts) * (agreement_is_exposed(parts) ? 1 : fmin(parts->times->link.kappa, 1));
 }
 
+double slc_fixed_s(const slc_slot_model_parts *parts)
+{
+    double seconds = 0;
+    for (uint32_t s = 0; s < parts->slots; s++) seconds += slc_slot_weight(parts, s) * slc_slot_seconds(parts, s);
+    return seconds + slc_agreement_s(parts);
+}
+
 static sluice_status list_streams(slc_slot_model_parts *parts)
 {
     size_t count = 0;

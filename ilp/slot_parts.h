@@ -125,6 +125,8 @@ static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
 void slc_agreement_init(slc_slot_model_parts *parts);
 /* Seconds that the agreement costs besides parts->agreement_s. */
 double slc_agreement_s(const slc_slot_model_parts *parts);
+/* Seconds of the step whatever is chosen: those of its slots, and slc_agreement_s. */
+double slc_fixed_s(const slc_slot_model_parts *parts);
 
 /* One of the strategies under which a stream moves; what a stream keeps is the same for all of them. */
 static inline slc_strategy slc_flow_family_strategy(const slc_flow_family *stream)

@@ -15,11 +15,12 @@
 #include "sched/planner/least_memory.h"
 #include "sched/search/local_search.h"
 #include "sched/search/update_lane.h"
+#include "sched/study/random_profile.h"
 #include "tests/support/scale.h"
 
 #include <math.h>
 
-enum { JOBS = 60, ORDERS = 2, TRIES = 60 };
+enum { JOBS = 42, ORDERS = 2, TRIES = 60, PROFILES = 3 };
 
 static const double TOLERANCE = 1e-3; /* share of a step: simulated ones of no steady state are means */
 
@@ -173,6 +174,7 @@ static void no_plan_is_below_a_bound(void **state)
     const uint32_t jobs = test_rounds(JOBS);
     for (b.seed = 0; b.seed < jobs; b.seed++) {
         drawn_plan_init(&b.d, b.seed);
+        if (b.seed % 6 == 5) b.d.t.job.micro_batches = 4 + (uint32_t)(b.seed % 5) / 2; /* more than the model has */
         slc_link *link = &b.d.times.link;
         if (b.seed % 2) link->thread_moves = true;
         if (b.seed % 5 == 0) link->sigma = 1, link->kappa = b.seed % 2 * 0.3;
@@ -196,10 +198,47 @@ static void no_plan_is_below_a_bound(void **state)
     assert_true(b.near > b.priced / 2);
 }
 
+/* Jobs of so many slots that the model has only some positions, and micro-batches that stand for others. */
+static void nor_in_long_steps(void **state)
+{
+    (void)state;
+    if (!slc_slot_model_solver()) {
+        print_message("SKIP: built without GLPK\n");
+        skip();
+    }
+    slc_random_options options = slc_random_defaults();
+    options.layers = (slc_random_range){14, 22};
+    options.micro_batches = 5;
+    const uint32_t profiles = test_rounds(PROFILES);
+    for (uint64_t seed = 1; seed <= profiles; seed++) {
+        slc_profile *profile;
+        slc_strategy strategies[64], least_of[64];
+        bool again[64];
+        uint64_t least;
+        slc_joint_answer answer;
+        assert_int_equal(slc_random_profile(&options, test_seed(seed), &profile), SLUICE_OK);
+        assert_true(profile->job.unit_count <= 64 && profile->job.layer_count <= 64);
+        for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
+        slc_joint_request ask = {
+            .job = &profile->job, .times = &profile->times, .strategies = strategies, .effort_s = 0.5};
+        assert_int_equal(slc_least_memory(&ask, least_of, again, &least), SLUICE_OK);
+        ask.limit = least + least * seed / 4;
+        assert_int_equal(slc_joint_plan(&ask, &answer, NULL), SLUICE_OK);
+        const double below = answer.bound_s / answer.forecast.step_s - 1;
+        print_message("%u slots in 5 micro-batches: the plan is %.2f %% above the bound\n",
+                      slc_job_slots(&profile->job) * profile->job.micro_batches, -100 * below);
+        if (below > TOLERANCE) fail_msg("profile %llu: below its bound", (unsigned long long)seed);
+        assert_true(answer.bound_s > 0.7 * answer.forecast.step_s);
+        slc_plan_destroy(answer.plan);
+        slc_profile_destroy(profile);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_plan_is_below_a_bound),
+        cmocka_unit_test(nor_in_long_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
