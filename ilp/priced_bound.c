@@ -246,7 +246,8 @@ static double ascend(pricing *p, double step_s, double until_s)
     double best_s = slc_fixed_s(p->parts), share = 1;
     uint32_t slots = p->parts->slots, without = 0;
     copy_prices(&p->best, &p->at, slots);
-    for (uint32_t round = 0; round < ROUNDS && !slc_work_is_over(work, until_s); round++) {
+    for (uint32_t round = 0;
+         round < ROUNDS && !slc_work_is_over(work, until_s) && !slc_cancelled(p->parts->request->cancel); round++) {
         p->looked_at = 0;
         double bound_s = bound_of_prices(p);
         slc_work_add(work, SLC_WORK_MODEL_CELL, p->looked_at);
