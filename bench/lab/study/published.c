@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "sched/study/published.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,14 @@ static sluice_status add_row(const slc_study *study, const slc_profile *profile,
     return json_array_append_new(study->rows, json) ? slc_error(SLUICE_ERR_MEMORY, "study") : SLUICE_OK;
 }
 
+static sluice_status write_profile(const char *folder, const slc_profile *profile, const char *cluster)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s-%s.json", folder, profile->model, cluster);
+    if (length < 0 || (size_t)length >= sizeof path) return slc_error(SLUICE_ERR_ARGUMENT, "%s: too long", folder);
+    return slc_profile_write(profile, path);
+}
+
 /* Plans one model on one cluster, from the smallest budget that works to the one of sdp for all units. */
 static sluice_status sweep(const slc_study *study, const char *model, uint32_t number, const char *cluster, sums *all)
 {
@@ -183,6 +192,7 @@ static sluice_status sweep(const slc_study *study, const char *model, uint32_t n
     uint64_t least = 0, all_sdp = 0;
     row rows[2] = {0};
     sluice_status status = slc_published_profile(&options, &profile);
+    if (!status && study->profiles) status = write_profile(study->profiles, profile, cluster);
     if (!status) status = slc_simple_plan_range(profile, true, &least, &all_sdp);
     double range = (double)(all_sdp > least ? all_sdp - least : 0);
     for (uint32_t b = 0; !status && b < budgets; b++) {
@@ -210,16 +220,21 @@ static void print_sums(FILE *out, sums *all)
 
 sluice_status slc_study_published(const slc_study *study)
 {
-    uint32_t models = 0, budgets = study->budgets ? study->budgets : BUDGETS;
+    uint32_t models = 0, budgets = study->budgets ? study->budgets : BUDGETS, planned = 0;
     while (slc_published_name(models)) models++;
-    uint32_t cases = study->count && study->count < models * CLUSTERS ? study->count : models * CLUSTERS;
-    sums all = {.above = calloc((size_t)cases * budgets, sizeof *all.above)};
+    sums all = {.above = calloc((size_t)models * CLUSTERS * budgets, sizeof *all.above)};
     if (!all.above) return slc_error(SLUICE_ERR_MEMORY, "study");
     fprintf(study->out, "%-16s %-16s %6s %10s %11s %8s %8s %8s %8s %8s %8s\n", "model", "cluster", "layers", "MB",
             "step ms", "bound %", "portf. %", "unif. %", "hand %", "effort s", "clock s");
     sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < cases; i++)
-        status = sweep(study, slc_published_name(i % models), i, clusters[i / models], &all);
+    for (uint32_t i = 0; !status && i < models * CLUSTERS; i++) {
+        const char *model = slc_published_name(i % models);
+        if (study->model && strcmp(study->model, model)) continue;
+        if (study->count && planned == study->count) break;
+        planned++;
+        status = sweep(study, model, i, clusters[i / models], &all);
+    }
+    if (!planned) status = slc_error(SLUICE_ERR_ARGUMENT, "no published model \"%s\"", study->model);
     if (!status) print_sums(study->out, &all);
     free(all.above);
     return status;

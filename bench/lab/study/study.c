@@ -10,7 +10,7 @@
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_SEED = 256, KEY_JSON, KEY_EFFORT, KEY_STEPS, KEY_BUDGETS };
+enum { KEY_SEED = 256, KEY_JSON, KEY_EFFORT, KEY_STEPS, KEY_BUDGETS, KEY_MODEL, KEY_PROFILES };
 
 /* The studies: X(name, what it measures). */
 #define STUDIES(X)                                                                                                     \
@@ -40,6 +40,9 @@ static const struct argp_option option_rows[] = {
     {"steps", KEY_STEPS, "N", 0, "Steps that each plan will run, so that planning ends when they cannot win back more",
      0},
     {"budgets", KEY_BUDGETS, "N", 0, "Budgets of each profile, for `published` (default 5)", 0},
+    {"model", KEY_MODEL, "NAME", 0, "For `published`: only this model", 0},
+    {"profiles", KEY_PROFILES, "DIR", 0,
+     "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
     {0},
 };
@@ -58,6 +61,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SEED: o->study.seed = slc_whole_number(arg, 0, UINT64_MAX, state, "--seed"); return 0;
     case KEY_STEPS: o->study.steps = slc_whole_number(arg, 1, UINT64_MAX, state, "--steps"); return 0;
     case KEY_BUDGETS: o->study.budgets = (uint32_t)slc_whole_number(arg, 1, 1000, state, "--budgets"); return 0;
+    case KEY_MODEL: o->study.model = arg; return 0;
+    case KEY_PROFILES: o->study.profiles = arg; return 0;
     case KEY_JSON: o->json = arg; return 0;
     case KEY_EFFORT:
         if (slc_parse_seconds(arg, &o->study.effort_s)) argp_error(state, "--effort: \"%s\" is no time", arg);

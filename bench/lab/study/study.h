@@ -13,11 +13,13 @@
 typedef struct {
     FILE *out;
     json_t *rows;
-    uint32_t count;   /* number of profiles; 0: the study's own number */
-    uint64_t seed;    /* seed of the first profile */
-    double effort_s;  /* nominal seconds of each plan; 0: the planner's own */
-    uint64_t steps;   /* that each plan will run; 0: planning does not ask */
-    uint32_t budgets; /* of each profile; 0: the study's own number */
+    uint32_t count;       /* number of profiles; 0: the study's own number */
+    uint64_t seed;        /* seed of the first profile */
+    double effort_s;      /* nominal seconds of each plan; 0: the planner's own */
+    uint64_t steps;       /* that each plan will run; 0: planning does not ask */
+    const char *profiles; /* folder into which each published profile is written; NULL: none is */
+    const char *model;    /* the only published model to plan; NULL: all */
+    uint32_t budgets;     /* of each profile; 0: the study's own number */
 } slc_study;
 
 /* Each returns an error only if it fails to run; a figure that misses its aim is no error. */
