@@ -24,7 +24,7 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_fa
     bool lays = reduce && (stream->micro_batch == 0 || !job->each);
     bool takes = !at_barrier && last && reduce != gathered;
     double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
-    slc_lifetime span = {position + 1, parts->complete, sum};
+    slc_lifetime span = {position + 1, slc_first_update(parts, unit), sum};
     if (!at_barrier) span.to = 2 * ((int64_t)parts->slots + slc_forward_slot(unit->uses[0].layer)) - 1;
     uint32_t count = 0;
     if (lays) {
@@ -47,7 +47,9 @@ uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow
         out[count++] = (slc_lifetime){position + 1, stream->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
         return count;
     }
+    if (stream->kind == SLC_FLOW_UPDATE) return 0;
     if (stream->kind == SLC_FLOW_EXCHANGE) {
+        if (parts->bounding) return 0; /* all of it may end within the slot, before what the slot's end holds comes */
         double flying = (double)(unit->exchange.packets + unit->exchange.results);
         if (!(position & 1)) out[count++] = (slc_lifetime){position + 1, position + 1, flying};
         return count;

@@ -65,7 +65,8 @@ static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
 static uint32_t from_first(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
 {
     uint32_t count = 0;
-    bool gaps = gaps_differ(parts, stream), overlaps = parts->times->link.kappa < 1;
+    bool gaps = gaps_differ(parts, stream) || (parts->bounding && parts->job->world == 1),
+         overlaps = parts->times->link.kappa < 1;
     out[count++] = stream->first;
     for (uint32_t o = 1; stream->first - 1 + 2 * o <= stream->last; o = next_offset(parts, o)) {
         uint32_t slot = stream->first - 1 + 2 * o;

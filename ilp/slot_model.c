@@ -17,6 +17,7 @@ const char *slc_slot_model_solver(void)
 
 static void search_fini(slc_slot_search *search)
 {
+    slc_prices_fini(&search->prices);
     free(search->rows);
     free(search->values);
     free(search->basis);
@@ -51,6 +52,17 @@ static sluice_status begin(slc_slot_search *search)
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
+/* What room and memory are worth in the relaxation: a row's or column's reduced cost at its upper end. */
+static void keep_prices(slc_slot_search *search)
+{
+    const slc_slot_program *program = search->program;
+    const double byte_s = program->time_unit / program->byte_unit;
+    for (uint32_t s = 0; s < search->parts->slots; s++)
+        search->prices.room[s] = fmax(-glp_get_row_dual(program->lp, program->first_slot_row + (int)s), 0);
+    for (uint32_t h = 0; h < search->parts->half_rows; h++)
+        search->prices.memory[h] = fmax(-glp_get_col_dual(program->lp, program->first_level + (int)h) * byte_s, 0);
+}
+
 /* Improves the bound by leaving the tie-breaking term out: the same LP from its current basis with the plain costs,
  * which takes a few steps. */
 static void tighten(slc_slot_search *search)
@@ -62,6 +74,7 @@ static void tighten(slc_slot_search *search)
     if (slc_search_simplex(search, false)) {
         double bound_s = glp_get_obj_val(program->lp) * program->time_unit;
         if (bound_s > search->bound_s) search->bound_s = bound_s;
+        keep_prices(search);
     }
 }
 
@@ -103,7 +116,8 @@ static sluice_status search_init(slc_slot_search *search)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu columns", columns);
     search->bound = search->program->fixed_s / search->program->time_unit;
     search->best_objective = INFINITY;
-    sluice_status status = slc_slot_choice_init(&search->least, search->parts->job);
+    sluice_status status = slc_prices_init(&search->prices, search->parts->slots);
+    if (!status) status = slc_slot_choice_init(&search->least, search->parts->job);
     return status ? status : slc_slot_choice_init(&search->best, search->parts->job);
 }
 
@@ -133,6 +147,17 @@ static sluice_status solve(void *context)
     return status;
 }
 
+/* Would it take all of the effort to write the program down? It is asked for bounds alone, which have all positions of
+ * all micro-batches. */
+static bool is_too_large(const solving *s)
+{
+    static const double CELLS = 5; /* of a column, about */
+    double columns = 0;
+    for (uint32_t i = 0; i < s->parts->stream_count; i++)
+        columns += (s->parts->streams[i].last - s->parts->streams[i].first) / 2 + 1;
+    return s->bounding && CELLS * columns * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(&s->effort);
+}
+
 static sluice_status write_out(solving *s)
 {
     const slc_slot_program *program = &s->program;
@@ -143,6 +168,23 @@ static sluice_status write_out(solving *s)
     sluice_status status = slc_search_answer(&s->search, s->out);
     if (!status) status = slc_slot_model_evaluate(s->request, s->out, &s->out->step_s, NULL);
     if (!status && s->out->bound_s > s->out->step_s) s->out->bound_s = s->out->step_s;
+    return status;
+}
+
+/* Works out the bound of plans from the prices of the answer's program, with at most as much work as the answer took.
+ * It is counted apart, so that the answer's caller has the effort left that it would have without. */
+static sluice_status prove(solving *s, double begun_s)
+{
+    slc_slot_request counted = *s->request;
+    slc_slot_solution *out = s->out;
+    slc_work apart = *s->effort.work;
+    const double before_s = apart.spent_s;
+    counted.work = &apart;
+    sluice_status status =
+        slc_priced_bound(&counted, &s->search.prices, s->parts->micro_batches, out->found ? out->step_s : INFINITY,
+                         2 * before_s - begun_s, &out->proven_s);
+    out->proving_s = apart.spent_s - before_s;
+    s->effort.work->cut |= apart.cut;
     return status;
 }
 
@@ -163,15 +205,20 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     solving s = {.request = request,
                  .parts = &parts,
                  .effort = effort_of(request, &own),
-                 .bounding = detail == SLC_UNFOLDED,
+                 .bounding = detail == SLC_BOUNDING,
                  .out = out};
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
+    const double begun_s = s.effort.work->spent_s;
     slc_evaluation_forget_below(&parts, request->limit);
     status = slc_serial_memory_init(&s.memory, &parts);
-    if (!status) status = slc_glpk_run(solve, &s, request->cancel);
+    if (!status && is_too_large(&s))
+        s.program.fixed_s = slc_fixed_s(&parts);
+    else if (!status)
+        status = slc_glpk_run(solve, &s, request->cancel);
     if (!status) status = slc_cancel_check(request->cancel);
     if (!status) status = write_out(&s);
+    if (!status && request->proves) status = prove(&s, begun_s);
     search_fini(&s.search);
     slc_slot_program_fini(&s.program);
     slc_serial_memory_fini(&s.memory);
@@ -195,7 +242,7 @@ sluice_status slc_slot_model_bound(const slc_slot_request *request, double *rela
     all.every_position = true;
     all.tie = 1;
     all.whole_blocks = 0;
-    sluice_status status = solve_in(&all, SLC_UNFOLDED, &solution);
+    sluice_status status = solve_in(&all, SLC_BOUNDING, &solution);
     *relaxed_s = solution.relaxed_s;
     *bound_s = solution.bound_s;
     slc_slot_solution_fini(&solution);

@@ -1,6 +1,7 @@
 /* The slot model: strategies, recomputation and the place of every byte of communication, as one mixed integer program
  * (design: "Planning"), solved with GLPK. It knows slots and gaps, but neither packing nor single operations: its
- * answer is a guide from which sched makes real orders, and its bounds tell how far from the best any plan can be.
+ * answer is a guide from which sched makes real orders. An order may do a little that the model forbids, so bounds of
+ * all plans come from a relaxation of it (slc_slot_model_bound, proven_s), which forbids nothing of that.
  *
  * Positions. The slots of a step are numbered s = 0..S-1 over all micro-batches (S = M * 2L). Position 2s is inside
  * slot s, position 2s + 1 is the gap after it. Positions count from the start of the step whose gradient is reduced or
@@ -41,7 +42,14 @@
 #include "lib/plan/times.h"
 #include "lib/plan/work.h"
 
-typedef enum { SLC_FLOW_REDUCE, SLC_FLOW_GATHER_VALUE, SLC_FLOW_WINDOW, SLC_FLOW_EXCHANGE } slc_flow_kind;
+/* UPDATE is in no answer: only where bounds are worked out do updates have places of their own. */
+typedef enum {
+    SLC_FLOW_REDUCE,
+    SLC_FLOW_GATHER_VALUE,
+    SLC_FLOW_WINDOW,
+    SLC_FLOW_EXCHANGE,
+    SLC_FLOW_UPDATE
+} slc_flow_kind;
 enum { SLC_FLOW_KINDS = SLC_FLOW_EXCHANGE + 1 };
 
 typedef struct {
@@ -68,6 +76,7 @@ typedef struct {
                             do */
     uint32_t whole_blocks; /* > 0: every unit is cut into this many equal blocks that move whole (small cases) */
     bool relaxed;          /* only the LP relaxation: a bound, no strategies */
+    bool proves;           /* a quick bound of all valid plans is wanted too: proven_s */
     bool in_series;        /* onebit's passes hold the link up in any case; this gives no bound, but another answer */
     const slc_cancel *cancel; /* NULL: none */
 } slc_slot_request;
@@ -81,6 +90,8 @@ typedef struct {
     double step_s;    /* the model's objective, without the tie-breaking term */
     double bound_s;   /* lower bound of all answers of this model (its positions and ties) */
     double relaxed_s; /* lower bound of the LP alone; 0: not found within the effort */
+    double proven_s;  /* lower bound of the step of any valid plan within the limit; 0: not asked for */
+    double proving_s; /* nominal seconds that it took, which request->work does not count */
     double solve_s;
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
@@ -94,7 +105,8 @@ const char *slc_slot_model_solver(void);
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 
-/* Lower bounds on the step of any answer, with every legal position, no ties, and every micro-batch modelled.
+/* Lower bounds on the step of any valid plan, and so of any answer: with every position, no ties, every micro-batch
+ * modelled, and nothing forbidden that an order may do.
  * *relaxed_s: the LP, in which choices may be taken in part. *bound_s: the least of the nodes that branch and bound
  * over the choices has left when it ends or the effort is spent; never below the LP. If it is spent before there is
  * either: the compute alone. */

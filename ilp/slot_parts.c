@@ -158,6 +158,13 @@ double slc_agreement_s(const slc_slot_model_parts *parts)
     return whole_agreement_s(parts) * (agreement_is_exposed(parts) ? 1 : fmin(parts->times->link.kappa, 1));
 }
 
+double slc_fixed_s(const slc_slot_model_parts *parts)
+{
+    double seconds = 0;
+    for (uint32_t s = 0; s < parts->slots; s++) seconds += slc_slot_weight(parts, s) * slc_slot_seconds(parts, s);
+    return seconds + slc_agreement_s(parts);
+}
+
 static sluice_status list_streams(slc_slot_model_parts *parts)
 {
     size_t count = 0;
@@ -194,6 +201,7 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     sluice_status status = check_request(request);
     if (status) return status;
     uint32_t real = request->job->micro_batches;
+    parts->bounding = detail == SLC_BOUNDING;
     parts->micro_batches = detail != SLC_FOLDED || real <= 3 ? real : 3;
     parts->middle = slc_is_template(parts) ? real - 2 : 1;
     parts->slots = parts->micro_batches * slc_job_slots(request->job);

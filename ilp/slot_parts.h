@@ -38,6 +38,7 @@ typedef struct {
     const slc_times *times;
     uint32_t micro_batches; /* in the model: at most 3 unless unfolded; the middle one of three represents several */
     double middle;          /* how many micro-batches the middle one represents */
+    bool bounding;          /* the parts are a relaxation of every valid plan, see SLC_BOUNDING */
     uint32_t slots;         /* S = micro_batches * 2L */
     uint32_t half_rows;     /* 2S */
     double agreement_s;     /* seconds of the step's agreement if the program places it (slc_agreement_init); else 0 */
@@ -58,8 +59,8 @@ typedef struct {
 
 typedef enum {
     SLC_FOLDED,    /* one middle micro-batch represents all of them, dominated strategies are left out */
-    SLC_UNFOLDED,  /* every micro-batch is modelled: for bounds */
-    SLC_EVERYTHING /* so is every allowed strategy */
+    SLC_BOUNDING,  /* every micro-batch is modelled, and nothing is forbidden that a valid plan may do: for bounds */
+    SLC_EVERYTHING /* as FOLDED, with every micro-batch and every allowed strategy */
 } slc_slot_detail;
 
 /* Checks the request and works everything out; `request` must outlive the parts. Errors: FORMAT, MEMORY. */
@@ -124,6 +125,8 @@ static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
 void slc_agreement_init(slc_slot_model_parts *parts);
 /* Seconds that the agreement costs besides parts->agreement_s. */
 double slc_agreement_s(const slc_slot_model_parts *parts);
+/* Seconds of the step whatever is chosen: those of its slots, and slc_agreement_s. */
+double slc_fixed_s(const slc_slot_model_parts *parts);
 
 /* One of the strategies under which a stream moves; what a stream keeps is the same for all of them. */
 static inline slc_strategy slc_flow_family_strategy(const slc_flow_family *stream)
@@ -167,10 +170,14 @@ static inline uint8_t slc_allowed_of(const slc_slot_request *request, uint32_t u
             allowed |= (uint8_t)(1 << slc_unit_strategy(request->job, &request->job->units[unit], (slc_strategy)k));
     return allowed;
 }
-/* Must the unit's gradient be reduced within its own step? */
-static inline bool slc_reduced_in_step(const slc_job *job, const slc_unit *unit)
+/* Must the unit's gradient be reduced within its own step? For bounds: only a barrier is a reason, for the parts of a
+ * split parameter that no first layer looks up may be reduced while the next step already computes. */
+static inline bool slc_reduced_in_step(const slc_slot_model_parts *parts, const slc_unit *unit)
 {
-    return slc_updated_last(job, unit) || slc_looks_up(unit);
+    if (parts->bounding) return parts->job->barrier;
+    return slc_updated_last(parts->job, unit) || slc_looks_up(unit);
 }
+/* The first position, a gap, at which an update of the unit may begin. */
+uint32_t slc_first_update(const slc_slot_model_parts *parts, const slc_unit *unit);
 
 #endif

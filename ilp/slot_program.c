@@ -462,13 +462,6 @@ static void choose_units(slc_slot_program *program)
     program->byte_unit = bytes > 0 ? bytes / p->job->unit_count : 1;
 }
 
-static double fixed_seconds(const slc_slot_model_parts *p)
-{
-    double seconds = 0;
-    for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_weight(p, s) * slc_slot_seconds(p, s);
-    return seconds + slc_agreement_s(p);
-}
-
 /* The preference in seconds for each second moved and position of distance: all of it together is below 1e-3 of the
  * step, in practice far less. (Costs as small as the solver's tolerance would make it cycle.) */
 static double preference_rate(slc_slot_program *program)
@@ -524,6 +517,7 @@ static sluice_status fill_program(maker *m, bool preference)
     sluice_status status = maker_init(m);
     if (status) return status;
     bound_rows(m);
+    program->first_slot_row = m->slot_row;
     program->first_stream_row = m->stream_row;
     program->first_memory_row = m->memory_row;
     program->first_link_row = m->link_row;
@@ -558,7 +552,7 @@ sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_mo
     slc_tie_units(parts, tie, program->unit_group);
     slc_tie_layers(parts, tie, program->layer_group);
     choose_units(program);
-    program->fixed_s = fixed_seconds(parts);
+    program->fixed_s = slc_fixed_s(parts);
     program->lp = glp_create_prob();
     glp_set_obj_dir(program->lp, GLP_MIN);
     *m = (maker){.program = program, .parts = parts};

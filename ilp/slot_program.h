@@ -34,11 +34,11 @@ typedef struct {
                                            is, then rows for the thread */
     int first_agreement, agreement_row; /* columns: the fractions of the agreement in each slot, and last the exposed
                                            one; the row in which they add up to 1; 0: it is not placed */
-    int first_stream_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */
-    double time_unit, byte_unit;            /* seconds and bytes of one unit in the program */
-    double fixed_s;                         /* seconds of the step that no column costs */
-    double preference_s;                    /* seconds that the tie-breaking term adds to the objective at most */
-    struct slc_program_maker *maker;        /* only while the program is made */
+    int first_slot_row, first_stream_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */
+    double time_unit, byte_unit;                            /* seconds and bytes of one unit in the program */
+    double fixed_s;                                         /* seconds of the step that no column costs */
+    double preference_s;             /* seconds that the tie-breaking term adds to the objective at most */
+    struct slc_program_maker *maker; /* only while the program is made */
 } slc_slot_program;
 
 /* Makes the program. `tie`: groups of at most so many neighbours (1: none). `preference`: with the tie-breaking term,

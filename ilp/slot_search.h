@@ -3,6 +3,7 @@
 #define SLC_SLOT_SEARCH_H
 
 #include "ilp/effort.h"
+#include "ilp/priced_bound.h"
 #include "ilp/serial_memory.h"
 #include "ilp/slot_program.h"
 
@@ -12,10 +13,11 @@ typedef struct {
     const slc_serial_memory *memory;
     slc_slot_program *program;
     slc_effort effort;
-    double bound;     /* in the program's units: lower bound of every answer's objective, tie-breaking term included */
-    double bound_s;   /* lower bound of the step's time in seconds */
-    double relaxed_s; /* lower bound by the relaxation, before any branching */
-    int *basis;       /* [rows + columns + 1] of the relaxation: states of rows, then of columns */
+    double bound;      /* in the program's units: lower bound of every answer's objective, tie-breaking term included */
+    double bound_s;    /* lower bound of the step's time in seconds */
+    double relaxed_s;  /* lower bound by the relaxation, before any branching */
+    slc_prices prices; /* of the relaxation, when it has been solved without the tie-breaking term; else 0 */
+    int *basis;        /* [rows + columns + 1] of the relaxation: states of rows, then of columns */
     slc_slot_choice least; /* the choice of least memory */
     /* The best answer so far. `values` are [columns + 1] of the program; without has_values every flow is in its serial
      * gap. */

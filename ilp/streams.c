@@ -52,9 +52,8 @@ static double computed_update_s(const unit_streams *s, slc_strategy strategy)
 }
 
 /* An update holds the link up only if the communication thread itself moves the bytes, and never costs more than on the
- * compute lane. It is charged with the reduction; with a barrier and a gather, with the gather (a SPLIT unit's: with
- * the gather of rows). */
-static double update_s(const unit_streams *s, slc_strategy strategy)
+ * compute lane. */
+static double held_up_s(const unit_streams *s, slc_strategy strategy)
 {
     if (!s->parts->times->link.thread_moves) return 0;
     double on_thread = slc_update_s(s->parts->job, s->parts->times, strategy, s->updates);
@@ -62,16 +61,23 @@ static double update_s(const unit_streams *s, slc_strategy strategy)
     return on_compute < on_thread ? on_compute : on_thread;
 }
 
+/* An update is charged with the reduction; with a barrier and a gather, with the gather (a SPLIT unit's: with the
+ * gather of rows). For bounds it is not: there it has a stream of its own. */
+static double update_s(const unit_streams *s, slc_strategy strategy)
+{
+    return s->parts->bounding ? 0 : held_up_s(s, strategy);
+}
+
 /* Sets the first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are
  * gathered for the next micro-batch only after their gradients, and those of the rest of the parameter, are reduced. */
 static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_family *reduce)
 {
-    const slc_job *job = s->parts->job;
-    const slc_unit *reader = slc_first_reader(job, s->unit);
-    uint32_t needed = slc_looks_up(reader) ? slc_forward_slot(reader->uses[0].layer) : s->gradient_first;
+    const slc_unit *reader = slc_first_reader(s->parts->job, s->unit);
+    uint32_t first_read = slc_forward_slot(reader->uses[0].layer);
+    uint32_t needed = slc_looks_up(reader) ? first_read : s->gradient_first;
     reduce->first = 2 * (m * s->cycle + s->gradient_last) + 1;
-    reduce->last = 2 * (s->parts->slots + s->first_use) - 1;
-    if (slc_reduced_in_step(job, s->unit)) reduce->last = 2 * s->parts->slots - 1;
+    reduce->last = 2 * (s->parts->slots + first_read) - 1;
+    if (slc_reduced_in_step(s->parts, s->unit)) reduce->last = 2 * s->parts->slots - 1;
     if (m + 1 < s->parts->micro_batches) reduce->last = 2 * ((m + 1) * s->cycle + needed) - 1;
 }
 
@@ -96,7 +102,7 @@ static void add_reductions(unit_streams *s)
         set_reduction_range(s, m, &reduce);
         reduce.awaited = m == last && has_thread_wait(s);
 
-        bool updates = m == last && !slc_reduced_in_step(job, s->unit);
+        bool updates = m == last && !slc_reduced_in_step(s->parts, s->unit);
         reduce.strategies = SDP | FSDP;
         reduce.seconds = operation_s(s, SLC_ITEM_REDUCE_SCATTER) + (updates ? update_s(s, SLC_SDP) : 0);
         add_stream(s, reduce);
@@ -133,8 +139,27 @@ static void add_value_gathers(unit_streams *s)
     add_stream(s, gather);
 }
 
+/* For bounds: an update may run anywhere after the step's gradients that it needs and before the parameter's first
+ * reader in the next step, whatever lies between its reduction and its gather. */
+static void add_updates(unit_streams *s)
+{
+    const slc_slot_model_parts *p = s->parts;
+    const slc_unit *reader = slc_first_reader(p->job, s->unit);
+    slc_flow_family update = {.kind = SLC_FLOW_UPDATE,
+                              .micro_batch = p->micro_batches - 1,
+                              .first = s->updated,
+                              .last = 2 * (p->slots + slc_forward_slot(reader->uses[0].layer)) - 1};
+    static const uint8_t sharing[] = {DP, OSS | SDP | FSDP};
+    static const slc_strategy like[] = {SLC_DP, SLC_SDP};
+    for (int i = 0; p->bounding && !slc_looks_up(s->unit) && i < 2; i++) {
+        update.strategies = sharing[i];
+        update.seconds = held_up_s(s, like[i]);
+        if (update.seconds > 0) add_stream(s, update);
+    }
+}
+
 /* Both passes hold the link up if an update does; otherwise they are the thread's work, at the same time as the
- * link's. */
+ * link's. For bounds they are a stream of their own, for they need not be where the exchange is. */
 static void add_exchange(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -146,8 +171,12 @@ static void add_exchange(unit_streams *s)
                                 .first = after_gradient(s),
                                 .last = 2 * (p->slots + s->first_use) - 1};
     if (slc_exchange_waits(p->job)) exchange.first = p->complete;
-    *(p->times->link.thread_moves || p->request->in_series ? &exchange.seconds : &exchange.thread_s) += passes;
+    slc_flow_family apart = exchange, *with = p->bounding ? &apart : &exchange;
+    apart.kind = SLC_FLOW_UPDATE;
+    apart.seconds = 0;
+    *(p->times->link.thread_moves || p->request->in_series ? &with->seconds : &with->thread_s) += passes;
     add_stream(s, exchange);
+    if (p->bounding && passes > 0) add_stream(s, apart);
 }
 
 /* Charges the update before the first gather of a step: with a barrier the unit's own; for rows that of their
@@ -167,9 +196,19 @@ static void add_update_before(const unit_streams *s, slc_flow_family *gather)
     gather->awaited = has_thread_wait(s);
 }
 
+/* For bounds: the first position for a window that a micro-batch, numbered from 0, gathers after the step has begun.
+ * That may be at once, unless the micro-batch before has the same window in the same place. */
+static uint32_t first_free(const unit_streams *s, uint32_t m, uint32_t w, const slc_window *window)
+{
+    const slc_job *job = s->parts->job;
+    bool shared = m && slc_gathered_number(job, s->unit, m, w) == slc_gathered_number(job, s->unit, m - 1, w);
+    return shared ? 2 * ((m - 1) * s->cycle + window->last_slot) + 1 : 0;
+}
+
 /* The first window of a micro-batch is not gathered before the last one of the previous micro-batch has begun; the
- * others may be gathered as soon as their own micro-batch has, since each window has a place of its own. Which rows a
- * look-up touches is known when the previous micro-batch ends. */
+ * others may be gathered as soon as their own micro-batch has, since each window has a place of its own. (An order may
+ * gather them earlier still, so bounds allow it.) Which rows a look-up touches is known when the previous micro-batch
+ * ends. */
 static void add_windows(unit_streams *s)
 {
     const slc_slot_model_parts *p = s->parts;
@@ -186,6 +225,7 @@ static void add_windows(unit_streams *s)
             gather.first =
                 count > 1 ? 2 * (before_origin + before.first_slot) : 2 * (before_origin + before.last_slot) + 1;
             if (w) gather.first = 2 * origin;
+            if (p->bounding) gather.first = m || w ? first_free(s, m, w, &window) : 0;
             gather.last = 2 * (origin + window.first_slot) - 1;
             gather.seconds = operation_s(s, SLC_ITEM_GATHER_WINDOW);
             if (!m && !w) add_update_before(s, &gather);
@@ -196,6 +236,14 @@ static void add_windows(unit_streams *s)
             add_stream(s, gather);
         }
     }
+}
+
+uint32_t slc_first_update(const slc_slot_model_parts *parts, const slc_unit *unit)
+{
+    uint32_t first, last, final = parts->micro_batches - 1;
+    if (parts->bounding ? parts->job->barrier : slc_updated_last(parts->job, unit)) return parts->complete;
+    slc_unit_gradient_slots(parts->job, slc_first_reader(parts->job, unit), &first, &last);
+    return 2 * (final * slc_job_slots(parts->job) + last) + 1;
 }
 
 uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out)
@@ -210,9 +258,10 @@ uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_
                       .out = out};
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
-        s.updated = slc_updated_last(parts->job, s.unit) ? parts->complete : after_gradient(&s);
+        s.updated = slc_first_update(parts, s.unit);
         add_reductions(&s);
         add_value_gathers(&s);
+        add_updates(&s);
         add_exchange(&s);
     }
     add_windows(&s);

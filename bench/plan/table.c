@@ -133,8 +133,8 @@ static void print_times(FILE *out, const slc_shown_plan *shown)
             100 * f->exposed_s / f->step_s);
     if (f->bound_s <= 0) return;
     const double above = 100 * (f->step_s / f->bound_s - 1);
-    fprintf(out, "bound      lower bound %s; this plan is %.1f %% %s", slc_plan_seconds(f->bound_s, a), fabs(above),
-            above < -0.05 ? "below, for the bound is of a model" : "above");
+    fprintf(out, "bound      lower bound %s; this plan is %.1f %% above", slc_plan_seconds(f->bound_s, a),
+            fabs(above) < 0.05 ? 0 : above);
     slc_distance_print_parts(out, f);
     fputc('\n', out);
     slc_distance_print_advice(out, shown);

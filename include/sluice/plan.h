@@ -23,7 +23,7 @@ typedef struct {
     /* Predicted for a step, by the times that it was made from: the step, its compute, the time in which compute waits
      * for communication, and how long the link is busy. */
     double step_s, compute_s, exposed_s, communication_s;
-    double bound_s; /* lower bound of the step by the planner's model, which a plan may beat by little; 0: not known */
+    double bound_s; /* lower bound of the step of any plan within the budget; 0: not known */
     /* The parts of step_s - bound_s in seconds (docs/planning.md, "The distance to the bound"): the model's best
      * answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move instead
      * of fractions; the order is another than the model's; an operation's runs after its first pay a latency each;

@@ -22,10 +22,12 @@
 #include <string.h>
 
 /* Limits of the search. The default of the effort itself is in slc_joint_default_effort_s. */
-static const double WORTH = 4;         /* see worth_s */
-static const double NEAR = 1.02;       /* a step within this factor of the model's bound needs no other answer */
-static const double SLACK = 1.25;      /* of at most FINE_UNITS units, plans this much slower are searched too */
-static const double MODEL_GAP = 0.003; /* share of the step's time at which the solver stops */
+static const double WORTH = 4;            /* see worth_s */
+static const double NEAR = 1.02;          /* a step within this factor of the model's bound needs no other answer */
+static const double SLACK = 1.25;         /* of at most FINE_UNITS units, plans this much slower are searched too */
+static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what the bound may take besides it */
+static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
+static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
 enum {
     FINE_UNITS = 16,      /* jobs of at most so many units have plans that are quickly made */
     SLOT_ROUNDS = 12,     /* most limits for which the model is asked, for one set of allowed strategies */
@@ -53,8 +55,11 @@ typedef struct {
     slc_strategy *strategies; /* choices of the member that is looked at */
     bool *recompute;
     slc_shortlist list;
-    double bound_s; /* bound of the slot model's last answer within the limit; infinity: it had none; 0: not asked */
-    uint64_t least; /* smallest arena seen */
+    /* Bounds of answers of the slot model: of the first one; of the last one within the limit (infinity: it had none).
+     * 0: not asked. They guide the search; a plan may do what no answer does, so they are no bounds of plans. */
+    double first_bound_s, bound_s;
+    double proving_s; /* nominal seconds that the bound of plans has taken, not counted in `work` yet */
+    uint64_t least;   /* smallest arena seen */
 } joint;
 
 /* The step of the fastest plan; there must be one. */
@@ -68,7 +73,7 @@ static double best_s(const joint *j)
 static double worth_s(const joint *j)
 {
     if (!j->request->steps_left || !j->list.count) return INFINITY;
-    double proven_s = fmax(j->answer->bound_s, j->least_step_s);
+    double proven_s = fmax(j->first_bound_s, j->least_step_s);
     return WORTH * (double)j->request->steps_left * fmax(best_s(j) - proven_s, 0);
 }
 
@@ -368,7 +373,7 @@ static void note_problem(joint *j, sluice_status status)
 
 static bool is_near_bound(const joint *j)
 {
-    return j->list.count && best_s(j) <= NEAR * j->answer->bound_s;
+    return j->list.count && best_s(j) <= NEAR * j->first_bound_s;
 }
 
 /* Makes plans of the model's answer for ask->limit. *excess is that of write_down; *feasible: the model has an answer
@@ -386,7 +391,11 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
         j->bound_s = ask->in_series ? 0 : *feasible ? solution.bound_s : (double)INFINITY;
     if (status == SLUICE_ERR_INTERRUPTED) return status;
     if (status && status != SLUICE_ERR_BUDGET) note_problem(j, status);
-    if (first && !status) j->answer->bound_s = solution.bound_s;
+    if (first && !status) {
+        j->first_bound_s = solution.bound_s;
+        j->answer->bound_s = solution.proven_s;
+        j->proving_s = solution.proving_s;
+    }
     if (first && *feasible) j->answer->model_s = solution.step_s;
     if (status != SLUICE_ERR_MEMORY) status = SLUICE_OK;                      /* other members replace the model */
     bool hopeless = j->list.count && j->bound_s >= j->list.slack * best_s(j); /* no such plan would be of interest */
@@ -435,6 +444,7 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
                             .recompute = r->recompute,
                             .limit = r->limit,
                             .gap = MODEL_GAP,
+                            .proves = first,
                             .in_series = in_series,
                             .work = j->work,
                             .cancel = r->cancel};
@@ -646,6 +656,32 @@ static sluice_status find_plan(joint *j)
     return status;
 }
 
+/* Works out the bound that the answer tells, if the model was asked: one of all valid plans. */
+static sluice_status prove_bound(joint *j)
+{
+    const slc_joint_request *r = j->request;
+    if (!(j->first_bound_s > 0)) return SLUICE_OK;
+    j->work->spent_s += j->proving_s;
+    uint8_t *allowed = allowed_strategies(r, true);
+    if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
+    const slc_slot_request ask = {.job = r->job,
+                                  .times = r->times,
+                                  .allowed = allowed,
+                                  .recompute = r->recompute,
+                                  .limit = r->limit,
+                                  .effort_s = fmax(BOUND_SHARE * j->answer->effort_s, LEAST_BOUND_S),
+                                  .gap = MODEL_GAP,
+                                  .work = j->work,
+                                  .cancel = r->cancel};
+    double relaxed_s, bound_s;
+    sluice_status status = slc_slot_model_bound(&ask, &relaxed_s, &bound_s);
+    free(allowed);
+    if (!status) j->answer->bound_s = fmax(bound_s, j->answer->bound_s);
+    if (!status || status == SLUICE_ERR_INTERRUPTED || status == SLUICE_ERR_MEMORY) return status;
+    note_problem(j, status);
+    return SLUICE_OK;
+}
+
 static void answer_with(const joint *j, slc_candidate *best)
 {
     j->answer->plan = best->plan;
@@ -693,11 +729,12 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
         status = find_plan(&j);
     else
         slc_error(status, "plan");
-    if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
-    if (!status) answer_with(&j, &j.list.list[0]);
     answer->ended = is_trivial(&j) ? SLC_PLANNING_TRIVIAL : SLC_PLANNING_DONE;
     if (!request->quick && !is_trivial(&j)) left_s(&j);
     answer->effort_s = j.work->spent_s - j.begun_s;
+    if (!status) status = prove_bound(&j);
+    if (slc_cancelled(request->cancel)) status = slc_cancel_check(request->cancel); /* whatever it came to meanwhile */
+    if (!status) answer_with(&j, &j.list.list[0]);
     answer->total_s = slc_seconds(slc_clock_ns() - j.start_ns);
     if (least) *least = j.least;
     free(j.strategies);

@@ -41,7 +41,7 @@ typedef struct {
     slc_plan *plan; /* validated; the receiver destroys it */
     slc_forecast forecast;
     char member[48]; /* name in the portfolio: "ilp", "greedy, all sdp" */
-    double bound_s;  /* the slot model's lower bound, for its windows and ties; 0: not known */
+    double bound_s;  /* lower bound of the step of any valid plan within the limit; 0: not known */
     double model_s;  /* the slot model's objective for its answer; 0: it found none */
     double first_s;  /* seconds until the first valid plan */
     double solver_s, total_s;

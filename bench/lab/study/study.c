@@ -10,13 +10,14 @@
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_SEED = 256, KEY_JSON, KEY_EFFORT, KEY_STEPS };
+enum { KEY_SEED = 256, KEY_JSON, KEY_EFFORT, KEY_STEPS, KEY_BUDGETS, KEY_MODEL, KEY_PROFILES };
 
 /* The studies: X(name, what it measures). */
 #define STUDIES(X)                                                                                                     \
     X(gaps, "the slot model against its bounds")                                                                       \
     X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
     X(same, "the checksum of each plan, which no load changes; what planning took")                                    \
+    X(published, "published models on three clusters: against the bound, the portfolio, uniform strategies, a hand")   \
     X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"
@@ -38,6 +39,10 @@ static const struct argp_option option_rows[] = {
     {"effort", KEY_EFFORT, "S", 0, "Effort of each plan in nominal seconds (default: the planner's own)", 0},
     {"steps", KEY_STEPS, "N", 0, "Steps that each plan will run, so that planning ends when they cannot win back more",
      0},
+    {"budgets", KEY_BUDGETS, "N", 0, "Budgets of each profile, for `published` (default 5)", 0},
+    {"model", KEY_MODEL, "NAME", 0, "For `published`: only this model", 0},
+    {"profiles", KEY_PROFILES, "DIR", 0,
+     "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
     {0},
 };
@@ -45,7 +50,8 @@ static const struct argp_option option_rows[] = {
 static const char doc[] = "Studies the planner on drawn profiles; nothing is trained and nothing is sent.\v"
                           "Studies:\n" STUDIES(HELP) "Examples:\n"
                                                      "  sluice-lab study gaps --count 20\n"
-                                                     "  sluice-lab study budgets --json budgets.json";
+                                                     "  sluice-lab study budgets --json budgets.json\n"
+                                                     "  sluice-lab study published --count 23 --budgets 13";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -54,6 +60,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'c': o->study.count = (uint32_t)slc_whole_number(arg, 0, UINT32_MAX, state, "--count"); return 0;
     case KEY_SEED: o->study.seed = slc_whole_number(arg, 0, UINT64_MAX, state, "--seed"); return 0;
     case KEY_STEPS: o->study.steps = slc_whole_number(arg, 1, UINT64_MAX, state, "--steps"); return 0;
+    case KEY_BUDGETS: o->study.budgets = (uint32_t)slc_whole_number(arg, 1, 1000, state, "--budgets"); return 0;
+    case KEY_MODEL: o->study.model = arg; return 0;
+    case KEY_PROFILES: o->study.profiles = arg; return 0;
     case KEY_JSON: o->json = arg; return 0;
     case KEY_EFFORT:
         if (slc_parse_seconds(arg, &o->study.effort_s)) argp_error(state, "--effort: \"%s\" is no time", arg);

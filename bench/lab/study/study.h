@@ -13,18 +13,21 @@
 typedef struct {
     FILE *out;
     json_t *rows;
-    uint32_t count;  /* number of profiles; 0: the study's own number */
-    uint64_t seed;   /* seed of the first profile */
-    double effort_s; /* nominal seconds of each plan; 0: the planner's own */
-    uint64_t steps;  /* that each plan will run; 0: planning does not ask */
+    uint32_t count;       /* number of profiles; 0: the study's own number */
+    uint64_t seed;        /* seed of the first profile */
+    double effort_s;      /* nominal seconds of each plan; 0: the planner's own */
+    uint64_t steps;       /* that each plan will run; 0: planning does not ask */
+    const char *profiles; /* folder into which each published profile is written; NULL: none is */
+    const char *model;    /* the only published model to plan; NULL: all */
+    uint32_t budgets;     /* of each profile; 0: the study's own number */
 } slc_study;
 
 /* Each returns an error only if it fails to run; a figure that misses its aim is no error. */
-sluice_status slc_study_gaps(const slc_study *study);    /* the slot model next to its bounds */
-sluice_status slc_study_budgets(const slc_study *study); /* adaptive and uniform plans over ten budgets */
-sluice_status slc_study_lossy(const slc_study *study);   /* onebit together with sharded units, ten budgets */
-
-sluice_status slc_study_same(const slc_study *study); /* checksums of plans, and what planning took */
+sluice_status slc_study_gaps(const slc_study *study);      /* the slot model next to its bounds */
+sluice_status slc_study_budgets(const slc_study *study);   /* adaptive and uniform plans over ten budgets */
+sluice_status slc_study_lossy(const slc_study *study);     /* onebit together with sharded units, ten budgets */
+sluice_status slc_study_published(const slc_study *study); /* published models against what others plan for them */
+sluice_status slc_study_same(const slc_study *study);      /* checksums of plans, and what planning took */
 
 /* Makes the joint plan with all choices free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,

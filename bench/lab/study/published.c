@@ -1,0 +1,241 @@
+/* Plans published models on several clusters within several budgets, and holds each plan against what others find: the
+ * portfolio without the slot model, the best uniform strategy under any baseline, and mixtures as a hand makes them
+ * (the largest units fsdp, the rest sdp). No valid plan may lie below the plan's bound, and more memory may not make a
+ * plan slower. */
+#include "bench/lab/study/study.h"
+#include "lib/base/numbers/median.h"
+#include "lib/base/numbers/random.h"
+#include "lib/base/status.h"
+#include "sched/study/published.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUDGETS = 5, STREAM = 0x70, HANDS = 3, DRAWS = 1000 };
+
+static const char *const clusters[] = {"8xcpu-10gbit", "16xV100-25gbit", "64xA100-200gbit"};
+enum { CLUSTERS = sizeof clusters / sizeof *clusters };
+
+/* A plan beside the others for the same budget; seconds of a step, 0: none fits. */
+typedef struct {
+    double plan_s, bound_s, portfolio_s, uniform_s, hand_s;
+    double effort_s, planning_s;
+} row;
+
+/* What is counted over all rows. */
+typedef struct {
+    uint32_t plans, slower, below_bound, worse_with_more;
+    double *above, most_slower, most_below, most_worse;
+} sums;
+
+static void take_faster(double step_s, double *best_s)
+{
+    if (step_s > 0 && (!*best_s || step_s < *best_s)) *best_s = step_s;
+}
+
+/* Makes a plan that must fit no budget: without one it is no error, and *step_s stays. */
+static sluice_status plan_others(const slc_joint_request *ask, double *step_s)
+{
+    slc_joint_answer answer = {0};
+    sluice_status status = slc_joint_plan(ask, &answer, NULL);
+    if (!status) take_faster(answer.forecast.step_s, step_s);
+    slc_plan_destroy(answer.plan);
+    return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
+}
+
+static int larger(const void *a, const void *b)
+{
+    const slc_unit *x = *(const slc_unit *const *)a, *y = *(const slc_unit *const *)b;
+    return (x->elements < y->elements) - (x->elements > y->elements);
+}
+
+/* Gives fsdp to the largest units that hold `share` of all elements, and sdp to the rest. */
+static sluice_status mix_by_size(const slc_job *job, double share, slc_strategy *strategies)
+{
+    const slc_unit **units = malloc(((size_t)job->unit_count + 1) * sizeof *units);
+    if (!units) return slc_error(SLUICE_ERR_MEMORY, "%u units", job->unit_count);
+    double all = 0, taken = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        units[u] = &job->units[u];
+        all += (double)job->units[u].elements;
+    }
+    qsort(units, job->unit_count, sizeof *units, larger);
+    for (uint32_t i = 0; i < job->unit_count; i++) {
+        strategies[units[i] - job->units] = taken < share * all ? SLC_FSDP : SLC_SDP;
+        taken += (double)units[i]->elements;
+    }
+    free(units);
+    return SLUICE_OK;
+}
+
+/* Finds the fastest of the hand's mixtures, each with and without recomputing every layer. */
+static sluice_status try_hands(const slc_profile *profile, uint64_t limit, slc_free_choices *c, double *step_s)
+{
+    static const double shares[HANDS] = {0.25, 0.5, 0.75};
+    const slc_job *job = &profile->job;
+    slc_strategy *strategies = c->strategies + job->unit_count;
+    slc_joint_request ask = {.job = job,
+                             .times = &profile->times,
+                             .strategies = strategies,
+                             .recompute = c->recompute,
+                             .limit = limit,
+                             .quick = true};
+    sluice_status status = SLUICE_OK;
+    for (int i = 0; !status && i < 2 * HANDS; i++) {
+        memset(c->recompute, i % 2, job->layer_count);
+        status = mix_by_size(job, shares[i / 2], strategies);
+        if (!status) status = plan_others(&ask, step_s);
+    }
+    return status;
+}
+
+static sluice_status measure(const slc_study *study, const slc_profile *profile, uint64_t limit, row *out)
+{
+    slc_joint_answer answer = {0};
+    slc_free_choices c;
+    slc_simple_plan uniform = {0};
+    sluice_status status = slc_study_joint(study, profile, limit, true, &answer);
+    if (!status)
+        *out = (row){.plan_s = answer.forecast.step_s,
+                     .bound_s = answer.bound_s,
+                     .effort_s = answer.effort_s,
+                     .planning_s = answer.total_s};
+    slc_plan_destroy(answer.plan);
+    if (status) return status;
+    status = slc_simple_plan_fastest_uniform(profile, limit, &uniform);
+    out->uniform_s = uniform.step_s;
+    if (!status) status = slc_free_choices_init(&c, &profile->job, true);
+    if (status) return status;
+    slc_joint_request ask = {.job = &profile->job,
+                             .times = &profile->times,
+                             .strategies = c.strategies,
+                             .recompute = c.recompute,
+                             .limit = limit,
+                             .portfolio = true};
+    status = plan_others(&ask, &out->portfolio_s);
+    if (!status) status = try_hands(profile, limit, &c, &out->hand_s);
+    slc_free_choices_fini(&c);
+    return status;
+}
+
+/* ---- Rows ---- */
+
+/* Share by which `s` is above `than_s`; 0 if there is nothing to compare. */
+static double above(double s, double than_s)
+{
+    return s > 0 && than_s > 0 ? s / than_s - 1 : 0;
+}
+
+static double fastest_other(const row *r)
+{
+    double best_s = 0;
+    take_faster(r->portfolio_s, &best_s);
+    take_faster(r->uniform_s, &best_s);
+    take_faster(r->hand_s, &best_s);
+    return best_s;
+}
+
+static void count(const row *r, const row *less, sums *all)
+{
+    double slower = above(r->plan_s, fastest_other(r)), fastest_s = fastest_other(r);
+    take_faster(r->plan_s, &fastest_s);
+    double below = above(r->bound_s, fastest_s), worse = less ? above(r->plan_s, less->plan_s) : 0;
+    all->above[all->plans++] = r->bound_s > 0 ? above(r->plan_s, r->bound_s) : INFINITY;
+    all->slower += slower > 0.001;
+    all->below_bound += below > 0.001;
+    all->worse_with_more += worse > 0.01;
+    all->most_slower = fmax(all->most_slower, slower);
+    all->most_below = fmax(all->most_below, below);
+    all->most_worse = fmax(all->most_worse, worse);
+}
+
+static json_t *seconds(double s)
+{
+    return s > 0 ? json_real(s) : json_null();
+}
+
+static sluice_status add_row(const slc_study *study, const slc_profile *profile, const char *cluster, uint64_t limit,
+                             const row *r)
+{
+    fprintf(study->out, "%-16s %-16s %6u %10.1f %11.3f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f\n", profile->model, cluster,
+            profile->job.layer_count, (double)limit / 1e6, 1e3 * r->plan_s, 100 * above(r->plan_s, r->bound_s),
+            100 * above(r->plan_s, r->portfolio_s), 100 * above(r->plan_s, r->uniform_s),
+            100 * above(r->plan_s, r->hand_s), r->effort_s, r->planning_s);
+    fflush(study->out);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:f, s:f}", "study", "published",
+                             "model", profile->model, "cluster", cluster, "source", profile->source, "layers",
+                             (json_int_t)profile->job.layer_count, "limit_bytes", (json_int_t)limit, "step_s",
+                             r->plan_s, "bound_s", seconds(r->bound_s), "portfolio_s", seconds(r->portfolio_s),
+                             "uniform_s", seconds(r->uniform_s), "hand_s", seconds(r->hand_s), "effort_s", r->effort_s,
+                             "planning_s", r->planning_s);
+    return json_array_append_new(study->rows, json) ? slc_error(SLUICE_ERR_MEMORY, "study") : SLUICE_OK;
+}
+
+static sluice_status write_profile(const char *folder, const slc_profile *profile, const char *cluster)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s-%s.json", folder, profile->model, cluster);
+    if (length < 0 || (size_t)length >= sizeof path) return slc_error(SLUICE_ERR_ARGUMENT, "%s: too long", folder);
+    return slc_profile_write(profile, path);
+}
+
+/* Plans one model on one cluster, from the smallest budget that works to the one of sdp for all units. */
+static sluice_status sweep(const slc_study *study, const char *model, uint32_t number, const char *cluster, sums *all)
+{
+    double share = (double)slc_random_below(study->seed, STREAM, number, DRAWS) / DRAWS;
+    const slc_published_options options = {
+        .model = model, .cluster = cluster, .compute_ratio = 0.3 * pow(10, share), .can_recompute = true};
+    uint32_t budgets = study->budgets ? study->budgets : BUDGETS;
+    slc_profile *profile = NULL;
+    uint64_t least = 0, all_sdp = 0;
+    row rows[2] = {0};
+    sluice_status status = slc_published_profile(&options, &profile);
+    if (!status && study->profiles) status = write_profile(study->profiles, profile, cluster);
+    if (!status) status = slc_simple_plan_range(profile, true, &least, &all_sdp);
+    double range = (double)(all_sdp > least ? all_sdp - least : 0);
+    for (uint32_t b = 0; !status && b < budgets; b++) {
+        uint64_t limit = least + (uint64_t)(range * b / (budgets > 1 ? budgets - 1 : 1));
+        row *now = &rows[b % 2];
+        status = measure(study, profile, limit, now);
+        if (!status) status = add_row(study, profile, cluster, limit, now);
+        if (!status) count(now, b ? &rows[(b + 1) % 2] : NULL, all);
+    }
+    slc_profile_destroy(profile);
+    return slc_error_context(status, "%s on %s", model, cluster);
+}
+
+static void print_sums(FILE *out, sums *all)
+{
+    slc_sort(all->above, all->plans);
+    fprintf(out,
+            "%u plans: above the bound by %.2f %% in the median, %.2f at the 90th percentile, %.2f at most\n"
+            "slower than another by more than 0.1 %%: %u (at most %.2f %%); another below the bound by more than 0.1 "
+            "%%: %u (%.2f %%);\nslower with more memory by more than 1 %%: %u (%.2f %%)\n",
+            all->plans, 100 * all->above[all->plans / 2], 100 * all->above[(size_t)(0.9 * (all->plans - 1) + 0.5)],
+            100 * all->above[all->plans - 1], all->slower, 100 * all->most_slower, all->below_bound,
+            100 * all->most_below, all->worse_with_more, 100 * all->most_worse);
+}
+
+sluice_status slc_study_published(const slc_study *study)
+{
+    uint32_t models = 0, budgets = study->budgets ? study->budgets : BUDGETS, planned = 0;
+    while (slc_published_name(models)) models++;
+    sums all = {.above = calloc((size_t)models * CLUSTERS * budgets, sizeof *all.above)};
+    if (!all.above) return slc_error(SLUICE_ERR_MEMORY, "study");
+    fprintf(study->out, "%-16s %-16s %6s %10s %11s %8s %8s %8s %8s %8s %8s\n", "model", "cluster", "layers", "MB",
+            "step ms", "bound %", "portf. %", "unif. %", "hand %", "effort s", "clock s");
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < models * CLUSTERS; i++) {
+        const char *model = slc_published_name(i % models);
+        if (study->model && strcmp(study->model, model)) continue;
+        if (study->count && planned == study->count) break;
+        planned++;
+        status = sweep(study, model, i, clusters[i / models], &all);
+    }
+    if (!planned) status = slc_error(SLUICE_ERR_ARGUMENT, "no published model \"%s\"", study->model);
+    if (!status) print_sums(study->out, &all);
+    free(all.above);
+    return status;
+}

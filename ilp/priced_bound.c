@@ -1,0 +1,336 @@
+/* The dual function of the model's rows of room and memory, and its ascent by subgradients with Polyak's steps. The
+ * other rows (orders, the thread's lane, an evaluation's memory) are left out, which only lowers the bound. */
+#include "ilp/priced_bound.h"
+
+#include "lib/base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 60, PATIENCE = 4 }; /* evaluations; those without gain before steps are halved */
+
+typedef struct {
+    const slc_slot_model_parts *parts;
+    slc_prices at, best;
+    double *load;              /* [slots] seconds taken from a slot's room beyond what there is */
+    double *bytes;             /* [half_rows + 1] bytes beyond the limit; while units choose: changes of them */
+    double *sums;              /* [half_rows + 1] sums of the prices of memory before each half row */
+    double *stream_s;          /* [streams] what a stream costs at its cheapest position */
+    uint32_t *stream_position; /* [streams] that position */
+    uint32_t *positions;
+    slc_lifetime *spans;
+    double memory_scale; /* seconds for a byte, by which the two sorts of prices are comparable */
+    double looked_at;    /* positions of streams */
+} pricing;
+
+sluice_status slc_prices_init(slc_prices *prices, uint32_t slots)
+{
+    prices->room = calloc((size_t)slots + 1, sizeof *prices->room);
+    prices->memory = calloc(2 * (size_t)slots + 1, sizeof *prices->memory);
+    return prices->room && prices->memory ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "bound: no memory for prices");
+}
+
+void slc_prices_fini(slc_prices *prices)
+{
+    free(prices->memory);
+    free(prices->room);
+    *prices = (slc_prices){0};
+}
+
+/* ---- What things cost ---- */
+
+static double span_s(const pricing *p, const slc_lifetime *span)
+{
+    int64_t all = p->parts->half_rows, from = span->from % all, over = (span->to + 1) % all;
+    if (span->to < span->from) return 0;
+    if (span->to - span->from + 1 >= all) return span->bytes * p->sums[all];
+    return span->bytes * (p->sums[over] - p->sums[from] + (over <= from ? p->sums[all] : 0));
+}
+
+static void take_span(pricing *p, const slc_lifetime *span, double sign)
+{
+    int64_t all = p->parts->half_rows, from = span->from % all, over = (span->to + 1) % all;
+    if (span->to < span->from) return;
+    bool always = span->to - span->from + 1 >= all;
+    if (always || over <= from) p->bytes[0] += sign * span->bytes;
+    if (always) return;
+    p->bytes[from] += sign * span->bytes;
+    p->bytes[over] -= sign * span->bytes;
+}
+
+static double place_s(const pricing *p, uint32_t position, double seconds)
+{
+    const slc_link *link = &p->parts->times->link;
+    if (position & 1) return seconds;
+    return seconds * (link->kappa + p->at.room[position / 2 % p->parts->slots] * (link->sigma - link->kappa));
+}
+
+static void take_place(pricing *p, uint32_t position, double seconds)
+{
+    const slc_link *link = &p->parts->times->link;
+    if (!(position & 1)) p->load[position / 2 % p->parts->slots] += seconds * (link->sigma - link->kappa);
+}
+
+static void find_position(pricing *p, uint32_t stream)
+{
+    const slc_flow_family *s = &p->parts->streams[stream];
+    slc_lifetime spans[SLC_SPANS_MAX];
+    uint32_t count = slc_flow_family_positions(p->parts, s, p->positions);
+    p->stream_s[stream] = INFINITY;
+    p->looked_at += count;
+    for (uint32_t k = 0; k < count; k++) {
+        double seconds = place_s(p, p->positions[k], s->seconds);
+        for (uint32_t i = slc_flow_family_spans(p->parts, s, p->positions[k], spans); i-- > 0;)
+            seconds += span_s(p, &spans[i]);
+        if (seconds >= p->stream_s[stream]) continue;
+        p->stream_s[stream] = seconds;
+        p->stream_position[stream] = p->positions[k];
+    }
+}
+
+static void take_stream(pricing *p, uint32_t stream)
+{
+    const slc_flow_family *s = &p->parts->streams[stream];
+    slc_lifetime spans[SLC_SPANS_MAX];
+    take_place(p, p->stream_position[stream], s->seconds);
+    for (uint32_t i = slc_flow_family_spans(p->parts, s, p->stream_position[stream], spans); i-- > 0;)
+        take_span(p, &spans[i], 1);
+}
+
+/* ---- What is cheapest ---- */
+
+static double strategy_s(pricing *p, uint32_t unit, slc_strategy strategy, uint32_t first, uint32_t end)
+{
+    double seconds = 0;
+    for (uint32_t i = slc_strategy_spans(p->parts, unit, strategy, p->spans); i-- > 0;)
+        seconds += span_s(p, &p->spans[i]);
+    for (uint32_t i = first; i < end; i++)
+        if (slc_has(p->parts->streams[i].strategies, strategy)) seconds += p->stream_s[i];
+    return seconds;
+}
+
+/* Takes the unit's cheapest strategy; its streams are [first, end). Returns what it costs. */
+static double choose_strategy(pricing *p, uint32_t unit, uint32_t first, uint32_t end)
+{
+    double least_s = INFINITY;
+    slc_strategy chosen = SLC_DP;
+    for (uint32_t i = first; i < end; i++) find_position(p, i);
+    for (int k = 0; k < SLC_STRATEGIES; k++) {
+        if (!slc_has(p->parts->options[unit], (slc_strategy)k)) continue;
+        double seconds = strategy_s(p, unit, (slc_strategy)k, first, end);
+        if (seconds >= least_s) continue;
+        least_s = seconds;
+        chosen = (slc_strategy)k;
+    }
+    for (uint32_t i = slc_strategy_spans(p->parts, unit, chosen, p->spans); i-- > 0;) take_span(p, &p->spans[i], 1);
+    for (uint32_t i = first; i < end; i++)
+        if (slc_has(p->parts->streams[i].strategies, chosen)) take_stream(p, i);
+    return least_s;
+}
+
+/* The memory that a layer frees which must recompute is counted in what is there in any case. */
+static double choose_recomputation(pricing *p, uint32_t layer)
+{
+    const slc_slot_model_parts *parts = p->parts;
+    const uint8_t of = slc_recompute_of(parts, layer);
+    const double again_s = parts->times->recompute_s[layer];
+    double seconds = 0;
+    slc_lifetime span;
+    if (!of) return 0;
+    for (int taking = 0; taking < 2; taking++) {
+        if (taking && of == 2 && seconds >= 0) return 0;
+        for (uint32_t m = 0; m < parts->micro_batches; m++) {
+            uint32_t slot = m * slc_job_slots(parts->job) + slc_backward_slot(parts->job, layer);
+            if (taking)
+                p->load[slot] -= again_s;
+            else
+                seconds += again_s * (1 - p->at.room[slot]);
+            for (uint32_t a = 0; of == 2 && a < parts->job->activation_count; a++) {
+                if (slc_activation_layer(parts->job, a) != layer || !slc_recompute_span(parts, a, m, &span)) continue;
+                if (taking)
+                    take_span(p, &span, -1);
+                else
+                    seconds -= span_s(p, &span);
+            }
+        }
+    }
+    return seconds;
+}
+
+static double choose_agreement(pricing *p)
+{
+    const double whole_s = p->parts->agreement_s;
+    double least_s = whole_s;
+    uint32_t position = 1; /* a gap */
+    for (uint32_t s = 0; whole_s > 0 && s < p->parts->slots; s++) {
+        double seconds = place_s(p, 2 * s, whole_s);
+        if (seconds >= least_s) continue;
+        least_s = seconds;
+        position = 2 * s;
+    }
+    take_place(p, position, whole_s);
+    return least_s;
+}
+
+/* ---- The bound of some prices ---- */
+
+/* Returns the bound of p->at, and leaves in `load` and `bytes` by how much each row is exceeded, its slope. */
+static double bound_of_prices(pricing *p)
+{
+    const slc_slot_model_parts *parts = p->parts;
+    double bound_s = slc_fixed_s(parts), sum = 0;
+    for (uint32_t h = 0; h < parts->half_rows; h++) {
+        p->sums[h + 1] = p->sums[h] + p->at.memory[h];
+        p->bytes[h] = 0;
+    }
+    p->bytes[parts->half_rows] = 0;
+    for (uint32_t s = 0; s < parts->slots; s++) {
+        p->load[s] = -slc_slot_seconds(parts, s);
+        bound_s += p->at.room[s] * p->load[s];
+    }
+    for (uint32_t u = 0, i = 0, first = 0; u < parts->job->unit_count; u++, first = i) {
+        while (i < parts->stream_count && parts->streams[i].unit == u) i++;
+        bound_s += choose_strategy(p, u, first, i);
+    }
+    for (uint32_t l = 0; l < parts->job->layer_count; l++) bound_s += choose_recomputation(p, l);
+    if (parts->agreement_s > 0) bound_s += choose_agreement(p);
+    for (uint32_t h = 0; h < parts->half_rows; h++) {
+        double beyond = (double)parts->fixed_bytes[h] - (double)parts->request->limit;
+        sum += p->bytes[h];
+        p->bytes[h] = sum + beyond;
+        bound_s += p->at.memory[h] * beyond;
+    }
+    return bound_s;
+}
+
+/* ---- Better prices ---- */
+
+/* A price of 0 does not fall. */
+static double slope(double price, double exceeded)
+{
+    return price > 0 || exceeded > 0 ? exceeded : 0;
+}
+
+static double moved(double price, double by)
+{
+    return fmax(price + by, 0);
+}
+
+/* Moves prices so that the bound would rise by `rise_s` if it were linear. False: there is nothing to gain. */
+static bool move_prices(pricing *p, double rise_s)
+{
+    const slc_slot_model_parts *parts = p->parts;
+    const double scale = p->memory_scale;
+    double norm = 0;
+    for (uint32_t s = 0; s < parts->slots; s++) norm += pow(slope(p->at.room[s], p->load[s]), 2);
+    for (uint32_t h = 0; h < parts->half_rows; h++) norm += pow(scale * slope(p->at.memory[h], p->bytes[h]), 2);
+    if (!(norm > 0) || !(rise_s > 0)) return false;
+    const double step = rise_s / norm;
+    for (uint32_t s = 0; s < parts->slots; s++)
+        p->at.room[s] = moved(p->at.room[s], step * slope(p->at.room[s], p->load[s]));
+    for (uint32_t h = 0; h < parts->half_rows; h++)
+        p->at.memory[h] = moved(p->at.memory[h], step * scale * scale * slope(p->at.memory[h], p->bytes[h]));
+    return true;
+}
+
+static void copy_prices(slc_prices *to, const slc_prices *from, uint32_t slots)
+{
+    memcpy(to->room, from->room, slots * sizeof *to->room);
+    memcpy(to->memory, from->memory, 2 * (size_t)slots * sizeof *to->memory);
+}
+
+static double ascend(pricing *p, double step_s, double until_s)
+{
+    slc_work *work = p->parts->request->work;
+    double best_s = slc_fixed_s(p->parts), share = 1;
+    uint32_t slots = p->parts->slots, without = 0;
+    copy_prices(&p->best, &p->at, slots);
+    for (uint32_t round = 0;
+         round < ROUNDS && !slc_work_is_over(work, until_s) && !slc_cancelled(p->parts->request->cancel); round++) {
+        p->looked_at = 0;
+        double bound_s = bound_of_prices(p);
+        slc_work_add(work, SLC_WORK_MODEL_CELL, p->looked_at);
+        if (bound_s > best_s) {
+            best_s = bound_s;
+            without = 0;
+            copy_prices(&p->best, &p->at, slots);
+        } else if (++without == PATIENCE) {
+            share /= 2;
+            without = 0;
+            copy_prices(&p->at, &p->best, slots);
+            continue;
+        }
+        double target_s = isfinite(step_s) ? step_s : 1.1 * best_s;
+        if (!move_prices(p, share * (target_s - bound_s))) break;
+    }
+    return best_s;
+}
+
+/* ---- All together ---- */
+
+/* Spreads the prices of a folded program over all micro-batches; that of its middle one is paid once for all it
+ * represents. */
+static void unfold(pricing *p, const slc_prices *folded, uint32_t folded_micro_batches)
+{
+    uint32_t cycle = slc_job_slots(p->parts->job), all = p->parts->micro_batches;
+    for (uint32_t m = 0; m < all; m++) {
+        bool template = folded_micro_batches < all, middle = template && m && m + 1 < all;
+        uint32_t from = !template ? m : m ? middle ? 1 : 2 : 0;
+        double share = middle ? 1.0 / (all - 2) : 1;
+        for (uint32_t s = 0; s < cycle; s++) p->at.room[m * cycle + s] = share * folded->room[from * cycle + s];
+        for (uint32_t h = 0; h < 2 * cycle; h++)
+            p->at.memory[2 * m * cycle + h] = share * folded->memory[2 * from * cycle + h];
+    }
+}
+
+static sluice_status pricing_init(pricing *p)
+{
+    const slc_slot_model_parts *parts = p->parts;
+    sluice_status status = slc_prices_init(&p->at, parts->slots);
+    if (!status) status = slc_prices_init(&p->best, parts->slots);
+    if (status) return status;
+    p->load = calloc((size_t)parts->slots + 1, sizeof *p->load);
+    p->bytes = calloc((size_t)parts->half_rows + 1, sizeof *p->bytes);
+    p->sums = calloc((size_t)parts->half_rows + 1, sizeof *p->sums);
+    p->stream_s = calloc((size_t)parts->stream_count + 1, sizeof *p->stream_s);
+    p->stream_position = calloc((size_t)parts->stream_count + 1, sizeof *p->stream_position);
+    p->positions = calloc(4 * (size_t)parts->slots + 8, sizeof *p->positions);
+    p->spans = calloc(slc_strategy_spans_max(parts) + 1, sizeof *p->spans);
+    p->memory_scale = slc_fixed_s(parts) / parts->slots / (double)parts->request->limit;
+    if (p->load && p->bytes && p->sums && p->stream_s && p->stream_position && p->positions && p->spans)
+        return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MEMORY, "bound: no memory for %u slots", parts->slots);
+}
+
+static void pricing_fini(pricing *p)
+{
+    free(p->spans);
+    free(p->positions);
+    free(p->stream_position);
+    free(p->stream_s);
+    free(p->sums);
+    free(p->bytes);
+    free(p->load);
+    slc_prices_fini(&p->best);
+    slc_prices_fini(&p->at);
+}
+
+sluice_status slc_priced_bound(const slc_slot_request *request, const slc_prices *prices, uint32_t folded_micro_batches,
+                               double step_s, double until_s, double *bound_s)
+{
+    slc_slot_request all = *request;
+    slc_slot_model_parts parts;
+    all.every_position = true;
+    sluice_status status = slc_slot_parts_init(&parts, &all, SLC_BOUNDING);
+    if (status) return status;
+    pricing p = {.parts = &parts};
+    status = pricing_init(&p);
+    if (!status) {
+        unfold(&p, prices, folded_micro_batches);
+        *bound_s = fmax(ascend(&p, step_s, until_s) - parts.forgone_s, slc_fixed_s(&parts));
+    }
+    pricing_fini(&p);
+    slc_slot_parts_fini(&parts);
+    return status;
+}
