@@ -117,7 +117,7 @@ SECTIONS = {
                 "Ranks of one host, fp32 sums, bus bandwidth as nccl-tests counts it.", against_openmpi),
     "attention": ("Attention, next to PyTorch", "bench/compare/attention.py",
                   "One thread, `scaled_dot_product_attention` on PyTorch's side.", attention),
-    "transformers": ("Logits and gradients, next to transformers", "bench/compare/transformers.py",
+    "transformers": ("Logits and gradients, next to transformers", "bench/compare/beside_transformers.py",
                      "The same weights and inputs, fp32; differences from transformers' logits, and of each gradient from "
                      "its float64 value.", transformers),
     "precision": ("fp32 and bf16", "bench/compare/precision.sh", "GPT-2 mini, 300 steps, the same seeds.", precision),

@@ -19,7 +19,6 @@ import tempfile
 import time
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-sys.path.pop(0)  # transformers.py in this folder is not the library
 try:
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel

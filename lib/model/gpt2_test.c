@@ -338,10 +338,13 @@ static void no_target_adds_zero(void **state)
         for (uint64_t k = 0; k < sluice_param_count(param); k++) assert_true(gradient[k] == 0);
         free(gradient);
     }
+    const sluice_batch batch = SLUICE_INIT(sluice_batch, .tokens = t.tokens, .targets = t.targets, .loss_divisor = 3);
     double loss;
-    must(sluice_model_evaluate(model.model,
-                               &SLUICE_INIT(sluice_batch, .tokens = t.tokens, .targets = t.targets, .loss_divisor = 3),
-                               &loss, NULL));
+    t.targets[0] = 1; /* whose loss is in memory when nothing is asked */
+    must(sluice_model_evaluate(model.model, &batch, &loss, NULL));
+    assert_true(loss > 0);
+    t.targets[0] = -1;
+    must(sluice_model_evaluate(model.model, &batch, &loss, NULL));
     assert_true(loss == 0);
     test_model_destroy(&model);
     free_text(&t);

@@ -7,6 +7,8 @@
 #ifndef SLC_WEIGHTS_TENSORS_H
 #define SLC_WEIGHTS_TENSORS_H
 
+#include "lib/weights/fingerprint.h"
+
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,8 +79,9 @@ sluice_status slc_tensors_read_bytes(const slc_tensors *tensors, const slc_tenso
                                      uint64_t count, uint8_t *out);
 
 /* Reads the whole tensor (F64 to BF16) and refuses it if an element is NaN or infinite, or would be so in fp32.
- * *checksum (NULL: nobody asks) goes on with the CRC-32C of the values in fp32, as they lie in the file. Besides the
- * errors above: NON_FINITE, which names the element. */
-sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor, uint32_t *checksum);
+ * *fingerprint (NULL: nobody asks) goes on with the values in fp32, as they lie in the file, and ends a block with
+ * them. Besides the errors above: NON_FINITE, which names the element. */
+sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor,
+                                       slc_fingerprint *fingerprint);
 
 #endif

@@ -1,7 +1,6 @@
 /* Reads elements a piece at a time: the bytes are read, reordered if the file holds the transpose, and converted. */
 #include "lib/weights/tensors.h"
 
-#include "lib/base/hash/crc32c.h"
 #include "lib/base/status.h"
 #include "lib/weights/tensors_parts.h"
 
@@ -14,6 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats are little endian, and so must we be");
 
 enum { PIECE_ELEMENTS = 2048, PANEL_BYTES = 1 << 20 };
+_Static_assert(PIECE_ELEMENTS % SLC_FINGERPRINT_BLOCK == 0, "a fingerprint goes over whole blocks");
 
 static sluice_status check_range(const slc_tensors *tensors, const slc_tensor *tensor, uint64_t first, uint64_t count)
 {
@@ -145,20 +145,8 @@ sluice_status slc_tensors_read_float(const slc_tensors *tensors, const slc_tenso
     return status;
 }
 
-/* A loop without a way out, which the compiler makes wide. */
-static bool all_finite(const float *values, uint64_t count)
-{
-    const uint32_t exponent = 0x7f800000;
-    uint32_t bad = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        bad |= (bits & exponent) == exponent;
-    }
-    return !bad;
-}
-
-sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor, uint32_t *checksum)
+sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor,
+                                       slc_fingerprint *fingerprint)
 {
     float piece[PIECE_ELEMENTS];
     slc_tensor plain = *tensor; /* any order will do, and the file's own is cheaper */
@@ -167,8 +155,7 @@ sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_ten
         uint64_t left = tensor->elements - first, take = left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
         sluice_status status = slc_tensors_read_float(tensors, &plain, first, take, piece);
         if (status) return status;
-        if (checksum) *checksum = slc_crc32c(*checksum, piece, take * sizeof *piece);
-        if (all_finite(piece, take)) continue;
+        if (slc_fingerprint_add(fingerprint, piece, take)) continue;
         for (uint64_t i = 0; i < take; i++) {
             if (isfinite(piece[i])) continue;
             uint64_t at = first + i;

@@ -39,8 +39,8 @@ static const struct argp_option option_rows[] = {
 };
 
 static const char doc[] =
-    "Reads a file with and without what ranks compare of it before they train (a checksum of all values of weights, a "
-    "fingerprint of a text), by turns, and prints the medians.\v"
+    "Reads a file with and without what ranks compare of it before they train (a fingerprint of all values of weights, "
+    "or of pieces of a text), by turns, and prints the medians.\v"
     "FILE is a model.safetensors, which is read once from its beginning to its end as before loading, or a text.\n"
     "Examples:\n"
     "  sluice-lab reading gpt2/model.safetensors\n"
@@ -75,10 +75,10 @@ static bool is_weights(const char *path)
 static sluice_status read_weights(const char *path, bool compared)
 {
     slc_tensors *tensors = NULL;
-    uint32_t checksum = 0;
+    slc_fingerprint fingerprint = {0};
     sluice_status status = slc_safetensors_open(path, &tensors);
     for (size_t i = 0; !status && i < slc_tensors_count(tensors); i++)
-        status = slc_tensors_check_finite(tensors, slc_tensors_at(tensors, i), compared ? &checksum : NULL);
+        status = slc_tensors_check_finite(tensors, slc_tensors_at(tensors, i), compared ? &fingerprint : NULL);
     slc_tensors_close(tensors);
     return status;
 }

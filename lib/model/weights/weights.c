@@ -29,7 +29,7 @@ static uint32_t list_used_files(const slc_weight_matches *found, used_file *file
         uint32_t f = 0;
         while (f < count && strcmp(files[f].path, path)) f++;
         if (f == count) files[count++] = (used_file){path, SLC_FNV_START};
-        files[f].hash = slc_fnv(files[f].hash, &found->checksum[i], sizeof *found->checksum);
+        files[f].hash = slc_fingerprint_join(files[f].hash, found->fingerprint[i]);
     }
     return count;
 }
@@ -89,7 +89,7 @@ static sluice_status compare_files(const sluice_model *m, const char *path, cons
     return status;
 }
 
-/* Ranks that have opened one and the same file need no checksums of it: those cost the first of its readings 6 %. */
+/* Ranks that have opened one and the same file need no fingerprints of it. */
 static sluice_status open_one_file(const sluice_model *m, const slc_tensors *tensors, bool *one)
 {
     sluice_world *world = sluice_runtime_world(m->rt);

@@ -296,10 +296,10 @@ sluice_status slc_weights_match(const sluice_model_config *model, const slc_conf
                                 .params = params,
                                 .used = calloc(count, sizeof *out->used),
                                 .copy_of = calloc(count, sizeof *out->copy_of),
-                                .checksum = calloc(count, sizeof *out->checksum)};
+                                .fingerprint = calloc(count, sizeof *out->fingerprint)};
     bool *passed = calloc(count, sizeof *passed);
     sluice_status status = SLUICE_OK;
-    if (!out->of_param || !out->used || !out->copy_of || !out->checksum || !passed)
+    if (!out->of_param || !out->used || !out->copy_of || !out->fingerprint || !passed)
         status = slc_error(SLUICE_ERR_MEMORY, "loading %s", path);
     if (!status) status = match_params(&m, passed, out);
     if (!status) status = match_copies(&m, passed, out);
@@ -313,7 +313,7 @@ void slc_weight_matches_free(slc_weight_matches *matches)
     free(matches->of_param);
     free(matches->used);
     free(matches->copy_of);
-    free(matches->checksum);
+    free(matches->fingerprint);
 }
 
 sluice_status slc_weights_have_layers(const sluice_model_config *model, const slc_config *file,
@@ -367,14 +367,16 @@ static sluice_status compare_copies(const slc_weight_matches *matches)
     return status;
 }
 
-sluice_status slc_weights_check_values(slc_weight_matches *matches, bool checksums)
+sluice_status slc_weights_check_values(slc_weight_matches *matches, bool fingerprints)
 {
     sluice_status status = SLUICE_OK;
     for (uint32_t i = 0; !status && i < matches->params; i++) {
         const slc_tensor *tensor = matches->of_param[i];
-        if (tensor)
-            status = slc_tensors_check_finite(
-                matches->tensors, tensor, checksums ? &matches->checksum[index_of(matches->tensors, tensor)] : NULL);
+        slc_fingerprint of_values = {0};
+        if (!tensor) continue;
+        status = slc_tensors_check_finite(matches->tensors, tensor, fingerprints ? &of_values : NULL);
+        if (!status && fingerprints)
+            matches->fingerprint[index_of(matches->tensors, tensor)] = slc_fingerprint_end(&of_values);
     }
     return status ? status : compare_copies(matches);
 }

@@ -17,7 +17,7 @@ typedef struct {
     uint32_t params, fresh;      /* how many there are; how many of them are new */
     bool *used;                  /* by index in the set of tensors: it holds a parameter */
     const slc_tensor **copy_of;  /* the same: the tensor whose values it must have; NULL: it is no copy */
-    uint32_t *checksum;          /* the same: of the values of those that are used; 0 where nobody asked for it */
+    uint64_t *fingerprint;       /* the same: of the values of those that are used; 0 where nobody asked for it */
 } slc_weight_matches;
 
 /* Finds the tensor of every parameter by its name, and says what the other tensors are; reads no values. new_head: if
@@ -30,9 +30,9 @@ sluice_status slc_weights_match(const sluice_model_config *model, const slc_conf
                                 const char *path, bool new_head, slc_weight_matches *out);
 void slc_weight_matches_free(slc_weight_matches *matches);
 
-/* Reads all values: those of parameters must be finite, those of copies must equal what they copy. checksums: takes
- * those of the values too. Errors: NON_FINITE, UNSUPPORTED (a copy that is none, by both names), IO, MEMORY. */
-sluice_status slc_weights_check_values(slc_weight_matches *matches, bool checksums);
+/* Reads all values: those of parameters must be finite, those of copies must equal what they copy. fingerprints:
+ * takes those of the values too. Errors: NON_FINITE, UNSUPPORTED (a copy that is none, by both names), IO, MEMORY. */
+sluice_status slc_weights_check_values(slc_weight_matches *matches, bool fingerprints);
 
 /* Are the embedding and all blocks there, by name? A configuration with more layers than the file is refused before
  * anything is made from it. Errors: FORMAT names the first that is missing. */

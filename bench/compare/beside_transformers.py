@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Logits and gradients of `sluice eval` beside transformers', on the same random weights and inputs, in the same run.
 
-    compare_transformers.py [--sluice PATH] [--models gpt2,bert,bert_classes,vit,beit,beit_masked] [--layers N]
-                            [--batch N] [--length N] [--threads N] [--precision fp32|bf16] [--json FILE]
+    beside_transformers.py [--sluice PATH] [--models gpt2,bert,bert_classes,vit,beit,beit_masked] [--layers N]
+                           [--batch N] [--length N] [--threads N] [--precision fp32|bf16] [--json FILE]
 
 Needs torch, transformers and safetensors. Shapes are those of the published base models (GPT-2 124M, BERT base, ViT
 base, BEiT base); --layers takes fewer layers of them. The truth is transformers in float64; what transformers itself is
@@ -26,7 +26,7 @@ try:
     import transformers
     from safetensors.torch import load_file, save_file
 except ImportError as missing:
-    sys.exit(f"compare_transformers.py: {missing}; run it with a Python that has torch, transformers and safetensors")
+    sys.exit(f"beside_transformers.py: {missing}; run it with a Python that has torch, transformers and safetensors")
 
 LIMIT = 1e-4
 
