@@ -3,14 +3,19 @@
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
-preloaded has a path; a record's lists are those of its header. `--self-test` checks that a tree with planted faults is refused."""
+preloaded has a path; a record's lists are those of its header; every page is in the site's navigation; docs/errors.md
+has a row for each status of sluice/status.h and each exit code. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "docs", "site"))
+import navigation  # noqa: E402
+
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
@@ -175,6 +180,26 @@ def check_record_lists(root):
             yield f"docs/formats.md: \"{title}\" is not followed by \"{words}\", as record.h has it"
 
 
+def check_statuses(root):
+    """Each status of the header has one row in docs/errors.md, with its number, and no other has one."""
+    known = re.findall(r"^    (SLUICE_\w+) = (-?\d+)", read(os.path.join(root, "include", "sluice", "status.h")), re.M)
+    rows = re.findall(r"^\| `(SLUICE_\w+)` \| (-?\d+) \|", read(os.path.join(root, "docs", "errors.md")), re.M)
+    for name, number in sorted(set(known) ^ set(rows)):
+        yield f"docs/errors.md: {name} {number} is " + ("in the header alone" if (name, number) in known else "no status")
+    if not known or len(rows) != len(set(rows)):
+        yield f"docs/errors.md has {len(rows)} rows of statuses, sluice/status.h {len(known)}"
+
+
+def check_exit_codes(root):
+    """Each code that a command may end with by itself has a row in docs/errors.md."""
+    known = re.findall(r"EXIT_\w+ = (\d+)", read(os.path.join(root, "bench", "cli", "command.h")))
+    rows = re.findall(r"^\| (\d+) \|", read(os.path.join(root, "docs", "errors.md")), re.M)
+    yield from (f"docs/errors.md: no row for the exit code {code} of bench/cli/command.h" for code in known
+                if rows.count(code) != 1)
+    if not known:
+        yield "bench/cli/command.h: its exit codes are not where they should be"
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     for what in ("--check", "--self-test"):
@@ -220,6 +245,26 @@ def self_test_messages():
         yield f"docs_check self-test: faults of messages are {found}"
 
 
+def self_test_pages():
+    """A status without a row, a row with another number, a page outside of the navigation."""
+    tree = {"include/sluice/status.h": "    SLUICE_OK = 0,\n    SLUICE_ERR_A = -1, /* a */\n    SLUICE_ERR_B = -2\n",
+            "bench/cli/command.h": "enum { EXIT_A = 1, EXIT_B = 75 };\n",
+            "docs/errors.md": "| 1 | x |\n| `SLUICE_OK` | 0 | x |\n| `SLUICE_ERR_B` | -3 | x |\n",
+            "docs/README.md": "## Door\n\n- [errors.md](errors.md): x; see [how](other.md)\n", "docs/other.md": "# O\n"}
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in tree.items():
+            os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+            with open(os.path.join(root, name), "w", encoding="utf-8") as out:
+                out.write(text)
+        statuses, pages, codes = (list(check(root)) for check in (check_statuses, navigation.faults, check_exit_codes))
+    if sorted(re.findall(r"SLUICE_\w+ -?\d", "".join(statuses))) != ["SLUICE_ERR_A -1", "SLUICE_ERR_B -2", "SLUICE_ERR_B -3"]:
+        yield f"docs_check self-test: faults of statuses are {statuses}"
+    if len(codes) != 1 or "code 75" not in codes[0]:
+        yield f"docs_check self-test: exit codes without a row are {codes}"
+    if len(pages) != 1 or "docs/other.md" not in pages[0]:
+        yield f"docs_check self-test: pages outside of the navigation are {pages}"
+
+
 def self_test():
     page = "# One\n\n## Two words: `x`, y\n\n[a](b.md) [b](b.md#b-1) [c](#two-words-x-y) [d](https://x.y/z#a)\n"
     other = "# B\n\n## B\n\n```\n# no heading\n[no](link.md)\n```\n"
@@ -242,7 +287,7 @@ def self_test():
                               '#define SLC_RECORD_OPERATIONS(X) \\\n    X(D, "e")\n\n'))
     if lists != [("Operations", "1 e"), ("by the reason", "one, two, c")]:
         wrong.append(f"docs_check self-test: the lists of a record are {lists}")
-    wrong += self_test_messages()
+    wrong += [*self_test_messages(), *self_test_pages()]
     for fault in wrong:
         print(fault)
     for link in sorted(wanted ^ found):
@@ -255,7 +300,8 @@ def main():
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_results(),
+              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_statuses(ROOT), *check_exit_codes(ROOT),
+              *navigation.faults(ROOT), *check_results(),
               *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
