@@ -26,8 +26,8 @@ typedef struct {
     double bound_s; /* lower bound of the step by the planner's model, which a plan may beat by little; 0: not known */
     /* The parts of step_s - bound_s in seconds (docs/what-a-plan-says.md, "The distance to the bound"): the model's
      * best answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move
-     * instead of fractions; the order is another than the model's; an operation's runs after its first pay a latency each;
-     * operations wait for memory that others use. None is negative. */
+     * instead of fractions; the order is another than the model's; an operation's runs after its first pay a latency
+     * each; operations wait for memory that others use. None is negative. */
     bool distance_known; /* false: these are 0 */
     double unproven_s, choices_s, blocks_s, order_s, latency_s, packing_s;
     double searched_s; /* how long the planner searched for the plan; 0: it did not */
