@@ -58,7 +58,7 @@ static void print_man(const slc_tool *program)
     }
     printf(".SH OPTIONS\n.TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nList the commands.\n"
            ".TP\n\\fB\\-V\\fR, \\fB\\-\\-version\\fR\nPrint the version.\n"
-           ".SH EXIT STATUS\nThe table of all codes is in docs/launching.md.\n");
+           ".SH EXIT STATUS\nThe table of all codes is in docs/errors.md.\n");
 }
 
 /* ---- The page in docs/ ---- */
@@ -102,7 +102,7 @@ static int print_markdown(const slc_tool *program)
 {
     printf("<!-- Made by `./dev format` from the tables that the parsers read. -->\n# The command `%s`\n\nEvery "
            "command with all of its options; `%s COMMAND --help` prints a command's part. The exit\ncodes are in "
-           "[launching.md](launching.md#exit-codes). After `cmake --install` there are manual pages\n(`man %s-train`), "
+           "[errors.md](errors.md#exit-codes). After `cmake --install` there are manual pages\n(`man %s-train`), "
            "and bash completes commands, options and values; `source <(%s --help=bash)` makes it\ndo so without "
            "installing.\n",
            program->name, program->name, program->name, program->name);
