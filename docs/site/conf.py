@@ -1,15 +1,19 @@
 """Sphinx's settings for the site of the documents; docs/site/make.py runs it."""
 import os
 import re
+import sys
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import navigation  # noqa: E402
+
 project = "Sluice"
 author = copyright = "the Sluice authors"
 extensions = ["myst_parser", "breathe"]
-include_patterns = ["index.md", "CONTRIBUTING.md", "LICENSE-NOTES.md", "docs/*.md", "api/*.md"]
+include_patterns = ["index.md", "docs/*.md", "api/*.md", *navigation.OUTSIDE]
 root_doc = "index"
 html_theme = "furo"
 html_title = "Sluice"
@@ -32,10 +36,12 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def link_in_site(match, folder, source):
-    """A link to a public header leads to its page in the reference. What leads to a folder becomes its name, as a site
-    of pages has no listing."""
+    """A link to a public header leads to its page in the reference, one to README.md to the first page. What leads to a
+    folder becomes its name, as a site of pages has no listing."""
     text, target, anchor = match.groups()
     place = os.path.normpath(os.path.join(folder, target))
+    if place == "README.md":
+        return f"[{text}]({os.path.relpath('index.md', folder or '.')}{anchor or ''})"
     header = re.fullmatch(r"include/(sluice/.*)\.h", place)
     if header:
         return f"[{text}]({os.path.relpath('api/' + header[1].replace('/', '-') + '.md', folder or '.')})"

@@ -5,6 +5,7 @@ Doxygen reads the public headers (docs/api), Sphinx makes one site of them and o
 error, with file and line: a link that leads nowhere, a heading that is not there, a page outside of the navigation,
 a name without a comment. The pages' folder is laid out as the tree is, of links to it, so that links between pages and
 to sources hold; api/ has a page for each header."""
+import json
 import re
 import shutil
 import subprocess
@@ -30,7 +31,7 @@ def read_headers(work):
 
 
 def toctree(caption, names):
-    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""])
+    return "\n".join(["```{toctree}", ":hidden:", f":caption: {json.dumps(caption)}", "", *names, "```", ""])
 
 
 def lay_out(source):
@@ -50,7 +51,7 @@ def lay_out(source):
     lists = navigation.doors((ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
     parts = [toctree(heading, names) for heading, names in lists if names]
     listed = "\n".join(parts)
-    others = [name for name in navigation.OUTSIDE if name not in listed and name != "README.md"]
+    others = [name for name in navigation.OUTSIDE if name not in listed]
     parts += [toctree("API reference", pages), toctree("The project", ["docs/README.md", *others])]
     # the README is the first page; a link in it is seen from the root, where it lies
     first = (ROOT / "README.md").read_text(encoding="utf-8")
