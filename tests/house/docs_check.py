@@ -4,7 +4,8 @@ heading where it names one; the pages of settings and of the command are what th
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
 preloaded has a path; a record's lists are those of its header; every page is in the site's navigation; docs/errors.md
-has a row for each status of sluice/status.h and each exit code. `--self-test` checks that a tree with planted faults is refused."""
+has a row for each status of sluice/status.h and each exit code; docs/planning.md has the figures of its example.
+`--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -79,6 +80,23 @@ def check_command_page(sluice):
         print("SKIP: docs/command.md: this build has no solver, so its default schedule is another one")
     elif read(os.path.join(ROOT, "docs", "command.md")) != printed:
         yield "docs/command.md: not what `sluice --help=markdown` prints; `./dev format` writes it anew"
+
+
+def check_example(sluice):
+    """The steps and bounds of docs/planning.md's example are those that `sluice plan` says: they are of no machine."""
+    if "solver: none" in output(sluice, "info"):
+        print("SKIP: the example of docs/planning.md: this build has no solver, so its plans have no bound")
+        return
+    page = read(os.path.join(ROOT, "docs", "planning.md"))
+    rows = re.findall(r"^\| (\d+) MB \|[^|]*\| ([\d.]+) ms \| ([\d.]+) ms \|", page, re.M)
+    for budget, step, bound in rows:
+        said = output(sluice, "plan", "--profile", os.path.join(ROOT, "docs", "examples", "three_layers.json"), "--budget",
+                      budget + "MB")
+        found = re.findall(r"^step +([\d.]+) ms|^bound +lower bound ([\d.]+) ms", said, re.M)
+        if [a or b for a, b in found] != [step, bound]:
+            yield f"docs/planning.md: {budget} MB: step and bound are {step} and {bound} ms, `sluice plan` says {found}"
+    if len(rows) < 4:
+        yield f"docs/planning.md: {len(rows)} rows of its example were found"
 
 
 def code_lines(text):
@@ -299,7 +317,7 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
-    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_example(sluice), *check_options(sluice, ROOT),
               *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_statuses(ROOT), *check_exit_codes(ROOT),
               *navigation.faults(ROOT), *check_results(),
               *check_programs(sluice)]
