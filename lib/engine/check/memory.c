@@ -297,8 +297,8 @@ static sluice_status take_back(const slc_lent *lent)
     const char *kind = lent->gradient ? "gradient" : "value", *name = lent->param->name;
     const uint64_t gap = with_gap(lent->bytes) - lent->bytes;
     if (first_written(lent->copy + lent->bytes, gap) < gap)
-        return slc_error(SLUICE_ERR_ORDER, "parameter \"%s\": its %s was written past its end; it has %llu bytes",
-                         name, kind, (unsigned long long)lent->bytes);
+        return slc_error(SLUICE_ERR_ORDER, "parameter \"%s\": its %s was written past its end; it has %llu bytes", name,
+                         kind, (unsigned long long)lent->bytes);
     if (lent->gradient)
         memcpy(lent->original, lent->copy, lent->bytes);
     else if (memcmp(lent->original, lent->copy, lent->bytes))
