@@ -4,8 +4,8 @@ heading where it names one; the pages of settings and of the command are what th
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
 preloaded has a path; a record's lists are those of its header; every page is in the site's navigation; docs/errors.md
-has a row for each status of sluice/status.h and each exit code; docs/planning.md has the figures of its example.
-`--self-test` checks that a tree with planted faults is refused."""
+has a row for each status of sluice/status.h and each exit code; docs/planning.md has the figures of its example;
+sentences are short. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -218,6 +218,44 @@ def check_exit_codes(root):
         yield "bench/cli/command.h: its exit codes are not where they should be"
 
 
+WORDS_MOST, WORDS_MANY, MANY_SHARE = 60, 40, 0.02  # of a sentence; more than so many in so large a share of all
+
+
+def prose(text):
+    """Paragraphs, items of lists and cells of tables, without headings and code."""
+    block = []
+    for line in re.sub(r"<!--.*?-->", "", FENCE.sub("\n", text), flags=re.S).split("\n") + [""]:
+        if not line.strip() or re.match(r"\s*([-*]|\d+\.) |#|\|", line):
+            yield " ".join(block)
+            block = []
+        if line.startswith("|"):
+            yield from re.split(r"(?<!\\)\|", line)
+        elif line.strip() and not line.startswith("#") and (block or not line.startswith("    ")):
+            block.append(line.strip())
+
+
+def sentences(text):
+    """(words, sentence) of each that has five words or more; code in backticks is one word."""
+    for block in prose(text):
+        block = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "Code", block))
+        for sentence in re.split(r"(?<=[.!?])[)\"*]*\s+(?=[\"(*\[]*[A-Z0-9])", block):
+            words = len(re.findall(r"[^\W_][\w'’.,%/-]*", sentence))
+            if words >= 5:
+                yield words, sentence.strip()
+
+
+def check_sentences(root):
+    count = many = 0
+    for path in sorted(pages(os.path.join(root, "docs"))):
+        for words, sentence in sentences(read(path)):
+            count, many = count + 1, many + (words > WORDS_MANY)
+            if words > WORDS_MOST:
+                yield (f"{os.path.relpath(path, root)}: a sentence of {words} words, of at most {WORDS_MOST}: "
+                       f"{sentence[:60]}...")
+    if many > MANY_SHARE * count or not count:
+        yield f"docs: {many} of {count} sentences have more than {WORDS_MANY} words, of at most {MANY_SHARE:.0%}"
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     for what in ("--check", "--self-test"):
@@ -283,6 +321,25 @@ def self_test_pages():
         yield f"docs_check self-test: pages outside of the navigation are {pages}"
 
 
+def self_test_sentences():
+    def words(count, end="."):
+        return "Word " + "word " * (count - 2) + "word" + end
+
+    page = (f"# {words(70)}\n\n{words(40)} {words(6)}\n\n- {words(5)}\n- {words(4)}\n\n"
+            f"| {words(41, '')} | {words(7)} |\n|---|---|\n\n```\n- {words(70)}\n```\n\n    {words(70)}\n\n"
+            f"<!-- {words(70)} -->\nA `{words(70)}` is one word (so. Is it) [a b]({words(9)}).\n")
+    if [count for count, _ in sentences(page)] != [40, 6, 5, 41, 7, 6]:
+        yield f"docs_check self-test: the words of sentences are {[count for count, _ in sentences(page)]}"
+    for longest, most, wanted in ((60, 50, 0), (61, 100, 1), (41, 30, 1), (61, 30, 2)):
+        with tempfile.TemporaryDirectory() as root:
+            os.mkdir(os.path.join(root, "docs"))
+            with open(os.path.join(root, "docs", "a.md"), "w", encoding="utf-8") as out:
+                out.write(" ".join([words(longest)] + [words(10)] * most))
+            faults = list(check_sentences(root))
+            if len(faults) != wanted:
+                yield f"docs_check self-test: one sentence of {longest} words among {most} others: {faults}"
+
+
 def self_test():
     page = "# One\n\n## Two words: `x`, y\n\n[a](b.md) [b](b.md#b-1) [c](#two-words-x-y) [d](https://x.y/z#a)\n"
     other = "# B\n\n## B\n\n```\n# no heading\n[no](link.md)\n```\n"
@@ -305,7 +362,7 @@ def self_test():
                               '#define SLC_RECORD_OPERATIONS(X) \\\n    X(D, "e")\n\n'))
     if lists != [("Operations", "1 e"), ("by the reason", "one, two, c")]:
         wrong.append(f"docs_check self-test: the lists of a record are {lists}")
-    wrong += [*self_test_messages(), *self_test_pages()]
+    wrong += [*self_test_messages(), *self_test_sentences(), *self_test_pages()]
     for fault in wrong:
         print(fault)
     for link in sorted(wanted ^ found):
@@ -319,7 +376,7 @@ def main():
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_example(sluice), *check_options(sluice, ROOT),
               *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_statuses(ROOT), *check_exit_codes(ROOT),
-              *navigation.faults(ROOT), *check_results(),
+              *navigation.faults(ROOT), *check_sentences(ROOT), *check_results(),
               *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
