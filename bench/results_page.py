@@ -125,13 +125,14 @@ SECTIONS = {
                  "A model that computes a fixed time, under the engine and by hand.", overhead),
 }
 
-HEAD = """# Results
+HEAD = """<!-- Made by bench/results_page.py from the files in bench/results. -->
+# Results
 
-Each table shows the newest file of its kind in [bench/results](../bench/results), with the command that repeats it. All
-were measured on machines of two cores that others use at the same time; both sides of a ratio ran by turns on the same
-machine within the same hour, and figures are medians over steps, and over rounds where there were several. No file here
-is from a GPU yet. `bench/results_page.py` makes this page from the files.
-[benchmarks.md](benchmarks.md) explains the commands and columns.
+Each table shows the newest file of its kind in [bench/results](../bench/results), with the command that repeats it, the
+date and the machine. All machines had two cores that others used at the same time. Both sides of a ratio ran by turns on
+the same machine within the same hour. Figures are medians over steps, and over rounds if there were several.
+
+No measurement here is of a GPU, and none of more than 4 ranks. [benchmarks.md](benchmarks.md) explains commands and columns.
 """
 
 
@@ -206,11 +207,11 @@ def frozen_later(rows):
 # figure (a blank is any white space), and the figures from the files' rows. Each must be in its page once.
 FIGURES = [
     ("README.md", ["pytorch"],
-     "| step, 1 rank ¹ | {} s | {} s (plain PyTorch) | | | step, 2 ranks, one machine ¹ | dp {} s, fsdp {} s | {} s | "
-     "{} s | | resident memory a rank ¹ | dp {} MiB, fsdp {} MiB | {} MiB | {} MiB |", beside_pytorch),
-    ("README.md", ["pytorch-network"], "| step, 2 ranks, 1 Gbit/s ² | dp {} s, fsdp {} s | {} s | {} s |",
+     "| step, 1 rank | {} s | {} s (plain PyTorch) | | | step, 2 ranks, one machine | dp {} s, fsdp {} s | {} s | "
+     "{} s | | resident memory a rank | dp {} MiB, fsdp {} MiB | {} MiB | {} MiB |", beside_pytorch),
+    ("README.md", ["pytorch-network"], "| step, 2 ranks, 1 Gbit/s | dp {} s, fsdp {} s | {} s | {} s |",
      beside_pytorch_at_1gbit),
-    ("README.md", ["pytorch-network"], "the last row is dp {} s and fsdp {} s.", split_at_1gbit),
+    ("README.md", ["pytorch-network"], "| the same, `--tied split` | dp {} s, fsdp {} s |", split_at_1gbit),
     ("README.md", ["onebit-network"],
      "the step over 1 Gbit/s takes {} s where AdamW under dp takes {} s in the same run "
      "(`bench/compare/onebit_network.sh`, compute alone: {} s)", onebit_step),

@@ -25,7 +25,7 @@ static void print_help(FILE *out, const slc_tool *program)
     for (int i = 0; program->commands[i]; i++)
         fprintf(out, "  %-8s %s\n", program->commands[i]->name, program->commands[i]->summary);
     fprintf(out, "\n`%s help COMMAND` says more. `%s --version` prints the version.\n", program->name, program->name);
-    fputs("Documents are in docs/, where launching.md has the table of exit codes.\n", out);
+    fputs("Documents are in docs/, where errors.md has the table of exit codes.\n", out);
 }
 
 /* If standard output was closed, the next file to be opened would get its number and all that is printed. With this,

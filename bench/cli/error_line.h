@@ -1,5 +1,5 @@
 /* An error of the library as a command tells it: a line that speaks of options, and an exit code that is the same for
- * the same mistake in every command (docs/launching.md has the table). One thread. */
+ * the same mistake in every command (docs/errors.md has the table). One thread. */
 #ifndef SLC_BENCH_ERROR_LINE_H
 #define SLC_BENCH_ERROR_LINE_H
 

@@ -1,16 +1,19 @@
 /* Each command prints its own part, in a process of its own, since a parser ends the process after help. */
 #include "bench/cli/pages.h"
 
+#include "bench/cli/help/told_once.h"
+
 #include <ctype.h>
 #include <sluice/version.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Returns whether the command printed its part. */
-static int print_part(const slc_tool *program, const sluice_command *command, const char *form)
+/* Has the command print its part to the descriptor. Returns whether it did. */
+static bool print_part(const slc_tool *program, const sluice_command *command, const char *form, int out)
 {
     char name[64], option[32];
     char *argv[] = {name, option, NULL};
@@ -19,17 +22,21 @@ static int print_part(const slc_tool *program, const sluice_command *command, co
     snprintf(option, sizeof option, "--help=%s", form);
     fflush(stdout);
     pid_t child = fork();
-    if (!child) exit(command->run(2, argv));
+    if (!child) exit(dup2(out, STDOUT_FILENO) < 0 ? EXIT_FAILED : command->run(2, argv));
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static int no_part(const slc_tool *program, const sluice_command *command)
+{
+    fprintf(stderr, "%s: the page of %s cannot be printed\n", program->name, command->name);
+    return EXIT_FAILED;
 }
 
 static int print_parts(const slc_tool *program, const char *form)
 {
-    for (int i = 0; program->commands[i]; i++) {
-        if (print_part(program, program->commands[i], form)) continue;
-        fprintf(stderr, "%s: the page of %s cannot be printed\n", program->name, program->commands[i]->name);
-        return EXIT_FAILED;
-    }
+    for (int i = 0; program->commands[i]; i++)
+        if (!print_part(program, program->commands[i], form, STDOUT_FILENO))
+            return no_part(program, program->commands[i]);
     return 0;
 }
 
@@ -51,20 +58,55 @@ static void print_man(const slc_tool *program)
     }
     printf(".SH OPTIONS\n.TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nList the commands.\n"
            ".TP\n\\fB\\-V\\fR, \\fB\\-\\-version\\fR\nPrint the version.\n"
-           ".SH EXIT STATUS\nThe table of all codes is in docs/launching.md.\n");
+           ".SH EXIT STATUS\nThe table of all codes is in docs/errors.md.\n");
 }
 
 /* ---- The page in docs/ ---- */
 
+/* Returns what the command prints, which is the caller's; NULL: nothing came. */
+static char *section_of(const slc_tool *program, const sluice_command *command)
+{
+    char *text = NULL;
+    FILE *file = tmpfile();
+    if (file && print_part(program, command, "markdown", fileno(file)) && !fseek(file, 0, SEEK_END)) {
+        const long size = ftell(file);
+        rewind(file);
+        if (size > 0) text = calloc(1, (size_t)size + 1);
+        if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
+            free(text);
+            text = NULL;
+        }
+    }
+    if (file) fclose(file);
+    return text;
+}
+
+/* The first command, which has the most options, tells its own; the others name those that they share with it. */
+static int print_sections(const slc_tool *program)
+{
+    char first_name[64], *first = section_of(program, program->commands[0]), *section = first;
+    int i = 0;
+    snprintf(first_name, sizeof first_name, "%s %s", program->name, program->commands[0]->name);
+    if (first) fputs(first, stdout);
+    while (section && program->commands[++i]) {
+        if ((section = section_of(program, program->commands[i])) != NULL)
+            slc_help_tell_once(section, first, first_name, stdout);
+        free(section);
+    }
+    const int code = section ? 0 : no_part(program, program->commands[i]);
+    free(first);
+    return code;
+}
+
 static int print_markdown(const slc_tool *program)
 {
-    printf("# The command `%s`\n\nEvery command with all of its options. This page is made by `./dev format` from the "
-           "tables that the\nparsers read; `%s COMMAND --help` prints a command's part of it, and the exit codes are "
-           "in\n[launching.md](launching.md#exit-codes).\n\n`cmake --install` installs manual pages (`man %s-train`) "
-           "and the completion of commands, options\nand their values for bash; `source <(%s --help=bash)` gives a "
-           "shell the completion without it.\n",
+    printf("<!-- Made by `./dev format` from the tables that the parsers read. -->\n# The command `%s`\n\nEvery "
+           "command with all of its options; `%s COMMAND --help` prints a command's part. The exit\ncodes are in "
+           "[errors.md](errors.md#exit-codes). After `cmake --install` there are manual pages\n(`man %s-train`), "
+           "and bash completes commands, options and values; `source <(%s --help=bash)` makes it\ndo so without "
+           "installing.\n",
            program->name, program->name, program->name, program->name);
-    return print_parts(program, "markdown");
+    return print_sections(program);
 }
 
 /* ---- Completion ---- */

@@ -104,7 +104,7 @@ sluice_status slc_exposed_table(FILE *out, const slc_job *job, const slc_plan *p
     if (!groups) return slc_error(SLUICE_ERR_MEMORY, "table of %u waits", count);
     uint32_t made = make_groups(job, plan, exposures, count, groups), rest = 0;
     double rest_s = 0;
-    fprintf(out, "%-13s %-34s %-30s %5s %11s %8s   %s\n", "where exposed", "waits for", "mostly behind", "waits", "ms",
+    fprintf(out, "%-13s %-34s %-30s %5s %11s %8s   %s\n", "where exposed", "waits for", "meanwhile", "waits", "ms",
             "of step", "longest");
     for (uint32_t g = 0; g < made; g++) {
         if (g + 1 >= most && made > most) {

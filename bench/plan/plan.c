@@ -73,7 +73,7 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
                           "Then: sluice sim, sluice check, sluice trace.\n"
-                          "More: docs/planning.md";
+                          "More: docs/what-a-plan-says.md";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {

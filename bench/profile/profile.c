@@ -123,7 +123,7 @@ static int run_profile(int argc, char **argv)
                "  sluice profile -n 2 --size small --context 64 --throttle 1gbit -o profile.json\n"
                "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n"
                "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n"
-               "More: docs/planning.md",
+               "More: docs/what-a-plan-says.md",
     };
     slc_parse(&parser, argc, argv, 0, &options);
     if (options.made.model) return make_and_write(&options);

@@ -3,12 +3,14 @@
 
 The headers are written for people who read them: a plain comment stands before a declaration, or after it on its line; a
 comment before several declarations without a blank line between them holds for all of them; several fields may share a
-line. Here every such comment becomes doxygen's, repeated for each declaration that it holds for."""
+line. Here every such comment becomes doxygen's, repeated for each declaration that it holds for. A struct that is announced
+and has its declaration further down, or in another header, is left to that one."""
 import re
 import sys
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 SEVERAL_FIELDS = re.compile(r"^(\s+)((?:const )?\w+(?: \w+)* )(\*?[\w\[\]]+(?:, \*?[\w\[\]]+)+);$")
+ANNOUNCED = re.compile(r"^typedef struct (\w+) \1;(?:[ ]+/\* (.*?) \*/)?\n", re.M)
 SECTION = re.compile(r"/\* -{2,}")
 
 
@@ -37,7 +39,16 @@ def pieces(text):
         yield None, line
 
 
+def declared_once(text):
+    """Without what only announces a struct: its body follows, or its comment is the name of the header that has it."""
+    def keep(match):
+        elsewhere = re.fullmatch(r"sluice/\w+\.h", match[2] or "")
+        return "" if elsewhere or re.search(rf"^struct {match[1]} {{", text, re.M) else match[0]
+    return ANNOUNCED.sub(keep, text)
+
+
 def filtered(text):
+    text = declared_once(text)
     out, current, fresh, first, whole = [], None, False, True, True
     for comment, code in pieces(text):
         if comment and not code.strip():

@@ -24,10 +24,10 @@ typedef struct {
      * for communication, and how long the link is busy. */
     double step_s, compute_s, exposed_s, communication_s;
     double bound_s; /* lower bound of the step of any plan within the budget; 0: not known */
-    /* The parts of step_s - bound_s in seconds (docs/planning.md, "The distance to the bound"): the model's best
-     * answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move instead
-     * of fractions; the order is another than the model's; an operation's runs after its first pay a latency each;
-     * operations wait for memory that others use. None is negative. */
+    /* The parts of step_s - bound_s in seconds (docs/what-a-plan-says.md, "The distance to the bound"): the model's
+     * best answer is above its bound; strategies and recomputation are not that answer's; whole runs of blocks move
+     * instead of fractions; the order is another than the model's; an operation's runs after its first pay a latency
+     * each; operations wait for memory that others use. None is negative. */
     bool distance_known; /* false: these are 0 */
     double unproven_s, choices_s, blocks_s, order_s, latency_s, packing_s;
     double searched_s; /* how long the planner searched for the plan; 0: it did not */
@@ -35,7 +35,7 @@ typedef struct {
                           left to try, or because more would not have paid */
     double effort_s;   /* the planner's work at nominal prices, in seconds of one core; 0: not known */
     const char *ended; /* why the planner ended: "done", "trivial", "pays_no_more", "effort", "time_limit"
-                          (docs/planning.md); static memory */
+                          (docs/what-a-plan-says.md); static memory */
 } sluice_plan_report;
 
 /* Says what plan runs, after commit, at any time, also when the runtime has failed. Local; the same on every rank.

@@ -339,8 +339,8 @@ SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
  * Schedules that want times ("ilp", the default; "portfolio", "priority", "greedy") do this by themselves: they begin
  * with the serial schedule, measure two steps after a first one, and change at the end of the third. That step_end
  * measures the link, plans on rank 0 and moves what is kept: usually about a second, once, and no longer than the
- * planner's limits (docs/planning.md). Later steps pay nothing. Whoever times steps leaves out the first four; a run of
- * three steps has trained under "serial" alone. */
+ * planner's limits (docs/what-a-plan-says.md). Later steps pay nothing. Whoever times steps leaves out the first four;
+ * a run of three steps has trained under "serial" alone. */
 SLUICE_API sluice_status sluice_runtime_replan(sluice_runtime *rt, const char *strategy, const char *schedule,
                                                uint64_t budget_bytes);
 

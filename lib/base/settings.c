@@ -128,15 +128,33 @@ void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count)
     }
 }
 
-void slc_settings_print(const slc_settings *const *tables, size_t count, FILE *out)
+/* ---- The page ---- */
+
+static const char for_tests[] = "tests: "; /* so the meaning of a row begins that only tests need */
+
+static bool is_for_tests(const slc_setting *row)
+{
+    return !strncmp(row->doc, for_tests, sizeof for_tests - 1);
+}
+
+static void print_rows(const slc_settings *table, bool tests, FILE *out)
 {
     static const char *const kinds[] = {"text", "on or off", "seconds", "number"};
-    for (size_t t = 0; t < count; t++) {
-        fprintf(out, "\n## %s\n\n| variable | default | type | meaning |\n|---|---|---|---|\n", tables[t]->section);
-        for (size_t i = 0; i < tables[t]->count; i++) {
-            const slc_setting *row = &tables[t]->rows[i];
-            fprintf(out, "| `%s` | %s%s%s | %s | %s |\n", row->name, *row->fallback ? "`" : "", row->fallback,
-                    *row->fallback ? "`" : "", kinds[row->type], row->doc);
-        }
+    for (size_t i = 0; i < table->count; i++) {
+        const slc_setting *row = &table->rows[i];
+        if (is_for_tests(row) != tests) continue;
+        fprintf(out, "| `%s` | %s%s%s | %s | %s |\n", row->name, *row->fallback ? "`" : "", row->fallback,
+                *row->fallback ? "`" : "", kinds[row->type], row->doc + (tests ? sizeof for_tests - 1 : 0));
     }
+}
+
+void slc_settings_print(const slc_settings *const *tables, size_t count, FILE *out)
+{
+    static const char head[] = "\n## %s\n\n| variable | default | type | meaning |\n|---|---|---|---|\n";
+    for (size_t t = 0; t < count; t++) {
+        fprintf(out, head, tables[t]->section);
+        print_rows(tables[t], false, out);
+    }
+    fprintf(out, head, "for tests alone");
+    for (size_t t = 0; t < count; t++) print_rows(tables[t], true, out);
 }

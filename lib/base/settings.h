@@ -14,7 +14,7 @@ typedef struct {
     const char *name;     /* the variable's name: SLUICE_SECTION_KEY */
     const char *fallback; /* the value if the variable is not set or is empty */
     slc_setting_type type;
-    const char *doc; /* one line */
+    const char *doc; /* one line; "tests: ..." if only tests need it */
 } slc_setting;
 
 typedef struct {
@@ -44,7 +44,8 @@ sluice_status slc_settings_check(const slc_settings *table);
  * that is. SLUICE_ROOT, SLUICE_DIR and their like are none of them: they say where the library lies. */
 void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count);
 
-/* Prints the tables as a page of Markdown. */
+/* Prints the tables as a page of Markdown. Rows whose doc begins with "tests: " come last, under a heading of their
+ * own. */
 void slc_settings_print(const slc_settings *const *tables, size_t count, FILE *out);
 
 #endif

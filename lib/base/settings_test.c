@@ -18,6 +18,11 @@ static const slc_setting rows[] = {
     {"SLUICE_PUMP_DEPTH", "4", SLC_SETTING_COUNT, "a number"},
 };
 static const slc_settings table = {"pump", rows, 3};
+static const slc_setting mixed_rows[] = {
+    {"SLUICE_VALVE_SEED", "0", SLC_SETTING_COUNT, "tests: the seed"},
+    {"SLUICE_VALVE_OPEN", "on", SLC_SETTING_SWITCH, "for tests: no, for users"},
+};
+static const slc_settings mixed = {"valve", mixed_rows, 2};
 
 static void rows_are_read(void **state)
 {
@@ -101,11 +106,16 @@ static void the_page_has_every_row(void **state)
     char *page = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&page, &bytes);
-    const slc_settings *tables[] = {&table};
-    slc_settings_print(tables, 1, out);
+    const slc_settings *tables[] = {&mixed, &table};
+    slc_settings_print(tables, 2, out);
     fclose(out);
     for (int i = 0; i < 3; i++) assert_non_null(strstr(page, rows[i].name));
     assert_non_null(strstr(page, "## pump"));
+    const char *tests = strstr(page, "## for tests alone");
+    assert_true(tests && tests > strstr(page, "## pump"));
+    assert_ptr_equal(strstr(page, "VALVE_SEED"), strstr(tests, "VALVE_SEED"));
+    assert_non_null(strstr(tests, "| `SLUICE_VALVE_SEED` | `0` | number | the seed |\n"));
+    assert_true(strstr(page, "| for tests: no, for users |\n") < tests);
     free(page);
 }
 

@@ -29,7 +29,7 @@ static sluice_status check(const slc_file *file, const slc_token_format *format,
                          kinds[format->kind].version);
     uint64_t bytes = file->bytes < format->begin ? 0 : file->bytes - format->begin;
     if (words[2] < 1 || bytes % format->width || bytes / format->width != (uint64_t)words[2])
-        return slc_error(SLUICE_ERR_FORMAT, "%s: says that it holds %d of %s; behind its header are %llu bytes", path,
+        return slc_error(SLUICE_ERR_FORMAT, "%s: says that it holds %d of %s; after its header are %llu bytes", path,
                          words[2], name, (unsigned long long)bytes);
     return SLUICE_OK;
 }

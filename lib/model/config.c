@@ -144,7 +144,7 @@ static sluice_status check_images(const sluice_model_config *c, const char *name
     if (c->family == SLUICE_BEIT && c->head == SLUICE_HEAD_TOKENS && (!c->mask_token || !c->vocabulary))
         return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches need a mask token and a vocabulary");
     if (c->family == SLUICE_BEIT && c->head == SLUICE_HEAD_TOKENS && c->first_row_pooling)
-        return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches behind a second norm (use_mean_pooling false) are "
+        return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches after a second norm (use_mean_pooling false) are "
                                               "not built");
     if (c->relative_positions && c->shared_positions)
         return slc_error(SLUICE_ERR_ARGUMENT, "beit: relative positions are either each block's own or shared");

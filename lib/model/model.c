@@ -488,7 +488,7 @@ sluice_status sluice_model_loss(sluice_model *m, double *loss)
 {
     if (!m || !loss) return slc_model_lacks("model_loss", m ? "place for the result" : "model");
     if (!m->has_loss)
-        return slc_error(SLUICE_ERR_ORDER, "model_loss: the last micro-batch has no loss yet; call it behind "
+        return slc_error(SLUICE_ERR_ORDER, "model_loss: the last micro-batch has no loss yet; call it after "
                                            "sluice_model_backward, before the next sluice_model_forward");
     sluice_status status = slc_losses_collect(m);
     if (status) return tell_runtime(m, status);

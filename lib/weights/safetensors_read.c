@@ -144,7 +144,7 @@ static sluice_status check_places(header *head)
         end = next->end;
     }
     if (end != head->data_bytes)
-        return slc_error(SLUICE_ERR_FORMAT, "%s: %" PRIu64 " bytes behind the last tensor belong to none", head->path,
+        return slc_error(SLUICE_ERR_FORMAT, "%s: %" PRIu64 " bytes after the last tensor belong to none", head->path,
                          head->data_bytes - end);
     return SLUICE_OK;
 }

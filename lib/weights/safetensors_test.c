@@ -38,7 +38,7 @@ static void lies_are_refused(void **state)
     (void)state;
     refused("{" ENTRY("w", "F32", "[2,3]", "0", "20") "}", 20, "tensor \"w\": its shape and dtype take 24 bytes");
     refused("{" ENTRY("w", "F32", "[2,3]", "0", "24") "}", 23, "tensor \"w\": its data end at byte 24 of 23");
-    refused("{" ENTRY("w", "F32", "[2,3]", "0", "24") "}", 25, "1 bytes behind the last tensor");
+    refused("{" ENTRY("w", "F32", "[2,3]", "0", "24") "}", 25, "1 bytes after the last tensor");
     refused("{" ENTRY("w", "F32", "[1]", "4", "8") "}", 8, "tensor \"w\": begins at byte 4, after a hole from 0");
     refused("{" ENTRY("v", "F32", "[2]", "0", "8") "," ENTRY("w", "F32", "[2]", "4", "12") "}", 12,
             "tensor \"w\": begins at byte 4, in what another holds up to 8");

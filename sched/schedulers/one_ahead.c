@@ -30,7 +30,7 @@ void slc_evaluate_one_ahead(const slc_scheduling *in, slc_order *order)
 
 const slc_scheduler slc_scheduler_one_ahead = {
     .name = "one_ahead",
-    .doc = "gathers one window ahead, reduces one slot behind, as PyTorch FSDP2",
+    .doc = "gathers one window ahead, reduces one slot later, as PyTorch FSDP2",
     .baseline = true,
     .train = train,
     .evaluate = slc_evaluate_one_ahead,

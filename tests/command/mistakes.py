@@ -1,6 +1,6 @@
 """Makes mistakes, one after the other, and looks at what `sluice` says: mistakes.py SLUICE FOLDER [PATTERN].
 
-A mistake is a row: a command line, the exit code from docs/launching.md, and words that the message must have, which
+A mistake is a row: a command line, the exit code from docs/errors.md, and words that the message must have, which
 together say what, where and what to do. Checked of each: the exit code; one message, and one line of the launcher at
 most; no name of something internal; nothing on standard output; no file and no process is left. PATTERN: only rows whose
 command line has it."""

@@ -233,7 +233,7 @@ static void writes_out_of_place_are_named(void **state)
 {
     (void)state;
     expect((expectation){OVERRUNS_GRADIENT, .status = SLUICE_ERR_ORDER, .step = 1,
-                         .line = {"\"second.w\": its gradient was written behind its end", "400 bytes"}});
+                         .line = {"\"second.w\": its gradient was written past its end", "400 bytes"}});
     expect((expectation){OVERRUNS_HIDDEN, .status = SLUICE_ERR_ORDER, .step = 1,
                          .line = {"activation \"first.hidden\"", "byte 160"}});
     expect((expectation){WRITES_LATE, .status = SLUICE_ERR_ORDER, .step = 1,

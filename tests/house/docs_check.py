@@ -3,14 +3,20 @@
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
-preloaded has a path; a record's lists are those of its header. `--self-test` checks that a tree with planted faults is refused."""
+preloaded has a path; a record's lists are those of its header; every page is in the site's navigation; docs/errors.md
+has a row for each status of sluice/status.h and each exit code; docs/planning.md has the figures of its example;
+sentences are short. `--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "docs", "site"))
+import navigation  # noqa: E402
+
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
@@ -74,6 +80,23 @@ def check_command_page(sluice):
         print("SKIP: docs/command.md: this build has no solver, so its default schedule is another one")
     elif read(os.path.join(ROOT, "docs", "command.md")) != printed:
         yield "docs/command.md: not what `sluice --help=markdown` prints; `./dev format` writes it anew"
+
+
+def check_example(sluice):
+    """The steps and bounds of docs/planning.md's example are those that `sluice plan` says: they are of no machine."""
+    if "solver: none" in output(sluice, "info"):
+        print("SKIP: the example of docs/planning.md: this build has no solver, so its plans have no bound")
+        return
+    page = read(os.path.join(ROOT, "docs", "planning.md"))
+    rows = re.findall(r"^\| (\d+) MB \|[^|]*\| ([\d.]+) ms \| ([\d.]+) ms \|", page, re.M)
+    for budget, step, bound in rows:
+        said = output(sluice, "plan", "--profile", os.path.join(ROOT, "docs", "examples", "three_layers.json"), "--budget",
+                      budget + "MB")
+        found = re.findall(r"^step +([\d.]+) ms|^bound +lower bound ([\d.]+) ms", said, re.M)
+        if [a or b for a, b in found] != [step, bound]:
+            yield f"docs/planning.md: {budget} MB: step and bound are {step} and {bound} ms, `sluice plan` says {found}"
+    if len(rows) < 4:
+        yield f"docs/planning.md: {len(rows)} rows of its example were found"
 
 
 def code_lines(text):
@@ -175,6 +198,64 @@ def check_record_lists(root):
             yield f"docs/formats.md: \"{title}\" is not followed by \"{words}\", as record.h has it"
 
 
+def check_statuses(root):
+    """Each status of the header has one row in docs/errors.md, with its number, and no other has one."""
+    known = re.findall(r"^    (SLUICE_\w+) = (-?\d+)", read(os.path.join(root, "include", "sluice", "status.h")), re.M)
+    rows = re.findall(r"^\| `(SLUICE_\w+)` \| (-?\d+) \|", read(os.path.join(root, "docs", "errors.md")), re.M)
+    for name, number in sorted(set(known) ^ set(rows)):
+        yield f"docs/errors.md: {name} {number} is " + ("in the header alone" if (name, number) in known else "no status")
+    if not known or len(rows) != len(set(rows)):
+        yield f"docs/errors.md has {len(rows)} rows of statuses, sluice/status.h {len(known)}"
+
+
+def check_exit_codes(root):
+    """Each code that a command may end with by itself has a row in docs/errors.md."""
+    known = re.findall(r"EXIT_\w+ = (\d+)", read(os.path.join(root, "bench", "cli", "command.h")))
+    rows = re.findall(r"^\| (\d+) \|", read(os.path.join(root, "docs", "errors.md")), re.M)
+    yield from (f"docs/errors.md: no row for the exit code {code} of bench/cli/command.h" for code in known
+                if rows.count(code) != 1)
+    if not known:
+        yield "bench/cli/command.h: its exit codes are not where they should be"
+
+
+WORDS_MOST, WORDS_MANY, MANY_SHARE = 60, 40, 0.02  # of a sentence; more than so many in so large a share of all
+
+
+def prose(text):
+    """Paragraphs, items of lists and cells of tables, without headings and code."""
+    block = []
+    for line in re.sub(r"<!--.*?-->", "", FENCE.sub("\n", text), flags=re.S).split("\n") + [""]:
+        if not line.strip() or re.match(r"\s*([-*]|\d+\.) |#|\|", line):
+            yield " ".join(block)
+            block = []
+        if line.startswith("|"):
+            yield from re.split(r"(?<!\\)\|", line)
+        elif line.strip() and not line.startswith("#") and (block or not line.startswith("    ")):
+            block.append(line.strip())
+
+
+def sentences(text):
+    """(words, sentence) of each that has five words or more; code in backticks is one word."""
+    for block in prose(text):
+        block = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "Code", block))
+        for sentence in re.split(r"(?<=[.!?])[)\"*]*\s+(?=[\"(*\[]*[A-Z0-9])", block):
+            words = len(re.findall(r"[^\W_][\w'’.,%/-]*", sentence))
+            if words >= 5:
+                yield words, sentence.strip()
+
+
+def check_sentences(root):
+    count = many = 0
+    for path in sorted(pages(os.path.join(root, "docs"))):
+        for words, sentence in sentences(read(path)):
+            count, many = count + 1, many + (words > WORDS_MANY)
+            if words > WORDS_MOST:
+                yield (f"{os.path.relpath(path, root)}: a sentence of {words} words, of at most {WORDS_MOST}: "
+                       f"{sentence[:60]}...")
+    if many > MANY_SHARE * count or not count:
+        yield f"docs: {many} of {count} sentences have more than {WORDS_MANY} words, of at most {MANY_SHARE:.0%}"
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     for what in ("--check", "--self-test"):
@@ -220,6 +301,45 @@ def self_test_messages():
         yield f"docs_check self-test: faults of messages are {found}"
 
 
+def self_test_pages():
+    """A status without a row, a row with another number, a page outside of the navigation."""
+    tree = {"include/sluice/status.h": "    SLUICE_OK = 0,\n    SLUICE_ERR_A = -1, /* a */\n    SLUICE_ERR_B = -2\n",
+            "bench/cli/command.h": "enum { EXIT_A = 1, EXIT_B = 75 };\n",
+            "docs/errors.md": "| 1 | x |\n| `SLUICE_OK` | 0 | x |\n| `SLUICE_ERR_B` | -3 | x |\n",
+            "docs/README.md": "## Door\n\n- [errors.md](errors.md): x; see [how](other.md)\n", "docs/other.md": "# O\n"}
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in tree.items():
+            os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+            with open(os.path.join(root, name), "w", encoding="utf-8") as out:
+                out.write(text)
+        statuses, pages, codes = (list(check(root)) for check in (check_statuses, navigation.faults, check_exit_codes))
+    if sorted(re.findall(r"SLUICE_\w+ -?\d", "".join(statuses))) != ["SLUICE_ERR_A -1", "SLUICE_ERR_B -2", "SLUICE_ERR_B -3"]:
+        yield f"docs_check self-test: faults of statuses are {statuses}"
+    if len(codes) != 1 or "code 75" not in codes[0]:
+        yield f"docs_check self-test: exit codes without a row are {codes}"
+    if len(pages) != 1 or "docs/other.md" not in pages[0]:
+        yield f"docs_check self-test: pages outside of the navigation are {pages}"
+
+
+def self_test_sentences():
+    def words(count, end="."):
+        return "Word " + "word " * (count - 2) + "word" + end
+
+    page = (f"# {words(70)}\n\n{words(40)} {words(6)}\n\n- {words(5)}\n- {words(4)}\n\n"
+            f"| {words(41, '')} | {words(7)} |\n|---|---|\n\n```\n- {words(70)}\n```\n\n    {words(70)}\n\n"
+            f"<!-- {words(70)} -->\nA `{words(70)}` is one word (so. Is it) [a b]({words(9)}).\n")
+    if [count for count, _ in sentences(page)] != [40, 6, 5, 41, 7, 6]:
+        yield f"docs_check self-test: the words of sentences are {[count for count, _ in sentences(page)]}"
+    for longest, most, wanted in ((60, 50, 0), (61, 100, 1), (41, 30, 1), (61, 30, 2)):
+        with tempfile.TemporaryDirectory() as root:
+            os.mkdir(os.path.join(root, "docs"))
+            with open(os.path.join(root, "docs", "a.md"), "w", encoding="utf-8") as out:
+                out.write(" ".join([words(longest)] + [words(10)] * most))
+            faults = list(check_sentences(root))
+            if len(faults) != wanted:
+                yield f"docs_check self-test: one sentence of {longest} words among {most} others: {faults}"
+
+
 def self_test():
     page = "# One\n\n## Two words: `x`, y\n\n[a](b.md) [b](b.md#b-1) [c](#two-words-x-y) [d](https://x.y/z#a)\n"
     other = "# B\n\n## B\n\n```\n# no heading\n[no](link.md)\n```\n"
@@ -242,7 +362,7 @@ def self_test():
                               '#define SLC_RECORD_OPERATIONS(X) \\\n    X(D, "e")\n\n'))
     if lists != [("Operations", "1 e"), ("by the reason", "one, two, c")]:
         wrong.append(f"docs_check self-test: the lists of a record are {lists}")
-    wrong += self_test_messages()
+    wrong += [*self_test_messages(), *self_test_sentences(), *self_test_pages()]
     for fault in wrong:
         print(fault)
     for link in sorted(wanted ^ found):
@@ -254,8 +374,9 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
-    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_results(),
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_example(sluice), *check_options(sluice, ROOT),
+              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_statuses(ROOT), *check_exit_codes(ROOT),
+              *navigation.faults(ROOT), *check_sentences(ROOT), *check_results(),
               *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0

@@ -47,8 +47,9 @@ class Job:
                         "-lsluice", f"-Wl,-rpath,{self.library}", "-lm", "-o", path], check=True, timeout=120)
         return path
 
-    def run(self, program, ranks, checks=False):
-        command = [program] if ranks == 0 else [self.sluice, "run", "-n", str(ranks), "--limit", "100", "--", program]
+    def run(self, program, ranks, checks=False, arguments=()):
+        started = [] if ranks == 0 else [self.sluice, "run", "-n", str(ranks), "--limit", "100", "--"]
+        command = [*started, program, *arguments]
         environment = dict(os.environ, SLUICE_ENGINE_CHECK="on" if checks else "off")
         done = subprocess.run(command, env=environment, timeout=120, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)

@@ -1,6 +1,8 @@
 /* A parser with a child, groups, headings, hidden rows and all kinds of values: each form of its help has what the rows
- * say, in the order of groups, and the text's halves are where they belong. */
+ * say, in the order of groups, and the text's halves are where they belong. The page of all commands tells an option
+ * once. */
 #include "bench/cli/help/help.h"
+#include "bench/cli/help/told_once.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,6 +111,36 @@ static void other_forms_escape_what_they_must(void **state)
     free(text);
 }
 
+/* A row that is equal goes, one whose text or letter differs stays; so does a table that still has a row. */
+static void an_option_of_the_first_command_is_told_once(void **state)
+{
+    (void)state;
+    const char told[] = "\n## sluice first\n\nDoes.\n\n| A | |\n|---|---|\n| `--same N` | The same |\n"
+                        "| `-n`, `--ranks N` | Ranks |\n| `--other` | Of the first |\n\n| B | |\n|---|---|\n"
+                        "| `--last` | Last |\n";
+    const char section[] = "\n## sluice second\n\nDoes too.\n\n```\nsluice second [OPTION...]\n```\n\n"
+                           "| A | |\n|---|---|\n| `--same N` | The same |\n\n"
+                           "| C | |\n|---|---|\n| `-n`, `--ranks N` | Ranks |\n| `--other` | Of the second |\n\n"
+                           "| D | |\n|---|---|\n| `--last` | Last |\n\nA note.\n";
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    slc_help_tell_once(section, told, "sluice first", out);
+    fclose(out);
+    assert_string_equal(text,
+                        "\n## sluice second\n\nDoes too.\n\n```\nsluice second [OPTION...]\n```\n\n"
+                        "| C | |\n|---|---|\n| `--other` | Of the second |\n\n"
+                        "As under [sluice first](#sluice-first):\n\n```\n--same --ranks --last\n```\n\nA note.\n");
+    free(text);
+    out = open_memstream(&text, &size);
+    slc_help_tell_once(told, section, "sluice second", out);
+    fclose(out);
+    assert_string_equal(text, "\n## sluice first\n\nDoes.\n\n| A | |\n|---|---|\n| `--other` | Of the first |\n\n"
+                              "As under [sluice second](#sluice-second):\n\n```\n--same --ranks --last\n```\n");
+    free(text);
+}
+
 int main(void)
 {
     setenv("COLUMNS", "80", 1);
@@ -116,6 +148,7 @@ int main(void)
         cmocka_unit_test(all_of_it_is_shown_in_groups),
         cmocka_unit_test(the_short_help_has_what_is_marked),
         cmocka_unit_test(other_forms_escape_what_they_must),
+        cmocka_unit_test(an_option_of_the_first_command_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

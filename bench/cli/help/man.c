@@ -112,7 +112,7 @@ void slc_help_man(const slc_help_page *page, FILE *out)
         put_lines(out, page->examples);
     }
     fputs(".SH EXIT STATUS\n0: done. 1: failed. 2: an option or a file cannot be used. 130: stopped by a signal.\n"
-          "The table of all codes is in docs/launching.md.\n.SH SEE ALSO\n.BR sluice (1)\n",
+          "The table of all codes is in docs/errors.md.\n.SH SEE ALSO\n.BR sluice (1)\n",
           out);
     if (*page->more) {
         fputs(".PP\n", out);

@@ -97,7 +97,7 @@ static void print_options(const slc_help_page *page, bool all, FILE *out)
 }
 
 static const char exit_codes[] = "Exit codes: 0 done, 1 failed, 2 an option or a file cannot be used, 130 stopped; "
-                                 "docs/launching.md has all of them.";
+                                 "docs/errors.md has all of them.";
 
 void slc_help_text(const slc_help_page *page, bool all, FILE *out)
 {

@@ -62,9 +62,8 @@ sluice_status slc_row_op_check_list(const slc_op *op, int rank)
             return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list names row %u of %llu, at place %u", slc_op_name(op),
                              rank, list->rows[i], (unsigned long long)op->rows->row_count, i);
         if (i && list->rows[i] <= list->rows[i - 1])
-            return slc_error(SLUICE_ERR_FORMAT,
-                             "%s: rank %d's list is not ascending: row %u behind row %u, at place %u", slc_op_name(op),
-                             rank, list->rows[i], list->rows[i - 1], i);
+            return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list is not ascending: row %u after row %u, at place %u",
+                             slc_op_name(op), rank, list->rows[i], list->rows[i - 1], i);
     }
     return SLUICE_OK;
 }

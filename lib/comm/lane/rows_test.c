@@ -293,7 +293,7 @@ static int malformed(int rank, void *argument)
     if (rank == 1 && test->seed == 2) own->rows[2] = own->rows[1];
     const char *lines[] = {"wrong rows: rank 1's list has 11 rows, more than the 10 that it may have",
                            "wrong rows: rank 1's list names row 20 of 20, at place 2",
-                           "wrong rows: rank 1's list is not ascending: row 2 behind row 2, at place 2"};
+                           "wrong rows: rank 1's list is not ascending: row 2 after row 2, at place 2"};
     slc_op ops[] = {{.kind = SLC_BARRIER}, /* no rank fails before all have submitted */
                     slc_reduce_rows_op(&rows, SLUICE_FP32, SLUICE_FP32, 960, 96, all.compact, all.table, SLC_SHARD, 1)};
     ops[1].what = "wrong rows";

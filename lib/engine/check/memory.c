@@ -202,7 +202,7 @@ static sluice_status check_unwritten(const sluice_runtime *rt, uint32_t which, u
                          "ask for its address in each step",
                          kind, name, (unsigned long long)(at - start));
     return slc_error(SLUICE_ERR_ORDER,
-                     "%s \"%s\" was written outside of its life or behind its end (byte %llu): declare as many bytes "
+                     "%s \"%s\" was written outside of its life or past its end (byte %llu): declare as many bytes "
                      "and as long a life as it has",
                      kind, name, (unsigned long long)(at - start));
 }
@@ -297,8 +297,8 @@ static sluice_status take_back(const slc_lent *lent)
     const char *kind = lent->gradient ? "gradient" : "value", *name = lent->param->name;
     const uint64_t gap = with_gap(lent->bytes) - lent->bytes;
     if (first_written(lent->copy + lent->bytes, gap) < gap)
-        return slc_error(SLUICE_ERR_ORDER, "parameter \"%s\": its %s was written behind its end; it has %llu bytes",
-                         name, kind, (unsigned long long)lent->bytes);
+        return slc_error(SLUICE_ERR_ORDER, "parameter \"%s\": its %s was written past its end; it has %llu bytes", name,
+                         kind, (unsigned long long)lent->bytes);
     if (lent->gradient)
         memcpy(lent->original, lent->copy, lent->bytes);
     else if (memcmp(lent->original, lent->copy, lent->bytes))

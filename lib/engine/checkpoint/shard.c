@@ -78,7 +78,7 @@ static sluice_status check_length(const slc_shard *shard, uint64_t file_bytes)
     for (uint64_t i = 0; i < shard->range_count; i++) {
         uint64_t count = shard->ranges[i].count;
         if (count > (file_bytes - bytes) / 4)
-            return slc_error(SLUICE_ERR_FORMAT, "truncated: range %llu of %llu ends behind its %llu bytes",
+            return slc_error(SLUICE_ERR_FORMAT, "truncated: range %llu of %llu ends past its %llu bytes",
                              (unsigned long long)i, (unsigned long long)shard->range_count,
                              (unsigned long long)file_bytes);
         bytes += 4 * count;

@@ -22,8 +22,8 @@ static sluice_status check_time(const sluice_param *param)
     uint32_t micro_batch;
     if (!between_micro_batches(param->rt, &micro_batch))
         return slc_error(SLUICE_ERR_ORDER,
-                         "rows_set of \"%s\": must be called in front of a micro-batch: behind step_begin or "
-                         "evaluate_begin, or behind the last slot of the one before",
+                         "rows_set of \"%s\": must be called before a micro-batch: after step_begin or "
+                         "evaluate_begin, or after the last slot of the one before",
                          param->name);
     if (param->rows_set > micro_batch)
         return slc_error(SLUICE_ERR_ORDER, "rows_set of \"%s\": its rows are set for this micro-batch already (%u)",

@@ -128,5 +128,5 @@ sluice_status slc_phase_check_plans(sluice_runtime *rt, const slc_plan_request *
         if (rt->job.compressed) status = try_plan(rt, request);
         rt->job = job;
     }
-    return slc_error_context(status, "the compressed phase of optimizer %s, behind its warm-up", rt->optimizer.name);
+    return slc_error_context(status, "the compressed phase of optimizer %s, after its warm-up", rt->optimizer.name);
 }

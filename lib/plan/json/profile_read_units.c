@@ -139,7 +139,7 @@ static sluice_status find_partner(const slc_profile_reader *r, const slc_json_pl
     if (of == u) return slc_json_fault(&at, "there is no unit \"%s\" before this one", name);
     if (unit->role == SLC_UNIT_SPLIT)
         return slc_json_fault(&at, "unit \"%s\" has its rows already: \"%s\"", name, r->job.units[unit->partner].name);
-    if (of + 1 != u) return slc_json_fault(&at, "unit \"%s\" is not the one before this; put its rows behind it", name);
+    if (of + 1 != u) return slc_json_fault(&at, "unit \"%s\" is not the one before this; put its rows after it", name);
     if (unit->role == SLC_UNIT_ROWS || unit->fused)
         return slc_json_fault(&at, "unit \"%s\" is %s; give that of one tied parameter", name,
                               unit->fused ? "fused" : "of rows itself");

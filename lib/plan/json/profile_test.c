@@ -423,7 +423,7 @@ static const change wrong_rows[] = {
      "$.units[2].rows.of: unit \"rows of wte\" is of rows itself"},
     {"{\"name\": \"rows of wte\"",
      "{\"name\": \"between\", \"uses\": [\"h.0\"], \"parameters\": 1}, {\"name\": \"rows\"",
-     "$.units[2].rows.of: unit \"wte\" is not the one before this; put its rows behind it"},
+     "$.units[2].rows.of: unit \"wte\" is not the one before this; put its rows after it"},
     {"[\"h.0\", \"head\"]", "[\"h.0\", \"head\"], \"fused\": true", "$.units[1].rows.of: unit \"wte\" is fused"},
     {"\"row_elements\": 50", "\"row_elements\": 0", "$.units[1].rows.row_elements: 0 elements"},
     {"\"row_elements\": 50", "\"row_elements\": 51",

@@ -23,7 +23,7 @@ static sluice_status check_late(const slc_validation *j, uint32_t i)
     bool ends_step = slc_is_reduction(item->kind) || item->kind == SLC_ITEM_AGREE || item->kind == SLC_ITEM_INSPECT ||
                      (item->kind == SLC_ITEM_COMPRESS && j->job->norms_barrier);
     if (j->job->barrier && ends_step)
-        return slc_validate_fault(j, i, "cannot be late behind a barrier: the step's end waits for it");
+        return slc_validate_fault(j, i, "cannot be late after a barrier: the step's end waits for it");
     if (item->micro_batch + 1 != j->micro_batches)
         return slc_validate_fault(j, i, "late in another than the last micro-batch");
     return SLUICE_OK;
