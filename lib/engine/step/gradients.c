@@ -1,5 +1,6 @@
 /* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to. */
 #include "lib/engine/check/check.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"

@@ -11,6 +11,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
 #include <string.h>
