@@ -2,7 +2,6 @@
 #ifndef SLC_ENGINE_PASS_H
 #define SLC_ENGINE_PASS_H
 
-#include "lib/comm/comm.h"
 #include "lib/engine/step/pass_state.h"
 
 #include <sluice/runtime.h>
@@ -28,29 +27,5 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
  * if it runs in this pass. On a device that runs ahead this is the host's one wait of a step: for the compute stream,
  * which waits for the operation. */
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
-
-/* ---- operations.c ---- */
-/* Makes the claims that begin at an item, or releases those that end there. */
-sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin);
-/* Makes the collective (or call) of an operation. The caller sets its waits. */
-sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t item, slc_operation *context, slc_op *op);
-
-/* ---- update.c ---- */
-/* Inspects the own part of a reduced gradient: norm bins, non-finite values, the optimizer's norms. */
-sluice_status slc_inspect_reduced(sluice_runtime *rt, const slc_item *item, slc_step_state *step);
-sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
-/* Updates on the caller's thread, shared out among the compute threads and measured, or in the compute stream of a
- * device that runs ahead. Not for onebit units. */
-sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
-
-/* ---- gradients.c: around a backward slot ---- */
-sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
-sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
-
-/* ---- drain.c ---- */
-/* Between steps: does as sluice_runtime_sync, for calls that need everything applied. */
-sluice_status slc_runtime_drain(sluice_runtime *rt);
-/* Is the agreement of a step late? Then the next step's end, or a drain, tells its verdict. */
-bool slc_agrees_late(const sluice_runtime *rt);
 
 #endif
