@@ -1,6 +1,8 @@
 /* Each command prints its own part, in a process of its own, since a parser ends the process after help. */
 #include "bench/cli/pages.h"
 
+#include "bench/cli/exit_codes.h"
+
 #include <ctype.h>
 #include <sluice/version.h>
 #include <stdio.h>
