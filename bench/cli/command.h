@@ -4,19 +4,8 @@
 #ifndef SLC_BENCH_COMMAND_H
 #define SLC_BENCH_COMMAND_H
 
-/* OUT_OF_TIME: a run has saved and left before it was done, because its time ends; the same command goes on with it. */
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_OUT_OF_TIME = 75, EXIT_INTERRUPTED = 130 };
-
-typedef struct {
-    const char *name;
-    const char *summary;               /* one line for `sluice --help` */
-    int (*run)(int argc, char **argv); /* argv[0] is "sluice NAME"; returns the exit code */
-} sluice_command;
-
-typedef struct {
-    const char *name, *summary;            /* the summary begins with the subject: "Sluice trains ..." */
-    const sluice_command *const *commands; /* ends with NULL */
-} slc_tool;
+#include "bench/cli/exit_codes.h"
+#include "bench/cli/tool.h"
 
 /* Runs the subcommand that argv[1] names; answers --help, --help=FORM (man, markdown, bash) and --version itself.
  * Closes standard output. Returns the exit code: EXIT_USAGE for a name that is not in the table, EXIT_FAILED where not

@@ -1,7 +1,7 @@
 /* Finds fields of sluice_config in error lines. */
 #include "bench/cli/error_line.h"
 
-#include "bench/cli/command.h"
+#include "bench/cli/exit_codes.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -2,6 +2,7 @@
 #include "bench/cli/pages.h"
 
 #include "bench/cli/help/told_once.h"
+#include "bench/cli/exit_codes.h"
 
 #include <ctype.h>
 #include <sluice/version.h>

@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_PAGES_H
 #define SLC_BENCH_PAGES_H
 
-#include "bench/cli/command.h"
+#include "bench/cli/tool.h"
 
 /* Prints one to standard output: `form` is man, markdown or bash. Returns the exit code. */
 int slc_pages_print(const slc_tool *program, const char *form);

@@ -1,8 +1,8 @@
 /* Lets the world compare the ranks' last words (slc_world_leave). */
 #include "bench/cli/rank_report.h"
 
-#include "bench/cli/command.h"
 #include "bench/cli/error_line.h"
+#include "bench/cli/exit_codes.h"
 #include "lib/base/status.h"
 #include "lib/comm/leave.h"
 

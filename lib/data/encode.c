@@ -1,10 +1,11 @@
 /* Tokens of a text, made once. A file is cut into pieces where the tokenizer says that the tokens are those of the
  * uncut file. */
-#include "lib/data/text_parts.h"
+#include "lib/data/text.h"
 
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
+#include "lib/data/text_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Files as one row of tokens. Windows are read with pread and not mapped, so that the resident set stays what training
  * needs. */
-#include "lib/data/text_parts.h"
+#include "lib/data/text.h"
 
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/data/file_kind.h"
 #include "lib/data/folder_entries.h"
+#include "lib/data/text_parts.h"
 
 #include <errno.h>
 #include <stdio.h>

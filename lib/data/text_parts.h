@@ -3,7 +3,6 @@
 #define SLC_DATA_TEXT_PARTS_H
 
 #include "lib/base/file/file.h"
-#include "lib/data/text.h"
 #include "lib/data/tokens.h"
 
 typedef struct {

@@ -3,7 +3,9 @@
 #ifndef SLC_DEVICE_OPS_H
 #define SLC_DEVICE_OPS_H
 
-#include "lib/device/device.h"
+#include "lib/device/types.h"
+
+#include <sluice/status.h>
 
 /* The functions have the contracts of the public ones of the same name in device.h; none may be NULL. */
 typedef struct {

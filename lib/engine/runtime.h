@@ -1,85 +1,8 @@
-/* The runtime: all that the engine knows of a job. Private to lib/engine. */
+/* The failure of a runtime, and what every public call asks first. Private to lib/engine. */
 #ifndef SLC_ENGINE_RUNTIME_H
 #define SLC_ENGINE_RUNTIME_H
 
-#include "lib/comm/comm.h"
-#include "lib/device/device.h"
-#include "lib/engine/model/buffers.h"
-#include "lib/engine/model/regions.h"
-#include "lib/engine/model/registration.h"
-#include "lib/engine/model/unit.h"
-#include "lib/engine/onebit/phase.h"
-#include "lib/engine/replan/planning.h"
-#include "lib/engine/step/agreement.h"
-#include "lib/engine/step/pass.h"
-#include "lib/engine/measure/recording.h"
-#include "lib/optim/compressed.h"
-
-#include <sluice/runtime.h>
-
-typedef struct {
-    sluice_status status; /* SLUICE_OK: nothing has failed */
-    char *line;
-    bool alike; /* the failure of the current call is the same on every rank */
-} slc_runtime_failure;
-
-typedef enum { SLC_IDLE, SLC_IN_STEP, SLC_IN_EVALUATION } slc_mode;
-
-/* A backward slot may begin with recomputing. */
-typedef enum { SLC_BETWEEN_SLOTS, SLC_RECOMPUTING, SLC_RECOMPUTED, SLC_IN_SLOT } slc_slot_state;
-
-typedef struct {
-    uint32_t cursor; /* next slot of the running pass */
-    slc_slot_state state;
-    const sluice_layer *layer;  /* between begin and end; else NULL */
-    sluice_direction direction; /* of what the layer computes: forward while it recomputes */
-    uint32_t slot;              /* that is open */
-} slc_position;
-
-struct sluice_runtime {
-    sluice_world *world;
-    slc_comm *comm;
-    int rank, size;
-    sluice_config config;
-    slc_runtime_failure failure;
-    slc_device *device;
-    sluice_stream compute, updates; /* of the caller; of the communication thread (on a device that runs ahead the one
-                                       in which its operations work) */
-
-    sluice_optimizer optimizer;
-    slc_compressed onebit; /* its functions where the optimizer is a compressed one */
-    slc_compression compression;
-
-    slc_registration model;
-    bool committed;
-    slc_job job;
-    slc_unit_state *units; /* of each unit of the job */
-    slc_region *regions;   /* of each slot */
-    slc_planning planning;
-    slc_current_plan current;
-    slc_runtime_memory memory;
-
-    slc_mode mode;
-    slc_pass train, evaluate;
-    slc_position at;
-    slc_lanes lanes;
-    slc_agreement agreement;
-    uint64_t step; /* updates applied */
-    slc_step_state steps[2];
-
-    struct slc_measure *measure; /* measure/measure.h */
-    slc_pinned progress;         /* step/progress.h */
-    struct slc_marks *marks;     /* measure/marks.h; NULL on a device that does not run ahead */
-    slc_recording *recording;    /* NULL: off */
-    struct slc_check *check;     /* check/check.h; NULL: off */
-};
-
-/* Steps that the run has left. A program that does not say how many it makes is expected to make 1000 more. */
-static inline uint64_t slc_runtime_steps_left(const sluice_runtime *rt)
-{
-    if (!rt->config.steps) return 1000;
-    return rt->config.steps > rt->step ? rt->config.steps - rt->step : 1;
-}
+#include "lib/engine/state.h"
 
 /* Makes every later call return `status` with this thread's error line; returns it. The runtime takes part in nothing
  * any more, so the other ranks are told at once, unless they know (slc_runtime_alike). */

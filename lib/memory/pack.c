@@ -6,6 +6,7 @@
 #include "lib/memory/pack.h"
 
 #include "lib/base/status.h"
+#include "lib/memory/lower_bound.h"
 #include "lib/memory/pack_profile.h"
 #include "lib/memory/stack.h"
 

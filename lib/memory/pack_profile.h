@@ -3,7 +3,7 @@
 #ifndef SLC_MEMORY_PACK_PROFILE_H
 #define SLC_MEMORY_PACK_PROFILE_H
 
-#include "lib/memory/pack.h"
+#include "lib/memory/pack_buffer.h"
 
 typedef struct {
     uint32_t start, end; /* times [start, end) */

@@ -1,5 +1,6 @@
 /* The packer against an oracle: on small cases, every order placed lowest first; on random cases, the independent check
  * and the bound. The check itself must find a planted fault. */
+#include "lib/memory/lower_bound.h"
 #include "lib/memory/pack.h"
 
 #include "lib/base/clock.h"

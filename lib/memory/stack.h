@@ -3,9 +3,11 @@
 #ifndef SLC_MEMORY_STACK_H
 #define SLC_MEMORY_STACK_H
 
-#include "lib/memory/pack.h"
+#include "lib/memory/pack_buffer.h"
 
+#include <sluice/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct slc_stack slc_stack;
 

@@ -4,7 +4,7 @@
 #define SLC_MODEL_CACHE_H
 
 #include "lib/kernels/attention/attention.h"
-#include "lib/model/model.h"
+#include "lib/model/state.h"
 
 /* These do nothing for a model without a cache. Reserve is for the time before commit. Errors: MEMORY; as
  * sluice_runtime_reserve. */

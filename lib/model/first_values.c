@@ -2,6 +2,7 @@
  * the cache, so that a model of any size needs no extra memory. */
 #include "lib/base/numbers/random.h"
 #include "lib/model/model.h"
+#include "lib/model/state.h"
 
 #include <math.h>
 

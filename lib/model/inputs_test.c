@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/model/inputs.h"
+#include "lib/weights/tensors.h"
 #include "lib/weights/tensors_parts.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #ifndef SLC_MODEL_MICRO_BATCH_H
 #define SLC_MODEL_MICRO_BATCH_H
 
-#include "lib/model/model.h"
+#include "lib/model/state.h"
 
 /* Makes the memory, once the model is registered; slc_micro_batch_destroy frees it, after a failure too. Errors:
  * MEMORY, those of slc_device_open and slc_event_create. */

@@ -6,7 +6,13 @@
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/model/cache.h"
+#include "lib/model/layers/block.h"
+#include "lib/model/layers/class_head.h"
+#include "lib/model/layers/embed.h"
+#include "lib/model/layers/slot.h"
+#include "lib/model/layers/token_head.h"
 #include "lib/model/micro_batch.h"
+#include "lib/model/state.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
+#include "lib/tokenizer/cuts.h"
 #include "lib/tokenizer/read/read.h"
 
 #include <limits.h>

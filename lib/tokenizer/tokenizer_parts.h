@@ -4,7 +4,6 @@
 
 #include "lib/tokenizer/added.h"
 #include "lib/tokenizer/bpe.h"
-#include "lib/tokenizer/cuts.h"
 #include "lib/tokenizer/unicode/normalize.h"
 #include "lib/tokenizer/pretokenize.h"
 #include "lib/tokenizer/tokenizer.h"
@@ -14,6 +13,15 @@
 typedef enum { SLC_MODEL_BPE, SLC_MODEL_WORDPIECE } slc_token_model;
 
 typedef enum { SLC_DECODE_SPACES, SLC_DECODE_BYTE_LEVEL, SLC_DECODE_WORDPIECE } slc_decoding;
+
+/* The kinds of white space before which a text may be cut (cuts.h). */
+enum { SLC_CUT_SPACE = 1, SLC_CUT_LINE = 2 };
+
+/* Sums of these kinds. */
+typedef struct {
+    uint8_t after[128]; /* after this character of ASCII */
+    uint8_t after_others;
+} slc_cuts;
 
 struct slc_tokenizer {
     uint64_t fingerprint;

@@ -3,7 +3,9 @@
 #define SLC_WEIGHTS_TENSORS_PARTS_H
 
 #include "lib/base/file/file.h"
-#include "lib/weights/tensors.h"
+#include "lib/weights/tensor.h"
+
+typedef struct slc_tensors slc_tensors;
 
 struct slc_tensors {
     slc_file *files;

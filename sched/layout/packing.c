@@ -2,6 +2,7 @@
  * moment of reading between steps. A claim that wraps into the next pass becomes two parts. If the same bytes are alive
  * at several moments, only the first of these is kept, so equal micro-batches are packed once; two buffers share a kept
  * moment exactly if they share any moment. */
+#include "lib/memory/lower_bound.h"
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

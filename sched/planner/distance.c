@@ -7,6 +7,7 @@
 #include "sched/layout/make_plan.h"
 #include "sched/layout/parts.h"
 #include "sched/schedulers/slot_order.h"
+#include "sched/simulate/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "sched/planner/distance.h"
 #include "sched/planner/simple_plans.h"
 #include "sched/schedulers/slot_order.h"
+#include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 
 #include <math.h>

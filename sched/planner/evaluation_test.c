@@ -5,6 +5,7 @@
 #include "sched/planner.h"
 #include "sched/planner/joint.h"
 #include "sched/search/fullest.h"
+#include "sched/simulate/simulate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

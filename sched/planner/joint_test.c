@@ -6,6 +6,7 @@
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/layout/random_job_test.h"
+#include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "sched/schedulers/slot_order.h"
 #include "sched/layout/two_lanes_test.h"

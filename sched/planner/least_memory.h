@@ -3,7 +3,7 @@
 #ifndef SLC_LEAST_MEMORY_H
 #define SLC_LEAST_MEMORY_H
 
-#include "sched/planner/joint.h"
+#include "sched/planner/joint_request.h"
 
 enum {
     SLC_LEAST_MEMORY_TRIES = 50

@@ -2,6 +2,7 @@
  * sharded layers, and be faster than onebit for all units and than any other strategy for all units. */
 #include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
+#include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/two_lanes_test.h"
 #include "sched/layout/make_plan.h"

@@ -4,7 +4,7 @@
 #ifndef SLC_SIMULATED_LANES_H
 #define SLC_SIMULATED_LANES_H
 
-#include "sched/simulate/simulate.h"
+#include "sched/simulate/forecast.h"
 
 enum { SLC_OPEN_OPERATIONS = 8 };
 

@@ -5,6 +5,7 @@
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/planner/joint.h"
+#include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
 #include "tests/support/seed.h"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The directions in which the parts of the house, and the folders inside a part, may look, checked on every include.
 Headers that say "Private to X" are included from X only, no name is defined in two headers, names of one prefix lie in
-one part, and sluice.h includes every public header.
+one part, sluice.h includes every public header, and no file is in a circle of includes: X.h and X.c count as one file, so
+types that two files share lie in a header below both.
 
 `include_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
 import os
@@ -164,6 +165,7 @@ PREFIXES = {
     "world": "lib/comm",
 }
 PREFIXED = re.compile(r"slc_([a-z0-9]+)_", re.I)
+KERNEL = re.compile(r"(lib/kernels/\w+)/")
 PRIVATE = re.compile(r"Private to ([\w/]+)(?: and (\w+/[\w/]+))?")
 WHOLE = "include/sluice/sluice.h"
 FIRST_COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -287,6 +289,58 @@ def refuse(path, target, local):
     return f"{part} may not look at {wanted or target}"
 
 
+def node_of(path):
+    """X for X.h and X.c; in lib/kernels the folder of an operation, all of whose forms share NAME.h, its contract."""
+    operation = KERNEL.match(path)
+    return operation[1] if operation and not is_test(path) else os.path.splitext(path)[0]
+
+
+def path_of(path, target, local):
+    """The path from the root of what a file includes."""
+    if local and "/" not in target:
+        return os.path.join(os.path.dirname(path), target)
+    return f"include/{target}" if target.startswith("sluice/") else target
+
+
+def graph_of(texts):
+    """Node -> {another node that it includes: the file that does so}."""
+    graph = {node_of(path): {} for path in texts}
+    for path, text in texts.items():
+        for line in text.splitlines():
+            found = INCLUDE.match(line)
+            target = found and path_of(path, found[2], found[1] == '"')
+            if target in texts and node_of(target) != node_of(path):
+                graph[node_of(path)].setdefault(node_of(target), path)
+    return graph
+
+
+def way_back(graph, start):
+    """The shortest way from a node to itself, with each node once; [] where there is none."""
+    came_from, row = {}, [start]
+    for node in row:
+        for after in sorted(graph[node]):
+            if after == start:
+                way = [node]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return way[::-1]
+            if after not in came_from:
+                came_from[after] = node
+                row.append(after)
+    return []
+
+
+def refuse_circles(texts):
+    """Each file that includes itself in a circle is named once, with the shortest circle that it is in."""
+    graph = graph_of(texts)
+    told = set()
+    for node in sorted(graph):
+        way = way_back(graph, node)
+        if way and not told.issuperset(way):
+            told.update(way)
+            yield f"{graph[node][(way + way)[1]]}:1: a circle of includes: {' -> '.join([*way, node])}"
+
+
 def sources(root):
     """Paths from the root, and texts."""
     for folder, folders, names in os.walk(root):
@@ -327,7 +381,7 @@ def check(root):
             )
             if why:
                 faults.append(f"{path}:{number}: {found[2]}: {why}")
-    named = [*refuse_twins(headers), *refuse_prefixes(headers), *refuse_incomplete(headers)]
+    named = [*refuse_twins(headers), *refuse_prefixes(headers), *refuse_incomplete(headers), *refuse_circles(texts)]
     return faults + named, len(texts)
 
 
@@ -343,6 +397,13 @@ def self_test():
         "include/sluice/model.h": "#include <sluice/runtime.h>\n",
         "lib/plan/opaque.h": "typedef struct slc_reader slc_reader;\n",
         "lib/comm/lane/lane.h": "void slc_comm_attach(void);\nenum { SLC_OP_SUM };\n",
+        "lib/comm/lane/messages.h": "typedef struct slc_message slc_message;\n",
+        "lib/comm/lane/work.h": '#include "lib/comm/lane/scratch.h"\n',
+        "lib/comm/lane/scratch.h": "char *slc_scratch_part(int peer);\n",
+        "lib/comm/lane/scratch.c": '#include "lib/comm/lane/messages.h"\n',
+        "lib/kernels/sum/sum.c": '#include "lib/kernels/sum/sum_cpu.h"\n',
+        "lib/kernels/sum/sum_cpu.h": '#include "lib/kernels/sum/sum.h"\n',
+        "lib/kernels/sum/sum.h": "#include <stdint.h>\n",
         "bench/train/train.c": '#include "sched/planner.h"\n#include <sluice/runtime.h>\n',
     }
     bad = {
@@ -366,6 +427,7 @@ def self_test():
         "lib/engine/lanes.h": "int slc_op_count(void);\n",
         "plugins/nccl/shim/calls.h": "enum { SLC_COMM_KEY };\n",
         "plugins/nccl/record/record.h": '#include "plugins/nccl/shim/calls.h"\n',
+        "lib/comm/lane/messages.c": '#include "lib/comm/lane/work.h"\n',
         "lib/plan/twin.h": "typedef enum { SLC_A } slc_reader;\n",
     }
     with tempfile.TemporaryDirectory() as root:

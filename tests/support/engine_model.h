@@ -4,7 +4,7 @@
 #ifndef SLC_TESTS_ENGINE_MODEL_H
 #define SLC_TESTS_ENGINE_MODEL_H
 
-#include "tests/support/engine_trial.h"
+#include "tests/support/trial.h"
 
 #include <sluice/sluice.h>
 

@@ -9,6 +9,8 @@
 #ifndef SLC_BENCH_HELP_H
 #define SLC_BENCH_HELP_H
 
+#include "bench/cli/help/short_option.h"
+
 #include <argp.h>
 #include <stdio.h>
 
@@ -20,9 +22,6 @@ typedef enum {
     SLC_HELP_MARKDOWN, /* a section of docs/command.md */
     SLC_HELP_BASH,     /* the command's branch in the completion */
 } slc_help_format;
-
-/* A flag of argp_option, which argp ignores: a newcomer needs this option. */
-enum { SLC_OPTION_SHORT = 0x10000 };
 
 /* Prints the help of "sluice train", which has this parser and its children. Returns 0, or -1: no memory. */
 int slc_help_print(const struct argp *parser, const char *program, slc_help_format format, FILE *out);

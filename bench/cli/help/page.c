@@ -1,7 +1,7 @@
 /* Collects the rows of a parser and of its children, in groups as argp has them, and takes its text to pieces. */
 #include "bench/cli/help/page.h"
 
-#include "bench/cli/help/help.h"
+#include "bench/cli/help/short_option.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 #ifndef SLC_BENCH_NCCL_CALLS_H
 #define SLC_BENCH_NCCL_CALLS_H
 
-#include "bench/nccl/profile/job_steps.h"
+#include "bench/nccl/profile/step_time.h"
+#include "plugins/nccl/record/records.h"
 
 /* An operation as a rank calls it: one entry, or the entries of a group that do the same. */
 typedef struct {

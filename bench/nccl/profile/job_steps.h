@@ -3,6 +3,7 @@
 #ifndef SLC_BENCH_NCCL_JOB_STEPS_H
 #define SLC_BENCH_NCCL_JOB_STEPS_H
 
+#include "bench/nccl/profile/step_time.h"
 #include "plugins/nccl/record/records.h"
 
 /* An operation of the step: one call, or those calls of one group that do the same. */
@@ -12,14 +13,6 @@ typedef struct {
     uint64_t *parts;          /* [part_count] elements of the full buffer of each call */
     size_t part_count;
 } slc_step_operation;
-
-/* When an operation ran in one of the steps, on the clock of its rank's host. Both times are 0 where the shim could not
- * take them. */
-typedef struct {
-    int64_t begin_ns, end_ns;
-    bool follows; /* it began within 50 us of the end of the operation before it on its stream: its data may have been
-                     there for long */
-} slc_step_time;
 
 typedef struct {
     int rank;

@@ -1,6 +1,8 @@
 /* Opens the source of micro-batches that the options name: text here, its masks in masks.c, images in images.c. */
-#include "bench/train/data/data_parts.h"
+#include "bench/train/data/data.h"
 
+#include "bench/train/data/data_parts.h"
+#include "bench/train/options/options.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"

@@ -14,7 +14,8 @@
 #ifndef SLC_BENCH_TRAINING_DATA_H
 #define SLC_BENCH_TRAINING_DATA_H
 
-#include "bench/train/options/options.h"
+#include "bench/train/data/data_about.h"
+#include "bench/train/options/training_options.h"
 
 typedef struct slc_training_data slc_training_data;
 
@@ -33,14 +34,6 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
                                      const slc_training_data_watch *watch, slc_training_data **out);
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
-/* A description of the data for the start lines and the report. */
-typedef struct {
-    const char *own_path;     /* where it was read from if no --data was given */
-    const char *what;         /* what is counted: "bytes", "tokens", "images" */
-    const char *tokenizer;    /* path of what made the tokens; NULL: none did */
-    uint64_t files;           /* of text, those that are read; 0: not counted */
-    uint64_t train, held_out; /* of what is counted */
-} slc_training_data_about;
 const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data);
 
 uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */

@@ -2,10 +2,13 @@
 #ifndef SLC_BENCH_TRAINING_DATA_PARTS_H
 #define SLC_BENCH_TRAINING_DATA_PARTS_H
 
-#include "bench/train/data/data.h"
+#include "bench/train/data/data_about.h"
 #include "bench/train/data/masks.h"
+#include "bench/train/options/training_options.h"
 #include "lib/data/special_tokens.h"
 #include "lib/data/text.h"
+
+typedef struct slc_training_data slc_training_data;
 
 enum { SLC_TRAINING_NOTES_MAX = 4 };
 

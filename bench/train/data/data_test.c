@@ -1,5 +1,6 @@
 /* The targets that are counted without reading anything are those that the sequences have; a held-out image is taken
  * once, and behind the last nothing is asked. */
+#include "bench/train/options/options.h"
 #include "lib/base/file/folder_test.h"
 
 #include "bench/train/data/data.h"

@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_TRAINING_LR_SCHEDULE_H
 #define SLC_BENCH_TRAINING_LR_SCHEDULE_H
 
-#include "bench/train/options/options.h"
+#include "bench/train/options/training_options.h"
 
 typedef enum { SLC_LR_CONSTANT, SLC_LR_LINEAR, SLC_LR_COSINE, SLC_LR_INVERSE_SQRT, SLC_LR_WSD } slc_lr_kind;
 

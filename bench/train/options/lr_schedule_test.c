@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 // clang-format on
+#include "bench/train/options/options.h"
 #include "tests/support/without_fma.h"
 
 #include <math.h>

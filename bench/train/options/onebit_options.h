@@ -3,7 +3,9 @@
 #ifndef SLC_BENCH_TRAINING_ONEBIT_H
 #define SLC_BENCH_TRAINING_ONEBIT_H
 
-#include "bench/train/options/options.h"
+#include "bench/train/options/training_options.h"
+
+#include <jansson.h>
 
 /* onebit_adam, onebit_lamb or zero_one_adam. */
 bool slc_training_is_compressed(const char *optimizer);

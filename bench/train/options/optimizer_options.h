@@ -3,7 +3,7 @@
 #ifndef SLC_BENCH_TRAINING_OPTIMIZER_OPTIONS_H
 #define SLC_BENCH_TRAINING_OPTIMIZER_OPTIONS_H
 
-#include "bench/train/options/options.h"
+#include "bench/train/options/training_options.h"
 
 /* Sets the fields of the optimizer that the options name, so far as they are given. */
 void slc_training_optimizer_config(const slc_training_options *options, sluice_config *config);

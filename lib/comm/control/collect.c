@@ -1,6 +1,8 @@
 /* Small blocking collectives over the star: every rank brings a part to rank 0, which answers all with the result. A
  * rank brings its next part only after it has the result, so rank 0 holds at most one part of each rank. */
-#include "lib/comm/control/control.h"
+#include "lib/comm/control/collect.h"
+
+#include "lib/comm/control/socket.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/comm/control/collect.h"
+#include "lib/comm/control/socket.h"
+#include "lib/comm/control/watch.h"
 
 #include <errno.h>
 #include <stdio.h>

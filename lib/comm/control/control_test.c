@@ -2,6 +2,7 @@
  * that a collective needs. */
 #include "lib/base/clock.h"
 #include "lib/comm/control/control.h"
+#include "lib/comm/control/socket.h"
 
 #include <errno.h>
 #include <setjmp.h>

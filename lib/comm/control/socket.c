@@ -1,5 +1,5 @@
 /* The sockets of the star, with buffers: a send always fits, and its bytes leave when the network takes them. */
-#include "lib/comm/control/control.h"
+#include "lib/comm/control/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/comm/control/control.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * worlds whose ranks all run the same random program must never be accused, however unevenly they go on. */
 #include "lib/comm/comm_test.h"
 #include "lib/comm/control/control.h"
+#include "lib/comm/control/watch.h"
 
 #include <setjmp.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Where the blocks and parts of an operation lie (lib/base/ownership.h has the rule). Everything counts elements unless
- * said otherwise. */
+/* What kinds of operations have in common, and where the blocks and parts of one lie (lib/base/ownership.h has the
+ * rule). Everything counts elements unless said otherwise. */
 #ifndef SLC_COMM_GEOMETRY_H
 #define SLC_COMM_GEOMETRY_H
 
@@ -8,6 +8,16 @@
 #include "lib/comm/comm.h"
 
 #include <sluice/dtype.h>
+
+static inline bool slc_moves_rows(const slc_op *op)
+{
+    return op->kind == SLC_GATHER_ROWS || op->kind == SLC_REDUCE_ROWS;
+}
+
+static inline bool slc_gathers(const slc_op *op)
+{
+    return op->kind == SLC_GATHER_ROWS;
+}
 
 /* The type that an operation writes. */
 static inline sluice_dtype slc_op_result(const slc_op *op)

@@ -6,8 +6,12 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
+#include "lib/comm/lane/messages.h"
 #include "lib/comm/lane/row_walk.h"
 #include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/signature.h"
+#include "lib/comm/lane/spans.h"
+#include "lib/comm/lane/work.h"
 #include "lib/comm/settings.h"
 
 #include <stdlib.h>
@@ -21,7 +25,7 @@ static void list_message_peers(slc_comm *comm)
     /* Each rank begins with the one after it, so that not all send to the same rank first. */
     for (int i = 1; i < comm->size; i++) {
         int rank = (comm->rank + i) % comm->size;
-        if (!slc_is_neighbour(comm->neighbours, rank)) comm->message_peers[comm->message_peer_count++] = rank;
+        if (!slc_is_neighbour(comm->neighbours, rank)) comm->messages.peers[comm->messages.peer_count++] = rank;
     }
 }
 
@@ -34,8 +38,8 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
                        .neighbours = neighbours,
                        .transport = transport,
                        .history = history};
-    pthread_mutex_init(&comm->names, NULL);
-    slc_gate_init(&comm->completed);
+    pthread_mutex_init(&comm->program.names, NULL);
+    slc_gate_init(&comm->queue.completed);
     slc_gate_init(&comm->quiet);
     unsigned depth;
     sluice_status status = slc_setting_count(&slc_comm_settings, "SLUICE_COMM_DEPTH", &depth);
@@ -44,17 +48,17 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
         return slc_error(SLUICE_ERR_ARGUMENT, "SLUICE_COMM_DEPTH=%u: from 2 to %d", depth, SLC_DEPTH_MAX);
     comm->depth = depth;
     uint64_t chunk = cache_bytes / (uint64_t)size;
-    comm->chunk_bytes = chunk < smallest_chunk ? smallest_chunk : chunk > largest_chunk ? largest_chunk : chunk;
-    comm->queue = calloc(SLC_QUEUE, sizeof *comm->queue);
-    comm->message_peers = calloc((size_t)size, sizeof *comm->message_peers);
-    comm->sources = calloc((size_t)size, sizeof *comm->sources);
-    comm->destinations = calloc((size_t)size, sizeof *comm->destinations);
-    if (!comm->queue || !comm->message_peers || !comm->sources || !comm->destinations)
+    comm->work.chunk_bytes = chunk < smallest_chunk ? smallest_chunk : chunk > largest_chunk ? largest_chunk : chunk;
+    comm->queue.ops = calloc(SLC_QUEUE, sizeof *comm->queue.ops);
+    comm->messages.peers = calloc((size_t)size, sizeof *comm->messages.peers);
+    comm->work.sources = calloc((size_t)size, sizeof *comm->work.sources);
+    comm->work.destinations = calloc((size_t)size, sizeof *comm->work.destinations);
+    if (!comm->queue.ops || !comm->messages.peers || !comm->work.sources || !comm->work.destinations)
         return slc_error(SLUICE_ERR_MEMORY, "communication of %d ranks", size);
-    comm->row_cursors = calloc((size_t)size, sizeof *comm->row_cursors);
-    comm->row_room = calloc((size_t)size, sizeof *comm->row_room);
-    comm->row_cuts = calloc(SLC_ACTIVE * (depth + 1) * (size_t)size, sizeof *comm->row_cuts);
-    if (!comm->row_cursors || !comm->row_room || !comm->row_cuts)
+    comm->rows.cursors = calloc((size_t)size, sizeof *comm->rows.cursors);
+    comm->rows.room = calloc((size_t)size, sizeof *comm->rows.room);
+    comm->rows.cuts = calloc(SLC_ACTIVE * (depth + 1) * (size_t)size, sizeof *comm->rows.cuts);
+    if (!comm->rows.cursors || !comm->rows.room || !comm->rows.cuts)
         return slc_error(SLUICE_ERR_MEMORY, "rows of %d ranks", size);
     list_message_peers(comm);
     return slc_messages_init(comm);
@@ -62,18 +66,18 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
 
 void slc_lane_fini(slc_comm *comm)
 {
-    slc_lane_events_destroy(&comm->events);
-    slc_stream_destroy(&comm->stream);
-    pthread_mutex_destroy(&comm->names);
-    free(comm->queue);
-    free(comm->message_peers);
-    free(comm->sources);
-    free(comm->destinations);
-    free(comm->row_cursors);
-    free(comm->row_room);
-    free(comm->row_cuts);
-    free(comm->messages);
-    free(comm->tokens);
+    slc_lane_events_destroy(&comm->attached.events);
+    slc_stream_destroy(&comm->attached.stream);
+    pthread_mutex_destroy(&comm->program.names);
+    free(comm->queue.ops);
+    free(comm->messages.peers);
+    free(comm->work.sources);
+    free(comm->work.destinations);
+    free(comm->rows.cursors);
+    free(comm->rows.room);
+    free(comm->rows.cuts);
+    free(comm->messages.all);
+    free(comm->messages.tokens);
     *comm = (slc_comm){0};
 }
 
@@ -97,7 +101,7 @@ static bool disturbs(const slc_spans *one, const slc_spans *other)
 /* Whether the operation would see, or be seen by, one that is still active. */
 static bool must_wait(slc_comm *comm, const slc_spans *spans)
 {
-    for (uint32_t i = comm->first; i != comm->taken; i++) {
+    for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
         const slc_active_op *run = slc_active_op_at(comm, i);
         if (disturbs(spans, &run->spans) || disturbs(&run->spans, spans)) return true;
     }
@@ -129,13 +133,15 @@ static void publish_ready(slc_comm *comm, const slc_active_op *run)
     slc_neighbours_ring(comm->neighbours);
 }
 
-/* Raises the count to comm->first. A caller that waits for a later operation is not woken for each one before it. */
+/* Raises the count to comm->active.first. A caller that waits for a later operation is not woken for each one before
+ * it. */
 static void raise_completed(slc_comm *comm)
 {
-    atomic_store_explicit(&comm->finished, comm->first, memory_order_release);
-    atomic_store(&comm->completed.value, comm->first); /* this thread is the only one that raises it */
-    bool only_later = atomic_load(&comm->waiting) == 1 && (int32_t)(comm->first - atomic_load(&comm->wanted)) < 0;
-    if (!only_later) slc_gate_post(&comm->completed, comm->first);
+    atomic_store_explicit(&comm->queue.finished, comm->active.first, memory_order_release);
+    atomic_store(&comm->queue.completed.value, comm->active.first); /* this thread is the only one that raises it */
+    bool only_later =
+        atomic_load(&comm->queue.waiting) == 1 && (int32_t)(comm->active.first - atomic_load(&comm->queue.wanted)) < 0;
+    if (!only_later) slc_gate_post(&comm->queue.completed, comm->active.first);
 }
 
 /* Lets the stream wait for what the gates have counted. */
@@ -144,7 +150,7 @@ static bool wait_on_stream(slc_comm *comm, const slc_op *op)
     sluice_status status = SLUICE_OK;
     for (int i = 0; !status && i < 2; i++)
         if (op->wait[i] && op->wait_events[i])
-            status = slc_lane_events_wait(op->wait_events[i], &comm->stream, op->wait_value[i]);
+            status = slc_lane_events_wait(op->wait_events[i], &comm->attached.stream, op->wait_value[i]);
     if (status) slc_op_fail(comm, op, status);
     return !status;
 }
@@ -153,9 +159,9 @@ static bool wait_on_stream(slc_comm *comm, const slc_op *op)
 static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
 {
     if (!run_hook(comm, op, op->start) || !run_hook(comm, op, skipped ? NULL : op->call)) return;
-    *slc_active_op_at(comm, comm->taken) =
-        (slc_active_op){.op = *op, .index = comm->taken, .wire = comm->wire, .peers_ready = true, .work_done = true};
-    comm->taken++;
+    *slc_active_op_at(comm, comm->active.taken) = (slc_active_op){
+        .op = *op, .index = comm->active.taken, .wire = comm->active.wire, .peers_ready = true, .work_done = true};
+    comm->active.taken++;
 }
 
 /* Checks this rank's list; the others' are checked when they are here. */
@@ -168,9 +174,9 @@ static bool list_is_good(slc_comm *comm, const slc_op *op)
 
 static bool start_next(slc_comm *comm)
 {
-    if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return false;
-    if (comm->taken - comm->first == SLC_ACTIVE) return false;
-    const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
+    if (comm->active.taken == atomic_load_explicit(&comm->queue.submitted, memory_order_acquire)) return false;
+    if (comm->active.taken - comm->active.first == SLC_ACTIVE) return false;
+    const slc_op *op = &comm->queue.ops[comm->active.taken % SLC_QUEUE];
     if (!gates_passed(op)) return false;
     const bool skipped = op->skip && *op->skip;
     if (op->kind == SLC_CALL) {
@@ -186,10 +192,10 @@ static bool start_next(slc_comm *comm)
 
     const uint64_t block = skipped ? 0 : op->first_block;
     const uint64_t blocks = rows || op->kind == SLC_BARRIER ? 1 : op->block_count;
-    slc_active_op *run = slc_active_op_at(comm, comm->taken);
+    slc_active_op *run = slc_active_op_at(comm, comm->active.taken);
     *run = (slc_active_op){.op = *op,
-                           .index = comm->taken,
-                           .wire = comm->wire,
+                           .index = comm->active.taken,
+                           .wire = comm->active.wire,
                            .signature = slc_op_signature(comm, op, skipped),
                            .spans = spans,
                            .open = rows,
@@ -200,8 +206,8 @@ static bool start_next(slc_comm *comm)
                            .receiving = block,
                            .sending = block,
                            .finished = block};
-    comm->taken++;
-    comm->wire++;
+    comm->active.taken++;
+    comm->active.wire++;
     publish_ready(comm, run);
     return true;
 }
@@ -244,7 +250,7 @@ static void charge(slc_comm *comm, slc_active_op *run)
 static bool exchange_lists(slc_comm *comm)
 {
     bool progressed = false;
-    for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
+    for (uint32_t i = comm->active.first; i != comm->active.taken && !slc_failed(comm->failure); i++) {
         slc_active_op *run = slc_active_op_at(comm, i);
         if (!slc_moves_rows(&run->op) || run->skipped || run->peers_ready || !slc_row_op_have_lists(comm, run))
             continue;
@@ -256,7 +262,7 @@ static bool exchange_lists(slc_comm *comm)
 /* Works on the oldest operation that has work left. Later ones wait, so that `done` is raised in order. */
 static bool work_on_oldest(slc_comm *comm)
 {
-    for (uint32_t i = comm->first; i != comm->taken; i++) {
+    for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
         slc_active_op *run = slc_active_op_at(comm, i);
         if (run->work_done) continue;
         if (!run->skipped && !run->charged) {
@@ -293,8 +299,8 @@ static bool is_over(const slc_comm *comm, const slc_active_op *run, uint64_t now
 
 static bool complete_first(slc_comm *comm, uint64_t now_ns)
 {
-    if (comm->first == comm->taken) return false;
-    slc_active_op *run = slc_active_op_at(comm, comm->first);
+    if (comm->active.first == comm->active.taken) return false;
+    slc_active_op *run = slc_active_op_at(comm, comm->active.first);
     if (!is_over(comm, run, now_ns)) return false;
     bool call = run->op.kind == SLC_CALL;
     if (!run->skipped) {
@@ -302,22 +308,22 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
         if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
     }
     if (!run_hook(comm, &run->op, run->op.end)) return true;
-    sluice_status status = slc_lane_events_record(&comm->events, &comm->stream, comm->first);
+    sluice_status status = slc_lane_events_record(&comm->attached.events, &comm->attached.stream, comm->active.first);
     if (status) {
         slc_op_fail(comm, &run->op, status);
         return true;
     }
-    comm->first++;
-    if (!call) atomic_store_explicit(&comm->wire_completed, run->wire + 1, memory_order_relaxed);
+    comm->active.first++;
+    if (!call) atomic_store_explicit(&comm->active.wire_completed, run->wire + 1, memory_order_relaxed);
     raise_completed(comm);
     return true;
 }
 
 bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
 {
-    comm->step_ns = now_ns;
+    comm->active.step_ns = now_ns;
     bool progressed = start_next(comm);
-    if (comm->first == comm->taken) return progressed;
+    if (comm->active.first == comm->active.taken) return progressed;
     progressed |= exchange_lists(comm);
     progressed |= slc_messages_step(comm);
     progressed |= work_on_oldest(comm);
@@ -328,35 +334,36 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
 /* The program raises all gates but the count of complete operations. */
 bool slc_lane_halted(const slc_comm *comm)
 {
-    if (comm->taken == atomic_load_explicit(&comm->submitted, memory_order_acquire)) return true;
-    const slc_op *op = &comm->queue[comm->taken % SLC_QUEUE];
+    if (comm->active.taken == atomic_load_explicit(&comm->queue.submitted, memory_order_acquire)) return true;
+    const slc_op *op = &comm->queue.ops[comm->active.taken % SLC_QUEUE];
     for (int i = 0; i < 2; i++)
-        if (op->wait[i] && op->wait[i] != &comm->completed && !slc_gate_passed(op->wait[i], op->wait_value[i]))
+        if (op->wait[i] && op->wait[i] != &comm->queue.completed && !slc_gate_passed(op->wait[i], op->wait_value[i]))
             return true;
     return false;
 }
 
 uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index)
 {
-    uint32_t submitted = atomic_load_explicit(&comm->submitted, memory_order_acquire), needed = comm->wire;
+    uint32_t submitted = atomic_load_explicit(&comm->queue.submitted, memory_order_acquire), needed = comm->active.wire;
     if ((int32_t)(index - submitted) > 0) index = submitted;
-    for (uint32_t i = comm->taken; (int32_t)(index - i) > 0; i++) needed += comm->queue[i % SLC_QUEUE].kind != SLC_CALL;
-    for (uint32_t i = comm->taken; i != comm->first && (int32_t)(i - index) > 0; i--)
-        needed -= comm->runs[(i - 1) % SLC_ACTIVE].op.kind != SLC_CALL;
+    for (uint32_t i = comm->active.taken; (int32_t)(index - i) > 0; i++)
+        needed += comm->queue.ops[i % SLC_QUEUE].kind != SLC_CALL;
+    for (uint32_t i = comm->active.taken; i != comm->active.first && (int32_t)(i - index) > 0; i--)
+        needed -= comm->active.ops[(i - 1) % SLC_ACTIVE].op.kind != SLC_CALL;
     return needed;
 }
 
 const char *slc_lane_next_name(const slc_comm *comm)
 {
-    if (comm->first != comm->taken) return comm->runs[comm->first % SLC_ACTIVE].op.what;
-    bool any = comm->taken != atomic_load_explicit(&comm->submitted, memory_order_acquire);
-    return any ? comm->queue[comm->taken % SLC_QUEUE].what : NULL;
+    if (comm->active.first != comm->active.taken) return comm->active.ops[comm->active.first % SLC_ACTIVE].op.what;
+    bool any = comm->active.taken != atomic_load_explicit(&comm->queue.submitted, memory_order_acquire);
+    return any ? comm->queue.ops[comm->active.taken % SLC_QUEUE].what : NULL;
 }
 
 uint64_t slc_lane_due(const slc_comm *comm)
 {
-    if (comm->first == comm->taken) return UINT64_MAX;
-    const slc_active_op *run = &comm->runs[comm->first % SLC_ACTIVE];
+    if (comm->active.first == comm->active.taken) return UINT64_MAX;
+    const slc_active_op *run = &comm->active.ops[comm->active.first % SLC_ACTIVE];
     /* An operation past its time waits for something else. */
-    return run->due_ns > comm->step_ns ? run->due_ns : UINT64_MAX;
+    return run->due_ns > comm->active.step_ns ? run->due_ns : UINT64_MAX;
 }

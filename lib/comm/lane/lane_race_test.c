@@ -67,10 +67,10 @@ static void open_lane(place *all, int rank)
     slc_failure_init(&p->failure);
     assert_int_equal(slc_lane_init(&p->comm, rank, RANKS, &p->failure, &p->neighbours, &p->transport, &p->history),
                      SLUICE_OK);
-    assert_int_equal(slc_stream_create(device, 1, &p->comm.stream), SLUICE_OK);
-    p->comm.segment = &p->segment;
-    p->comm.base = p->segment.base;
-    p->comm.bytes = p->segment.bytes;
+    assert_int_equal(slc_stream_create(device, 1, &p->comm.attached.stream), SLUICE_OK);
+    p->comm.attached.segment = &p->segment;
+    p->comm.attached.base = p->segment.base;
+    p->comm.attached.bytes = p->segment.bytes;
 }
 
 static void close_lane(place *p)
@@ -141,7 +141,7 @@ static slc_op program(place *p, sluice_status (*call)(void *), uint32_t before)
     return (slc_op){.kind = SLC_CALL,
                     .call = call,
                     .context = p,
-                    .wait = {NULL, &p->comm.completed},
+                    .wait = {NULL, &p->comm.queue.completed},
                     .wait_value = {0, p->submitted + before}};
 }
 
@@ -178,7 +178,7 @@ static void *run_program(void *context)
     for (uint32_t round = 1, rounds = test_rounds(100); round <= rounds; round++) {
         p->round = (float)round;
         submit_round(p);
-        while (!slc_gate_wait(&p->comm.completed, p->submitted, 10000000))
+        while (!slc_gate_wait(&p->comm.queue.completed, p->submitted, 10000000))
             if (slc_failed(&p->failure)) {
                 p->wrong = p->failure.line;
                 return NULL;

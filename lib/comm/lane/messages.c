@@ -1,17 +1,18 @@
 /* The message path. Each block's parts go straight from and into the buffers (contributions to a sum into scratch),
- * pipelined over blocks and over operations. rows.h says what a block of an operation on rows is; rows are packed into
- * scratch and sent from there.
+ * pipelined over blocks and over operations. row_chunks.h says what a block of an operation on rows is; rows are packed
+ * into scratch and sent from there.
  *
  * The window: receives of up to `depth` blocks are posted, and sends of half as many may be on their way. A block ends
  * only when everything that the peers send for it is here, so a peer is at most depth/2 blocks later than the
  * sender's window, and every message finds its receive posted. A tag has 32 bits for the operation, 17 for the block, 3
  * for the phase and 12 for the sender. */
-#include "lib/comm/lane/lane.h"
+#include "lib/comm/lane/messages.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/row_chunks.h"
+#include "lib/comm/lane/scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,15 +35,16 @@ struct slc_message {
 sluice_status slc_messages_init(slc_comm *comm)
 {
     /* A block has at most two messages to and two from each peer in the hands of the transport. */
-    const size_t count = (size_t)comm->depth * 4 * (size_t)comm->message_peer_count + 1;
-    comm->message_count = (uint32_t)count;
-    comm->messages = calloc(count, sizeof *comm->messages);
-    comm->tokens = calloc((size_t)comm->size * 2, sizeof *comm->tokens);
-    if (!comm->messages || !comm->tokens) return slc_error(SLUICE_ERR_MEMORY, "messages of %d ranks", comm->size);
+    const size_t count = (size_t)comm->depth * 4 * (size_t)comm->messages.peer_count + 1;
+    comm->messages.count = (uint32_t)count;
+    comm->messages.all = calloc(count, sizeof *comm->messages.all);
+    comm->messages.tokens = calloc((size_t)comm->size * 2, sizeof *comm->messages.tokens);
+    if (!comm->messages.all || !comm->messages.tokens)
+        return slc_error(SLUICE_ERR_MEMORY, "messages of %d ranks", comm->size);
     for (size_t i = 0; i < count; i++) {
-        comm->messages[i].comm = comm;
-        comm->messages[i].next = comm->free_messages;
-        comm->free_messages = &comm->messages[i];
+        comm->messages.all[i].comm = comm;
+        comm->messages.all[i].next = comm->messages.free_list;
+        comm->messages.free_list = &comm->messages.all[i];
     }
     return SLUICE_OK;
 }
@@ -90,24 +92,24 @@ static void check_length(slc_comm *comm, const slc_active_op *run, int peer, siz
 /* A peer that cannot be reached has died, or has left after it did its part; the control connection will tell which. */
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why)
 {
-    if (atomic_load_explicit(&comm->suspect_ns, memory_order_relaxed)) return;
-    comm->suspect_rank = rank;
-    snprintf(comm->suspect_why, sizeof comm->suspect_why, "%s", why);
-    atomic_store_explicit(&comm->suspect_ns, slc_clock_ns(), memory_order_relaxed);
+    if (atomic_load_explicit(&comm->suspicion.since_ns, memory_order_relaxed)) return;
+    comm->suspicion.rank = rank;
+    snprintf(comm->suspicion.why, sizeof comm->suspicion.why, "%s", why);
+    atomic_store_explicit(&comm->suspicion.since_ns, slc_clock_ns(), memory_order_relaxed);
 }
 
 static void give_back(slc_comm *comm, slc_message *message)
 {
-    comm->messages_pending--;
+    comm->messages.pending--;
     message->run = NULL;
-    message->next = comm->free_messages;
-    comm->free_messages = message;
+    message->next = comm->messages.free_list;
+    comm->messages.free_list = message;
 }
 
 /* Notes that a message is done. */
 static void count_message(slc_comm *comm, slc_active_op *run, uint64_t block, message_kind kind)
 {
-    comm->messages_done++;
+    comm->messages.done++;
     count_down(comm, run, block, kind);
 }
 
@@ -131,11 +133,11 @@ static void on_done(void *context, sluice_status status, size_t bytes)
 
 static slc_message *take_message(slc_comm *comm, const slc_message *what)
 {
-    slc_message *message = comm->free_messages;
-    comm->free_messages = message->next;
+    slc_message *message = comm->messages.free_list;
+    comm->messages.free_list = message->next;
     *message = *what;
     message->comm = comm;
-    comm->messages_pending++;
+    comm->messages.pending++;
     return message;
 }
 
@@ -271,10 +273,12 @@ static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int
                      bytes);
     } else if (op->kind == SLC_BARRIER) {
         state->results++;
-        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, &comm->tokens[peer], sizeof *comm->tokens);
+        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, &comm->messages.tokens[peer],
+                     sizeof *comm->messages.tokens);
     } else if (op->kind == SLC_BROADCAST && comm->rank == op->root) {
         state->results++;
-        post_receive(comm, run, block, PHASE_ACKNOWLEDGE, RESULT, peer, &comm->tokens[peer], sizeof *comm->tokens);
+        post_receive(comm, run, block, PHASE_ACKNOWLEDGE, RESULT, peer, &comm->messages.tokens[peer],
+                     sizeof *comm->messages.tokens);
     } else if (op->kind == SLC_BROADCAST && peer == op->root) {
         state->results++;
         post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, block_at(run, block),
@@ -284,16 +288,16 @@ static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int
 
 static bool post_receives(slc_comm *comm, slc_active_op *run)
 {
-    if (comm->blocks_receiving == comm->depth) return false;
+    if (comm->messages.blocks_receiving == comm->depth) return false;
     const bool slot = takes_slot(&run->op, run->receiving);
     if (slot && !slc_scratch_left(comm)) return false;
     if (run->receiving == run->end_block && !(run->open && run->peers_ready && slc_row_op_cut(comm, run))) return false;
     uint64_t block = run->receiving++;
     slc_block_state *state = state_of(comm, run, block);
     *state = (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&run->op)};
-    comm->blocks_receiving++;
-    for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
-        receive_from(comm, run, block, comm->message_peers[i]);
+    comm->messages.blocks_receiving++;
+    for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
+        receive_from(comm, run, block, comm->messages.peers[i]);
     return true;
 }
 
@@ -309,7 +313,8 @@ static void send_to(slc_comm *comm, slc_active_op *run, uint64_t block, int peer
         post_send(comm, run, block, PHASE_RESULT, peer, part_at(comm, run, op->src, op->src_layout, block, comm->rank),
                   bytes);
     else if (op->kind == SLC_BARRIER)
-        post_send(comm, run, block, PHASE_RESULT, peer, &comm->tokens[comm->size + peer], sizeof *comm->tokens);
+        post_send(comm, run, block, PHASE_RESULT, peer, &comm->messages.tokens[comm->size + peer],
+                  sizeof *comm->messages.tokens);
     else if (op->kind == SLC_BROADCAST && comm->rank == op->root)
         post_send(comm, run, block, PHASE_RESULT, peer, block_at(run, block),
                   slc_op_block_length(op, block) * sluice_dtype_bytes(op->dtype));
@@ -317,30 +322,30 @@ static void send_to(slc_comm *comm, slc_active_op *run, uint64_t block, int peer
 
 static bool post_sends(slc_comm *comm, slc_active_op *run)
 {
-    if (run->sending == run->receiving || comm->blocks_sending == comm->depth / 2) return false;
+    if (run->sending == run->receiving || comm->messages.blocks_sending == comm->depth / 2) return false;
     uint64_t block = run->sending++;
-    comm->blocks_sending++;
+    comm->messages.blocks_sending++;
     state_of(comm, run, block)->sent = true;
-    for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
-        send_to(comm, run, block, comm->message_peers[i]);
+    for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
+        send_to(comm, run, block, comm->messages.peers[i]);
     return true;
 }
 
 bool slc_messages_arrived(slc_comm *comm, slc_active_op *run, uint64_t block)
 {
-    if (!comm->message_peer_count) return true;
+    if (!comm->messages.peer_count) return true;
     return block < run->receiving && !state_of(comm, run, block)->contributions;
 }
 
 void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block)
 {
-    if (!comm->message_peer_count) return;
+    if (!comm->messages.peer_count) return;
     const slc_op *op = &run->op;
     state_of(comm, run, block)->reduced = true;
     if (is_sum(op)) slc_scratch_free(comm, state_of(comm, run, block)->slot);
     if (!sends_results(op)) return;
-    for (int i = 0; i < comm->message_peer_count && !slc_failed(comm->failure); i++)
-        post_send(comm, run, block, PHASE_RESULT, comm->message_peers[i],
+    for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
+        post_send(comm, run, block, PHASE_RESULT, comm->messages.peers[i],
                   part_at(comm, run, op->dst, SLC_WHOLE, block, comm->rank), part_bytes(comm, run, block));
 }
 
@@ -354,28 +359,28 @@ static bool finish_block(slc_comm *comm, slc_active_op *run)
     if (op->kind == SLC_BROADCAST && comm->rank != op->root && !slc_is_neighbour(comm->neighbours, op->root) &&
         state->sent) {
         state->sent = false; /* the one acknowledgement lets the root's window move on */
-        post_send(comm, run, run->finished, PHASE_ACKNOWLEDGE, op->root, &comm->tokens[comm->size + op->root],
-                  sizeof *comm->tokens);
+        post_send(comm, run, run->finished, PHASE_ACKNOWLEDGE, op->root, &comm->messages.tokens[comm->size + op->root],
+                  sizeof *comm->messages.tokens);
     }
     if (state->sends) return false;
     if (slc_moves_rows(op) && run->finished > 0) slc_scratch_free(comm, state->slot); /* it was sent from there */
     run->finished++;
-    comm->blocks_finished++;
-    comm->blocks_receiving--;
-    comm->blocks_sending--;
+    comm->messages.blocks_finished++;
+    comm->messages.blocks_receiving--;
+    comm->messages.blocks_sending--;
     return true;
 }
 
 bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run)
 {
-    return !comm->message_peer_count || (!run->open && run->finished == run->end_block);
+    return !comm->messages.peer_count || (!run->open && run->finished == run->end_block);
 }
 
 bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out)
 {
     bool found = false;
-    for (uint32_t i = 0; comm->messages_pending && i < comm->message_count; i++) {
-        const slc_message *message = &comm->messages[i];
+    for (uint32_t i = 0; comm->messages.pending && i < comm->messages.count; i++) {
+        const slc_message *message = &comm->messages.all[i];
         if (!message->run) continue;
         const uint32_t operation = (uint32_t)(message->tag >> 32), place = (uint32_t)message->tag >> 12;
         const int32_t later = found ? (int32_t)(operation - out->operation) : -1;
@@ -388,14 +393,14 @@ bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out)
 
 bool slc_messages_plenty(const slc_comm *comm)
 {
-    return comm->blocks_sending > 1;
+    return comm->messages.blocks_sending > 1;
 }
 
 bool slc_messages_step(slc_comm *comm)
 {
-    if (!comm->message_peer_count) return false;
+    if (!comm->messages.peer_count) return false;
     bool progressed = false, all_received = true, all_sent = true;
-    for (uint32_t i = comm->first; i != comm->taken && !slc_failed(comm->failure); i++) {
+    for (uint32_t i = comm->active.first; i != comm->active.taken && !slc_failed(comm->failure); i++) {
         slc_active_op *run = slc_active_op_at(comm, i);
         while (finish_block(comm, run)) progressed = true;
         while (all_received && post_receives(comm, run)) progressed = true;

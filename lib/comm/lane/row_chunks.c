@@ -1,8 +1,9 @@
 /* The chunks of operations on rows. Which elements go from whom to whom follows from the lists alone, so nothing is
  * kept but the places where the chunks in flight are cut. */
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/row_chunks.h"
 
 #include "lib/comm/lane/row_walk.h"
+#include "lib/comm/lane/scratch.h"
 
 slc_row_list *slc_row_op_list_of(const slc_op *op, int rank)
 {
@@ -21,14 +22,14 @@ uint64_t slc_row_op_elements(const slc_comm *comm, const slc_op *op, int holder,
 uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *run, uint64_t chunk)
 {
     const uint64_t row = (run->index % SLC_ACTIVE) * (comm->depth + 1) + chunk % (comm->depth + 1);
-    return comm->row_cuts + row * (uint64_t)comm->size;
+    return comm->rows.cuts + row * (uint64_t)comm->size;
 }
 
 /* The most bytes that a message of a chunk may have. */
 static uint64_t most_bytes(const slc_comm *comm)
 {
     const uint64_t half = slc_scratch_part_bytes(comm) / 2;
-    return slc_least(half, comm->chunk_bytes) / 32 * 32;
+    return slc_least(half, comm->work.chunk_bytes) / 32 * 32;
 }
 
 static uint64_t highest(const uint64_t *values, int count)
@@ -45,7 +46,7 @@ static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint
 {
     uint64_t end = *open ? op->elements : highest(cuts, comm->size), low = highest(from, comm->size);
     for (int owner = 0; owner < comm->size; owner++) {
-        comm->row_room[owner] = most_bytes(comm) / sluice_dtype_bytes(op->dtype);
+        comm->rows.room[owner] = most_bytes(comm) / sluice_dtype_bytes(op->dtype);
         low = slc_least(low, from[owner]);
     }
     slc_row_walk walk = slc_row_walk_begin(op, slc_row_op_list_of(op, holder), comm->size, low, end);
@@ -53,7 +54,7 @@ static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint
     while (walk.at < end && slc_row_walk_next(&walk, &piece)) {
         const uint64_t piece_end = piece.at + piece.length, begin = from[piece.owner];
         const uint64_t at = piece.at > begin ? piece.at : begin, cut = cuts[piece.owner];
-        uint64_t *room = &comm->row_room[piece.owner];
+        uint64_t *room = &comm->rows.room[piece.owner];
         if (piece_end <= at || at >= cut) continue;
         if (piece_end - at <= *room) {
             *room -= piece_end - at;
@@ -112,7 +113,7 @@ const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, 
         const char *src = slc_gathers(op) ? slc_table_place(comm, op, op->src, op->src_layout, op->dtype, &piece)
                                           : slc_row_place(op, op->src, op->dtype, list, &piece);
         const uint64_t length = piece.length * sluice_dtype_bytes(op->dtype);
-        status = slc_copy(&comm->stream, packed + *bytes, src, length);
+        status = slc_copy(&comm->attached.stream, packed + *bytes, src, length);
         *bytes += length;
     }
     if (status) slc_op_fail(comm, &run->op, status);

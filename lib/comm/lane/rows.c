@@ -2,7 +2,11 @@
 #include "lib/comm/lane/rows.h"
 
 #include "lib/base/status.h"
-#include "lib/comm/lane/row_walk.h"
+#include "lib/comm/lane/geometry.h"
+#include "lib/comm/lane/messages.h"
+#include "lib/comm/lane/row_chunks.h"
+#include "lib/comm/lane/signature.h"
+#include "lib/comm/lane/spans.h"
 
 #include <assert.h>
 
@@ -24,7 +28,8 @@ static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: %llu rows of %llu elements in a table of %llu", slc_op_name(op),
                          (unsigned long long)rows->row_count, (unsigned long long)rows->row_elements,
                          (unsigned long long)op->elements);
-    if (rows->most > UINT32_MAX || rows->most > comm->bytes / rows->row_elements || (uintptr_t)rows->lists % 64)
+    if (rows->most > UINT32_MAX || rows->most > comm->attached.bytes / rows->row_elements ||
+        (uintptr_t)rows->lists % 64)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: lists of at most %llu rows at %p; they lie in the attached arena, at a multiple of 64",
                          slc_op_name(op), (unsigned long long)rows->most, rows->lists);
@@ -92,8 +97,8 @@ static sluice_status take_lists(slc_comm *comm, const slc_op *op)
     for (int rank = 0; rank < comm->size && !status; rank++) {
         slc_row_list *list = slc_row_op_list_of(op, rank);
         if (rank != comm->rank && slc_is_neighbour(comm->neighbours, rank))
-            status =
-                slc_copy(&comm->stream, list, slc_at_neighbour(comm, rank, list), slc_row_list_bytes(op->rows->most));
+            status = slc_copy(&comm->attached.stream, list, slc_at_neighbour(comm, rank, list),
+                              slc_row_list_bytes(op->rows->most));
         if (!status) status = slc_row_op_check_list(op, rank);
     }
     return status;

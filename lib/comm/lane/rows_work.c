@@ -1,7 +1,10 @@
 /* The copying and adding of operations on rows, about a chunk of work at a time. */
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/rows_work.h"
 
+#include "lib/comm/lane/messages.h"
+#include "lib/comm/lane/row_chunks.h"
 #include "lib/comm/lane/row_walk.h"
+#include "lib/comm/lane/scratch.h"
 #include "lib/kernels/reduce/reduce.h"
 
 static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
@@ -15,7 +18,7 @@ static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
     sluice_status status = SLUICE_OK;
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
         const uint64_t length = piece.length * sluice_dtype_bytes(op->dtype);
-        status = slc_copy(&comm->stream, slc_row_place(op, op->dst, op->dtype, list, &piece), packed, length);
+        status = slc_copy(&comm->attached.stream, slc_row_place(op, op->dst, op->dtype, list, &piece), packed, length);
         packed += length;
     }
     return status;
@@ -28,7 +31,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
     slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, run->offset, op->elements);
     slc_piece piece;
-    uint64_t left = comm->chunk_bytes / sluice_dtype_bytes(op->dtype);
+    uint64_t left = comm->work.chunk_bytes / sluice_dtype_bytes(op->dtype);
     sluice_status status = SLUICE_OK;
     while (left && !status && slc_row_walk_next(&walk, &piece)) {
         const bool own = piece.owner == comm->rank;
@@ -36,7 +39,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
         piece.length = slc_least(piece.length, left);
         const char *src = slc_table_place(comm, op, op->src, op->src_layout, op->dtype, &piece);
         if (!own) src = slc_at_neighbour(comm, piece.owner, src);
-        status = slc_copy(&comm->stream, slc_row_place(op, op->dst, op->dtype, list, &piece), src,
+        status = slc_copy(&comm->attached.stream, slc_row_place(op, op->dst, op->dtype, list, &piece), src,
                           piece.length * sluice_dtype_bytes(op->dtype));
         left -= piece.length;
         run->offset = piece.at + piece.length;
@@ -48,7 +51,7 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
 static const void *source_of(slc_comm *comm, const slc_active_op *run, int holder)
 {
     const slc_op *op = &run->op;
-    const struct slc_row_cursor *cursor = &comm->row_cursors[holder];
+    const struct slc_row_cursor *cursor = &comm->rows.cursors[holder];
     const bool own = holder == comm->rank;
     if (!own && !slc_is_neighbour(comm->neighbours, holder))
         return slc_scratch_part(comm, run, run->block, holder) + cursor->taken * sluice_dtype_bytes(op->dtype);
@@ -63,14 +66,14 @@ static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const s
     const slc_op *op = &run->op;
     uint32_t count = 0;
     for (int rank = 0; rank < comm->size; rank++) {
-        struct slc_row_cursor *cursor = &comm->row_cursors[rank];
+        struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
         if (!cursor->any || cursor->piece.at != first->at) continue;
-        comm->sources[count++] = source_of(comm, run, rank);
+        comm->work.sources[count++] = source_of(comm, run, rank);
         cursor->taken += first->length;
     }
-    comm->destinations[0] = slc_table_place(comm, op, op->dst, op->dst_layout, slc_op_result(op), first);
-    return slc_reduce(&comm->stream, first->length, op->dtype, comm->sources, count, op->scale, true, slc_op_result(op),
-                      comm->destinations, 1, false);
+    comm->work.destinations[0] = slc_table_place(comm, op, op->dst, op->dst_layout, slc_op_result(op), first);
+    return slc_reduce(&comm->attached.stream, first->length, op->dtype, comm->work.sources, count, op->scale, true,
+                      slc_op_result(op), comm->work.destinations, 1, false);
 }
 
 /* The first in the table of the pieces at which the ranks' lists are; NULL: none is left. */
@@ -78,7 +81,7 @@ static const slc_piece *next_of_all(const slc_comm *comm)
 {
     const slc_piece *next = NULL;
     for (int rank = 0; rank < comm->size; rank++) {
-        const struct slc_row_cursor *cursor = &comm->row_cursors[rank];
+        const struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
         if (cursor->any && (!next || cursor->piece.at < next->at)) next = &cursor->piece;
     }
     return next;
@@ -88,7 +91,7 @@ static const slc_piece *next_of_all(const slc_comm *comm)
 static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, uint64_t most)
 {
     for (int rank = 0; rank < comm->size; rank++) {
-        struct slc_row_cursor *cursor = &comm->row_cursors[rank];
+        struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
         cursor->walk = slc_row_walk_begin(&run->op, slc_row_op_list_of(&run->op, rank), comm->size, run->offset, end);
         cursor->any = slc_row_walk_next_of(&cursor->walk, comm->rank, &cursor->piece);
         cursor->taken = 0;
@@ -100,7 +103,7 @@ static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, 
         run->offset = piece.at + piece.length;
         most -= piece.length;
         for (int rank = 0; rank < comm->size; rank++) {
-            struct slc_row_cursor *cursor = &comm->row_cursors[rank];
+            struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
             if (cursor->any && cursor->piece.at == piece.at)
                 cursor->any = slc_row_walk_next_of(&cursor->walk, comm->rank, &cursor->piece);
         }
@@ -113,7 +116,7 @@ static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, 
 
 static bool chunk_arrived(slc_comm *comm, slc_active_op *run)
 {
-    return comm->message_peer_count && slc_messages_arrived(comm, run, run->block);
+    return comm->messages.peer_count && slc_messages_arrived(comm, run, run->block);
 }
 
 static void end_chunk(slc_comm *comm, slc_active_op *run)
@@ -126,16 +129,16 @@ static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
 {
     if (!chunk_arrived(comm, run)) return copy_some(comm, run);
     sluice_status status = SLUICE_OK;
-    for (int i = 0; i < comm->message_peer_count && !status; i++)
-        status = unpack_chunk(comm, run, comm->message_peers[i]);
+    for (int i = 0; i < comm->messages.peer_count && !status; i++)
+        status = unpack_chunk(comm, run, comm->messages.peers[i]);
     end_chunk(comm, run);
     return status;
 }
 
 static sluice_status reduce_some(slc_comm *comm, slc_active_op *run)
 {
-    if (!comm->message_peer_count)
-        return add_some(comm, run, run->op.elements, comm->chunk_bytes / sluice_dtype_bytes(run->op.dtype));
+    if (!comm->messages.peer_count)
+        return add_some(comm, run, run->op.elements, comm->work.chunk_bytes / sluice_dtype_bytes(run->op.dtype));
     sluice_status status = add_some(comm, run, slc_row_op_cuts(comm, run, run->block)[comm->rank], UINT64_MAX);
     end_chunk(comm, run);
     return status;
@@ -144,10 +147,10 @@ static sluice_status reduce_some(slc_comm *comm, slc_active_op *run)
 bool slc_row_op_work(slc_comm *comm, slc_active_op *run)
 {
     const bool gather = slc_gathers(&run->op), direct_left = run->offset < run->op.elements;
-    const bool chunks_left = comm->message_peer_count && (run->open || run->block < run->end_block);
+    const bool chunks_left = comm->messages.peer_count && (run->open || run->block < run->end_block);
     run->work_done = !chunks_left && !direct_left;
     if (run->work_done) return true;
-    if (!chunk_arrived(comm, run) && !(direct_left && (gather || !comm->message_peer_count))) return false;
+    if (!chunk_arrived(comm, run) && !(direct_left && (gather || !comm->messages.peer_count))) return false;
     sluice_status status = gather ? gather_some(comm, run) : reduce_some(comm, run);
     if (status) slc_op_fail(comm, &run->op, status);
     return true;

@@ -1,6 +1,8 @@
 /* A signature sums up in one number what an operation moves, and where. By it ranks see whether they submitted the same
  * operations. */
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/signature.h"
+
+#include "lib/comm/lane/geometry.h"
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -18,7 +20,7 @@ static uint64_t mix_group(uint64_t hash, const slc_compress_group *group)
 static uint64_t mix_rows(uint64_t hash, const slc_comm *comm, const slc_rows *rows)
 {
     hash = mix(mix(hash, rows->row_elements), rows->row_count);
-    return mix(mix(hash, rows->most), (uint64_t)((const char *)rows->lists - comm->base));
+    return mix(mix(hash, rows->most), (uint64_t)((const char *)rows->lists - comm->attached.base));
 }
 
 uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
@@ -28,9 +30,9 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
     hash = mix(mix(hash, op->elements), op->block_elements);
     hash = mix(mix(hash, op->first_block), op->block_count);
     hash = mix(hash, (uint64_t)op->widen * 4 + (uint64_t)op->src_layout * 2 + (uint64_t)op->dst_layout);
-    hash = mix(hash, (uint64_t)((const char *)op->src - comm->base));
+    hash = mix(hash, (uint64_t)((const char *)op->src - comm->attached.base));
     if (op->kind == SLC_COMPRESSED_EXCHANGE)
-        return mix(mix_group(hash, op->group), (uint64_t)((const char *)op->dst - comm->base));
+        return mix(mix_group(hash, op->group), (uint64_t)((const char *)op->dst - comm->attached.base));
     if (slc_moves_rows(op)) return mix_rows(hash, comm, op->rows);
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }

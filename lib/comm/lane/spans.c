@@ -1,6 +1,7 @@
 /* The bytes of the attached arena that operations touch. */
+#include "lib/comm/lane/spans.h"
+
 #include "lib/comm/lane/geometry.h"
-#include "lib/comm/lane/rows.h"
 
 /* Measured on a processor with 32 MiB of last-level cache and on one with 105 MiB that other machines shared: below it
  * an operation whose buffers are in the cache takes up to three times as long past it; above it, up to a third less. */
@@ -14,7 +15,8 @@ uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group 
 bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes)
 {
     const char *low = buffer;
-    return low >= comm->base && bytes <= comm->bytes && (uint64_t)(low - comm->base) <= comm->bytes - bytes;
+    return low >= comm->attached.base && bytes <= comm->attached.bytes &&
+           (uint64_t)(low - comm->attached.base) <= comm->attached.bytes - bytes;
 }
 
 static slc_byte_range range_of(const void *buffer, uint64_t bytes)

@@ -2,6 +2,8 @@
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/scratch.h"
+#include "lib/comm/lane/spans.h"
 
 static sluice_status check_shape(const slc_comm *comm, const slc_op *op)
 {
@@ -58,17 +60,17 @@ static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
 {
     uint64_t longest = slc_least(op->block_elements, op->elements);
     uint64_t needed = slc_comm_scratch_bytes(comm, longest * sluice_dtype_bytes(op->dtype));
-    if (needed <= comm->scratch_bytes) return SLUICE_OK;
+    if (needed <= comm->scratch.bytes) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "%s: needs %llu bytes of scratch, attached are %llu", slc_op_name(op),
-                     (unsigned long long)needed, (unsigned long long)comm->scratch_bytes);
+                     (unsigned long long)needed, (unsigned long long)comm->scratch.bytes);
 }
 
-sluice_status slc_op_check(const slc_comm *comm, const slc_op *op)
+static sluice_status check_operation(const slc_comm *comm, const slc_op *op)
 {
     if (op->kind == SLC_CALL)
         return op->call ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "%s: nothing to call", slc_op_name(op));
     if (op->kind == SLC_BARRIER) return SLUICE_OK;
-    if (!comm->stream.device) return slc_error(SLUICE_ERR_ORDER, "%s: attach memory first", slc_op_name(op));
+    if (!comm->attached.stream.device) return slc_error(SLUICE_ERR_ORDER, "%s: attach memory first", slc_op_name(op));
     sluice_status status = check_shape(comm, op);
     if (!status) status = check_kind(comm, op);
     if (status) return status;
@@ -118,33 +120,33 @@ void slc_comm_notify(slc_comm *comm)
  * these operations, else 0. */
 static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
 {
-    if (slc_gate_passed(&comm->completed, index)) return;
-    atomic_store(&comm->wanted, index);
-    atomic_store(&comm->waiter, waiter);
-    atomic_fetch_add(&comm->waiting, 1);
-    slc_gate_wait(&comm->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
-    atomic_fetch_sub(&comm->waiting, 1);
+    if (slc_gate_passed(&comm->queue.completed, index)) return;
+    atomic_store(&comm->queue.wanted, index);
+    atomic_store(&comm->program.waiter, waiter);
+    atomic_fetch_add(&comm->queue.waiting, 1);
+    slc_gate_wait(&comm->queue.completed, index, UINT64_MAX); /* a failure raises the count far beyond */
+    atomic_fetch_sub(&comm->queue.waiting, 1);
 }
 
 sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, uint32_t *index)
 {
     sluice_status status = slc_failure_get(comm->failure);
-    uint32_t submitted = atomic_load_explicit(&comm->submitted, memory_order_relaxed);
-    for (size_t i = 0; !status && i < count; i++) status = slc_op_check(comm, &ops[i]);
+    uint32_t submitted = atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed);
+    for (size_t i = 0; !status && i < count; i++) status = check_operation(comm, &ops[i]);
     if (status) return status;
-    atomic_store_explicit(&comm->submitter, slc_thread_number(), memory_order_relaxed);
+    atomic_store_explicit(&comm->program.submitter, slc_thread_number(), memory_order_relaxed);
     if (index) *index = submitted;
     for (size_t i = 0; i < count; i++) {
-        bool full = submitted - atomic_load_explicit(&comm->completed.value, memory_order_acquire) >= SLC_QUEUE;
+        bool full = submitted - atomic_load_explicit(&comm->queue.completed.value, memory_order_acquire) >= SLC_QUEUE;
         if (full) {
             slc_comm_notify(comm);
             wait_for(comm, submitted + 1 - SLC_QUEUE, 0);
             status = slc_failure_get(comm->failure);
             if (status) return status;
         }
-        comm->queue[submitted % SLC_QUEUE] = ops[i];
-        if (ops[i].kind != SLC_CALL) atomic_fetch_add_explicit(&comm->wire_submitted, 1, memory_order_relaxed);
-        atomic_store_explicit(&comm->submitted, ++submitted, memory_order_release);
+        comm->queue.ops[submitted % SLC_QUEUE] = ops[i];
+        if (ops[i].kind != SLC_CALL) atomic_fetch_add_explicit(&comm->queue.wire_submitted, 1, memory_order_relaxed);
+        atomic_store_explicit(&comm->queue.submitted, ++submitted, memory_order_release);
     }
     slc_comm_notify(comm);
     return SLUICE_OK;
@@ -152,50 +154,50 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
 
 void slc_comm_call(slc_comm *comm, const char *call, const char *object)
 {
-    atomic_store_explicit(&comm->call, call, memory_order_release);
-    atomic_store_explicit(&comm->object, object, memory_order_release);
-    uint32_t calls = atomic_load_explicit(&comm->calls, memory_order_relaxed);
-    atomic_store_explicit(&comm->calls, calls + 1, memory_order_relaxed);
+    atomic_store_explicit(&comm->program.call, call, memory_order_release);
+    atomic_store_explicit(&comm->program.object, object, memory_order_release);
+    uint32_t calls = atomic_load_explicit(&comm->program.calls, memory_order_relaxed);
+    atomic_store_explicit(&comm->program.calls, calls + 1, memory_order_relaxed);
 }
 
 void slc_comm_work(slc_comm *comm, const char *work)
 {
-    atomic_store_explicit(&comm->work, work, memory_order_release);
-    atomic_fetch_add_explicit(&comm->calls, 1, memory_order_relaxed);
+    atomic_store_explicit(&comm->program.work, work, memory_order_release);
+    atomic_fetch_add_explicit(&comm->program.calls, 1, memory_order_relaxed);
 }
 
 void slc_comm_end_names(slc_comm *comm)
 {
-    pthread_mutex_lock(&comm->names);
+    pthread_mutex_lock(&comm->program.names);
     slc_comm_call(comm, "runtime_destroy", NULL);
-    pthread_mutex_unlock(&comm->names);
+    pthread_mutex_unlock(&comm->program.names);
 }
 
 slc_gate *slc_comm_completed(slc_comm *comm)
 {
-    return &comm->completed;
+    return &comm->queue.completed;
 }
 
 sluice_status slc_comm_wait(slc_comm *comm, uint32_t index)
 {
     wait_for(comm, index, slc_thread_number());
-    uint32_t finished = atomic_load_explicit(&comm->finished, memory_order_acquire);
+    uint32_t finished = atomic_load_explicit(&comm->queue.finished, memory_order_acquire);
     return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(comm->failure);
 }
 
 sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count)
 {
-    return slc_lane_events_wait(&comm->events, stream, count);
+    return slc_lane_events_wait(&comm->attached.events, stream, count);
 }
 
 sluice_status slc_comm_synchronize(const slc_comm *comm, uint32_t count)
 {
-    return slc_lane_events_synchronize(&comm->events, count);
+    return slc_lane_events_synchronize(&comm->attached.events, count);
 }
 
 sluice_stream *slc_comm_stream(slc_comm *comm)
 {
-    return &comm->stream;
+    return &comm->attached.stream;
 }
 
 uint64_t slc_comm_bytes_sent(const slc_comm *comm)

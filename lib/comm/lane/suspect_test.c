@@ -1,5 +1,5 @@
 /* The first peer that cannot be reached is the one to be named: what others say afterwards follows from it. */
-#include "lib/comm/lane/lane.h"
+#include "lib/comm/lane/messages.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,12 @@ static void the_first_suspicion_stays(void **state)
     (void)state;
     static slc_comm comm = {.size = 4};
     slc_messages_suspect(&comm, 2, "it reset the connection");
-    const uint64_t since_ns = atomic_load(&comm.suspect_ns);
+    const uint64_t since_ns = atomic_load(&comm.suspicion.since_ns);
     assert_true(since_ns > 0);
     slc_messages_suspect(&comm, 3, "it does not answer");
-    assert_int_equal(comm.suspect_rank, 2);
-    assert_string_equal(comm.suspect_why, "it reset the connection");
-    assert_true(atomic_load(&comm.suspect_ns) == since_ns);
+    assert_int_equal(comm.suspicion.rank, 2);
+    assert_string_equal(comm.suspicion.why, "it reset the connection");
+    assert_true(atomic_load(&comm.suspicion.since_ns) == since_ns);
 }
 
 int main(void)

@@ -2,11 +2,14 @@
  * in its own buffer, in a neighbour's, or in the scratch into which a message came. It adds in rank order and writes
  * the result to its own buffer and, for an all-reduce, to every neighbour's. A gather pulls the parts from their
  * owners. */
-#include "lib/comm/lane/lane.h"
+#include "lib/comm/lane/work.h"
 
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/messages.h"
+#include "lib/comm/lane/row_chunks.h"
+#include "lib/comm/lane/rows_work.h"
+#include "lib/comm/lane/scratch.h"
 #include "lib/kernels/copy/copy.h"
 #include "lib/kernels/reduce/reduce.h"
 
@@ -19,31 +22,31 @@ static const uint64_t tensor_cost = 1024;
  * every piece is a launch. */
 static uint64_t piece_bytes(const slc_comm *comm)
 {
-    return slc_device_runs_ahead(comm->stream.device) ? UINT64_MAX : comm->chunk_bytes;
+    return slc_device_runs_ahead(comm->attached.stream.device) ? UINT64_MAX : comm->work.chunk_bytes;
 }
 
 static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint64_t count, uint32_t destination_count)
 {
     const slc_op *op = &run->op;
     uint32_t sources = (uint32_t)comm->size;
-    const void *const *from = comm->sources;
-    void *const *to = comm->destinations;
+    const void *const *from = comm->work.sources;
+    void *const *to = comm->work.destinations;
     switch (op->dtype) {
     case SLUICE_FP32:
     case SLUICE_BF16:
-        return slc_reduce(&comm->stream, count, op->dtype, from, sources, op->scale, op->accumulate, slc_op_result(op),
-                          to, destination_count, run->past_cache);
+        return slc_reduce(&comm->attached.stream, count, op->dtype, from, sources, op->scale, op->accumulate,
+                          slc_op_result(op), to, destination_count, run->past_cache);
     case SLUICE_INT64:
-        return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
-                                destination_count);
+        return slc_reduce_int64(&comm->attached.stream, count, (const int64_t *const *)from, sources,
+                                (int64_t *const *)to, destination_count);
     case SLUICE_FP64:
-        return slc_reduce_float64(&comm->stream, count, (const double *const *)from, sources, (double *const *)to,
-                                  destination_count);
+        return slc_reduce_float64(&comm->attached.stream, count, (const double *const *)from, sources,
+                                  (double *const *)to, destination_count);
     default: return slc_error(SLUICE_ERR_UNSUPPORTED, "sums of %s", sluice_dtype_name(op->dtype));
     }
 }
 
-/* Fills comm->sources for elements [offset, ...) of this rank's part of a block. */
+/* Fills comm->work.sources for elements [offset, ...) of this rank's part of a block. */
 static void find_sources(slc_comm *comm, const slc_active_op *run, uint64_t block, uint64_t offset)
 {
     const slc_op *op = &run->op;
@@ -52,11 +55,11 @@ static void find_sources(slc_comm *comm, const slc_active_op *run, uint64_t bloc
     const char *own = (const char *)op->src + begin * bytes;
     for (int rank = 0; rank < comm->size; rank++) {
         if (rank == comm->rank)
-            comm->sources[rank] = own;
+            comm->work.sources[rank] = own;
         else if (slc_is_neighbour(comm->neighbours, rank))
-            comm->sources[rank] = slc_at_neighbour(comm, rank, own);
+            comm->work.sources[rank] = slc_at_neighbour(comm, rank, own);
         else
-            comm->sources[rank] = slc_scratch_part(comm, run, block, rank) + offset * bytes;
+            comm->work.sources[rank] = slc_scratch_part(comm, run, block, rank) + offset * bytes;
     }
 }
 
@@ -66,10 +69,10 @@ static uint32_t find_destinations(slc_comm *comm, const slc_active_op *run, uint
     uint64_t begin = slc_part_begin(op, op->dst_layout, block, comm->rank, comm->size) + offset;
     char *own = (char *)op->dst + begin * sluice_dtype_bytes(slc_op_result(op));
     uint32_t count = 0;
-    comm->destinations[count++] = own;
+    comm->work.destinations[count++] = own;
     if (op->kind != SLC_ALL_REDUCE) return count;
     for (int i = 0; i < comm->neighbours->count; i++)
-        comm->destinations[count++] = slc_at_neighbour(comm, comm->neighbours->list[i], own);
+        comm->work.destinations[count++] = slc_at_neighbour(comm, comm->neighbours->list[i], own);
     return count;
 }
 
@@ -110,9 +113,10 @@ static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char
 {
     uint64_t bytes = sluice_dtype_bytes(run->op.dtype), chunk = piece_bytes(comm) / bytes;
     uint64_t count = slc_least(length - run->offset, chunk), at = run->offset * bytes;
-    sluice_status status = src == dst        ? SLUICE_OK
-                           : run->past_cache ? slc_copy_past_cache(&comm->stream, dst + at, src + at, count * bytes)
-                                             : slc_copy(&comm->stream, dst + at, src + at, count * bytes);
+    sluice_status status = src == dst ? SLUICE_OK
+                           : run->past_cache
+                               ? slc_copy_past_cache(&comm->attached.stream, dst + at, src + at, count * bytes)
+                               : slc_copy(&comm->attached.stream, dst + at, src + at, count * bytes);
     if (status) slc_op_fail(comm, &run->op, status);
     run->offset += src == dst ? length - run->offset : count;
     if (run->offset < length) return false;
@@ -140,24 +144,24 @@ static void gather_step(slc_comm *comm, slc_active_op *run)
     run->work_done = ++run->block == run->end_block;
 }
 
-/* Fills comm->sources with every rank's packet for this rank's chunk of the tensor at work. */
+/* Fills comm->work.sources with every rank's packet for this rank's chunk of the tensor at work. */
 static void find_packets(slc_comm *comm, const slc_active_op *run)
 {
     const slc_op *op = &run->op;
     const uint64_t offset = op->group->offsets[run->tensor];
     const char *own = (const char *)op->src + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size) + offset;
     for (int rank = 0; rank < comm->size; rank++)
-        comm->sources[rank] = rank == comm->rank ? own
-                              : slc_is_neighbour(comm->neighbours, rank)
-                                  ? slc_at_neighbour(comm, rank, own)
-                                  : slc_messages_packet(comm, run, rank) + offset;
+        comm->work.sources[rank] = rank == comm->rank ? own
+                                   : slc_is_neighbour(comm->neighbours, rank)
+                                       ? slc_at_neighbour(comm, rank, own)
+                                       : slc_messages_packet(comm, run, rank) + offset;
 }
 
 static sluice_status push_to_neighbours(slc_comm *comm, char *own, uint64_t bytes)
 {
     sluice_status status = SLUICE_OK;
     for (int i = 0; bytes && !status && i < comm->neighbours->count; i++)
-        status = slc_copy(&comm->stream, slc_at_neighbour(comm, comm->neighbours->list[i], own), own, bytes);
+        status = slc_copy(&comm->attached.stream, slc_at_neighbour(comm, comm->neighbours->list[i], own), own, bytes);
     return status;
 }
 
@@ -175,8 +179,8 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packe
     *count = slc_least(left, piece);
     *whole = *count == chunk;
     find_packets(comm, run);
-    sluice_status status =
-        slc_compress_server(&comm->stream, shape, comm->sources, first, *count, server, run->bins, packet);
+    sluice_status status = slc_compress_server(&comm->attached.stream, shape, comm->work.sources, first, *count, server,
+                                               run->bins, packet);
     if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
     run->offset += *count;
     if (status || run->offset < chunk) return status;
@@ -192,7 +196,7 @@ static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
 {
     const slc_compress_group *group = run->op.group;
     char *packets = (char *)run->op.dst + slc_part_begin(&run->op, SLC_WHOLE, 0, comm->rank, comm->size);
-    uint64_t ready = group->offsets[run->tensor], end = ready, budget = comm->chunk_bytes / 8;
+    uint64_t ready = group->offsets[run->tensor], end = ready, budget = comm->work.chunk_bytes / 8;
     sluice_status status = SLUICE_OK;
     while (!status && budget && run->tensor < group->count) {
         uint64_t count, begin = end;

@@ -1,7 +1,7 @@
 /* Attaches the segment on which operations work, and the scratch in it. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/comm/world/world.h"
+#include "lib/comm/world/state.h"
 
 #include <stdio.h>
 
@@ -9,17 +9,18 @@ static void forget_segment(slc_comm *comm)
 {
     /* After a failure a message may still be on its way into the memory, so wait until the thread has let go of it. */
     if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
-    if (comm->segment && comm->messages_pending) comm->segment->kept = true; /* the transport did not let go of it */
-    if (comm->stream.device)
-        (void)slc_stream_synchronize(&comm->stream); /* kernels that are issued still use the segment */
-    comm->segment = NULL;
+    if (comm->attached.segment && comm->messages.pending)
+        comm->attached.segment->kept = true; /* the transport did not let go of it */
+    if (comm->attached.stream.device)
+        (void)slc_stream_synchronize(&comm->attached.stream); /* kernels that are issued still use the segment */
+    comm->attached.segment = NULL;
     slc_neighbours_detach(comm->neighbours);
-    slc_lane_events_destroy(&comm->events);
-    slc_stream_destroy(&comm->stream);
-    comm->base = NULL;
-    comm->bytes = 0;
-    comm->scratch = NULL;
-    comm->scratch_bytes = 0;
+    slc_lane_events_destroy(&comm->attached.events);
+    slc_stream_destroy(&comm->attached.stream);
+    comm->attached.base = NULL;
+    comm->attached.bytes = 0;
+    comm->scratch.base = NULL;
+    comm->scratch.bytes = 0;
 }
 
 /* Checks that every rank brings the same sizes. All compare theirs with rank 0's, so they agree on the verdict. */
@@ -41,7 +42,7 @@ static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
 {
     sluice_world *world = slc_comm_world(comm);
-    sluice_status status = slc_comm_wait(comm, atomic_load_explicit(&comm->submitted, memory_order_relaxed));
+    sluice_status status = slc_comm_wait(comm, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
     if (status && segment) return status;
     forget_segment(comm);
     if (!segment) return SLUICE_OK;
@@ -53,16 +54,16 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     snprintf(error, sizeof error, "%s", sluice_last_error());
     status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
     if (!status) status = slc_error(SLUICE_OK, "%s", error);
-    if (!status) status = slc_stream_create(segment->device, 1, &comm->stream);
-    if (!status) status = slc_lane_events_create(segment->device, SLC_QUEUE, &comm->events);
+    if (!status) status = slc_stream_create(segment->device, 1, &comm->attached.stream);
+    if (!status) status = slc_lane_events_create(segment->device, SLC_QUEUE, &comm->attached.events);
     if (status) {
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
         return slc_failure_get(comm->failure);
     }
-    comm->segment = segment;
-    comm->base = segment->base;
-    comm->bytes = segment->bytes;
-    comm->scratch = scratch;
-    comm->scratch_bytes = scratch_bytes;
+    comm->attached.segment = segment;
+    comm->attached.base = segment->base;
+    comm->attached.bytes = segment->bytes;
+    comm->scratch.base = scratch;
+    comm->scratch.bytes = scratch_bytes;
     return sluice_world_barrier(world);
 }

@@ -1,7 +1,10 @@
-/* Finds out what this rank is doing, for its heartbeats. */
+#include "lib/comm/world/doing.h"
+
 #include "lib/base/clock.h"
+#include "lib/comm/control/collect.h"
+#include "lib/comm/lane/lane.h"
+#include "lib/comm/lane/messages.h"
 #include "lib/comm/sockets/traffic.h"
-#include "lib/comm/world/world.h"
 
 #include <stdio.h>
 
@@ -21,18 +24,18 @@ static uint64_t digest_program(sluice_world *world, slc_place place)
 {
     slc_comm *comm = &world->comm;
     uint64_t digest = mix(1, (uint64_t)place);
-    digest = mix(digest, atomic_load_explicit(&comm->calls, memory_order_relaxed));
-    digest = mix(digest, atomic_load_explicit(&comm->submitted, memory_order_relaxed));
-    digest = mix(digest, atomic_load_explicit(&comm->wanted, memory_order_relaxed));
+    digest = mix(digest, atomic_load_explicit(&comm->program.calls, memory_order_relaxed));
+    digest = mix(digest, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
+    digest = mix(digest, atomic_load_explicit(&comm->queue.wanted, memory_order_relaxed));
     return mix(digest, atomic_load_explicit(&world->collects_asked, memory_order_relaxed));
 }
 
 static uint64_t digest_operations(const sluice_world *world)
 {
     const slc_comm *comm = &world->comm;
-    uint64_t digest = mix(mix(mix(1, comm->taken), comm->first), comm->messages_done);
-    for (uint32_t i = comm->first; i != comm->taken; i++) {
-        const slc_active_op *run = &comm->runs[i % SLC_ACTIVE];
+    uint64_t digest = mix(mix(mix(1, comm->active.taken), comm->active.first), comm->messages.done);
+    for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
+        const slc_active_op *run = &comm->active.ops[i % SLC_ACTIVE];
         digest = mix(mix(mix(digest, run->block), run->offset), (uint64_t)run->step);
     }
     return digest;
@@ -59,25 +62,25 @@ static bool is_on_its_way(sluice_world *world, const slc_open_message *message, 
     const uint64_t before = watch->carried;
     watch->carried = traffic.bytes;
     if (traffic.connections) return traffic.bytes > before + idle_bytes * traffic.connections;
-    const double bytes = (double)message->bytes * world->comm.message_peer_count;
+    const double bytes = (double)message->bytes * world->comm.messages.peer_count;
     return slc_seconds(now_ns - watch->completed_ns) < bytes / (double)unseen_bytes_per_s;
 }
 
 static slc_place find_place(sluice_world *world)
 {
     slc_comm *comm = &world->comm;
-    uint32_t wanted = atomic_load(&comm->wanted);
+    uint32_t wanted = atomic_load(&comm->queue.wanted);
     if (world->control.collect) return SLC_IN_COLLECTIVE;
-    if (atomic_load(&comm->waiting) && !slc_gate_passed(&comm->completed, wanted)) return SLC_IN_OPERATIONS;
-    return atomic_load_explicit(&comm->work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
+    if (atomic_load(&comm->queue.waiting) && !slc_gate_passed(&comm->queue.completed, wanted)) return SLC_IN_OPERATIONS;
+    return atomic_load_explicit(&comm->program.work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
 }
 
 /* Whether the thread that waits is the one that makes the calls of either kind. If not, another one might still go on.
  */
 static bool is_one_thread(sluice_world *world, slc_place place)
 {
-    uint64_t collects = atomic_load(&world->collector), submits = atomic_load(&world->comm.submitter);
-    uint64_t waits = place == SLC_IN_COLLECTIVE ? collects : atomic_load(&world->comm.waiter);
+    uint64_t collects = atomic_load(&world->collector), submits = atomic_load(&world->comm.program.submitter);
+    uint64_t waits = place == SLC_IN_COLLECTIVE ? collects : atomic_load(&world->comm.program.waiter);
     return waits && (!collects || waits == collects) && (!submits || waits == submits);
 }
 
@@ -85,10 +88,10 @@ static bool is_one_thread(sluice_world *world, slc_place place)
 static void describe(sluice_world *world, slc_place place, char *text, size_t bytes)
 {
     slc_comm *comm = &world->comm;
-    pthread_mutex_lock(&comm->names); /* it keeps them from being freed while they are read */
-    const char *call = atomic_load_explicit(&comm->call, memory_order_acquire);
-    const char *object = atomic_load_explicit(&comm->object, memory_order_acquire);
-    const char *work = atomic_load_explicit(&comm->work, memory_order_acquire);
+    pthread_mutex_lock(&comm->program.names); /* it keeps them from being freed while they are read */
+    const char *call = atomic_load_explicit(&comm->program.call, memory_order_acquire);
+    const char *object = atomic_load_explicit(&comm->program.object, memory_order_acquire);
+    const char *work = atomic_load_explicit(&comm->program.work, memory_order_acquire);
     char last[120];
     snprintf(last, sizeof last, "%s%s%s%s", call ? call : "world_create", object ? " of \"" : "", object ? object : "",
              object ? "\"" : "");
@@ -106,7 +109,7 @@ static void describe(sluice_world *world, slc_place place, char *text, size_t by
     case SLC_WORKING: snprintf(text, bytes, "is %s in %s", work ? work : "working", last); break;
     case SLC_ELSEWHERE: snprintf(text, bytes, "waits in no call (its last: %s)", last); break;
     }
-    pthread_mutex_unlock(&comm->names);
+    pthread_mutex_unlock(&comm->program.names);
 }
 
 void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
@@ -143,6 +146,7 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
                          .stage = lacking.place,
                          .still_ms = (uint32_t)((now_ns - watch->still_ns) / 1000000u),
                          .unmoved_ms = (uint32_t)((now_ns - watch->moved_ns) / 1000000u)};
-    if (place == SLC_IN_OPERATIONS) doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.wanted));
+    if (place == SLC_IN_OPERATIONS)
+        doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.queue.wanted));
     describe(world, place, doing->text, sizeof doing->text);
 }

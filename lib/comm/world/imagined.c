@@ -2,6 +2,7 @@
 #include "lib/comm/imagined_world.h"
 
 #include "lib/base/status.h"
+#include "lib/comm/lane/lane.h"
 #include "lib/comm/world/world.h"
 
 #include <stdlib.h>

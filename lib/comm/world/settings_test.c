@@ -40,14 +40,14 @@ sluice_status __wrap_slc_lane_init(slc_comm *comm, int rank, int size, slc_failu
                                    slc_transport *transport, slc_history *history)
 {
     sluice_status status = __real_slc_lane_init(comm, rank, size, failure, neighbours, transport, history);
-    comm->taken = comm->first = comm->wire = first_operation;
-    atomic_store(&comm->wire_completed, first_operation);
-    atomic_store(&comm->wire_submitted, first_operation);
+    comm->active.taken = comm->active.first = comm->active.wire = first_operation;
+    atomic_store(&comm->active.wire_completed, first_operation);
+    atomic_store(&comm->queue.wire_submitted, first_operation);
     atomic_store(&neighbours->page->ready, first_operation);
     atomic_store(&neighbours->page->done, first_operation);
-    atomic_store(&comm->completed.value, first_operation);
-    atomic_store(&comm->finished, first_operation);
-    atomic_store(&comm->submitted, first_operation);
+    atomic_store(&comm->queue.completed.value, first_operation);
+    atomic_store(&comm->queue.finished, first_operation);
+    atomic_store(&comm->queue.submitted, first_operation);
     return status;
 }
 

@@ -1,13 +1,19 @@
 /* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
  * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
  * control page and looks once more, so that whoever makes work after that knows to ring. */
+#include "lib/comm/world/thread.h"
+
 #include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/base/host/thread_limit.h"
+#include "lib/comm/control/control.h"
+#include "lib/comm/control/watch.h"
 #include "lib/comm/lane/geometry.h"
-#include "lib/comm/world/world.h"
+#include "lib/comm/lane/lane.h"
+#include "lib/comm/lane/messages.h"
+#include "lib/comm/world/doing.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -54,14 +60,14 @@ static void cancel_messages(sluice_world *world)
     const slc_transport *transport = &world->transport;
     if (!transport->table) return;
     uint64_t start = slc_clock_ns();
-    for (int i = 0; i < world->comm.message_peer_count; i++)
-        transport->table->close_peer(transport->self, world->comm.message_peers[i]);
+    for (int i = 0; i < world->comm.messages.peer_count; i++)
+        transport->table->close_peer(transport->self, world->comm.messages.peers[i]);
     transport->table->cancel(transport->self);
-    while (world->comm.messages_pending && slc_clock_ns() - start < cancel_patience_ns)
+    while (world->comm.messages.pending && slc_clock_ns() - start < cancel_patience_ns)
         if (!transport_progress(world)) sched_yield();
-    if (world->comm.messages_pending)
+    if (world->comm.messages.pending)
         slc_log(SLC_LOG_ERROR, "%u messages could not be cancelled: their memory stays mapped",
-                world->comm.messages_pending);
+                world->comm.messages.pending);
 }
 
 static bool take_collective(sluice_world *world)
@@ -89,9 +95,9 @@ static void acknowledge_failure(sluice_world *world)
     finish_collective(world);
     slc_control_tell(&world->control);
     slc_gate_post(&world->told, 1);
-    uint32_t submitted = atomic_load(&world->comm.submitted);
+    uint32_t submitted = atomic_load(&world->comm.queue.submitted);
     slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
-    slc_gate_post(&world->comm.completed, submitted + SLC_FAR_BEYOND);
+    slc_gate_post(&world->comm.queue.completed, submitted + SLC_FAR_BEYOND);
     cancel_messages(world);
     slc_gate_post(&world->comm.quiet, 1);
 }
@@ -99,8 +105,8 @@ static void acknowledge_failure(sluice_world *world)
 /* Fails the world if an operation needs a rank that has left. */
 static void check_departures(sluice_world *world)
 {
-    uint32_t submitted = atomic_load_explicit(&world->comm.wire_submitted, memory_order_relaxed);
-    uint32_t completed = atomic_load_explicit(&world->comm.wire_completed, memory_order_relaxed);
+    uint32_t submitted = atomic_load_explicit(&world->comm.queue.wire_submitted, memory_order_relaxed);
+    uint32_t completed = atomic_load_explicit(&world->comm.active.wire_completed, memory_order_relaxed);
     if (submitted == completed) return;
     for (int rank = 0; rank < world->config.size; rank++) {
         const slc_departure *gone = &world->control.departures[rank];
@@ -113,10 +119,10 @@ static void check_departures(sluice_world *world)
 static void check_suspicion(sluice_world *world, uint64_t now_ns)
 {
     slc_comm *comm = &world->comm;
-    uint64_t since = atomic_load_explicit(&comm->suspect_ns, memory_order_relaxed);
-    if (!since || now_ns < since + suspicion_ns || world->control.departures[comm->suspect_rank].left) return;
-    slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_OWN, "rank %d cannot be reached: %s", comm->suspect_rank,
-                    comm->suspect_why);
+    uint64_t since = atomic_load_explicit(&comm->suspicion.since_ns, memory_order_relaxed);
+    if (!since || now_ns < since + suspicion_ns || world->control.departures[comm->suspicion.rank].left) return;
+    slc_failure_set(&world->failure, SLUICE_ERR_PEER, SLC_TELL_OWN, "rank %d cannot be reached: %s",
+                    comm->suspicion.rank, comm->suspicion.why);
 }
 
 static bool look_at_control(sluice_world *world, uint64_t now_ns)
@@ -223,7 +229,7 @@ static bool sleep_until_woken(sluice_world *world)
 /* Keeps the mean time of a block while there is plenty. */
 static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
 {
-    uint32_t finished = comm->blocks_finished - pace->finished;
+    uint32_t finished = comm->messages.blocks_finished - pace->finished;
     if (!slc_messages_plenty(comm)) {
         pace->since_ns = 0;
         return;
@@ -234,7 +240,7 @@ static void watch_blocks(pacing *pace, const slc_comm *comm, uint64_t now_ns)
         pace->block_ns = pace->block_ns ? (3 * pace->block_ns + block_ns) / 4 : block_ns;
     }
     pace->since_ns = now_ns;
-    pace->finished = comm->blocks_finished;
+    pace->finished = comm->messages.blocks_finished;
 }
 
 /* A wake for every piece of a block costs compute more than the piece itself. So while two blocks are on their way,
@@ -317,10 +323,11 @@ static void *thread_main(void *argument)
         if (sleep_until_woken(world)) looked_ns = 0;
     }
     if (slc_failed(&world->failure) && !world->acknowledged) acknowledge_failure(world);
-    if (world->comm.messages_pending) cancel_messages(world); /* it leaves with operations unfinished */
+    if (world->comm.messages.pending) cancel_messages(world); /* it leaves with operations unfinished */
     const bool failed = slc_failed(&world->failure);
     if (world->control.hears) slc_control_hear_reporter(&world->control, listen_ns);
-    slc_control_goodbye(&world->control, atomic_load(&world->comm.wire_completed), world->last_words, world->code);
+    slc_control_goodbye(&world->control, atomic_load(&world->comm.active.wire_completed), world->last_words,
+                        world->code);
     slc_transport_close(&world->transport, failed ? 0 : transport_linger_ns);
     slc_control_leave(&world->control, world->control.listens ? listen_ns : failed ? leave_failed_ns : leave_ns);
     return NULL;

@@ -7,11 +7,15 @@
 #include "lib/base/log.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
+#include "lib/comm/control/control.h"
+#include "lib/comm/lane/lane.h"
+#include "lib/comm/lane/messages.h"
 #include "lib/comm/leave.h"
-#include "lib/comm/world/worlds.h"
 #include "lib/comm/settings.h"
 #include "lib/comm/sockets/address.h"
 #include "lib/comm/sockets/listeners.h"
+#include "lib/comm/world/thread.h"
+#include "lib/comm/world/worlds.h"
 
 #include <net/if.h>
 #include <netdb.h>
@@ -395,7 +399,7 @@ static void free_world(sluice_world *world)
     slc_thread_stop(world);
     slc_transport_close(&world->transport, 0); /* in case the thread never ran */
     slc_control_fini(&world->control);
-    if (world->comm.queue) slc_lane_fini(&world->comm);
+    if (world->comm.queue.ops) slc_lane_fini(&world->comm);
     if (world->neighbours.peers) slc_neighbours_close(&world->neighbours);
     slc_rendezvous_leave(&world->rendezvous);
     pthread_mutex_destroy(&world->collect_lock);

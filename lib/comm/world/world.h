@@ -1,77 +1,13 @@
-/* The parts of a world. Private to lib/comm. */
+/* What worlds begin with, whether their ranks are there or imagined. Private to lib/comm. */
 #ifndef SLC_COMM_WORLD_H
 #define SLC_COMM_WORLD_H
 
-#include "lib/comm/control/control.h"
-#include "lib/comm/failure.h"
-#include "lib/comm/lane/lane.h"
-#include "lib/comm/neighbours.h"
-#include "lib/comm/join/rendezvous.h"
-#include "lib/comm/transport.h"
+#include "lib/comm/world/state.h"
 
-#include <sluice/world.h>
-#include <pthread.h>
-#include <stddef.h>
-
-struct sluice_world {
-    sluice_world_config config;
-    char *transport_name, *throttle, *job_token; /* own copies of the config's strings */
-    char interfaces[256];                        /* those that lead to the other ranks, separated by commas */
-    const char *path;
-    bool any_messages; /* some pair of ranks needs messages */
-    bool imagined;     /* the other ranks are: see lib/comm/imagined_world.h */
-
-    slc_failure failure;
-    slc_rendezvous rendezvous;
-    slc_neighbours neighbours;
-    slc_transport transport;
-    slc_control control;
-    slc_comm comm;
-
-    pthread_t thread;
-    bool running;
-    _Atomic bool stop;
-    bool acknowledged; /* the thread has seen the failure */
-    uint64_t spin_ns;
-    uint64_t pace_ns;  /* the longest time between two looks at a network that has enough to do */
-    bool yield;        /* there are more ranks than cores: let the others go on while looking for work */
-    uint64_t aside_ns; /* when the thread last moved away from a neighbour's core */
-    struct pollfd *polls;
-
-    /* A small collective, which is handed to the thread; one caller at a time. */
-    pthread_mutex_t collect_lock;
-    slc_collect collect;
-    _Atomic uint32_t collects_asked, collects_complete;
-    _Atomic uint64_t collector; /* the thread that called the last one */
-    slc_gate collects_done;
-
-    slc_gate told;              /* 1: the failure is on its way to the other ranks, if they are to be told */
-    char last_words[SLC_WORDS]; /* the last error of the thread that leaves; "": none */
-    int code;                   /* the number that it leaves with */
-
-    uint32_t holders; /* runtimes that use it */
-    bool unwanted;    /* sluice_world_destroy was called while there were some */
-
-    sluice_world *next; /* the next world of this process (worlds.c) */
-    bool forked;        /* this process was forked from the rank */
-};
-
-static inline sluice_world *slc_comm_world(slc_comm *comm)
-{
-    return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
-}
-
-/* world.c: what every world begins with, in memory that is all 0; and the word for how its ranks reach each other. */
+/* Makes what every world begins with, in memory that is all 0. */
 void slc_world_init(sluice_world *world);
+
+/* The word for how a world's ranks reach each other. */
 const char *slc_world_path_name(int size, bool any_messages, bool any_neighbours);
-
-/* doing.c: notes in world->control.doing what this rank is doing. To be called before each heartbeat. */
-void slc_world_note_doing(sluice_world *world, uint64_t now_ns);
-
-/* thread.c */
-sluice_status slc_thread_start(sluice_world *world);
-/* Says goodbye with the calling thread's last error, which other ranks hear if they still need this one, and joins the
- * communication thread. */
-void slc_thread_stop(sluice_world *world);
 
 #endif

@@ -3,7 +3,7 @@
 #include "lib/comm/world/worlds.h"
 
 #include "lib/base/status.h"
-#include "lib/comm/world/world.h"
+#include "lib/comm/world/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void end_waits(sluice_world *world)
 {
     slc_comm *comm = &world->comm;
     atomic_store(&world->collects_done.value, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
-    atomic_store(&comm->completed.value, atomic_load(&comm->submitted) + SLC_FAR_BEYOND);
+    atomic_store(&comm->queue.completed.value, atomic_load(&comm->queue.submitted) + SLC_FAR_BEYOND);
     atomic_store(&comm->quiet.value, 1);
 }
 

@@ -17,6 +17,8 @@
 #ifndef SLC_DATA_IMAGES_H
 #define SLC_DATA_IMAGES_H
 
+#include "lib/data/images/image_shape.h"
+
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,17 +48,6 @@ void slc_images_class_name(const slc_images *images, uint32_t class, char out[SL
 sluice_status slc_images_number_classes(slc_images *images, const char *const *names, uint32_t count, bool *done);
 /* A hash of every byte and class, as slc_text_content is one: files are read once. */
 sluice_status slc_images_content(const slc_images *images, uint64_t *hash);
-
-typedef enum { SLC_FILTER_BILINEAR, SLC_FILTER_BICUBIC, SLC_FILTER_NEAREST } slc_image_filter;
-
-/* The images that a model wants. A pixel is (sample / white - mean) / deviation of its channel. One channel of a
- * coloured image is its luma (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side,
- * as Pillow and Hugging Face's processors do; unlike them, nothing is rounded to 8 bits in between. */
-typedef struct {
-    uint32_t channels, side;     /* channels: 1 or 3 */
-    float mean[3], deviation[3]; /* .5 and .5 are ViT's and BEiT's */
-    slc_image_filter filter;
-} slc_image_shape;
 
 /* Places in a fixed shuffled order, so that each part has images of every class. */
 typedef struct {

@@ -1,6 +1,7 @@
 /* Any bytes must be read as a table of images, as PGM or PPM, or be refused with a line; all that is read must lie
  * inside them. The first byte chooses the format: IDX with its labels (the second byte: where these begin), CSV or
  * Netpbm. */
+#include "lib/data/images/images.h"
 #include "lib/data/images/images_parts.h"
 
 #include <stdlib.h>

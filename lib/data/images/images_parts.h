@@ -2,8 +2,11 @@
 #ifndef SLC_DATA_IMAGES_PARTS_H
 #define SLC_DATA_IMAGES_PARTS_H
 
-#include "lib/data/images/images.h"
 #include "lib/data/images/raster.h"
+
+#include <stdbool.h>
+
+typedef struct slc_images slc_images;
 
 struct slc_images {
     uint64_t count;

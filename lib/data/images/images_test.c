@@ -8,6 +8,7 @@
 
 #include "lib/base/file/folder_test.h"
 #include "lib/base/numbers/random.h"
+#include "lib/data/images/images.h"
 #include "lib/data/images/images_parts.h"
 #include "tests/support/seed.h"
 

@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { HEADER_BYTES = 512, SIDE_MAX = 65535 };

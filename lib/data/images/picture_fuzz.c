@@ -1,6 +1,7 @@
 /* Any bytes must be decoded as PNG or as JPEG, or be refused with a line. The first byte chooses. */
 #include "lib/data/images/picture.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define SLC_DATA_RASTER_H
 
 #include "lib/base/file/file.h"
-#include "lib/data/images/images.h"
+#include "lib/data/images/image_shape.h"
 
 typedef struct {
     uint32_t height, width, channels; /* channels: 1 or 3, interleaved; height and width are at most 65535 */

@@ -10,10 +10,12 @@
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
+#include "lib/engine/model/registration.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/pass.h"
 #include "lib/engine/step/progress.h"
 #include "lib/optim/create.h"
 

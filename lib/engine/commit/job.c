@@ -2,6 +2,8 @@
 #include "lib/engine/commit/job.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/model/regions.h"
+#include "lib/engine/model/registration.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"

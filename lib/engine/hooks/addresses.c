@@ -2,6 +2,7 @@
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
 
 #include <stdatomic.h>

@@ -8,6 +8,7 @@
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"
 
 #include <stdlib.h>

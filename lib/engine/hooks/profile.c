@@ -5,6 +5,7 @@
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/job_profile.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"
 
 #include <sluice/plan.h>

@@ -3,6 +3,8 @@
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/drain.h"
+#include "lib/engine/step/pass.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/rss.h"
+#include "lib/engine/model/regions.h"
 #include "lib/engine/runtime.h"
 
 #include <sluice/plan.h>

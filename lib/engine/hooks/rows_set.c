@@ -2,6 +2,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/pass.h"
 
 #include <string.h>
 

@@ -11,7 +11,10 @@
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/drain.h"
+#include "lib/engine/step/gradients.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
 #include <math.h>

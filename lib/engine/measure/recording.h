@@ -32,7 +32,7 @@ typedef struct {
     uint32_t kind; /* slc_moment_kind */
 } slc_moment;
 
-typedef struct {
+typedef struct slc_recording {
     slc_moment *moments[SLC_MOMENT_LANES];
     uint64_t written[SLC_MOMENT_LANES]; /* ever */
 } slc_recording;

@@ -2,22 +2,10 @@
 #ifndef SLC_ENGINE_BUFFERS_H
 #define SLC_ENGINE_BUFFERS_H
 
-#include "lib/engine/bounce.h"
-#include "lib/memory/arena.h"
+#include "lib/engine/model/state.h"
 #include "lib/plan/plan.h"
 
 #include <sluice/runtime.h>
-
-typedef struct {
-    slc_arena *arena;
-    unsigned char *base; /* of the arena */
-    void *staging;
-    slc_bounce bounce; /* to and from the caller's memory */
-    bool attached;     /* peers know the arena, with the scratch for messages at `scratch` */
-    void *scratch;
-    uint64_t rss_commit_bytes;
-    uint64_t most_planned_bytes; /* the largest arena of all plans so far */
-} slc_runtime_memory;
 
 /* The address of a buffer; NULL: the plan has none such. */
 void *slc_engine_buffer(const sluice_runtime *rt, slc_buffer_kind kind, uint32_t unit, uint32_t index);

@@ -1,5 +1,6 @@
 #include "lib/engine/model/param_arrays.h"
 
+#include "lib/engine/model/buffers.h"
 #include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
 #include "lib/plan/strategy_table.h"

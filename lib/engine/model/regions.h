@@ -5,22 +5,7 @@
 #ifndef SLC_ENGINE_REGIONS_H
 #define SLC_ENGINE_REGIONS_H
 
-#include "lib/plan/job.h"
-
-#include <sluice/runtime.h>
-
-/* Each number is the largest of all ranks. */
-typedef struct {
-    uint64_t bytes;      /* packed; 0: the slot has no workspaces */
-    uint64_t live_bytes; /* most that lives at one operation */
-    uint64_t sum_bytes;  /* of all its workspaces */
-} slc_region_sizes;
-
-typedef struct {
-    slc_region_sizes sizes;
-    uint32_t workspace; /* of the job; SLC_NONE */
-    unsigned char *data;
-} slc_region;
+#include "lib/engine/model/state.h"
 
 /* Packs the workspaces of all slots, takes the largest sizes and the most reserved bytes of all ranks, and adds the
  * regions to the job. Collective. Errors: MEMORY; those of the world. */

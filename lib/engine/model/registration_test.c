@@ -1,5 +1,6 @@
 /* Layers and parameters are found by their names however many there are: registering thousands compares each name with
  * few others. */
+#include "lib/engine/model/registration.h"
 #include "lib/engine/runtime.h"
 
 #include <stdarg.h>

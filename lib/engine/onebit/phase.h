@@ -8,14 +8,6 @@
 
 #include <sluice/runtime.h>
 
-typedef struct {
-    bool on;                          /* the optimizer is a compressed one */
-    bool fuses;                       /* everything trainable is one unit, exchanged as one tensor */
-    bool replicas_differ;             /* onebit units have made local steps since the last exchange */
-    uint32_t bad_exchange, bad_local; /* on the communication thread, for the next agreement: the first parameter whose
-                                         update was not finite, on all ranks; on this one. SLC_NONE: none */
-} slc_compression;
-
 /* Makes a job that of a phase. With one rank nothing is ever compressed. */
 void slc_job_set_phase(slc_job *job, const slc_compressed_phase *phase);
 /* Tells the optimizer which parameters there are. */

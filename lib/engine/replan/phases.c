@@ -3,8 +3,11 @@
 #include "lib/base/status.h"
 #include "lib/engine/model/param_arrays.h"
 #include "lib/engine/onebit/onebit.h"
+#include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/drain.h"
+#include "lib/engine/step/pass.h"
 
 #include <stdlib.h>
 

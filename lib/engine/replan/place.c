@@ -10,6 +10,7 @@
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
+#include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>

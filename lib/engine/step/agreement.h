@@ -3,10 +3,19 @@
 #ifndef SLC_ENGINE_AGREEMENT_H
 #define SLC_ENGINE_AGREEMENT_H
 
-#include "lib/engine/step/words.h"
+#include "lib/device/device.h"
 #include "lib/engine/step_state.h"
+#include "lib/kernels/step_words/step_words.h"
 
 #include <sluice/runtime.h>
+
+/* The step words of one step on a device that runs ahead (step/words.h). */
+typedef struct slc_word_set {
+    slc_step_words *words;               /* in device memory, as are the next two */
+    double *norms;                       /* of all parameters, as slc_step_state.norms */
+    int64_t (*norm_bins)[SLC_NORM_BINS]; /* this step's sums, as slc_agreement.norm_bins */
+    slc_step_words *seen;                /* the copy in pinned memory */
+} slc_word_set;
 
 typedef struct {
     int64_t *words;                      /* of the all-reduce, in the arena */

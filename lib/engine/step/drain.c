@@ -1,6 +1,10 @@
 /* Draining: everything that a step has begun is applied, and its verdict told. */
+#include "lib/engine/step/drain.h"
+
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/pass.h"
+#include "lib/engine/step/words.h"
 
 bool slc_agrees_late(const sluice_runtime *rt)
 {

@@ -1,8 +1,10 @@
 /* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to. */
+#include "lib/engine/step/gradients.h"
+
 #include "lib/engine/check/check.h"
+#include "lib/engine/model/unit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
-#include "lib/engine/step/pass.h"
 
 /* Elements of a gradient that belong to no parameter are zero, so that they neither count in a norm nor are NaN. */
 static sluice_status zero_padding(sluice_runtime *rt, uint32_t u)

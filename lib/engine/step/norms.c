@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>

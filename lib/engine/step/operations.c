@@ -1,16 +1,18 @@
 /* How the communication thread carries out each kind of operation: a collective on which buffers, and what runs there
  * when it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
+#include "lib/engine/step/operations.h"
+
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/engine/check/check.h"
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
-#include "lib/engine/model/buffers.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
-#include "lib/engine/step/pass.h"
+#include "lib/engine/step/claims.h"
+#include "lib/engine/step/update.h"
+#include "lib/engine/step/words.h"
 #include "lib/plan/strategy_table.h"
 
 #include <string.h>
@@ -275,17 +277,4 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
         return slc_error(SLUICE_ERR_FORMAT, "plan item %u: %s is no operation", item_index,
                          slc_item_kind_name(item->kind));
     }
-}
-
-sluice_status slc_pass_claims(sluice_runtime *rt, slc_pass *pass, uint32_t item, bool begin)
-{
-    const uint32_t *list = begin ? pass->begins : pass->ends, *first = begin ? pass->begin_first : pass->end_first;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = first[item]; !status && i < first[item + 1]; i++) {
-        const slc_claim *claim = &pass->program->claims[list[i]];
-        if (begin) status = slc_engine_claim(rt, claim);
-        if (!status && rt->check) status = slc_check_claim(rt, claim, begin);
-        if (!status && !begin) status = slc_engine_release(rt, claim);
-    }
-    return status;
 }

@@ -10,8 +10,11 @@
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/rows/look_up.h"
+#include "lib/engine/step/claims.h"
+#include "lib/engine/step/operations.h"
 #include "lib/engine/step/progress.h"
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/update.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* Between steps a pass waits for the last of its late operations, which still use the settings of the step before, and
  * for no later one. */
 #include "lib/engine/runtime.h"
+#include "lib/engine/step/pass.h"
 
 #include <sluice/world.h>
 

@@ -1,7 +1,7 @@
 #include "lib/engine/step/progress.h"
 
 #include "lib/base/status.h"
-#include "lib/engine/runtime.h"
+#include "lib/engine/state.h"
 #include "lib/kernels/progress/progress.h"
 
 #include <stdio.h>

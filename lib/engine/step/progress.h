@@ -3,7 +3,7 @@
 #ifndef SLC_ENGINE_PROGRESS_H
 #define SLC_ENGINE_PROGRESS_H
 
-#include "lib/engine/step/pass.h"
+#include "lib/engine/step/pass_state.h"
 
 /* Makes the number's place on a device that runs ahead; elsewhere there is none. Errors: MEMORY. */
 sluice_status slc_progress_create(sluice_runtime *rt);

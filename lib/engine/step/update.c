@@ -1,6 +1,6 @@
 /* A rank inspects the reduced gradient that it owns (norm, non-finite values) and updates with it, on the communication
  * thread. Updates that the plan puts on the compute lane run on the compute threads at the same time. */
-#include "lib/engine/step/pass.h"
+#include "lib/engine/step/update.h"
 
 #include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
@@ -157,7 +157,8 @@ static sluice_status update_range(const sluice_runtime *rt, sluice_stream *strea
                                   const sluice_param *param, const slc_part *range, const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
-    bool own = state->strategy != SLC_DP || state->whole_sum; /* the sum, else the gradient that everybody has */
+    bool own =
+        !slc_updates_whole(state->strategy) || state->whole_sum; /* the sum, else the gradient that everybody has */
     sluice_update update = slc_update_of(rt, unit, param, range, step);
     update.gradient =
         own ? slc_reduced_at(rt, unit, range) : slc_element(state->gradient, state->gradient_dtype, range->first);
@@ -189,7 +190,7 @@ static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stre
                                    const slc_step_state *step, uint64_t first, uint64_t last, uint64_t *places)
 {
     const slc_unit_state *state = &rt->units[item->unit];
-    bool whole = state->strategy == SLC_DP;
+    bool whole = slc_updates_whole(state->strategy);
     *places = 0;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->size, b,

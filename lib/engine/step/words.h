@@ -5,19 +5,8 @@
 #ifndef SLC_ENGINE_WORDS_H
 #define SLC_ENGINE_WORDS_H
 
-#include "lib/device/device.h"
-#include "lib/kernels/step_words/step_words.h"
-
 #include <sluice/runtime.h>
 
-struct slc_word_set {
-    slc_step_words *words;               /* in device memory, as are the next two */
-    double *norms;                       /* of all parameters, as slc_step_state.norms */
-    int64_t (*norm_bins)[SLC_NORM_BINS]; /* this step's sums, as slc_agreement.norm_bins */
-    slc_step_words *seen;                /* the copy in pinned memory */
-};
-
-typedef struct slc_word_set slc_word_set;
 struct slc_step_state;
 
 /* The int64 words that both sets take of the arena, for so many norms. */

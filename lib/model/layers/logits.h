@@ -2,7 +2,7 @@
 #ifndef SLC_MODEL_LOGITS_H
 #define SLC_MODEL_LOGITS_H
 
-#include "lib/model/model.h"
+#include "lib/model/state.h"
 
 /* Elements from a row of logits to the next. */
 uint64_t slc_logits_stride(const sluice_model *m, uint64_t classes);

@@ -5,6 +5,7 @@
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/residual/residual.h"
+#include "lib/model/layers/slot.h"
 
 static void *at(slc_layer_run *slot, slc_view view, sluice_dtype dtype)
 {

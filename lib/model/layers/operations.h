@@ -7,7 +7,7 @@
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/gemm/gemm.h"
-#include "lib/model/model.h"
+#include "lib/model/state.h"
 
 /* A part of a tensor: it begins at element `first` and has `stride` elements from row to row (0: dense). */
 typedef struct {

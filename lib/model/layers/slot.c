@@ -1,8 +1,7 @@
-/* Tensors of a layer: their lifetimes inside a slot, recorded by running the layer's operations without computing, and
- * their addresses when the operations run. */
+#include "lib/model/layers/slot.h"
+
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
-#include "lib/model/model.h"
 
 slc_layer_run slc_layer_run_of(sluice_model *m, uint32_t number, sluice_direction direction)
 {

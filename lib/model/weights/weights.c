@@ -2,6 +2,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/model/model.h"
+#include "lib/model/state.h"
 #include "lib/model/weights/weights_parts.h"
 #include "lib/weights/checkpoint.h"
 #include "lib/weights/safetensors.h"

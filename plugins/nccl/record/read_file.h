@@ -2,7 +2,9 @@
 #ifndef SLC_NCCL_READ_FILE_H
 #define SLC_NCCL_READ_FILE_H
 
-#include "plugins/nccl/record/records.h"
+#include "plugins/nccl/record/process.h"
+#include <sluice/status.h>
+#include <stdbool.h>
 
 /* Reads the file at process->path: all of it where process->header is empty, else what may have changed since.
  * *absent: it has been removed, and what its process wrote at last is read where the file was open; or its header is

@@ -3,8 +3,10 @@
 #include "plugins/nccl/shim/call.h"
 
 #include "plugins/nccl/shim/callers.h"
+#include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/entry.h"
 #include "plugins/nccl/shim/measure/measure.h"
+#include "plugins/nccl/shim/recorder.h"
 
 #include <stdlib.h>
 #include <time.h>

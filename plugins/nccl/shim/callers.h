@@ -2,7 +2,7 @@
 #ifndef SLC_SHIM_CALLERS_H
 #define SLC_SHIM_CALLERS_H
 
-#include "plugins/nccl/shim/recorder.h"
+#include "plugins/nccl/shim/state.h"
 
 /* The module's row and the offset of an address, as an entry's caller_module_redop holds them. `now_ns` is
  * CLOCK_MONOTONIC's: once a second it is looked whether the loader has changed what lies where. */

@@ -4,26 +4,7 @@
 #ifndef SLC_SHIM_COMMUNICATORS_H
 #define SLC_SHIM_COMMUNICATORS_H
 
-#include "plugins/nccl/shim/recorder.h"
-
-typedef struct slc_shim_comm {
-    ncclComm_t comm;
-    const slc_shim_real *real;
-    slc_record_communicator *row; /* of no file where the record has no rows left */
-    unsigned number;              /* of the row; SLC_RECORD_NO_COMMUNICATOR where it has none */
-    bool nonblocking, shares;     /* as its configuration says: `shares` resources with its parent */
-    unsigned shrinks;             /* that were called on it */
-    struct slc_shim_comm *parent; /* that it is split off or shrunk from; NULL: none */
-    struct slc_shim_comm *next;   /* in its thread's list of those that a group makes, or of those without a handle */
-    _Atomic bool is_gone;         /* destroyed or aborted: its handle may come again for another one */
-    _Atomic bool is_ready;        /* a thread has asked it what its row does not know, or does so now */
-    ncclComm_t *out;              /* where its handle will be */
-    uint64_t entry;               /* the index of the call that makes it */
-    void *transforms;             /* of transforms/; NULL: none */
-    _Atomic(uint64_t *) peers;    /* sends to each rank, then receives from each; NULL: none yet */
-    _Atomic uint64_t launching;   /* of measure/launches.c, as the next one */
-    struct slc_shim_launch_marks *marks;
-} slc_shim_comm;
+#include "plugins/nccl/shim/state.h"
 
 /* A communicator in the making, with a row that says so. NULL without memory. */
 slc_shim_comm *slc_shim_comm_create(slc_shim_recorder *recorder, const slc_shim_real *real, uint64_t key, int rank,

@@ -2,7 +2,7 @@
 #ifndef SLC_SHIM_ENTRY_H
 #define SLC_SHIM_ENTRY_H
 
-#include "plugins/nccl/shim/recorder.h"
+#include "plugins/nccl/shim/state.h"
 
 /* Sets flags of an entry (SLC_RECORD_FUSED, …), if the ring still has it. */
 void slc_shim_entry_mark(slc_shim_recorder *recorder, uint64_t entry, unsigned flags);

@@ -1,8 +1,10 @@
 /* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
 #include "plugins/nccl/shim/groups.h"
 
+#include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/entry.h"
 #include "plugins/nccl/shim/measure/measure.h"
+#include "plugins/nccl/shim/recorder.h"
 #include "plugins/nccl/shim/transforms.h"
 
 /* ---- Communicators ---- */

@@ -1,7 +1,9 @@
 /* How communicators begin and end: each gets a row of the record, with a key that all of its ranks find by
  * themselves. */
+#include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/groups.h"
 #include "plugins/nccl/shim/measure/measure.h"
+#include "plugins/nccl/shim/recorder.h"
 #include "plugins/nccl/shim/transforms.h"
 
 #include "lib/base/hash/fnv.h"

@@ -1,5 +1,8 @@
 /* NCCL's functions that make memory known to it. What one rank alone may do decides nothing here; a window is made by
  * all ranks of its communicator, whose calls transforms then leave alone. */
+#include "plugins/nccl/shim/call.h"
+#include "plugins/nccl/shim/communicators.h"
+#include "plugins/nccl/shim/recorder.h"
 #include "plugins/nccl/shim/transforms.h"
 
 #define LIBRARY_OF_CALL(call)                                                                                          \

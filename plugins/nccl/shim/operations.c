@@ -1,4 +1,5 @@
 /* NCCL's collectives and its send and receive. */
+#include "plugins/nccl/shim/call.h"
 #include "plugins/nccl/shim/transforms.h"
 
 #define SEND_RECEIVE .send = send, .receive = receive

@@ -1,4 +1,7 @@
 /* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface. */
+#include "plugins/nccl/shim/call.h"
+#include "plugins/nccl/shim/communicators.h"
+#include "plugins/nccl/shim/recorder.h"
 #include "plugins/nccl/shim/transforms.h"
 
 static const slc_shim_real *library_of(ncclComm_t comm)

@@ -3,10 +3,12 @@
  * works on, nor who called; entries are marked SLC_RECORD_INSIDE. Sends and receives are recorded when NCCL launches
  * them, because only then it names the other rank. */
 #include "plugins/nccl/shim/call.h"
+#include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/profiler_v5.h"
 
 #include "lib/base/log.h"
 #include "plugins/nccl/shim/library/real_dlsym.h"
+#include "plugins/nccl/shim/recorder.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef SLC_SHIM_TRANSFORMS_H
 #define SLC_SHIM_TRANSFORMS_H
 
-#include "plugins/nccl/shim/call.h"
+#include "plugins/nccl/shim/state.h"
 
 struct slc_shim_transforms {
     /* Communicators that have just become usable, all together: those of one ncclCommInitAll, of one outermost group,

@@ -7,8 +7,8 @@
 #ifndef SLC_SHIM_LAUNCHES_H
 #define SLC_SHIM_LAUNCHES_H
 
-#include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/measure/times.h"
+#include "plugins/nccl/shim/state.h"
 
 /* A mark that is put on a stream behind a call, or behind all of a group's calls on that stream and communicator. */
 typedef struct {

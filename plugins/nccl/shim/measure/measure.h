@@ -8,7 +8,7 @@
 #ifndef SLC_SHIM_MEASURE_H
 #define SLC_SHIM_MEASURE_H
 
-#include "plugins/nccl/shim/call.h"
+#include "plugins/nccl/shim/state.h"
 
 /* Looks for the driver, if it is not known yet; called when a communicator of this device has become usable. */
 void slc_shim_measure_find_driver(slc_shim_recorder *recorder, int device);

@@ -2,7 +2,7 @@
 #ifndef SLC_SHIM_TIMES_H
 #define SLC_SHIM_TIMES_H
 
-#include "plugins/nccl/shim/recorder.h"
+#include "plugins/nccl/shim/state.h"
 
 /* A pair around one call, or around a group's calls on one stream and communicator. */
 typedef struct slc_shim_time_pair {

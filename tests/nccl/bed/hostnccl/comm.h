@@ -19,6 +19,8 @@
 #define HOSTNCCL_COMM_H
 
 #include "tests/nccl/bed/hostnccl/arithmetic.h"
+#include "tests/nccl/bed/hostnccl/errors.h"
+#include "tests/nccl/bed/hostnccl/export.h"
 #include "tests/nccl/bed/hostnccl/segment.h"
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -113,16 +115,6 @@ struct ncclComm {
 };
 
 #define HOSTNCCL_MAGIC 0x686f73746e63636cull
-
-/* nccl_abi.h declares both names; NCCL's are weak, and each has a strong twin that begins with p. */
-#define HOSTNCCL_EXPORT(name)                                                                                          \
-    extern __typeof__(name) name __attribute__((weak));                                                                \
-    extern __typeof__(name) p##name __attribute__((alias(#name)))
-
-/* Keeps the text for ncclGetLastError, prints it where NCCL_DEBUG is set, and returns `result`. */
-__attribute__((format(printf, 2, 3))) ncclResult_t hostnccl_error(ncclResult_t result, const char *format, ...);
-
-ncclResult_t hostnccl_cuda_failed(const char *call, cudaError_t error);
 
 /* ncclInvalidArgument for NULL and what is no communicator. */
 ncclResult_t hostnccl_comm_check(ncclComm_t comm, const char *function);

@@ -1,5 +1,7 @@
 /* What went wrong, as NCCL says it. */
-#include "tests/nccl/bed/hostnccl/comm.h"
+#include "tests/nccl/bed/hostnccl/errors.h"
+
+#include "tests/nccl/bed/hostnccl/export.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* A process's ranks share one mapping, so that a thread sanitizer sees what one rank hands to another. */
 #include "tests/nccl/bed/hostnccl/segment.h"
 
-#include "tests/nccl/bed/hostnccl/comm.h"
+#include "tests/nccl/bed/hostnccl/errors.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

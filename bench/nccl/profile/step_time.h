@@ -1,0 +1,16 @@
+/* The time of an operation of a step. Private to bench/nccl. */
+#ifndef SLC_BENCH_NCCL_STEP_TIME_H
+#define SLC_BENCH_NCCL_STEP_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* When an operation ran in one of the steps, on the clock of its rank's host. Both times are 0 where the shim could not
+ * take them. */
+typedef struct {
+    int64_t begin_ns, end_ns;
+    bool follows; /* it began within 50 us of the end of the operation before it on its stream: its data may have been
+                     there for long */
+} slc_step_time;
+
+#endif

@@ -1,0 +1,60 @@
+/* The values of the options that subcommands which train share (options.h has the table). Strings stay their owner's
+ * (argv, the table). */
+#ifndef SLC_BENCH_TRAINING_OPTIONS_VALUES_H
+#define SLC_BENCH_TRAINING_OPTIONS_VALUES_H
+
+#include <sluice/model.h>
+#include <sluice/runtime.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 128 };
+
+typedef struct {
+    const char *model, *size, *head;         /* head "": the model's */
+    const char *weights;                     /* NULL: first values */
+    const char *save_weights;                /* NULL: nowhere */
+    const char *tokenizer;                   /* NULL: that of the weights, if they have one */
+    const char *first_batch;                 /* NULL: not written */
+    sluice_model_config shape;               /* of the checkpoint that is gone on from; struct_size 0: none */
+    const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
+    uint64_t data_count;
+    uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
+    const char *device, *precision, *wire;
+    const char *layer_precision;         /* NULL: none differs */
+    const char *optimizer;               /* "": the check names it, by strategy and lossy (onebit_options.h) */
+    const char *lossy;                   /* none, onebit */
+    uint64_t freeze_step, onebit_compat; /* 0: it follows from the steps; 0 or 1 */
+    double freeze_change;                /* 0: the step decides */
+    const char *onebit;                  /* KEY=VALUE,...; NULL: none */
+    double learning_rate, clip, dropout;
+    uint64_t warmup;
+    const char *lr_schedule, *lr_over; /* lr_schedule.h; steps, tokens */
+    double lr_min;
+    uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
+    double beta1, beta2, epsilon, weight_decay;  /* NaN: the optimizer's (optimizer_options.h) */
+    double label_smoothing;
+    const char *nan, *accumulate, *tied;
+    uint64_t nan_limit; /* skipped steps in a row that end the run */
+    const char *strategy, *schedule, *recompute;
+    sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */
+    const char *budget;     /* as given: "", "900MiB", "60%" */
+    const char *block;
+    const char *throttle;
+    double timeout_s;    /* 0: the world's default */
+    double time_limit_s; /* of planning; 0: none */
+    uint64_t eval_every, eval_batches;
+    uint64_t ranks;                              /* 0: as the launcher says */
+    const char *json, *csv, *trace;              /* NULL: none */
+    const char *plan, *plan_out, *profile_out;   /* files; NULL: none */
+    const char *save, *resume;                   /* folders; NULL: none */
+    const char *go_on;                           /* a folder that becomes both (checkpoint/go_on.h); NULL: none */
+    const char *stop_after;                      /* a time as given (deadline.h); NULL: none */
+    uint64_t save_every;                         /* 0: only at the end */
+    const char *on_save_error;                   /* stop, warn */
+    bool shape_only;                             /* no option: a config.json without weights will do for `weights` */
+    const char *typed[SLC_TRAINING_OPTIONS_MAX]; /* what the command line or slc_training_option_set gave each option;
+                                                    NULL: nothing */
+} slc_training_options;
+
+#endif

@@ -1,0 +1,66 @@
+/* The figures of a training run: of each step, of its phases, of all of it. */
+#ifndef SLC_BENCH_TRAINING_RESULT_H
+#define SLC_BENCH_TRAINING_RESULT_H
+
+#include "bench/cli/outcome.h"
+
+#include <sluice/runtime.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The figures of one step; equal on every rank but for the times. */
+typedef struct {
+    uint64_t step; /* from 1 */
+    double loss;   /* mean over the targets of all ranks and micro-batches */
+    double learning_rate;
+    double step_s;    /* on this rank, until the next step could begin, without planning */
+    bool provisional; /* its plan served to measure: a re-plan was to follow */
+    double exposed_s;
+    double gradient_norm; /* NaN without clipping */
+    bool skipped;
+    bool compressed; /* a step of the compressed phase */
+    uint64_t peak_bytes, bytes_sent;
+    uint32_t plan;           /* the plan that ran it, from 1; a re-plan at its end shows in the next step */
+    double predicted_step_s; /* predicted by that plan from measured times; NaN: not predicted */
+    double evaluation_loss;  /* NaN: not evaluated after this step */
+    double accuracy;         /* of that evaluation; NaN: none, or the model does not answer with classes */
+} slc_training_step;
+
+/* One phase of a run: the steps that exchange averaged gradients only, or those of a compressed optimizer's compressed
+ * phase. */
+typedef struct {
+    uint64_t first, steps;    /* number of the first, from 1; how many */
+    double step_s, exposed_s; /* medians under the phase's last plan, without its first two steps; NaN: fewer than three
+                                 are left */
+    double bytes_sent;        /* by rank 0 in a step; the mean, because not all steps of 0/1 Adam exchange */
+} slc_training_phase;
+
+typedef struct {
+    slc_training_step *steps;                    /* step_count of them, done by this run */
+    uint64_t step_count, skipped;                /* skipped: because a gradient was not finite */
+    bool interrupted;                            /* before the last step, by the user or by the deadline */
+    bool out_of_time;                            /* by the deadline alone */
+    uint64_t steps_before;                       /* steps of the run that --resume continues */
+    bool saved;                                  /* the last state is in --save DIR */
+    uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
+    uint64_t images_per_step;                    /* of all ranks; 0: text */
+    /* Medians over the steps of the last plan without its first two; NaN where fewer than three are left. */
+    double step_s, step_min_s, exposed_s, tokens_per_s;
+    uint64_t steps_wanted;                  /* so many steps this run needs for them */
+    double images_per_s;                    /* NaN: text */
+    double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
+    double train_s;                         /* all steps */
+    double final_loss;                      /* mean of the last tenth of the steps */
+    double evaluation_loss;                 /* at the end; NaN: none */
+    double accuracy;                        /* of that evaluation; NaN: none, or no classes */
+    slc_training_phase warm_up, compressed; /* steps 0: no such phase. Other optimizers only have a warm-up */
+    const char *device;                     /* as sluice_runtime_device says */
+    sluice_memory_report memory;
+    uint64_t dp_bytes;    /* the bytes that a budget of 100 % means */
+    char *new_parameters; /* names of those that --weights lacks, with commas between; NULL: none */
+    char weights_sha256[65];
+    slc_outcome
+        outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */
+} slc_training_result;
+
+#endif

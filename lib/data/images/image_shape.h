@@ -1,0 +1,18 @@
+/* The shape of the images that a model wants. */
+#ifndef SLC_DATA_IMAGE_SHAPE_H
+#define SLC_DATA_IMAGE_SHAPE_H
+
+#include <stdint.h>
+
+typedef enum { SLC_FILTER_BILINEAR, SLC_FILTER_BICUBIC, SLC_FILTER_NEAREST } slc_image_filter;
+
+/* A pixel is (sample / white - mean) / deviation of its channel. One channel of a
+ * coloured image is its luma (ITU-R BT.601), three of a grey one are alike. The whole image is resized to side x side,
+ * as Pillow and Hugging Face's processors do; unlike them, nothing is rounded to 8 bits in between. */
+typedef struct {
+    uint32_t channels, side;     /* channels: 1 or 3 */
+    float mean[3], deviation[3]; /* .5 and .5 are ViT's and BEiT's */
+    slc_image_filter filter;
+} slc_image_shape;
+
+#endif

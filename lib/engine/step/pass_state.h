@@ -1,0 +1,75 @@
+/* A program that is made ready to run, and how far its passes have come. Private to lib/engine. */
+#ifndef SLC_ENGINE_PASS_STATE_H
+#define SLC_ENGINE_PASS_STATE_H
+
+#include "lib/base/gate.h"
+#include "lib/device/lane_events.h"
+#include "lib/engine/step_state.h"
+#include "lib/plan/plan.h"
+
+#include <sluice/runtime.h>
+
+typedef struct slc_pass slc_pass;
+
+/* The argument of an operation's functions on the communication thread. */
+typedef struct {
+    sluice_runtime *rt;
+    slc_pass *pass;
+    uint32_t item;
+    slc_step_state *step;
+    uint32_t number; /* of its pass */
+} slc_operation;
+
+/* The items of a program that run in passes of one kind, by lane. */
+typedef struct {
+    uint32_t *operations; /* items that are operations, in order */
+    uint32_t count;
+    uint32_t late_end;  /* how many of them there are up to the last late one */
+    uint32_t *computed; /* items of the compute lane, in order */
+    uint32_t computed_count;
+    uint32_t *ordinal; /* each item's position in its lane; SLC_NONE: it does not run */
+} slc_lane_order;
+
+/* A program made ready to run: which claims begin and end at each item, operations in lane order. */
+struct slc_pass {
+    const slc_program *program;
+    bool evaluate;
+    uint32_t slot_count;
+    uint32_t *slots; /* items that are slots, in order */
+    slc_lane_order order[SLC_PASS_KINDS];
+    uint32_t *begins, *begin_first; /* claims that begin at item i: begins[begin_first[i] .. begin_first[i+1]) */
+    uint32_t *ends, *end_first;
+    slc_operation *contexts[2]; /* of each operation, in passes of either parity; a late operation has the step of the
+                                   other parity */
+    char **what;                /* of each operation, for messages */
+
+    /* The pass that runs [0], and the one before [1]. */
+    slc_pass_kind kind[2];
+    uint32_t computed_base[2], operation_base[2]; /* counts of either lane at its beginning */
+    bool has_previous;
+    uint32_t parity;
+    uint32_t number;    /* of the running pass, counted up */
+    uint32_t submitted; /* operations of the running pass that are submitted */
+    uint32_t computed;  /* items of the compute lane that it has finished */
+    uint32_t quiet;     /* operations that can end before the next item of the compute lane does */
+};
+
+/* Counts over all passes. */
+typedef struct {
+    slc_gate computed;        /* finished items of the compute lane: slots, and updates that run there */
+    uint32_t computed_posted; /* the same count, for the caller's thread */
+    uint32_t next_operation;  /* number that the next submitted operation will get */
+    slc_lane_events events;   /* of the compute lane's items, on a device that runs ahead */
+} slc_lanes;
+
+/* The compute lane's events: as many as operations may be in flight. */
+enum { SLC_LANE_PLACES = 2048 };
+
+/* Has the last step left late items? */
+static inline bool slc_pass_pending(const slc_pass *pass)
+{
+    const slc_lane_order *late = &pass->order[SLC_PASS_DRAIN];
+    return pass->has_previous && (late->count || late->computed_count);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* A bound for packing. */
+#ifndef SLC_MEMORY_LOWER_BOUND_H
+#define SLC_MEMORY_LOWER_BOUND_H
+
+#include "lib/memory/pack_buffer.h"
+
+#include <stddef.h>
+
+/* Returns the largest sum of live bytes at any time: no packing can be smaller. If memory runs out it returns 0, which
+ * is a bound too. */
+uint64_t slc_pack_lower_bound(const slc_pack_buffer *buffers, size_t count);
+
+#endif

@@ -1,0 +1,12 @@
+/* The last layer if the whole input has one class: its table of tensors and its lists of operations. */
+#ifndef SLC_MODEL_CLASS_HEAD_H
+#define SLC_MODEL_CLASS_HEAD_H
+
+#include "lib/model/state.h"
+
+/* Forward is for evaluation only: in training, backward computes loss and gradient together. */
+void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer);
+sluice_status slc_class_head_forward(slc_layer_run *slot);
+sluice_status slc_class_head_backward(slc_layer_run *slot);
+
+#endif

@@ -1,0 +1,49 @@
+/* What a joint plan is asked for, which also the search for the least memory reads. */
+#ifndef SLC_JOINT_REQUEST_H
+#define SLC_JOINT_REQUEST_H
+
+#include "lib/plan/request.h"
+#include "sched/scheduler.h"
+
+/* The smallest arena of any plan, as slc_least_memory finds it; whoever asks owns the arrays. */
+typedef struct {
+    slc_strategy *strategies; /* [units] */
+    bool *recompute;          /* [L] */
+    uint64_t arena_bytes;     /* 0: it was not asked for */
+    bool cut;                 /* the effort ended the search, so less may do */
+} slc_smallest_arena;
+
+typedef struct {
+    const slc_job *job;
+    const slc_times *times;
+    const slc_strategy *strategies; /* [units]; SLC_STRATEGIES: free */
+    const uint8_t *recompute;       /* [L] 0 no, 1 yes, 2 free; NULL: no layer */
+    uint64_t limit;                 /* bytes that the arena may have */
+    slc_updates updates;
+    double effort_s;     /* nominal seconds of work for the whole planning; 0: 0.9 up to 48 layers, rising to 4.5
+                            from 126 layers on, twice that if recomputation is free */
+    uint64_t steps_left; /* steps that will run with the plan: planning ends when they cannot win back what it costs;
+                            0: it does not ask */
+    slc_work *work;      /* counts the work, and may have a ceiling; NULL: nobody asks */
+    bool quick;          /* only baselines and rounding: a valid plan in a tenth of a second */
+    uint32_t tries;      /* most tries of the local search; 0: as many as the effort allows */
+    const slc_cancel *cancel; /* NULL: none */
+    slc_smallest_arena
+        *least;     /* what the search for the least memory finds, where it comes to that; NULL: nobody asks */
+    bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
+} slc_joint_request;
+
+/* The input of a scheduler for a choice of strategies and recomputation. */
+static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *request, const slc_strategy *strategies,
+                                                  const bool *recompute)
+{
+    return (slc_scheduling){.job = request->job,
+                            .strategies = strategies,
+                            .recompute = recompute,
+                            .times = request->times,
+                            .limit = request->limit,
+                            .cancel = request->cancel,
+                            .work = request->work};
+}
+
+#endif
