@@ -8,7 +8,7 @@
 #include "lib/kernels/embedding/embedding_ref.h"
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/gemm/gemm_ref.h"
-#include "lib/kernels/layer_norm/layer_norm_ref.h"
+#include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/residual/residual_ref.h"
 #include "lib/model/params.h"
 
@@ -54,16 +54,32 @@ static uint64_t offset_of(const pass *s, uint32_t index)
 static void norm(const pass *s, uint32_t number, const double *x, const norm_values *v)
 {
     const double *gamma = s->params + offset_of(s, number);
-    slc_layer_norm_forward_ref(s->rows, s->config->channels, x, NULL, NULL, gamma, gamma + s->config->channels, 1e-5,
-                               v->y, v->mean, v->rstd);
+    slc_layer_norm_forward_ref(&(slc_layer_norm_forward_args){.rows = s->rows,
+                                                              .channels = s->config->channels,
+                                                              .epsilon = 1e-5,
+                                                              .x = x,
+                                                              .gamma = gamma,
+                                                              .beta = gamma + s->config->channels,
+                                                              .y = v->y,
+                                                              .mean = v->mean,
+                                                              .rstd = v->rstd});
 }
 
 /* dx += the derivative of norm. */
 static void norm_backward(const pass *s, uint32_t number, const double *x, const norm_values *v)
 {
     uint64_t gamma = offset_of(s, number), channels = s->config->channels;
-    slc_layer_norm_backward_ref(s->rows, channels, s->dnorm, x, s->params + gamma, v->mean, v->rstd, s->dx, s->dx,
-                                s->gradients + gamma, s->gradients + gamma + channels, 0);
+    slc_layer_norm_backward_ref(&(slc_layer_norm_backward_args){.rows = s->rows,
+                                                                .channels = channels,
+                                                                .dy = s->dnorm,
+                                                                .x = x,
+                                                                .gamma = s->params + gamma,
+                                                                .mean = v->mean,
+                                                                .rstd = v->rstd,
+                                                                .dx_add = s->dx,
+                                                                .dx = s->dx,
+                                                                .dgamma = s->gradients + gamma,
+                                                                .dbeta = s->gradients + gamma + channels});
 }
 
 /* Columns [first, first + out) of a layer that has `row` outputs: y = x w + b (+ residual). */

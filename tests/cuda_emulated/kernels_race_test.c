@@ -80,8 +80,19 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                        .causal = true,
                                        .dropout = &rule};
     ok(slc_embedding_forward(stream, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, &tables, array(s, 3)));
-    ok(slc_layer_norm_forward(stream, dtype, ROWS, CHANNELS, array(s, 3), array(s, 4), array(s, 5), array(s, 6),
-                              array(s, 7), 1e-5f, array(s, 8), array(s, 9), array(s, 10)));
+    const slc_layer_norm_forward_args norm = {.dtype = dtype,
+                                              .rows = ROWS,
+                                              .channels = CHANNELS,
+                                              .epsilon = 1e-5,
+                                              .x = array(s, 3),
+                                              .gamma = array(s, 6),
+                                              .beta = array(s, 7),
+                                              .residual = array(s, 4),
+                                              .sum = array(s, 5),
+                                              .y = array(s, 8),
+                                              .mean = array(s, 9),
+                                              .rstd = array(s, 10)};
+    ok(slc_layer_norm_forward(stream, &norm));
     ok(slc_attention_forward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12), NULL));
     ok(slc_residual_forward(stream, dtype, ROWS, CHANNELS, array(s, 11), array(s, 7), &rule, array(s, 6), array(s, 5),
                             array(s, 13)));
@@ -99,9 +110,21 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
     const void *sources[] = {array(s, 16), array(s, 17)};
     void *destination = array(s, 18);
     void *workspace = array(s, ARRAYS);
-    ok(slc_layer_norm_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 16), array(s, 5), array(s, 6),
-                               array(s, 9), array(s, 10), array(s, 18), array(s, 19), array(s, 20), array(s, 21), 0,
-                               workspace));
+    const slc_layer_norm_backward_args norm = {.dtype = dtype,
+                                               .gradient = dtype,
+                                               .rows = ROWS,
+                                               .channels = CHANNELS,
+                                               .dy = array(s, 16),
+                                               .x = array(s, 5),
+                                               .gamma = array(s, 6),
+                                               .mean = array(s, 9),
+                                               .rstd = array(s, 10),
+                                               .dx_add = array(s, 18),
+                                               .dx = array(s, 19),
+                                               .dgamma = array(s, 20),
+                                               .dbeta = array(s, 21),
+                                               .workspace = workspace};
+    ok(slc_layer_norm_backward(stream, &norm));
     ok(slc_bias_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 19), 0, array(s, 7), 0, workspace));
     ok(slc_embedding_backward(stream, dtype, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, array(s, 19),
                               &gradients, NULL));

@@ -26,15 +26,35 @@ static const slc_dropout tenth = {.probability = 0.1f, .seed = 1};
 
 static sluice_status layer_norm(slc_kernel_case *c)
 {
-    return slc_layer_norm_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], NULL, NULL, c->vector[0],
-                                  c->vector[1], 1e-5f, c->array[3], c->statistic[0], c->statistic[1]);
+    return slc_layer_norm_forward(&c->stream, &(slc_layer_norm_forward_args){.dtype = c->dtype,
+                                                                             .rows = c->rows,
+                                                                             .channels = c->channels,
+                                                                             .epsilon = 1e-5,
+                                                                             .x = c->array[0],
+                                                                             .gamma = c->vector[0],
+                                                                             .beta = c->vector[1],
+                                                                             .y = c->array[3],
+                                                                             .mean = c->statistic[0],
+                                                                             .rstd = c->statistic[1]});
 }
 
 static sluice_status norm_backward(slc_kernel_case *c, const void *add)
 {
-    return slc_layer_norm_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
-                                   c->vector[0], c->statistic[0], c->statistic[1], add, c->array[3], c->vector[2],
-                                   c->vector[3], 1, c->workspace);
+    return slc_layer_norm_backward(&c->stream, &(slc_layer_norm_backward_args){.dtype = c->dtype,
+                                                                               .gradient = c->dtype,
+                                                                               .rows = c->rows,
+                                                                               .channels = c->channels,
+                                                                               .dy = c->array[0],
+                                                                               .x = c->array[1],
+                                                                               .gamma = c->vector[0],
+                                                                               .mean = c->statistic[0],
+                                                                               .rstd = c->statistic[1],
+                                                                               .dx_add = add,
+                                                                               .dx = c->array[3],
+                                                                               .dgamma = c->vector[2],
+                                                                               .dbeta = c->vector[3],
+                                                                               .fresh = true,
+                                                                               .workspace = c->workspace});
 }
 
 static sluice_status layer_norm_backward(slc_kernel_case *c)

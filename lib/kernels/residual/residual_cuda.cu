@@ -73,8 +73,8 @@ static sluice_status backward(sluice_stream *stream, sluice_dtype gradient, uint
 {
     const residual_column<T> column = {channels,         (const T *)dout, (const T *)x,           (const T *)bias,
                                        (const T *)scale, (T *)dx,         gpu_dropout_of(dropout)};
-    return gpu_launch_column_sums(stream, "residual_backward", rows, channels, column, workspace, gradient, dscale,
-                                  fresh);
+    return gpu_launch_column_sums(stream, {"residual_backward", rows, channels, gradient, dscale, fresh, workspace},
+                                  column);
 }
 
 sluice_status slc_residual_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
@@ -100,7 +100,7 @@ static sluice_status sum_bias(sluice_stream *stream, sluice_dtype gradient, uint
                               const void *dy, uint64_t stride, void *dbias, bool fresh, float *workspace)
 {
     const plain_column<T> column = {stride, (const T *)dy};
-    return gpu_launch_column_sums(stream, "bias_backward", rows, columns, column, workspace, gradient, dbias, fresh);
+    return gpu_launch_column_sums(stream, {"bias_backward", rows, columns, gradient, dbias, fresh, workspace}, column);
 }
 
 sluice_status slc_bias_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,

@@ -129,8 +129,17 @@ sluice_status slc_apply_norm(slc_layer_run *slot, slc_param_place weight, uint64
     const void *gamma = slc_layer_run_value(slot, weight),
                *beta = slc_layer_run_value(slot, (slc_param_place)(weight + 1));
     if (!gamma || !beta) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_forward(slot->m->stream, dtype, rows, slot->m->config.channels, from, NULL, NULL, gamma, beta,
-                                  (float)slot->m->config.epsilon, to, mean, mean + rows);
+    const slc_layer_norm_forward_args args = {.dtype = dtype,
+                                              .rows = rows,
+                                              .channels = slot->m->config.channels,
+                                              .epsilon = slot->m->config.epsilon,
+                                              .x = from,
+                                              .gamma = gamma,
+                                              .beta = beta,
+                                              .y = to,
+                                              .mean = mean,
+                                              .rstd = mean + rows};
+    return slc_layer_norm_forward(slot->m->stream, &args);
 }
 
 sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view dy,
@@ -151,9 +160,22 @@ sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weigh
     void *dgamma = slc_layer_run_gradient(slot, weight, &fresh),
          *dbeta = slc_layer_run_gradient(slot, bias, &fresh_bias);
     if (!gamma || !dgamma || !dbeta) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_backward(stream, dtype, slc_layer_run_gradient_dtype(slot, weight), rows, channels, from,
-                                   normed, gamma, mean, mean + rows, more, to, dgamma, dbeta, fresh && fresh_bias,
-                                   scratch);
+    const slc_layer_norm_backward_args args = {.dtype = dtype,
+                                               .gradient = slc_layer_run_gradient_dtype(slot, weight),
+                                               .rows = rows,
+                                               .channels = channels,
+                                               .dy = from,
+                                               .x = normed,
+                                               .gamma = gamma,
+                                               .mean = mean,
+                                               .rstd = mean + rows,
+                                               .dx_add = more,
+                                               .dx = to,
+                                               .dgamma = dgamma,
+                                               .dbeta = dbeta,
+                                               .fresh = fresh && fresh_bias,
+                                               .workspace = scratch};
+    return slc_layer_norm_backward(stream, &args);
 }
 
 /* ---- Elementwise ---- */
