@@ -9,7 +9,7 @@
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/gemm/gemm_ref.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
-#include "lib/kernels/residual/residual_ref.h"
+#include "lib/kernels/residual/residual.h"
 #include "lib/model/params.h"
 
 #include <stdlib.h>
@@ -103,7 +103,8 @@ static void linear_backward(const pass *s, uint32_t number, uint64_t in, uint64_
         .transpose_a = true, .accumulate = true, .m = in, .n = out, .k = s->rows, .ldc = row};
     slc_gemm_ref(&inputs, dy, s->params + w, NULL, NULL, dx);
     slc_gemm_ref(&matrix, x, dy, NULL, NULL, s->gradients + w);
-    slc_bias_backward_ref(s->rows, out, dy, 0, s->gradients + b, 0);
+    slc_bias_backward_ref(
+        &(slc_bias_backward_args){.rows = s->rows, .columns = out, .dy = dy, .dbias = s->gradients + b});
 }
 
 /* ---- The model ---- */

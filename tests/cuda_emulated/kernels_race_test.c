@@ -94,8 +94,16 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                               .rstd = array(s, 10)};
     ok(slc_layer_norm_forward(stream, &norm));
     ok(slc_attention_forward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12), NULL));
-    ok(slc_residual_forward(stream, dtype, ROWS, CHANNELS, array(s, 11), array(s, 7), &rule, array(s, 6), array(s, 5),
-                            array(s, 13)));
+    const slc_residual_forward_args residual = {.dtype = dtype,
+                                                .rows = ROWS,
+                                                .channels = CHANNELS,
+                                                .x = array(s, 11),
+                                                .bias = array(s, 7),
+                                                .scale = array(s, 6),
+                                                .dropout = &rule,
+                                                .residual = array(s, 5),
+                                                .out = array(s, 13)};
+    ok(slc_residual_forward(stream, &residual));
     ok(slc_gelu_forward(stream, SLC_GELU_TANH, dtype, COUNT, array(s, 13), array(s, 14)));
     ok(slc_pool_forward(stream, dtype, SLC_POOL_MEAN_OF_REST, BATCH, TOKENS, CHANNELS, array(s, 14), array(s, 15)));
     ok(slc_attention_backward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12),
@@ -125,7 +133,14 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
                                                .dbeta = array(s, 21),
                                                .workspace = workspace};
     ok(slc_layer_norm_backward(stream, &norm));
-    ok(slc_bias_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 19), 0, array(s, 7), 0, workspace));
+    const slc_bias_backward_args bias = {.dtype = dtype,
+                                         .gradient = dtype,
+                                         .rows = ROWS,
+                                         .columns = CHANNELS,
+                                         .dy = array(s, 19),
+                                         .dbias = array(s, 7),
+                                         .workspace = workspace};
+    ok(slc_bias_backward(stream, &bias));
     ok(slc_embedding_backward(stream, dtype, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, array(s, 19),
                               &gradients, NULL));
     ok(slc_reduce(stream, COUNT, dtype, sources, 2, 0.5f, false, dtype, &destination, 1, false));

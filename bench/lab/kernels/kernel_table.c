@@ -92,28 +92,56 @@ static sluice_status dropout(slc_kernel_case *c)
     return slc_dropout_apply(&c->stream, &tenth, c->dtype, c->count, c->array[0], c->array[3]);
 }
 
+static sluice_status to_residual(slc_kernel_case *c, const void *scale)
+{
+    return slc_residual_forward(&c->stream, &(slc_residual_forward_args){.dtype = c->dtype,
+                                                                         .rows = c->rows,
+                                                                         .channels = c->channels,
+                                                                         .x = c->array[0],
+                                                                         .bias = c->vector[0],
+                                                                         .scale = scale,
+                                                                         .dropout = &tenth,
+                                                                         .residual = c->array[1],
+                                                                         .out = c->array[3]});
+}
+
 static sluice_status residual_forward(slc_kernel_case *c)
 {
-    return slc_residual_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->vector[0], &tenth, NULL,
-                                c->array[1], c->array[3]);
+    return to_residual(c, NULL);
 }
 
 static sluice_status residual_scale_forward(slc_kernel_case *c)
 {
-    return slc_residual_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->vector[0], &tenth,
-                                c->vector[1], c->array[1], c->array[3]);
+    return to_residual(c, c->vector[1]);
 }
 
 static sluice_status residual_scale_backward(slc_kernel_case *c)
 {
-    return slc_residual_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
-                                 c->vector[0], &tenth, c->vector[1], c->array[3], c->vector[2], 1, c->workspace);
+    return slc_residual_backward(&c->stream, &(slc_residual_backward_args){.dtype = c->dtype,
+                                                                           .gradient = c->dtype,
+                                                                           .rows = c->rows,
+                                                                           .channels = c->channels,
+                                                                           .dout = c->array[0],
+                                                                           .x = c->array[1],
+                                                                           .bias = c->vector[0],
+                                                                           .scale = c->vector[1],
+                                                                           .dropout = &tenth,
+                                                                           .dx = c->array[3],
+                                                                           .dscale = c->vector[2],
+                                                                           .fresh = true,
+                                                                           .workspace = c->workspace});
 }
 
 static sluice_status bias_backward(slc_kernel_case *c)
 {
-    return slc_bias_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], 0, c->vector[2], 1,
-                             c->workspace);
+    return slc_bias_backward(&c->stream, &(slc_bias_backward_args){.dtype = c->dtype,
+                                                                   .gradient = c->dtype,
+                                                                   .rows = c->rows,
+                                                                   .columns = c->channels,
+                                                                   .dy = c->array[0],
+                                                                   .dbias = c->vector[2],
+                                                                   .fresh = true,
+                                                                   .workspace = c->workspace});
 }
 
 static sluice_status convert(slc_kernel_case *c)

@@ -89,8 +89,16 @@ sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *d, sl
     void *scratch =
         slc_layer_run_scratch(slot, slc_bias_backward_workspace_bytes(slot->m->stream, d->rows, d->outputs));
     if (slot->scan) return SLUICE_OK;
-    return slc_bias_backward(slot->m->stream, dtype, slc_layer_run_gradient_dtype(slot, d->bias), d->rows, d->outputs,
-                             output, dy.stride, dbias, fresh_bias, scratch);
+    const slc_bias_backward_args args = {.dtype = dtype,
+                                         .gradient = slc_layer_run_gradient_dtype(slot, d->bias),
+                                         .rows = d->rows,
+                                         .columns = d->outputs,
+                                         .stride = dy.stride,
+                                         .dy = output,
+                                         .dbias = dbias,
+                                         .fresh = fresh_bias,
+                                         .workspace = scratch};
+    return slc_bias_backward(slot->m->stream, &args);
 }
 
 sluice_status slc_apply_dense_input(slc_layer_run *slot, const slc_dense *d, slc_view dy, slc_view dx, bool add,
@@ -214,8 +222,15 @@ sluice_status slc_apply_branch(slc_layer_run *slot, uint32_t place, slc_param_pl
     if (slot->scan) return SLUICE_OK;
     const void *factor = slc_layer_run_value(slot, scale);
     if (scale && !factor) return SLUICE_ERR_ORDER;
-    return slc_residual_forward(m->stream, slot->layer->dtype, m->rows, m->config.channels, from, NULL, &dropout,
-                                factor, add, to);
+    const slc_residual_forward_args args = {.dtype = slot->layer->dtype,
+                                            .rows = m->rows,
+                                            .channels = m->config.channels,
+                                            .x = from,
+                                            .scale = factor,
+                                            .dropout = &dropout,
+                                            .residual = add,
+                                            .out = to};
+    return slc_residual_forward(m->stream, &args);
 }
 
 sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t dout,
@@ -233,9 +248,20 @@ sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc
     const void *factor = slc_layer_run_value(slot, scale);
     void *dscale = slc_layer_run_gradient(slot, scale, &fresh);
     if (scale && (!factor || !dscale)) return SLUICE_ERR_ORDER;
-    sluice_dtype gradient = scale ? slc_layer_run_gradient_dtype(slot, scale) : SLUICE_FP32;
-    return slc_residual_backward(m->stream, slot->layer->dtype, gradient, m->rows, channels, from, input, NULL,
-                                 &dropout, factor, to, dscale, fresh, scratch);
+    const slc_residual_backward_args args = {.dtype = slot->layer->dtype,
+                                             .gradient =
+                                                 scale ? slc_layer_run_gradient_dtype(slot, scale) : SLUICE_FP32,
+                                             .rows = m->rows,
+                                             .channels = channels,
+                                             .dout = from,
+                                             .x = input,
+                                             .scale = factor,
+                                             .dropout = &dropout,
+                                             .dx = to,
+                                             .dscale = dscale,
+                                             .fresh = fresh,
+                                             .workspace = scratch};
+    return slc_residual_backward(m->stream, &args);
 }
 
 sluice_status slc_apply_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence)
