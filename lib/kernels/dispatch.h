@@ -10,9 +10,11 @@
  * cuda refer to the latter only. */
 #define SLC_DEVICE_PICK(stream, name) (SLC_ON_CUDA(stream) ? slc_##name##_cuda : name##_host)
 
-/* Runs a kernel and gives its status. NAME_host returns nothing, and is called only for streams of the host. */
-#define SLC_DEVICE_RUN(stream, name, args)                                                                             \
-    (SLC_ON_CUDA(stream) ? slc_##name##_cuda(stream, args)                                                             \
-                         : __extension__(slc_host_check(stream, #name) ?: (name##_host(stream, args), SLUICE_OK)))
+/* Runs a kernel with these arguments after its stream, and gives its status. NAME_host returns nothing, and is called
+ * only for streams of the host. */
+#define SLC_DEVICE_RUN(stream, name, ...)                                                                              \
+    (SLC_ON_CUDA(stream)                                                                                               \
+         ? slc_##name##_cuda(stream, __VA_ARGS__)                                                                      \
+         : __extension__(slc_host_check(stream, #name) ?: (name##_host(stream, __VA_ARGS__), SLUICE_OK)))
 
 #endif

@@ -148,10 +148,26 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
     ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, 0.1f, array(s, 12)));
-    ok(slc_patch_embedding_forward(stream, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 19), array(s, 6), NULL, NULL,
-                                   array(s, 13), array(s, 14)));
-    ok(slc_patch_embedding_backward(stream, dtype, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 14), NULL, array(s, 16),
-                                    array(s, 17), NULL, array(s, 20), 1));
+    const slc_patch_embedding_forward_args patches = {.dtype = dtype,
+                                                      .batch = BATCH,
+                                                      .patches = TOKENS - 1,
+                                                      .channels = CHANNELS,
+                                                      .x = array(s, 19),
+                                                      .cls = array(s, 6),
+                                                      .position = array(s, 13),
+                                                      .out = array(s, 14)};
+    const slc_patch_embedding_backward_args slopes = {.dtype = dtype,
+                                                      .gradient = dtype,
+                                                      .batch = BATCH,
+                                                      .patches = TOKENS - 1,
+                                                      .channels = CHANNELS,
+                                                      .dout = array(s, 14),
+                                                      .dx = array(s, 16),
+                                                      .dcls = array(s, 17),
+                                                      .dposition = array(s, 20),
+                                                      .fresh = true};
+    ok(slc_patch_embedding_forward(stream, &patches));
+    ok(slc_patch_embedding_backward(stream, &slopes));
 }
 
 /* A step's end: the gradient in array 18 is inspected and measured, and both optimizers do what the words say. */

@@ -262,8 +262,11 @@ static sluice_status embedding_backward(slc_kernel_case *c)
 
 static sluice_status patches_unfold(slc_kernel_case *c)
 {
-    const slc_patch_shape shape = {c->count / (3 * SIDE * SIDE), 3, SIDE, SIDE, PATCH};
-    return slc_patches_unfold(&c->stream, c->dtype, &shape, c->array[0], c->array[3]);
+    const slc_patches_unfold_args args = {.dtype = c->dtype,
+                                          .shape = {c->count / (3 * SIDE * SIDE), 3, SIDE, SIDE, PATCH},
+                                          .pixels = c->array[0],
+                                          .columns = c->array[3]};
+    return slc_patches_unfold(&c->stream, &args);
 }
 
 static sluice_status pool_forward(slc_kernel_case *c)
@@ -280,14 +283,30 @@ static sluice_status pool_backward(slc_kernel_case *c)
 
 static sluice_status patch_embedding_forward(slc_kernel_case *c)
 {
-    return slc_patch_embedding_forward(&c->stream, c->dtype, c->rows / (1 + PATCHES), PATCHES, c->channels, c->array[0],
-                                       c->vector[0], NULL, NULL, c->array[1], c->array[3]);
+    const slc_patch_embedding_forward_args args = {.dtype = c->dtype,
+                                                   .batch = c->rows / (1 + PATCHES),
+                                                   .patches = PATCHES,
+                                                   .channels = c->channels,
+                                                   .x = c->array[0],
+                                                   .cls = c->vector[0],
+                                                   .position = c->array[1],
+                                                   .out = c->array[3]};
+    return slc_patch_embedding_forward(&c->stream, &args);
 }
 
 static sluice_status patch_embedding_backward(slc_kernel_case *c)
 {
-    return slc_patch_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / (1 + PATCHES), PATCHES, c->channels,
-                                        c->array[0], NULL, c->array[3], c->vector[2], NULL, c->array[1], 1);
+    const slc_patch_embedding_backward_args args = {.dtype = c->dtype,
+                                                    .gradient = c->dtype,
+                                                    .batch = c->rows / (1 + PATCHES),
+                                                    .patches = PATCHES,
+                                                    .channels = c->channels,
+                                                    .dout = c->array[0],
+                                                    .dx = c->array[3],
+                                                    .dcls = c->vector[2],
+                                                    .dposition = c->array[1],
+                                                    .fresh = true};
+    return slc_patch_embedding_backward(&c->stream, &args);
 }
 
 /* ---- A one-bit exchange of two ranks: the packets are in the workspace, after 64 bytes for scales ---- */
