@@ -4,7 +4,7 @@
 
 #include "lib/base/status.h"
 #include "lib/kernels/attention/attention_ref.h"
-#include "lib/kernels/cross_entropy/cross_entropy_ref.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/embedding/embedding_ref.h"
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/gemm/gemm_ref.h"
@@ -222,7 +222,13 @@ sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, ui
     for (uint64_t i = 0; i < s.rows; i++) count += target[i] >= 0;
     forward(&s, token);
     if (logits) memcpy(logits, s.logits, s.rows * config->vocabulary * sizeof *logits);
-    slc_cross_entropy_ref(s.rows, config->vocabulary, s.logits, target, 0, 1 / count, s.losses);
+    slc_cross_entropy_ref(&(slc_cross_entropy_args){.rows = s.rows,
+                                                    .classes = config->vocabulary,
+                                                    .stride = config->vocabulary,
+                                                    .logits = s.logits,
+                                                    .targets = target,
+                                                    .gradient_scale = (float)(1 / count),
+                                                    .losses = s.losses});
     for (uint64_t i = 0; i < s.rows; i++) sum += s.losses[i];
     *loss = sum / count;
     if (gradients) memset(gradients, 0, sluice_model_param_count(config) * sizeof *gradients);

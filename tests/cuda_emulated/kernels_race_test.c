@@ -147,7 +147,16 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
-    ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, 0.1f, array(s, 12)));
+    const slc_cross_entropy_args entropy = {.gradient = dtype,
+                                            .rows = ROWS,
+                                            .classes = CLASSES,
+                                            .stride = CLASSES,
+                                            .logits = array(s, 4),
+                                            .targets = array(s, 0),
+                                            .smoothing = 0.1f,
+                                            .gradient_scale = 0.1f,
+                                            .losses = array(s, 12)};
+    ok(slc_cross_entropy(stream, &entropy));
     const slc_patch_embedding_forward_args patches = {.dtype = dtype,
                                                       .batch = BATCH,
                                                       .patches = TOKENS - 1,

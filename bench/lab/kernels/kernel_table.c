@@ -232,8 +232,15 @@ enum { CLASSES = SLC_KERNEL_CLASSES, PATCHES = SLC_KERNEL_PATCHES, SIDE = 224, P
 /* Works in place on the result of the previous call; its speed does not depend on the numbers. */
 static sluice_status cross_entropy(slc_kernel_case *c)
 {
-    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 0,
-                             1e-3f, c->statistic[0]);
+    const slc_cross_entropy_args args = {.gradient = c->dtype,
+                                         .rows = c->count / CLASSES,
+                                         .classes = CLASSES,
+                                         .stride = CLASSES,
+                                         .logits = c->array[0],
+                                         .targets = c->tokens,
+                                         .gradient_scale = 1e-3f,
+                                         .losses = c->statistic[0]};
+    return slc_cross_entropy(&c->stream, &args);
 }
 
 static uint64_t sequence_length(const slc_kernel_case *c)

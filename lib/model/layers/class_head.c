@@ -142,8 +142,15 @@ static sluice_status make_losses(slc_layer_run *slot, float scale)
     if (slot->scan) return SLUICE_OK;
     uint64_t classes = m->config.classes;
     sluice_status status =
-        slc_cross_entropy(m->stream, m->batch, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
-                          targets, scale != 0 ? m->label_smoothing : 0, scale, losses);
+        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = slot->layer->dtype,
+                                                               .rows = m->batch,
+                                                               .classes = classes,
+                                                               .stride = slc_logits_stride(m, classes),
+                                                               .logits = logits,
+                                                               .targets = targets,
+                                                               .smoothing = scale != 0 ? m->label_smoothing : 0,
+                                                               .gradient_scale = scale,
+                                                               .losses = losses});
     return status ? status : slc_copy(m->stream, m->memory->losses, losses, m->batch * sizeof *losses);
 }
 
