@@ -5,7 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/kernels/attention/attention_ref.h"
 #include "lib/kernels/cross_entropy/cross_entropy.h"
-#include "lib/kernels/embedding/embedding_ref.h"
+#include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/gelu/gelu_ref.h"
 #include "lib/kernels/gemm/gemm_ref.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
@@ -187,11 +187,15 @@ static void block_backward(const pass *s, uint32_t index)
 static void forward(const pass *s, const int32_t *token)
 {
     const sluice_model_config *c = s->config;
-    double *params = (double *)(uintptr_t)s->params; /* forward reads them alone */
-    const slc_embedding_ref_tables tables = {.token = params, .position = params + offset_of(s, 1)};
+    const slc_embedding_forward_args embedding = {
+        .batch = s->shape.batch,
+        .length = s->shape.tokens,
+        .channels = c->channels,
+        .tokens = token,
+        .tables = {.token = s->params, .position = s->params + offset_of(s, 1)},
+        .out = c->layers ? s->blocks[0].x : s->last};
     const slc_gemm_shape head = {.transpose_b = true, .m = s->rows, .n = c->vocabulary, .k = c->channels};
-    slc_embedding_forward_ref(s->shape.batch, s->shape.tokens, c->channels, token, NULL, &tables,
-                              c->layers ? s->blocks[0].x : s->last);
+    slc_embedding_forward_ref(&embedding);
     for (uint32_t l = 0; l < c->layers; l++) block_forward(s, l, l + 1 < c->layers ? s->blocks[l + 1].x : s->last);
     norm(s, FIRST_BLOCK + c->layers * BLOCK_PARAMS, s->last, &s->norm);
     slc_gemm_ref(&head, s->norm.y, s->params, NULL, NULL, s->logits);
@@ -201,7 +205,13 @@ static void forward(const pass *s, const int32_t *token)
 static void backward(const pass *s, const int32_t *token)
 {
     const sluice_model_config *c = s->config;
-    const slc_embedding_ref_tables gradients = {.token = s->gradients, .position = s->gradients + offset_of(s, 1)};
+    const slc_embedding_backward_args embedding = {
+        .batch = s->shape.batch,
+        .length = s->shape.tokens,
+        .channels = c->channels,
+        .tokens = token,
+        .dout = s->dx,
+        .gradients = {.token = s->gradients, .position = s->gradients + offset_of(s, 1)}};
     const slc_gemm_shape inputs = {.m = s->rows, .n = c->channels, .k = c->vocabulary};
     const slc_gemm_shape table = {
         .transpose_a = true, .accumulate = true, .m = c->vocabulary, .n = c->channels, .k = s->rows};
@@ -209,7 +219,7 @@ static void backward(const pass *s, const int32_t *token)
     slc_gemm_ref(&table, s->logits, s->norm.y, NULL, NULL, s->gradients);
     norm_backward(s, FIRST_BLOCK + c->layers * BLOCK_PARAMS, s->last, &s->norm);
     for (uint32_t l = c->layers; l-- > 0;) block_backward(s, l);
-    slc_embedding_backward_ref(s->shape.batch, s->shape.tokens, c->channels, token, NULL, s->dx, &gradients);
+    slc_embedding_backward_ref(&embedding);
 }
 
 sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, uint32_t length, const int32_t *token,

@@ -71,7 +71,6 @@ static void fill(setting *s, sluice_stream *stream, sluice_dtype dtype)
 static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
     const slc_dropout rule = {0.2f, 5, 9};
-    const slc_embedding_tables tables = {array(s, 1), array(s, 2), NULL};
     const slc_attention_shape shape = {.dtype = dtype,
                                        .batch = BATCH,
                                        .tokens = TOKENS,
@@ -79,7 +78,14 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                        .head_size = CHANNELS / HEADS,
                                        .causal = true,
                                        .dropout = &rule};
-    ok(slc_embedding_forward(stream, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, &tables, array(s, 3)));
+    const slc_embedding_forward_args embedding = {.dtype = dtype,
+                                                  .batch = BATCH,
+                                                  .length = TOKENS,
+                                                  .channels = CHANNELS,
+                                                  .tokens = array(s, 0),
+                                                  .tables = {.token = array(s, 1), .position = array(s, 2)},
+                                                  .out = array(s, 3)};
+    ok(slc_embedding_forward(stream, &embedding));
     const slc_layer_norm_forward_args norm = {.dtype = dtype,
                                               .rows = ROWS,
                                               .channels = CHANNELS,
@@ -113,8 +119,6 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 
 static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
-    const slc_embedding_gradients gradients = {
-        .token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS};
     const void *sources[] = {array(s, 16), array(s, 17)};
     void *destination = array(s, 18);
     void *workspace = array(s, ARRAYS);
@@ -141,8 +145,16 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
                                          .dbias = array(s, 7),
                                          .workspace = workspace};
     ok(slc_bias_backward(stream, &bias));
-    ok(slc_embedding_backward(stream, dtype, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, array(s, 19),
-                              &gradients, NULL));
+    const slc_embedding_backward_args embedding = {
+        .dtype = dtype,
+        .gradient = dtype,
+        .batch = BATCH,
+        .length = TOKENS,
+        .channels = CHANNELS,
+        .tokens = array(s, 0),
+        .dout = array(s, 19),
+        .gradients = {.token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS}};
+    ok(slc_embedding_backward(stream, &embedding));
     ok(slc_reduce(stream, COUNT, dtype, sources, 2, 0.5f, false, dtype, &destination, 1, false));
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));

@@ -253,18 +253,30 @@ static uint64_t sequence_length(const slc_kernel_case *c)
 static sluice_status embedding_forward(slc_kernel_case *c)
 {
     uint64_t length = sequence_length(c);
-    const slc_embedding_tables tables = {.token = c->array[0], .position = c->array[1]};
-    return slc_embedding_forward(&c->stream, c->dtype, c->rows / length, length, c->channels, c->tokens, NULL, &tables,
-                                 c->array[3]);
+    const slc_embedding_forward_args args = {.dtype = c->dtype,
+                                             .batch = c->rows / length,
+                                             .length = length,
+                                             .channels = c->channels,
+                                             .tokens = c->tokens,
+                                             .tables = {.token = c->array[0], .position = c->array[1]},
+                                             .out = c->array[3]};
+    return slc_embedding_forward(&c->stream, &args);
 }
 
 static sluice_status embedding_backward(slc_kernel_case *c)
 {
     uint64_t length = sequence_length(c);
-    const slc_embedding_gradients gradients = {
-        .token = c->array[1], .position = c->array[2], .token_order = c->token_order};
-    return slc_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / length, length, c->channels, c->tokens,
-                                  NULL, c->array[0], &gradients, c->workspace);
+    const slc_embedding_backward_args args = {
+        .dtype = c->dtype,
+        .gradient = c->dtype,
+        .batch = c->rows / length,
+        .length = length,
+        .channels = c->channels,
+        .tokens = c->tokens,
+        .dout = c->array[0],
+        .gradients = {.token = c->array[1], .position = c->array[2], .token_order = c->token_order},
+        .workspace = c->workspace};
+    return slc_embedding_backward(&c->stream, &args);
 }
 
 static sluice_status patches_unfold(slc_kernel_case *c)

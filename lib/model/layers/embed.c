@@ -109,8 +109,15 @@ static sluice_status look_up(slc_layer_run *slot, uint32_t out)
         tables.position = (const unsigned char *)tables.position +
                           slc_layer_bytes(slot->layer, (uint64_t)m->cache.tokens * m->config.channels);
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
-    return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, places, types,
-                                 &tables, to);
+    const slc_embedding_forward_args args = {.dtype = slot->layer->dtype,
+                                             .batch = m->batch,
+                                             .length = m->tokens,
+                                             .channels = m->config.channels,
+                                             .tokens = places,
+                                             .types = types,
+                                             .tables = tables,
+                                             .out = to};
+    return slc_embedding_forward(m->stream, &args);
 }
 
 /* The kernel adds, so a fresh gradient must be zeroed first. sluice_param_gradient does so. */
@@ -135,8 +142,17 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
                                                .token_order = place_order,
                                                .type_order = type_order};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
-    return slc_embedding_backward(m->stream, slot->layer->dtype, slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
-                                  m->batch, m->tokens, m->config.channels, places, types, from, &gradients, scratch);
+    const slc_embedding_backward_args args = {.dtype = slot->layer->dtype,
+                                              .gradient = slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
+                                              .batch = m->batch,
+                                              .length = m->tokens,
+                                              .channels = m->config.channels,
+                                              .tokens = places,
+                                              .types = types,
+                                              .dout = from,
+                                              .gradients = gradients,
+                                              .workspace = scratch};
+    return slc_embedding_backward(m->stream, &args);
 }
 
 static sluice_status text_forward(slc_layer_run *slot)
