@@ -3,7 +3,7 @@
 #include "lib/model/gpt2_ref.h"
 
 #include "lib/base/status.h"
-#include "lib/kernels/attention/attention_ref.h"
+#include "lib/kernels/attention/attention.h"
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/gelu/gelu_ref.h"
@@ -157,8 +157,13 @@ static void block_forward(const pass *s, uint32_t index, double *out)
     const block_values *b = &s->blocks[index];
     norm(s, number + LN1, b->x, &b->norm1);
     for (uint64_t j = 0; j < 3; j++) linear(s, number + QKV, ch, 3 * ch, j * ch, ch, b->norm1.y, NULL, b->third[j]);
-    slc_attention_forward_ref(&s->shape, b->third[0], b->third[1], b->third[2], NULL, b->attention, b->logsumexp,
-                              s->weights);
+    slc_attention_forward_ref(&(slc_attention_forward_args){.shape = s->shape,
+                                                            .q = b->third[0],
+                                                            .k = b->third[1],
+                                                            .v = b->third[2],
+                                                            .out = b->attention,
+                                                            .logsumexp = b->logsumexp,
+                                                            .workspace = s->weights});
     linear(s, number + PROJECTION, ch, ch, 0, ch, b->attention, b->x, b->mid);
     norm(s, number + LN2, b->mid, &b->norm2);
     linear(s, number + FC, ch, 4 * ch, 0, 4 * ch, b->norm2.y, NULL, b->hidden);
@@ -176,8 +181,16 @@ static void block_backward(const pass *s, uint32_t index)
     linear_backward(s, number + FC, ch, 4 * ch, 0, 4 * ch, b->norm2.y, s->dwide, s->dnorm, false);
     norm_backward(s, number + LN2, b->mid, &b->norm2);
     linear_backward(s, number + PROJECTION, ch, ch, 0, ch, b->attention, s->dx, s->dnorm, false);
-    slc_attention_backward_ref(&s->shape, b->third[0], b->third[1], b->third[2], NULL, b->attention, b->logsumexp,
-                               s->dnorm, s->dthird[0], s->dthird[1], s->dthird[2], NULL);
+    slc_attention_backward_ref(&(slc_attention_backward_args){.shape = s->shape,
+                                                              .q = b->third[0],
+                                                              .k = b->third[1],
+                                                              .v = b->third[2],
+                                                              .out = b->attention,
+                                                              .dout = s->dnorm,
+                                                              .logsumexp = b->logsumexp,
+                                                              .dq = s->dthird[0],
+                                                              .dk = s->dthird[1],
+                                                              .dv = s->dthird[2]});
     for (uint64_t j = 0; j < 3; j++)
         linear_backward(s, number + QKV, ch, 3 * ch, j * ch, ch, b->norm1.y, s->dthird[j], s->dnorm, j > 0);
     norm_backward(s, number + LN1, b->x, &b->norm1);

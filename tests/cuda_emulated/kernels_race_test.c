@@ -99,7 +99,13 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                               .mean = array(s, 9),
                                               .rstd = array(s, 10)};
     ok(slc_layer_norm_forward(stream, &norm));
-    ok(slc_attention_forward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12), NULL));
+    const slc_attention_forward_args attention = {.shape = shape,
+                                                  .q = array(s, 8),
+                                                  .k = array(s, 3),
+                                                  .v = array(s, 5),
+                                                  .out = array(s, 11),
+                                                  .logsumexp = array(s, 12)};
+    ok(slc_attention_forward(stream, &attention));
     const slc_residual_forward_args residual = {.dtype = dtype,
                                                 .rows = ROWS,
                                                 .channels = CHANNELS,
@@ -112,9 +118,18 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
     ok(slc_residual_forward(stream, &residual));
     ok(slc_gelu_forward(stream, SLC_GELU_TANH, dtype, COUNT, array(s, 13), array(s, 14)));
     ok(slc_pool_forward(stream, dtype, SLC_POOL_MEAN_OF_REST, BATCH, TOKENS, CHANNELS, array(s, 14), array(s, 15)));
-    ok(slc_attention_backward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12),
-                              array(s, 14), array(s, 16), array(s, 17), array(s, 18), dtype, NULL, 0,
-                              array(s, ARRAYS)));
+    const slc_attention_backward_args slopes = {.shape = shape,
+                                                .q = array(s, 8),
+                                                .k = array(s, 3),
+                                                .v = array(s, 5),
+                                                .out = array(s, 11),
+                                                .dout = array(s, 14),
+                                                .logsumexp = array(s, 12),
+                                                .dq = array(s, 16),
+                                                .dk = array(s, 17),
+                                                .dv = array(s, 18),
+                                                .workspace = array(s, ARRAYS)};
+    ok(slc_attention_backward(stream, &slopes));
 }
 
 static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype)

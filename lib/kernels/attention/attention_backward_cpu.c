@@ -162,7 +162,7 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
     const slc_attention_shape *s = &args->shape;
     const slc_attention_backward_space space = slc_attention_backward_layout(s);
     const uint64_t table_rows = attention_distances(s) + 3;
-    float *base = args->workspace + part * args->workspace_floats;
+    float *base = (float *)args->workspace + part * slc_attention_part_floats(s, false);
     head h = {.shape = s,
               .depth = s->head_size,
               .padded = attention_padded(s->head_size, LANES),
@@ -186,7 +186,7 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
         h.weight = item * s->tokens * s->tokens;
         h.seen = addends_keys_seen(s, batch);
         h.addends = addends_of(s, batch, at, base + space.mask, base + space.table);
-        h.logsumexp = args->logsumexp + item * s->tokens;
+        h.logsumexp = (const float *)args->logsumexp + item * s->tokens;
         if (args->drelative) {
             h.addends.dtable = base + space.dtable;
             memset(h.addends.dtable, 0, (table_rows + LANES) * sizeof *base);
