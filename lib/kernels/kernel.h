@@ -34,11 +34,18 @@
 #define SLC_HOST_AND_GPU
 #endif
 
+/* C's linkage, for what both languages see. */
+#if defined(__cplusplus)
+#define SLC_C_LINKAGE extern "C"
+#else
+#define SLC_C_LINKAGE extern
+#endif
+
 /* Declares name_cuda, the GPU's form of a kernel: it takes what the kernel takes. */
 #if defined(__cplusplus)
-#define SLC_DEVICE_DECLARE(name) extern "C" decltype(name) name##_cuda
+#define SLC_DEVICE_DECLARE(name) SLC_C_LINKAGE decltype(name) name##_cuda
 #else
-#define SLC_DEVICE_DECLARE(name) extern __typeof__(name) name##_cuda
+#define SLC_DEVICE_DECLARE(name) SLC_C_LINKAGE __typeof__(name) name##_cuda
 #endif
 
 #endif

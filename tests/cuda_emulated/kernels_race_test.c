@@ -170,7 +170,15 @@ static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype
         .dout = array(s, 19),
         .gradients = {.token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS}};
     ok(slc_embedding_backward(stream, &embedding));
-    ok(slc_reduce(stream, COUNT, dtype, sources, 2, 0.5f, false, dtype, &destination, 1, false));
+    const slc_reduce_args reduction = {.count = COUNT,
+                                       .from = dtype,
+                                       .to = dtype,
+                                       .sources = sources,
+                                       .source_count = 2,
+                                       .destination_count = 1,
+                                       .destinations = &destination,
+                                       .scale = 0.5f};
+    ok(slc_reduce(stream, &reduction));
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));

@@ -222,7 +222,16 @@ static sluice_status reduce_two(slc_kernel_case *c)
 {
     const void *sources[] = {c->array[0], c->array[1]};
     void *destination = c->array[3];
-    return slc_reduce(&c->stream, c->count, c->dtype, sources, 2, 0.5f, false, c->dtype, &destination, 1, true);
+    const slc_reduce_args args = {.count = c->count,
+                                  .from = c->dtype,
+                                  .to = c->dtype,
+                                  .sources = sources,
+                                  .source_count = 2,
+                                  .destination_count = 1,
+                                  .destinations = &destination,
+                                  .scale = 0.5f,
+                                  .stream_stores = true};
+    return slc_reduce(&c->stream, &args);
 }
 
 /* ---- First and last layers of models ---- */

@@ -28,11 +28,19 @@ static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint6
     uint32_t sources = (uint32_t)comm->size;
     const void *const *from = comm->sources;
     void *const *to = comm->destinations;
+    const slc_reduce_args args = {.count = count,
+                                  .from = op->dtype,
+                                  .to = slc_op_result(op),
+                                  .sources = from,
+                                  .source_count = sources,
+                                  .destination_count = destination_count,
+                                  .destinations = to,
+                                  .scale = op->scale,
+                                  .accumulate = op->accumulate,
+                                  .stream_stores = run->past_cache};
     switch (op->dtype) {
     case SLUICE_FP32:
-    case SLUICE_BF16:
-        return slc_reduce(&comm->stream, count, op->dtype, from, sources, op->scale, op->accumulate, slc_op_result(op),
-                          to, destination_count, run->past_cache);
+    case SLUICE_BF16: return slc_reduce(&comm->stream, &args);
     case SLUICE_INT64:
         return slc_reduce_int64(&comm->stream, count, (const int64_t *const *)from, sources, (int64_t *const *)to,
                                 destination_count);

@@ -1,6 +1,6 @@
 /* Sixteen elements of every source are read before any destination is written, so a destination may be a source. The
  * loop is written once and specialised for the types and for the numbers of sources that hosts have. */
-#include "lib/kernels/reduce/reduce_cpu.h"
+#include "lib/kernels/reduce/reduce.h"
 
 #include "lib/kernels/lanes.h"
 
@@ -111,14 +111,15 @@ void SLC_ISA(slc_reduce_range)(const void *context, uint32_t part, uint64_t firs
 {
     (void)part;
     const slc_reduce_args *args = context;
-    if (args->stream) {
+    const bool stream = args->stream_stores && args->destination_count == 1;
+    if (stream) {
         uint64_t head = elements_to_border(args, first);
         if (head > last - first) head = last - first;
         for (uint64_t left = head; left; left -= left < LANES ? left : LANES) some(args, first + head - left, left);
         first += head;
     }
     uint64_t whole = first + (last - first) / LANES * LANES;
-    by_types(args, args->stream, first, whole);
+    by_types(args, stream, first, whole);
     if (whole < last) some(args, whole, last - whole);
-    if (args->stream) lanes_stream_end();
+    if (stream) lanes_stream_end();
 }
