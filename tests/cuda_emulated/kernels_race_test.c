@@ -117,7 +117,14 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                                 .out = array(s, 13)};
     ok(slc_residual_forward(stream, &residual));
     ok(slc_gelu_forward(stream, SLC_GELU_TANH, dtype, COUNT, array(s, 13), array(s, 14)));
-    ok(slc_pool_forward(stream, dtype, SLC_POOL_MEAN_OF_REST, BATCH, TOKENS, CHANNELS, array(s, 14), array(s, 15)));
+    const slc_pool_args pool = {.dtype = dtype,
+                                .kind = SLC_POOL_MEAN_OF_REST,
+                                .batch = BATCH,
+                                .tokens = TOKENS,
+                                .channels = CHANNELS,
+                                .from = array(s, 14),
+                                .to = array(s, 15)};
+    ok(slc_pool_forward(stream, &pool));
     const slc_attention_backward_args slopes = {.shape = shape,
                                                 .q = array(s, 8),
                                                 .k = array(s, 3),
@@ -243,7 +250,14 @@ static void queue_updates(setting *s, sluice_stream *stream, sluice_dtype dtype)
     ok(slc_step_words_begin(stream, words, 2, bins));
     ok(slc_step_words_inspect(stream, dtype, COUNT, range.gradient, true, 4, words));
     ok(slc_lamb_measure(stream, &adam, 1, &range, &measured));
-    ok(slc_step_words_agree(stream, words, 0.5, true, 2, 2, 0, bins, norms));
+    const slc_step_words_agree_args agreement = {.words = words,
+                                                 .clip = 0.5,
+                                                 .skip_non_finite = true,
+                                                 .norm_count = 2,
+                                                 .norms_each = 2,
+                                                 .norm_bins = (const int64_t(*)[SLC_NORM_BINS])bins,
+                                                 .norms = norms};
+    ok(slc_step_words_agree(stream, &agreement));
     ok(slc_adamw_many(stream, &adam, 1, &range));
     ok(slc_lamb_apply_measured(stream, &adam, 1, &range, &given, 0, 10));
 }

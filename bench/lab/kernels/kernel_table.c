@@ -297,16 +297,27 @@ static sluice_status patches_unfold(slc_kernel_case *c)
     return slc_patches_unfold(&c->stream, &args);
 }
 
+static slc_pool_args pool_args(const slc_kernel_case *c)
+{
+    return (slc_pool_args){.dtype = c->dtype,
+                           .kind = SLC_POOL_MEAN_OF_REST,
+                           .batch = c->rows / (1 + PATCHES),
+                           .tokens = 1 + PATCHES,
+                           .channels = c->channels,
+                           .from = c->array[0],
+                           .to = c->array[3]};
+}
+
 static sluice_status pool_forward(slc_kernel_case *c)
 {
-    return slc_pool_forward(&c->stream, c->dtype, SLC_POOL_MEAN_OF_REST, c->rows / (1 + PATCHES), 1 + PATCHES,
-                            c->channels, c->array[0], c->array[3]);
+    const slc_pool_args args = pool_args(c);
+    return slc_pool_forward(&c->stream, &args);
 }
 
 static sluice_status pool_backward(slc_kernel_case *c)
 {
-    return slc_pool_backward(&c->stream, c->dtype, SLC_POOL_MEAN_OF_REST, c->rows / (1 + PATCHES), 1 + PATCHES,
-                             c->channels, c->array[0], c->array[3]);
+    const slc_pool_args args = pool_args(c);
+    return slc_pool_backward(&c->stream, &args);
 }
 
 static sluice_status patch_embedding_forward(slc_kernel_case *c)

@@ -1,5 +1,5 @@
 /* Goes through sixteen channels at a time, down the rows in order. */
-#include "lib/kernels/pool/pool_cpu.h"
+#include "lib/kernels/pool/pool.h"
 
 #include "lib/kernels/lanes.h"
 
