@@ -56,8 +56,12 @@ static sluice_status multiply(bed *b)
 static sluice_status update(bed *b)
 {
     const slc_adamw_settings settings = slc_adamw_usual_settings();
-    return slc_adamw(&b->stream, &settings, ELEMENTS, SLUICE_FP32, b->arrays[0], b->arrays[1], b->arrays[2],
-                     b->arrays[3], NULL);
+    const slc_adamw_range range = {.count = ELEMENTS,
+                                   .gradient = b->arrays[0],
+                                   .value = b->arrays[1],
+                                   .exp_avg = b->arrays[2],
+                                   .exp_avg_sq = b->arrays[3]};
+    return slc_adamw_many(&b->stream, &settings, 1, &range);
 }
 
 /* Finds the fastest of repeated runs, because everything else that this machine does only makes them slower. */
