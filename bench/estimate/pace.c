@@ -49,8 +49,8 @@ static sluice_status prepare(bed *b, slc_device *device, uint32_t threads)
 
 static sluice_status multiply(bed *b)
 {
-    return slc_gemm(&b->stream, &b->shape, b->arrays[0], b->arrays[1], NULL, NULL, b->arrays[2], b->workspace,
-                    b->workspace_bytes);
+    const slc_gemm_operands operands = {.a = b->arrays[0], .b = b->arrays[1], .c = b->arrays[2]};
+    return slc_gemm(&b->stream, &b->shape, &operands, b->workspace, b->workspace_bytes);
 }
 
 static sluice_status update(bed *b)

@@ -355,7 +355,7 @@ static slc_compress_shape exchange_shape(const slc_kernel_case *c)
     return (slc_compress_shape){.count = c->count / 32 * 32, .ranks = 2};
 }
 
-static char *packets_of(slc_kernel_case *c, uint64_t which)
+static char *packets_of(const slc_kernel_case *c, uint64_t which)
 {
     slc_compress_shape shape = exchange_shape(c);
     return (char *)c->workspace + 64 + which * slc_compress_stride(&shape);
@@ -414,6 +414,13 @@ static sluice_status compress_server(slc_kernel_case *c)
     return SLUICE_OK;
 }
 
+/* The whole of what an exchange of this shape has left. */
+static slc_compress_results results_of(const slc_kernel_case *c, const slc_compress_shape *shape)
+{
+    return (slc_compress_results){
+        .shape = shape, .packets = packets_of(c, 2), .stride = slc_compress_stride(shape), .count = shape->count};
+}
+
 static sluice_status compress_apply(slc_kernel_case *c)
 {
     const slc_compress_shape shape = exchange_shape(c);
@@ -424,9 +431,9 @@ static sluice_status compress_apply(slc_kernel_case *c)
                                     .momentum_dtype = c->dtype,
                                     .exp_avg_sq = c->array[4],
                                     .mask = true};
+    const slc_compress_results results = results_of(c, &shape);
     bool finite = true;
-    return slc_compress_apply(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
-                              shape.count, &range, &finite);
+    return slc_compress_apply(&c->stream, &settings, &results, &range, &finite);
 }
 
 /* ---- 1-bit LAMB after an exchange; always in fp32 ---- */
@@ -453,8 +460,9 @@ static sluice_status frozen_lamb_receive(slc_kernel_case *c)
     const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
     int64_t move[SLC_NORM_BINS] = {0}, update[SLC_NORM_BINS] = {0}, ratio = 0;
-    return slc_frozen_lamb_receive(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0, 1.5,
-                                   &range, &(slc_frozen_lamb_sums){move, update, &ratio});
+    const slc_compress_results results = results_of(c, &shape);
+    return slc_frozen_lamb_receive(&c->stream, &settings, &results, 1.5, &range,
+                                   &(slc_frozen_lamb_sums){move, update, &ratio});
 }
 
 static sluice_status frozen_lamb_move(slc_kernel_case *c)
@@ -498,9 +506,9 @@ static sluice_status zero_one_gradient(slc_kernel_case *c)
     const slc_compress_shape shape = exchange_shape(c);
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
+    const slc_compress_results results = results_of(c, &shape);
     bool finite = true;
-    return slc_zero_one_gradient(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
-                                 shape.count, &range, &finite);
+    return slc_zero_one_gradient(&c->stream, &settings, &results, &range, &finite);
 }
 
 static sluice_status zero_one_local(slc_kernel_case *c)
@@ -516,9 +524,9 @@ static sluice_status zero_one_exchanged(slc_kernel_case *c)
     const slc_compress_shape shape = exchange_shape(c);
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
+    const slc_compress_results results = results_of(c, &shape);
     bool finite = true;
-    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &shape, packets_of(c, 2), slc_compress_stride(&shape),
-                                  0, shape.count, &range, &finite);
+    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &results, &range, &finite);
 }
 
 const slc_kernel_row slc_kernel_table[] = {

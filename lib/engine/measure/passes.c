@@ -82,9 +82,10 @@ static sluice_status apply(const bench *b)
                                     .momentum_dtype = SLUICE_FP32,
                                     .exp_avg_sq = b->exp_avg_sq,
                                     .mask = true};
+    const slc_compress_results results = {
+        .shape = &b->shape, .packets = b->results, .stride = b->stride, .count = b->shape.count};
     bool finite = true;
-    return slc_compress_apply(b->stream, &settings, &b->shape, b->results, b->stride, 0, b->shape.count, &range,
-                              &finite);
+    return slc_compress_apply(b->stream, &settings, &results, &range, &finite);
 }
 
 sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,

@@ -92,6 +92,14 @@ void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue 
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue);
 
+/* What an exchange gathered, and the elements of the tensor that are worked on: first..first+count-1, with `first` a
+ * multiple of 16, and `count` too unless they end the tensor. */
+typedef struct {
+    const slc_compress_shape *shape;
+    const void *packets; /* one for each chunk, `stride` bytes apart */
+    uint64_t stride, first, count;
+} slc_compress_results;
+
 /* Adam's update with a variance that stays as it is:
  *   w -= lr wd w;  w -= lr / bias_correction1 * m / (sqrt(v) / sqrt(bias_correction2) + epsilon)
  * beta2 is ignored. The variance is that of the freeze, and so is its correction. */
@@ -107,14 +115,10 @@ typedef struct {
                   a wild step */
 } slc_frozen_range;
 
-/* Runs pass 2 on elements first..first+count-1 of the tensor, with `first` a multiple of 16, and `count` too unless it
- * ends the tensor. range: the whole tensor (range->count is shape->count). packets: one for each chunk, as the exchange
- * gathered them, `stride` bytes apart.
- * *finite becomes false if a scale is not finite, and is left alone otherwise. In fp32 it moves 16.1 bytes for each
- * element. */
+/* Runs pass 2. range: the whole tensor (range->count is the shape's). *finite becomes false if a scale is not finite,
+ * and is left alone otherwise. In fp32 it moves 16.1 bytes for each element. Errors: ARGUMENT. */
 sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
-                                 const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
-                                 uint64_t count, const slc_frozen_range *range, bool *finite);
+                                 const slc_compress_results *results, const slc_frozen_range *range, bool *finite);
 
 /* Does the same update without compression, on any range of elements, from the averaged gradient: m = beta1 m +
  * (1 - beta1) (gradient_factor * gradient). */

@@ -110,7 +110,8 @@ static void what_is_not_finite_is_skipped(void **state)
         bool finite = true;
         slc_frozen_range range = range_of(&e, &p, e.momentum, false);
         for (uint32_t k = 0; k < RANKS; k++) assert_true(isinf(scale_at(&e, e.result + k * e.stride, 0)));
-        slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 0, COUNT, &range, &finite);
+        const slc_compress_results results = {&e.shape, e.result, e.stride, 0, COUNT};
+        slc_compress_apply(&e.stream, &settings, &results, &range, &finite);
         assert_false(finite);
         assert_memory_equal(p.value, value, sizeof *value * COUNT);
         assert_memory_equal(e.momentum, momentum, sizeof *momentum * COUNT);
@@ -176,11 +177,11 @@ static void wrong_arguments(void **state)
             SLUICE_ERR_ARGUMENT);
     slc_frozen_range range = range_of(&e, &p, e.momentum, false);
     bool finite = true;
-    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 8, 992, &range, &finite),
-                     SLUICE_ERR_ARGUMENT);
-    range.count = 999;
-    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 0, 999, &range, &finite),
-                     SLUICE_ERR_ARGUMENT);
+    slc_compress_results results = {&e.shape, e.result, e.stride, 8, 992};
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
+    range.count = results.count = 999;
+    results.first = 0;
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
     parameter_destroy(&p);
     exchange_destroy(&e);
 }

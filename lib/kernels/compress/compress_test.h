@@ -275,10 +275,11 @@ TEST_INLINE void apply_and_check(exchange *e, parameter *p, bool mask)
     }
     slc_frozen_range range = range_of(e, p, e->momentum, mask);
     bool finite = true;
-    for (int piece = 1; piece >= 0; piece--)
-        assert_int_equal(slc_compress_apply(&e->stream, &settings, &e->shape, e->result, e->stride, piece ? cut : 0,
-                                            piece ? count - cut : cut, &range, &finite),
-                         SLUICE_OK);
+    for (int piece = 1; piece >= 0; piece--) {
+        const slc_compress_results results = {&e->shape, e->result, e->stride, piece ? cut : 0,
+                                              piece ? count - cut : cut};
+        assert_int_equal(slc_compress_apply(&e->stream, &settings, &results, &range, &finite), SLUICE_OK);
+    }
     assert_true(finite);
     check_update(e, p, e->momentum, before, m64, mask, 0);
     test_release(before), test_release(m64);

@@ -38,7 +38,8 @@ static sluice_status product(slc_layer_run *slot, const slc_gemm_shape *shape, c
     if (status) return status;
     void *scratch = slc_layer_run_scratch(slot, bytes);
     if (slot->scan) return SLUICE_OK;
-    return slc_gemm(slot->m->stream, shape, a, b, bias, residual, c, scratch, bytes);
+    const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
+    return slc_gemm(slot->m->stream, shape, &operands, scratch, bytes);
 }
 
 sluice_status slc_apply_dense(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view y, slc_view residual)

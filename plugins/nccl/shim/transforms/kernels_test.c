@@ -139,7 +139,10 @@ static void exchange_on_host(exchange *e, float factor)
         slc_compress_server_end(&e->shape, &e->host[k].server, bins, result);
     }
     assert_int_equal(
-        slc_flat_read(&e->stream, &e->shape, e->host[0].results, stride, 0, e->shape.count, e->host[0].out + e->shift),
+        slc_flat_read(&e->stream,
+                      &(slc_compress_results){
+                          .shape = &e->shape, .packets = e->host[0].results, .stride = stride, .count = e->shape.count},
+                      e->host[0].out + e->shift),
         SLUICE_OK);
     for (uint64_t i = 0; i < e->shape.count; i++) e->host[0].out[e->shift + i] *= factor;
 }
