@@ -141,8 +141,7 @@ static void head_backward(head *h, const slc_attention_backward_args *args, plac
     const slc_attention_shape *s = h->shape;
     for (uint64_t t = 0; t < s->tokens; t++) {
         uint64_t row = at.out + t * s->out_stride;
-        h->delta[t] = s->dtype == SLUICE_BF16 ? dot_as(SLUICE_BF16, h->depth, args->out, args->dout, row)
-                                              : dot_as(SLUICE_FP32, h->depth, args->out, args->dout, row);
+        h->delta[t] = LANES_BY_TYPE(s->dtype, dot_as, h->depth, args->out, args->dout, row);
     }
     memset(h->dq, 0, s->tokens * h->padded * sizeof *h->dq);
     for (uint64_t k0 = 0; k0 < h->seen; k0 += KEYS)

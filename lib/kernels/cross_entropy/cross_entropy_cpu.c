@@ -69,7 +69,7 @@ LANES_INLINE void row_scale(float *x, uint64_t count, float factor, float less, 
     }
 }
 
-LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluice_dtype gradient, bool more)
+LANES_INLINE void row_of(sluice_dtype gradient, const slc_cross_entropy_args *args, uint64_t row, bool more)
 {
     const float scale = args->gradient_scale;
     const double smoothing = (double)args->smoothing, even = smoothing / (double)args->classes;
@@ -97,9 +97,5 @@ void SLC_ISA(slc_cross_entropy_range)(const void *context, uint32_t part, uint64
 {
     (void)part;
     const slc_cross_entropy_args args = *(const slc_cross_entropy_args *)context;
-    for (uint64_t row = first; row < last; row++)
-        if (args.gradient == SLUICE_BF16)
-            row_of(&args, row, SLUICE_BF16, row + 1 < last);
-        else
-            row_of(&args, row, SLUICE_FP32, row + 1 < last);
+    for (uint64_t row = first; row < last; row++) LANES_BY_TYPE(args.gradient, row_of, &args, row, row + 1 < last);
 }

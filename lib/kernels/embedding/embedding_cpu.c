@@ -48,7 +48,7 @@ LANES_INLINE void forward(const slc_embedding_forward_args *all, sluice_dtype dt
     if (stream) lanes_stream_end();
 }
 
-LANES_INLINE void forward_by_tables(const slc_embedding_forward_args *args, sluice_dtype dtype, bool stream,
+LANES_INLINE void forward_by_tables(sluice_dtype dtype, bool stream, const slc_embedding_forward_args *args,
                                     uint64_t first, uint64_t last)
 {
     if (args->tables.position && args->tables.type)
@@ -67,14 +67,10 @@ void SLC_ISA(slc_embedding_forward_range)(const void *context, uint32_t part, ui
     const slc_embedding_forward_args *args = context;
     const uint64_t bytes = args->batch * args->length * args->channels * sluice_dtype_bytes(args->dtype);
     const bool stream = args->channels % LANES == 0 && slc_host_streams(args->out, bytes);
-    if (args->dtype == SLUICE_BF16 && stream)
-        forward_by_tables(args, SLUICE_BF16, true, first, last);
-    else if (args->dtype == SLUICE_BF16)
-        forward_by_tables(args, SLUICE_BF16, false, first, last);
-    else if (stream)
-        forward_by_tables(args, SLUICE_FP32, true, first, last);
+    if (stream)
+        LANES_BY_TYPE(args->dtype, forward_by_tables, true, args, first, last);
     else
-        forward_by_tables(args, SLUICE_FP32, false, first, last);
+        LANES_BY_TYPE(args->dtype, forward_by_tables, false, args, first, last);
 }
 
 /* Rows of dout: those that `order` lists, or first, first + stride, ... */
@@ -140,7 +136,7 @@ LANES_INLINE void add_rows(const slc_embedding_table_args *args, sluice_dtype dt
     }
 }
 
-LANES_INLINE void by_key(const slc_embedding_table_args *args, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void by_key(sluice_dtype dtype, sluice_dtype gradient, const slc_embedding_table_args *args,
                          uint64_t first, uint64_t last)
 {
     const uint64_t rows = args->all.batch * args->all.length;
@@ -158,33 +154,23 @@ LANES_INLINE void by_key(const slc_embedding_table_args *args, sluice_dtype dtyp
     }
 }
 
-LANES_INLINE void by_position(const slc_embedding_table_args *args, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void by_position(sluice_dtype dtype, sluice_dtype gradient, const slc_embedding_table_args *args,
                               uint64_t first, uint64_t last)
 {
     for (uint64_t t = 0; t < args->all.length; t++)
         add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->all.length, args->all.batch, t + 1}, first, last);
 }
 
-#define BY_TYPES(function)                                                                                             \
-    do {                                                                                                               \
-        const slc_embedding_table_args *args = context;                                                                \
-        (void)part;                                                                                                    \
-        if (args->all.dtype == SLUICE_BF16 && args->all.gradient == SLUICE_BF16)                                       \
-            function(args, SLUICE_BF16, SLUICE_BF16, first, last);                                                     \
-        else if (args->all.dtype == SLUICE_BF16)                                                                       \
-            function(args, SLUICE_BF16, SLUICE_FP32, first, last);                                                     \
-        else if (args->all.gradient == SLUICE_BF16)                                                                    \
-            function(args, SLUICE_FP32, SLUICE_BF16, first, last);                                                     \
-        else                                                                                                           \
-            function(args, SLUICE_FP32, SLUICE_FP32, first, last);                                                     \
-    } while (0)
-
 void SLC_ISA(slc_embedding_keys_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
-    BY_TYPES(by_key);
+    (void)part;
+    const slc_embedding_table_args *args = context;
+    LANES_BY_TYPES(args->all.dtype, args->all.gradient, by_key, args, first, last);
 }
 
 void SLC_ISA(slc_embedding_position_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
-    BY_TYPES(by_position);
+    (void)part;
+    const slc_embedding_table_args *args = context;
+    LANES_BY_TYPES(args->all.dtype, args->all.gradient, by_position, args, first, last);
 }

@@ -70,8 +70,5 @@ void SLC_ISA(slc_gelu_range)(const void *context, uint32_t part, uint64_t first,
 {
     (void)part;
     const slc_gelu_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        by_function(SLUICE_BF16, args, first, last);
-    else
-        by_function(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, by_function, args, first, last);
 }

@@ -142,10 +142,7 @@ void SLC_ISA(slc_layer_norm_forward_range)(const void *context, uint32_t part, u
     const forward_args args = {.a = *a,
                                .stream_sum = sum_apart && streams(a->dtype, a->rows, a->channels, a->sum),
                                .stream_y = y_apart && streams(a->dtype, a->rows, a->channels, a->y)};
-    if (a->dtype == SLUICE_BF16)
-        forward(SLUICE_BF16, &args, first, last);
-    else
-        forward(SLUICE_FP32, &args, first, last);
+    LANES_BY_TYPE(a->dtype, forward, &args, first, last);
 }
 
 typedef struct {
@@ -220,8 +217,5 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_layer_norm_backward_arg
 void SLC_ISA(slc_layer_norm_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     const slc_layer_norm_backward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        backward(SLUICE_BF16, args, part, first, last);
-    else
-        backward(SLUICE_FP32, args, part, first, last);
+    LANES_BY_TYPE(args->dtype, backward, args, part, first, last);
 }

@@ -23,7 +23,7 @@ LANES_INLINE void convert_run(sluice_dtype dtype, bool stream, uint64_t count, c
 }
 
 /* Lines of an image lie apart, so the same line of the next patch is prefetched meanwhile. */
-LANES_INLINE void unfold(const slc_patches_unfold_args *all, sluice_dtype dtype, bool stream, uint64_t first,
+LANES_INLINE void unfold(sluice_dtype dtype, bool stream, const slc_patches_unfold_args *all, uint64_t first,
                          uint64_t last)
 {
     const slc_patches_unfold_args copy = *all, *args = &copy; /* a copy that stores cannot change */
@@ -51,14 +51,10 @@ void SLC_ISA(slc_patches_unfold_range)(const void *context, uint32_t part, uint6
     const slc_patch_shape *s = &args->shape;
     const bool stream =
         streams(args->dtype, args->columns, s->batch * s->image_channels * s->height * s->width, s->patch);
-    if (args->dtype == SLUICE_BF16 && stream)
-        unfold(args, SLUICE_BF16, true, first, last);
-    else if (args->dtype == SLUICE_BF16)
-        unfold(args, SLUICE_BF16, false, first, last);
-    else if (stream)
-        unfold(args, SLUICE_FP32, true, first, last);
+    if (stream)
+        LANES_BY_TYPE(args->dtype, unfold, true, args, first, last);
     else
-        unfold(args, SLUICE_FP32, false, first, last);
+        LANES_BY_TYPE(args->dtype, unfold, false, args, first, last);
 }
 
 /* ---- embedding, forward ---- */
@@ -78,7 +74,7 @@ LANES_INLINE void forward_lanes(const slc_patch_embedding_forward_args *args, sl
     lanes_stream_some_as(dtype, args->out, row.out_at + c, left, sum, row.stream);
 }
 
-LANES_INLINE void forward(const slc_patch_embedding_forward_args *all, sluice_dtype dtype, bool positions,
+LANES_INLINE void forward(sluice_dtype dtype, bool positions, const slc_patch_embedding_forward_args *all,
                           uint64_t first, uint64_t last)
 {
     const slc_patch_embedding_forward_args copy = *all, *args = &copy;
@@ -102,14 +98,10 @@ void SLC_ISA(slc_patch_embedding_forward_range)(const void *context, uint32_t pa
 {
     (void)part;
     const slc_patch_embedding_forward_args *args = context;
-    if (args->dtype == SLUICE_BF16 && args->position)
-        forward(args, SLUICE_BF16, true, first, last);
-    else if (args->dtype == SLUICE_BF16)
-        forward(args, SLUICE_BF16, false, first, last);
-    else if (args->position)
-        forward(args, SLUICE_FP32, true, first, last);
+    if (args->position)
+        LANES_BY_TYPE(args->dtype, forward, true, args, first, last);
     else
-        forward(args, SLUICE_FP32, false, first, last);
+        LANES_BY_TYPE(args->dtype, forward, false, args, first, last);
 }
 
 /* ---- embedding, backward ---- */
@@ -150,7 +142,7 @@ LANES_INLINE void put_sum(sluice_dtype gradient, uint64_t count, const float *su
 }
 
 /* Computes channels first..first+count-1, at most PIECE. */
-LANES_INLINE void backward(const slc_patch_embedding_backward_args *all, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void backward(sluice_dtype dtype, sluice_dtype gradient, const slc_patch_embedding_backward_args *all,
                            bool stream, uint64_t first, uint64_t count)
 {
     const slc_patch_embedding_backward_args copy = *all, *args = &copy;
@@ -186,14 +178,7 @@ void SLC_ISA(slc_patch_embedding_backward_range)(const void *context, uint32_t p
     const bool stream = streams(args->dtype, args->dx, args->batch * args->patches * args->channels, args->channels);
     for (uint64_t at = first; at < last; at += PIECE) {
         uint64_t count = last - at < PIECE ? last - at : PIECE;
-        if (args->dtype == SLUICE_BF16 && args->gradient == SLUICE_BF16)
-            backward(args, SLUICE_BF16, SLUICE_BF16, stream, at, count);
-        else if (args->dtype == SLUICE_BF16)
-            backward(args, SLUICE_BF16, SLUICE_FP32, stream, at, count);
-        else if (args->gradient == SLUICE_BF16)
-            backward(args, SLUICE_FP32, SLUICE_BF16, stream, at, count);
-        else
-            backward(args, SLUICE_FP32, SLUICE_FP32, stream, at, count);
+        LANES_BY_TYPES(args->dtype, args->gradient, backward, args, stream, at, count);
     }
     if (stream) lanes_stream_end();
 }

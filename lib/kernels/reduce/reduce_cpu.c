@@ -77,7 +77,7 @@ LANES_INLINE void by_sources(const slc_reduce_args *args, sluice_dtype from, slu
     }
 }
 
-LANES_INLINE void by_destinations(const slc_reduce_args *args, sluice_dtype from, sluice_dtype to, bool stream,
+LANES_INLINE void by_destinations(sluice_dtype from, sluice_dtype to, const slc_reduce_args *args, bool stream,
                                   uint64_t first, uint64_t whole)
 {
     if (stream)
@@ -86,18 +86,6 @@ LANES_INLINE void by_destinations(const slc_reduce_args *args, sluice_dtype from
         by_sources(args, from, to, true, false, first, whole);
     else
         by_sources(args, from, to, false, false, first, whole);
-}
-
-static void by_types(const slc_reduce_args *args, bool stream, uint64_t first, uint64_t whole)
-{
-    if (args->from == SLUICE_FP32 && args->to == SLUICE_FP32)
-        by_destinations(args, SLUICE_FP32, SLUICE_FP32, stream, first, whole);
-    else if (args->from == SLUICE_FP32)
-        by_destinations(args, SLUICE_FP32, SLUICE_BF16, stream, first, whole);
-    else if (args->to == SLUICE_FP32)
-        by_destinations(args, SLUICE_BF16, SLUICE_FP32, stream, first, whole);
-    else
-        by_destinations(args, SLUICE_BF16, SLUICE_BF16, stream, first, whole);
 }
 
 /* The number of elements before the destination's first 64-byte border at or after `first`. */
@@ -119,7 +107,7 @@ void SLC_ISA(slc_reduce_range)(const void *context, uint32_t part, uint64_t firs
         first += head;
     }
     uint64_t whole = first + (last - first) / LANES * LANES;
-    by_types(args, stream, first, whole);
+    LANES_BY_TYPES(args->from, args->to, by_destinations, args, stream, first, whole);
     if (whole < last) some(args, whole, last - whole);
     if (stream) lanes_stream_end();
 }

@@ -50,10 +50,7 @@ void SLC_ISA(slc_residual_forward_range)(const void *context, uint32_t part, uin
 {
     (void)part;
     const slc_residual_forward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        forward(SLUICE_BF16, args, first, last);
-    else
-        forward(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, forward, args, first, last);
 }
 
 LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args *context, uint64_t first, uint64_t last)
@@ -83,10 +80,7 @@ void SLC_ISA(slc_residual_backward_range)(const void *context, uint32_t part, ui
 {
     (void)part;
     const slc_residual_backward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        backward(SLUICE_BF16, args, first, last);
-    else
-        backward(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, backward, args, first, last);
 }
 
 enum { ROWS = 8 };
@@ -122,8 +116,5 @@ void SLC_ISA(slc_bias_backward_range)(const void *context, uint32_t part, uint64
 {
     (void)part;
     const slc_bias_backward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        bias(SLUICE_BF16, args, first, last);
-    else
-        bias(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, bias, args, first, last);
 }
