@@ -6,8 +6,8 @@
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/embedding/embedding.h"
-#include "lib/kernels/gelu/gelu_ref.h"
-#include "lib/kernels/gemm/gemm_ref.h"
+#include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/gemm/gemm.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/model/params.h"
@@ -89,7 +89,7 @@ static void linear(const pass *s, uint32_t number, uint64_t in, uint64_t row, ui
     const double *w = s->params + offset_of(s, number), *b = w + in * row;
     const slc_gemm_shape shape = {
         .bias = true, .residual = residual != NULL, .m = s->rows, .n = out, .k = in, .ldb = row};
-    slc_gemm_ref(&shape, x, w + first, b + first, residual, y);
+    slc_gemm_ref(&shape, &(slc_gemm_operands){x, w + first, b + first, residual, y});
 }
 
 /* Stores dx, or adds to it if `adds`. */
@@ -101,8 +101,8 @@ static void linear_backward(const pass *s, uint32_t number, uint64_t in, uint64_
         .transpose_b = true, .accumulate = adds, .m = s->rows, .n = in, .k = out, .ldb = row};
     const slc_gemm_shape matrix = {
         .transpose_a = true, .accumulate = true, .m = in, .n = out, .k = s->rows, .ldc = row};
-    slc_gemm_ref(&inputs, dy, s->params + w, NULL, NULL, dx);
-    slc_gemm_ref(&matrix, x, dy, NULL, NULL, s->gradients + w);
+    slc_gemm_ref(&inputs, &(slc_gemm_operands){.a = dy, .b = s->params + w, .c = dx});
+    slc_gemm_ref(&matrix, &(slc_gemm_operands){.a = x, .b = dy, .c = s->gradients + w});
     slc_bias_backward_ref(
         &(slc_bias_backward_args){.rows = s->rows, .columns = out, .dy = dy, .dbias = s->gradients + b});
 }
@@ -211,7 +211,7 @@ static void forward(const pass *s, const int32_t *token)
     slc_embedding_forward_ref(&embedding);
     for (uint32_t l = 0; l < c->layers; l++) block_forward(s, l, l + 1 < c->layers ? s->blocks[l + 1].x : s->last);
     norm(s, FIRST_BLOCK + c->layers * BLOCK_PARAMS, s->last, &s->norm);
-    slc_gemm_ref(&head, s->norm.y, s->params, NULL, NULL, s->logits);
+    slc_gemm_ref(&head, &(slc_gemm_operands){.a = s->norm.y, .b = s->params, .c = s->logits});
 }
 
 /* The logits hold their gradients by now. */
@@ -228,8 +228,8 @@ static void backward(const pass *s, const int32_t *token)
     const slc_gemm_shape inputs = {.m = s->rows, .n = c->channels, .k = c->vocabulary};
     const slc_gemm_shape table = {
         .transpose_a = true, .accumulate = true, .m = c->vocabulary, .n = c->channels, .k = s->rows};
-    slc_gemm_ref(&inputs, s->logits, s->params, NULL, NULL, s->dnorm);
-    slc_gemm_ref(&table, s->logits, s->norm.y, NULL, NULL, s->gradients);
+    slc_gemm_ref(&inputs, &(slc_gemm_operands){.a = s->logits, .b = s->params, .c = s->dnorm});
+    slc_gemm_ref(&table, &(slc_gemm_operands){.a = s->logits, .b = s->norm.y, .c = s->gradients});
     norm_backward(s, FIRST_BLOCK + c->layers * BLOCK_PARAMS, s->last, &s->norm);
     for (uint32_t l = c->layers; l-- > 0;) block_backward(s, l);
     slc_embedding_backward_ref(&embedding);

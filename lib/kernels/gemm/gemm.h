@@ -46,4 +46,7 @@ sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const
 enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, const char **name);
 
+/* The plain loops in float64: every array is of double. */
+void slc_gemm_ref(const slc_gemm_shape *shape, const slc_gemm_operands *operands);
+
 #endif

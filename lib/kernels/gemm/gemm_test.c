@@ -1,7 +1,6 @@
 /* Combinations of types, transposes, post-ops and row distances must agree with float64, also from several
  * threads. */
 #include "lib/kernels/gemm/gemm.h"
-#include "lib/kernels/gemm/gemm_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 #include <pthread.h>
@@ -96,7 +95,7 @@ static void check(sluice_stream *stream, slc_gemm_shape s)
     array b = array_random(s.dtype, row(s.ldb, s.transpose_b ? s.k : s.n) * (s.transpose_b ? s.n : s.k), 2);
     array bias = array_random(s.dtype, s.n, 3);
     array residual = array_random(s.out, row(s.ldc, s.n) * s.m, 4), c = array_random(s.out, residual.count, 5);
-    slc_gemm_ref(&s, a.wide, b.wide, bias.wide, residual.wide, c.wide);
+    slc_gemm_ref(&s, &(slc_gemm_operands){a.wide, b.wide, bias.wide, residual.wide, c.wide});
 
     uint64_t bytes = 0;
     assert_int_equal(slc_gemm_workspace_bytes(stream, &s, &bytes), SLUICE_OK);

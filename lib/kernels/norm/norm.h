@@ -33,4 +33,9 @@ sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t
 SLC_DEVICE_DECLARE(slc_norm_add);
 SLC_DEVICE_DECLARE(slc_all_finite);
 
+/* The plain loops: the sum of squares in long double, and the bins one grain at a time. */
+long double slc_norm_sum_ref(uint64_t count, const float *x);
+void slc_norm_add_ref(uint64_t count, const float *x, int64_t *bins);
+bool slc_all_finite_ref(uint64_t count, const float *x);
+
 #endif

@@ -49,4 +49,9 @@ SLC_DEVICE_DECLARE(slc_step_words_begin);
 SLC_DEVICE_DECLARE(slc_step_words_inspect);
 SLC_DEVICE_DECLARE(slc_step_words_agree);
 
+/* The plain version, which looks at one element after the other. Inspects elements that were widened to fp32. */
+void slc_step_words_inspect_ref(uint64_t count, const float *x, bool norm, uint32_t parameter, slc_step_words *words);
+/* Returns the square root of the sum in the bins, off by a few roundings of long double. */
+long double slc_step_words_norm_ref(const int64_t *bins);
+
 #endif

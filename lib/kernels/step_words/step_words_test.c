@@ -1,9 +1,7 @@
 /* The words of a step must hold what a plain look at each element finds, to the bit, for any cut into calls; and the
  * conclusions must be those that a host draws from the same bins. */
 #include "lib/kernels/kernel_test.h"
-#include "lib/kernels/norm/norm_ref.h"
 #include "lib/kernels/step_words/step_words.h"
-#include "lib/kernels/step_words/step_words_ref.h"
 
 typedef int64_t bins_of_norm[SLC_NORM_BINS];
 
