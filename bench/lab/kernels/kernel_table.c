@@ -406,10 +406,11 @@ static sluice_status compress_server(slc_kernel_case *c)
         const void *packets[] = {packets_of(c, 0), packets_of(c, 1)};
         int64_t bins[SLC_NORM_BINS] = {0};
         const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace};
-        sluice_status status =
-            slc_compress_server(&c->stream, &shape, packets, 0, chunk, &server, bins, packets_of(c, 2 + k));
+        const slc_compress_served served = {
+            .shape = &shape, .packets = packets, .server = &server, .bins = bins, .packet = packets_of(c, 2 + k)};
+        sluice_status status = slc_compress_server(&c->stream, &served, 0, chunk);
         if (status) return status;
-        slc_compress_server_end(&shape, &server, bins, packets_of(c, 2 + k));
+        slc_compress_server_end(&served);
     }
     return SLUICE_OK;
 }

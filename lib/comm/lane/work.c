@@ -183,12 +183,13 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packe
     *count = slc_least(left, piece);
     *whole = *count == chunk;
     find_packets(comm, run);
-    sluice_status status =
-        slc_compress_server(&comm->stream, shape, comm->sources, first, *count, server, run->bins, packet);
+    const slc_compress_served served = {
+        .shape = shape, .packets = comm->sources, .server = server, .bins = run->bins, .packet = packet};
+    sluice_status status = slc_compress_server(&comm->stream, &served, first, *count);
     if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
     run->offset += *count;
     if (status || run->offset < chunk) return status;
-    slc_compress_server_end(shape, server, run->bins, packet);
+    slc_compress_server_end(&served);
     memset(run->bins, 0, sizeof run->bins);
     run->offset = 0, run->tensor++;
     return *whole ? SLUICE_OK : push_to_neighbours(comm, packet, scales_bytes);

@@ -71,13 +71,14 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
     return SLUICE_OK;
 }
 
-sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shape *shape, const void *const *packets,
-                                  uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
-                                  void *packet)
+sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_served *chunk, uint64_t first,
+                                  uint64_t count)
 {
+    const slc_compress_shape *shape = chunk->shape;
     sluice_status status = begin(stream, shape, "compress_server");
     if (status || !count) return status;
-    slc_compress_server_args args = {out_of(shape, server, packet, 0, bins), packets, shape->ranks};
+    slc_compress_server_args args = {out_of(shape, chunk->server, chunk->packet, 0, chunk->bins), chunk->packets,
+                                     shape->ranks};
     uint64_t item = item_elements(shape);
     if (first % item || first > args.out.chunk || count > args.out.chunk - first ||
         (count % item && first + count != args.out.chunk))
@@ -88,12 +89,13 @@ sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shap
     return SLUICE_OK;
 }
 
-void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue *server, const int64_t *bins,
-                             void *packet)
+void slc_compress_server_end(const slc_compress_served *chunk)
 {
+    const slc_compress_shape *shape = chunk->shape;
+    const slc_residue *server = chunk->server;
     if (!shape->count) return;
-    if (!shape->scale_elements) server->scale[0] = slc_compress_scale(bins, slc_compress_chunk(shape));
-    memcpy(packet, server->scale, slc_compress_scales(shape) * sizeof(float));
+    if (!shape->scale_elements) server->scale[0] = slc_compress_scale(chunk->bins, slc_compress_chunk(shape));
+    memcpy(chunk->packet, server->scale, slc_compress_scales(shape) * sizeof(float));
 }
 
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,

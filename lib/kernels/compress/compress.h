@@ -76,16 +76,22 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
                                   const slc_compress_input *input, const slc_residue *worker, void *packets,
                                   uint64_t stride);
 
+/* A chunk at its server. */
+typedef struct {
+    const slc_compress_shape *shape;
+    const void *const *packets; /* packets[r] is the packet from rank r for this chunk */
+    const slc_residue *server;
+    int64_t *bins; /* SLC_NORM_BINS, zeroed before the first piece */
+    void *packet;  /* receives the result */
+} slc_compress_served;
+
 /* Runs the server's step in pieces, in any order: elements first..first+count-1 of its chunk, with `first` a multiple
- * of 64 (of scale_elements if that is not 0), and `count` too unless the piece ends the chunk. packets[r] is the packet
- * from rank r for this chunk. Writes the result's bits into `packet`. bins: SLC_NORM_BINS, zeroed before the first
- * piece. */
-sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shape *shape, const void *const *packets,
-                                  uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
-                                  void *packet);
-/* Writes the result's scales into `packet`; to be called after the last piece. Host memory. */
-void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue *server, const int64_t *bins,
-                             void *packet);
+ * of 64 (of scale_elements if that is not 0), and `count` too unless the piece ends the chunk. Writes the result's
+ * bits. */
+sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_served *chunk, uint64_t first,
+                                  uint64_t count);
+/* Writes the result's scales; to be called after the last piece. Reads no packets. Host memory. */
+void slc_compress_server_end(const slc_compress_served *chunk);
 
 /* Replaces the sums by plain errors and the scales by 0. chunks: the number of ranks for a worker's residue, 1 for a
  * server's. */

@@ -171,10 +171,9 @@ static void wrong_arguments(void **state)
     const void *packets[] = {e.packets[0], e.packets[1]};
     assert_int_equal(e.chunk, 504);
     const uint64_t pieces[][2] = {{16, 64}, {0, 100}, {64, 1024}, {1024, 64}, {64, 448}, {448, 64}, {64, 504}};
+    const slc_compress_served chunk = {&e.shape, packets, &e.server[0], bins, e.result};
     for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++)
-        assert_int_equal(
-            slc_compress_server(&e.stream, &e.shape, packets, pieces[i][0], pieces[i][1], &e.server[0], bins, e.result),
-            SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_compress_server(&e.stream, &chunk, pieces[i][0], pieces[i][1]), SLUICE_ERR_ARGUMENT);
     slc_frozen_range range = range_of(&e, &p, e.momentum, false);
     bool finite = true;
     slc_compress_results results = {&e.shape, e.result, e.stride, 8, 992};
