@@ -49,15 +49,19 @@ static sluice_status prepare(bed *b, slc_device *device, uint32_t threads)
 
 static sluice_status multiply(bed *b)
 {
-    return slc_gemm(&b->stream, &b->shape, b->arrays[0], b->arrays[1], NULL, NULL, b->arrays[2], b->workspace,
-                    b->workspace_bytes);
+    const slc_gemm_operands operands = {.a = b->arrays[0], .b = b->arrays[1], .c = b->arrays[2]};
+    return slc_gemm(&b->stream, &b->shape, &operands, b->workspace, b->workspace_bytes);
 }
 
 static sluice_status update(bed *b)
 {
     const slc_adamw_settings settings = slc_adamw_usual_settings();
-    return slc_adamw(&b->stream, &settings, ELEMENTS, SLUICE_FP32, b->arrays[0], b->arrays[1], b->arrays[2],
-                     b->arrays[3], NULL);
+    const slc_adamw_range range = {.count = ELEMENTS,
+                                   .gradient = b->arrays[0],
+                                   .value = b->arrays[1],
+                                   .exp_avg = b->arrays[2],
+                                   .exp_avg_sq = b->arrays[3]};
+    return slc_adamw_many(&b->stream, &settings, 1, &range);
 }
 
 /* Finds the fastest of repeated runs, because everything else that this machine does only makes them slower. */

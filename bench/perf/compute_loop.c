@@ -57,8 +57,8 @@ sluice_status slc_compute_loop_open(slc_device *device, slc_compute_loop **out)
 
 sluice_status slc_compute_loop_step(slc_compute_loop *loop)
 {
-    return slc_gemm(&loop->stream, &shape, loop->a, loop->b, NULL, NULL, loop->c, loop->workspace,
-                    loop->workspace_bytes);
+    const slc_gemm_operands operands = {.a = loop->a, .b = loop->b, .c = loop->c};
+    return slc_gemm(&loop->stream, &shape, &operands, loop->workspace, loop->workspace_bytes);
 }
 
 void slc_compute_loop_close(slc_compute_loop *loop)

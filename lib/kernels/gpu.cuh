@@ -123,6 +123,12 @@ struct gpu_bf16 {
 /* Calls function<T>(...) with T the type that `dtype` names. */
 #define GPU_BY_TYPE(dtype, function, ...)                                                                              \
     ((dtype) == SLUICE_BF16 ? function<gpu_bf16>(__VA_ARGS__) : function<float>(__VA_ARGS__))
+/* Calls function<T, G>(...) with the types that `first` and `second` name. */
+#define GPU_BY_TYPES(first, second, function, ...)                                                                     \
+    ((second) == SLUICE_BF16                                                                                           \
+         ? ((first) == SLUICE_BF16 ? function<gpu_bf16, gpu_bf16>(__VA_ARGS__)                                         \
+                                   : function<float, gpu_bf16>(__VA_ARGS__))                                           \
+         : ((first) == SLUICE_BF16 ? function<gpu_bf16, float>(__VA_ARGS__) : function<float, float>(__VA_ARGS__)))
 
 static __device__ __forceinline__ float gpu_widen(float x)
 {

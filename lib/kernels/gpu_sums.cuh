@@ -49,29 +49,32 @@ static __global__ void __launch_bounds__(GPU_THREADS)
     gradient[column] = gpu_round<T>(fresh ? sum : gpu_widen(gradient[column]) + sum);
 }
 
-template <class T>
-static sluice_status gpu_launch_join(sluice_stream *stream, const char *name, uint64_t columns, uint32_t parts,
-                                     const float *sums, T *gradient, bool fresh)
+/* Sums down the columns of rows x columns. */
+struct gpu_columns {
+    const char *kernel;
+    uint64_t rows, columns;
+    sluice_dtype gradient;
+    void *to; /* [columns] in the type `gradient`: added to, or stored if `fresh` */
+    bool fresh;
+    void *workspace; /* gpu_column_parts(rows) * columns floats */
+};
+
+template <class T> static sluice_status gpu_launch_join(sluice_stream *stream, const gpu_columns &c)
 {
-    const uint32_t blocks = (uint32_t)((columns + GPU_THREADS - 1) / GPU_THREADS);
-    GPU_START((gpu_join_parts<T>), dim3(blocks), dim3(GPU_THREADS), 0, slc_cuda_stream(stream), columns, parts, sums,
-              gradient, fresh);
-    return slc_cuda_launched(stream, name);
+    const uint32_t blocks = (uint32_t)((c.columns + GPU_THREADS - 1) / GPU_THREADS);
+    GPU_START((gpu_join_parts<T>), dim3(blocks), dim3(GPU_THREADS), 0, slc_cuda_stream(stream), c.columns,
+              gpu_column_parts(c.rows), (const float *)c.workspace, (T *)c.to, c.fresh);
+    return slc_cuda_launched(stream, c.kernel);
 }
 
-/* Adds the sums to `gradient`, or stores them if `fresh`; `room` holds gpu_column_parts(rows) * columns floats. */
-template <class F>
-static sluice_status gpu_launch_column_sums(sluice_stream *stream, const char *name, uint64_t rows, uint64_t columns,
-                                            F functor, float *room, sluice_dtype dtype, void *gradient, bool fresh)
+template <class F> static sluice_status gpu_launch_column_sums(sluice_stream *stream, const gpu_columns &c, F functor)
 {
-    if (!columns) return SLUICE_OK;
-    const uint32_t parts = gpu_column_parts(rows), blocks = (uint32_t)((columns + GPU_LANES - 1) / GPU_LANES);
+    if (!c.columns) return SLUICE_OK;
+    const uint32_t parts = gpu_column_parts(c.rows), blocks = (uint32_t)((c.columns + GPU_LANES - 1) / GPU_LANES);
     GPU_START((gpu_column_sums<F>), dim3(blocks, parts), dim3(GPU_THREADS), sizeof(gpu_column_shared),
-              slc_cuda_stream(stream), rows, columns, functor, room);
-    sluice_status status = slc_cuda_launched(stream, name);
-    if (status) return status;
-    return dtype == SLUICE_BF16 ? gpu_launch_join(stream, name, columns, parts, room, (gpu_bf16 *)gradient, fresh)
-                                : gpu_launch_join(stream, name, columns, parts, room, (float *)gradient, fresh);
+              slc_cuda_stream(stream), c.rows, c.columns, functor, (float *)c.workspace);
+    sluice_status status = slc_cuda_launched(stream, c.kernel);
+    return status ? status : GPU_BY_TYPE(c.gradient, gpu_launch_join, stream, c);
 }
 
 #endif

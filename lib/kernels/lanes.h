@@ -386,6 +386,16 @@ LANES_INLINE void lanes_stream_some_as(sluice_dtype dtype, void *p, uint64_t at,
         lanes_stream((float *)p + at, a);
 }
 
+/* Calls function(dtype, ...) with the type as a constant, so that its loop is compiled for each; likewise
+ * function(first, second, ...). */
+#define LANES_BY_TYPE(dtype, function, ...)                                                                            \
+    ((dtype) == SLUICE_BF16 ? function(SLUICE_BF16, __VA_ARGS__) : function(SLUICE_FP32, __VA_ARGS__))
+#define LANES_BY_TYPES(first, second, function, ...)                                                                   \
+    ((first) == SLUICE_BF16 ? LANES_BY_SECOND_TYPE(second, function, SLUICE_BF16, __VA_ARGS__)                         \
+                            : LANES_BY_SECOND_TYPE(second, function, SLUICE_FP32, __VA_ARGS__))
+#define LANES_BY_SECOND_TYPE(second, function, first, ...)                                                             \
+    ((second) == SLUICE_BF16 ? function(first, SLUICE_BF16, __VA_ARGS__) : function(first, SLUICE_FP32, __VA_ARGS__))
+
 /* Reads one element. */
 LANES_INLINE float lanes_get_as(sluice_dtype dtype, const void *p, uint64_t at)
 {

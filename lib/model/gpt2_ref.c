@@ -3,13 +3,13 @@
 #include "lib/model/gpt2_ref.h"
 
 #include "lib/base/status.h"
-#include "lib/kernels/attention/attention_ref.h"
-#include "lib/kernels/cross_entropy/cross_entropy_ref.h"
-#include "lib/kernels/embedding/embedding_ref.h"
-#include "lib/kernels/gelu/gelu_ref.h"
-#include "lib/kernels/gemm/gemm_ref.h"
-#include "lib/kernels/layer_norm/layer_norm_ref.h"
-#include "lib/kernels/residual/residual_ref.h"
+#include "lib/kernels/attention/attention.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
+#include "lib/kernels/embedding/embedding.h"
+#include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/gemm/gemm.h"
+#include "lib/kernels/layer_norm/layer_norm.h"
+#include "lib/kernels/residual/residual.h"
 #include "lib/model/params.h"
 
 #include <stdlib.h>
@@ -54,16 +54,32 @@ static uint64_t offset_of(const pass *s, uint32_t index)
 static void norm(const pass *s, uint32_t number, const double *x, const norm_values *v)
 {
     const double *gamma = s->params + offset_of(s, number);
-    slc_layer_norm_forward_ref(s->rows, s->config->channels, x, NULL, NULL, gamma, gamma + s->config->channels, 1e-5,
-                               v->y, v->mean, v->rstd);
+    slc_layer_norm_forward_ref(&(slc_layer_norm_forward_args){.rows = s->rows,
+                                                              .channels = s->config->channels,
+                                                              .epsilon = 1e-5,
+                                                              .x = x,
+                                                              .gamma = gamma,
+                                                              .beta = gamma + s->config->channels,
+                                                              .y = v->y,
+                                                              .mean = v->mean,
+                                                              .rstd = v->rstd});
 }
 
 /* dx += the derivative of norm. */
 static void norm_backward(const pass *s, uint32_t number, const double *x, const norm_values *v)
 {
     uint64_t gamma = offset_of(s, number), channels = s->config->channels;
-    slc_layer_norm_backward_ref(s->rows, channels, s->dnorm, x, s->params + gamma, v->mean, v->rstd, s->dx, s->dx,
-                                s->gradients + gamma, s->gradients + gamma + channels, 0);
+    slc_layer_norm_backward_ref(&(slc_layer_norm_backward_args){.rows = s->rows,
+                                                                .channels = channels,
+                                                                .dy = s->dnorm,
+                                                                .x = x,
+                                                                .gamma = s->params + gamma,
+                                                                .mean = v->mean,
+                                                                .rstd = v->rstd,
+                                                                .dx_add = s->dx,
+                                                                .dx = s->dx,
+                                                                .dgamma = s->gradients + gamma,
+                                                                .dbeta = s->gradients + gamma + channels});
 }
 
 /* Columns [first, first + out) of a layer that has `row` outputs: y = x w + b (+ residual). */
@@ -73,7 +89,7 @@ static void linear(const pass *s, uint32_t number, uint64_t in, uint64_t row, ui
     const double *w = s->params + offset_of(s, number), *b = w + in * row;
     const slc_gemm_shape shape = {
         .bias = true, .residual = residual != NULL, .m = s->rows, .n = out, .k = in, .ldb = row};
-    slc_gemm_ref(&shape, x, w + first, b + first, residual, y);
+    slc_gemm_ref(&shape, &(slc_gemm_operands){x, w + first, b + first, residual, y});
 }
 
 /* Stores dx, or adds to it if `adds`. */
@@ -85,9 +101,10 @@ static void linear_backward(const pass *s, uint32_t number, uint64_t in, uint64_
         .transpose_b = true, .accumulate = adds, .m = s->rows, .n = in, .k = out, .ldb = row};
     const slc_gemm_shape matrix = {
         .transpose_a = true, .accumulate = true, .m = in, .n = out, .k = s->rows, .ldc = row};
-    slc_gemm_ref(&inputs, dy, s->params + w, NULL, NULL, dx);
-    slc_gemm_ref(&matrix, x, dy, NULL, NULL, s->gradients + w);
-    slc_bias_backward_ref(s->rows, out, dy, 0, s->gradients + b, 0);
+    slc_gemm_ref(&inputs, &(slc_gemm_operands){.a = dy, .b = s->params + w, .c = dx});
+    slc_gemm_ref(&matrix, &(slc_gemm_operands){.a = x, .b = dy, .c = s->gradients + w});
+    slc_bias_backward_ref(
+        &(slc_bias_backward_args){.rows = s->rows, .columns = out, .dy = dy, .dbias = s->gradients + b});
 }
 
 /* ---- The model ---- */
@@ -140,8 +157,13 @@ static void block_forward(const pass *s, uint32_t index, double *out)
     const block_values *b = &s->blocks[index];
     norm(s, number + LN1, b->x, &b->norm1);
     for (uint64_t j = 0; j < 3; j++) linear(s, number + QKV, ch, 3 * ch, j * ch, ch, b->norm1.y, NULL, b->third[j]);
-    slc_attention_forward_ref(&s->shape, b->third[0], b->third[1], b->third[2], NULL, b->attention, b->logsumexp,
-                              s->weights);
+    slc_attention_forward_ref(&(slc_attention_forward_args){.shape = s->shape,
+                                                            .q = b->third[0],
+                                                            .k = b->third[1],
+                                                            .v = b->third[2],
+                                                            .out = b->attention,
+                                                            .logsumexp = b->logsumexp,
+                                                            .workspace = s->weights});
     linear(s, number + PROJECTION, ch, ch, 0, ch, b->attention, b->x, b->mid);
     norm(s, number + LN2, b->mid, &b->norm2);
     linear(s, number + FC, ch, 4 * ch, 0, 4 * ch, b->norm2.y, NULL, b->hidden);
@@ -159,8 +181,16 @@ static void block_backward(const pass *s, uint32_t index)
     linear_backward(s, number + FC, ch, 4 * ch, 0, 4 * ch, b->norm2.y, s->dwide, s->dnorm, false);
     norm_backward(s, number + LN2, b->mid, &b->norm2);
     linear_backward(s, number + PROJECTION, ch, ch, 0, ch, b->attention, s->dx, s->dnorm, false);
-    slc_attention_backward_ref(&s->shape, b->third[0], b->third[1], b->third[2], NULL, b->attention, b->logsumexp,
-                               s->dnorm, s->dthird[0], s->dthird[1], s->dthird[2], NULL);
+    slc_attention_backward_ref(&(slc_attention_backward_args){.shape = s->shape,
+                                                              .q = b->third[0],
+                                                              .k = b->third[1],
+                                                              .v = b->third[2],
+                                                              .out = b->attention,
+                                                              .dout = s->dnorm,
+                                                              .logsumexp = b->logsumexp,
+                                                              .dq = s->dthird[0],
+                                                              .dk = s->dthird[1],
+                                                              .dv = s->dthird[2]});
     for (uint64_t j = 0; j < 3; j++)
         linear_backward(s, number + QKV, ch, 3 * ch, j * ch, ch, b->norm1.y, s->dthird[j], s->dnorm, j > 0);
     norm_backward(s, number + LN1, b->x, &b->norm1);
@@ -170,29 +200,39 @@ static void block_backward(const pass *s, uint32_t index)
 static void forward(const pass *s, const int32_t *token)
 {
     const sluice_model_config *c = s->config;
-    double *params = (double *)(uintptr_t)s->params; /* forward reads them alone */
-    const slc_embedding_ref_tables tables = {.token = params, .position = params + offset_of(s, 1)};
+    const slc_embedding_forward_args embedding = {
+        .batch = s->shape.batch,
+        .length = s->shape.tokens,
+        .channels = c->channels,
+        .tokens = token,
+        .tables = {.token = s->params, .position = s->params + offset_of(s, 1)},
+        .out = c->layers ? s->blocks[0].x : s->last};
     const slc_gemm_shape head = {.transpose_b = true, .m = s->rows, .n = c->vocabulary, .k = c->channels};
-    slc_embedding_forward_ref(s->shape.batch, s->shape.tokens, c->channels, token, NULL, &tables,
-                              c->layers ? s->blocks[0].x : s->last);
+    slc_embedding_forward_ref(&embedding);
     for (uint32_t l = 0; l < c->layers; l++) block_forward(s, l, l + 1 < c->layers ? s->blocks[l + 1].x : s->last);
     norm(s, FIRST_BLOCK + c->layers * BLOCK_PARAMS, s->last, &s->norm);
-    slc_gemm_ref(&head, s->norm.y, s->params, NULL, NULL, s->logits);
+    slc_gemm_ref(&head, &(slc_gemm_operands){.a = s->norm.y, .b = s->params, .c = s->logits});
 }
 
 /* The logits hold their gradients by now. */
 static void backward(const pass *s, const int32_t *token)
 {
     const sluice_model_config *c = s->config;
-    const slc_embedding_ref_tables gradients = {.token = s->gradients, .position = s->gradients + offset_of(s, 1)};
+    const slc_embedding_backward_args embedding = {
+        .batch = s->shape.batch,
+        .length = s->shape.tokens,
+        .channels = c->channels,
+        .tokens = token,
+        .dout = s->dx,
+        .gradients = {.token = s->gradients, .position = s->gradients + offset_of(s, 1)}};
     const slc_gemm_shape inputs = {.m = s->rows, .n = c->channels, .k = c->vocabulary};
     const slc_gemm_shape table = {
         .transpose_a = true, .accumulate = true, .m = c->vocabulary, .n = c->channels, .k = s->rows};
-    slc_gemm_ref(&inputs, s->logits, s->params, NULL, NULL, s->dnorm);
-    slc_gemm_ref(&table, s->logits, s->norm.y, NULL, NULL, s->gradients);
+    slc_gemm_ref(&inputs, &(slc_gemm_operands){.a = s->logits, .b = s->params, .c = s->dnorm});
+    slc_gemm_ref(&table, &(slc_gemm_operands){.a = s->logits, .b = s->norm.y, .c = s->gradients});
     norm_backward(s, FIRST_BLOCK + c->layers * BLOCK_PARAMS, s->last, &s->norm);
     for (uint32_t l = c->layers; l-- > 0;) block_backward(s, l);
-    slc_embedding_backward_ref(s->shape.batch, s->shape.tokens, c->channels, token, NULL, s->dx, &gradients);
+    slc_embedding_backward_ref(&embedding);
 }
 
 sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, uint32_t length, const int32_t *token,
@@ -205,7 +245,13 @@ sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, ui
     for (uint64_t i = 0; i < s.rows; i++) count += target[i] >= 0;
     forward(&s, token);
     if (logits) memcpy(logits, s.logits, s.rows * config->vocabulary * sizeof *logits);
-    slc_cross_entropy_ref(s.rows, config->vocabulary, s.logits, target, 0, 1 / count, s.losses);
+    slc_cross_entropy_ref(&(slc_cross_entropy_args){.rows = s.rows,
+                                                    .classes = config->vocabulary,
+                                                    .stride = config->vocabulary,
+                                                    .logits = s.logits,
+                                                    .targets = target,
+                                                    .gradient_scale = (float)(1 / count),
+                                                    .losses = s.losses});
     for (uint64_t i = 0; i < s.rows; i++) sum += s.losses[i];
     *loss = sum / count;
     if (gradients) memset(gradients, 0, sluice_model_param_count(config) * sizeof *gradients);

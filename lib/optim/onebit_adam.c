@@ -139,9 +139,11 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
         slc_adamw_settings settings = settings_at(o, u);
         slc_frozen_range range = frozen_range(o, u);
         bool finite = true; /* was checked above */
-        status = slc_compress_apply(o->stream, &settings, &unit->group->shapes[i],
-                                    (const char *)unit->results + unit->group->offsets[i], unit->group->stride, 0,
-                                    u->count, &range, &finite);
+        const slc_compress_results results = {.shape = &unit->group->shapes[i],
+                                              .packets = (const char *)unit->results + unit->group->offsets[i],
+                                              .stride = unit->group->stride,
+                                              .count = u->count};
+        status = slc_compress_apply(o->stream, &settings, &results, &range, &finite);
         if (status) return status;
     }
     return SLUICE_OK;

@@ -322,9 +322,13 @@ static sluice_status apply_tensor(const onebit_lamb *o, const slc_onebit_unit *u
     int64_t move[SLC_NORM_BINS] = {0}, all[SLC_NORM_BINS] = {0}, ratio = 0;
     slc_frozen_lamb_settings settings = settings_at(o, u);
     slc_frozen_lamb_range range = frozen_range(o, u);
-    sluice_status status = slc_frozen_lamb_receive(
-        o->stream, &settings, &unit->group->shapes[shape], (const char *)unit->results + unit->group->offsets[shape],
-        unit->group->stride, offset, p->scaling, &range, &(slc_frozen_lamb_sums){move, all, &ratio});
+    const slc_compress_results results = {.shape = &unit->group->shapes[shape],
+                                          .packets = (const char *)unit->results + unit->group->offsets[shape],
+                                          .stride = unit->group->stride,
+                                          .first = offset,
+                                          .count = range.count};
+    sluice_status status = slc_frozen_lamb_receive(o->stream, &settings, &results, p->scaling, &range,
+                                                   &(slc_frozen_lamb_sums){move, all, &ratio});
     if (!status) status = slc_stream_synchronize(o->stream);
     if (status) return status;
     double frozen[NORMS + 1] = {[FROZEN_MOVE] = slc_norm_result(move), [FROZEN_UPDATE] = slc_norm_result(all)};
@@ -338,8 +342,12 @@ static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *u
 {
     const slc_compress_shape *shape = &unit->group->shapes[0];
     uint64_t first = elements / 8 * 8;
-    return slc_flat_read(o->stream, shape, unit->results, unit->group->stride, first, shape->count - first,
-                         unit->local[0][0] + first);
+    const slc_compress_results results = {.shape = shape,
+                                          .packets = unit->results,
+                                          .stride = unit->group->stride,
+                                          .first = first,
+                                          .count = shape->count - first};
+    return slc_flat_read(o->stream, &results, unit->local[0][0] + first);
 }
 
 /* The fresh variance of a tensor begins even if the tensor's exchange failed. */

@@ -112,10 +112,9 @@ TEST_INLINE void test_exchange_run(test_exchange *e, sluice_stream *stream)
             const void *packets[MOST_RANKS];
             int64_t bins[SLC_NORM_BINS] = {0};
             for (uint32_t r = 0; r < shape->ranks; r++) packets[r] = e->packets[r] + at;
-            assert_int_equal(slc_compress_server(stream, shape, packets, 0, slc_compress_chunk(shape), &e->server[k][i],
-                                                 bins, e->results + at),
-                             SLUICE_OK);
-            slc_compress_server_end(shape, &e->server[k][i], bins, e->results + at);
+            const slc_compress_served chunk = {shape, packets, &e->server[k][i], bins, e->results + at};
+            assert_int_equal(slc_compress_server(stream, &chunk, 0, slc_compress_chunk(shape)), SLUICE_OK);
+            slc_compress_server_end(&chunk);
         }
     }
 }

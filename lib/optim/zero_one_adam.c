@@ -243,17 +243,18 @@ static sluice_status apply_tensor(const zero_one *o, const slc_onebit_unit *unit
     const sluice_update *u = &unit->tensors[i];
     const step_plan *plan = plan_of(o, u->step);
     const slc_compress_group *group = unit->group;
-    const char *results = (const char *)unit->results + group->offsets[i];
+    const slc_compress_results results = {.shape = &group->shapes[i],
+                                          .packets = (const char *)unit->results + group->offsets[i],
+                                          .stride = group->stride,
+                                          .count = u->count};
     const slc_zero_one_range range = range_of(o, unit, i);
     const slc_adamw_settings s = settings_at(o, u);
     bool finite = true; /* looked at by apply */
-    if (!plan->frozen)
-        return slc_zero_one_gradient(o->stream, &s, &group->shapes[i], results, group->stride, 0, u->count, &range,
-                                     &finite);
+    if (!plan->frozen) return slc_zero_one_gradient(o->stream, &s, &results, &range, &finite);
     const double rates = plan->after.rates;
-    sluice_status status = slc_zero_one_exchanged(
-        o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0, o->settings.onebit.compat ? 1 : plan->after.decayed,
-        &group->shapes[i], results, group->stride, 0, u->count, &range, &finite);
+    sluice_status status =
+        slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
+                               o->settings.onebit.compat ? 1 : plan->after.decayed, &results, &range, &finite);
     /* The next interval would begin without reading u; but whoever reads it in between finds that nothing has moved. */
     if (!status && range.accumulator) status = slc_fill_zero(o->stream, range.accumulator, u->count * sizeof(float));
     return status;

@@ -71,7 +71,6 @@ static void fill(setting *s, sluice_stream *stream, sluice_dtype dtype)
 static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
     const slc_dropout rule = {0.2f, 5, 9};
-    const slc_embedding_tables tables = {array(s, 1), array(s, 2), NULL};
     const slc_attention_shape shape = {.dtype = dtype,
                                        .batch = BATCH,
                                        .tokens = TOKENS,
@@ -79,41 +78,147 @@ static void queue_forward(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                        .head_size = CHANNELS / HEADS,
                                        .causal = true,
                                        .dropout = &rule};
-    ok(slc_embedding_forward(stream, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, &tables, array(s, 3)));
-    ok(slc_layer_norm_forward(stream, dtype, ROWS, CHANNELS, array(s, 3), array(s, 4), array(s, 5), array(s, 6),
-                              array(s, 7), 1e-5f, array(s, 8), array(s, 9), array(s, 10)));
-    ok(slc_attention_forward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12), NULL));
-    ok(slc_residual_forward(stream, dtype, ROWS, CHANNELS, array(s, 11), array(s, 7), &rule, array(s, 6), array(s, 5),
-                            array(s, 13)));
+    const slc_embedding_forward_args embedding = {.dtype = dtype,
+                                                  .batch = BATCH,
+                                                  .length = TOKENS,
+                                                  .channels = CHANNELS,
+                                                  .tokens = array(s, 0),
+                                                  .tables = {.token = array(s, 1), .position = array(s, 2)},
+                                                  .out = array(s, 3)};
+    ok(slc_embedding_forward(stream, &embedding));
+    const slc_layer_norm_forward_args norm = {.dtype = dtype,
+                                              .rows = ROWS,
+                                              .channels = CHANNELS,
+                                              .epsilon = 1e-5,
+                                              .x = array(s, 3),
+                                              .gamma = array(s, 6),
+                                              .beta = array(s, 7),
+                                              .residual = array(s, 4),
+                                              .sum = array(s, 5),
+                                              .y = array(s, 8),
+                                              .mean = array(s, 9),
+                                              .rstd = array(s, 10)};
+    ok(slc_layer_norm_forward(stream, &norm));
+    const slc_attention_forward_args attention = {.shape = shape,
+                                                  .q = array(s, 8),
+                                                  .k = array(s, 3),
+                                                  .v = array(s, 5),
+                                                  .out = array(s, 11),
+                                                  .logsumexp = array(s, 12)};
+    ok(slc_attention_forward(stream, &attention));
+    const slc_residual_forward_args residual = {.dtype = dtype,
+                                                .rows = ROWS,
+                                                .channels = CHANNELS,
+                                                .x = array(s, 11),
+                                                .bias = array(s, 7),
+                                                .scale = array(s, 6),
+                                                .dropout = &rule,
+                                                .residual = array(s, 5),
+                                                .out = array(s, 13)};
+    ok(slc_residual_forward(stream, &residual));
     ok(slc_gelu_forward(stream, SLC_GELU_TANH, dtype, COUNT, array(s, 13), array(s, 14)));
-    ok(slc_pool_forward(stream, dtype, SLC_POOL_MEAN_OF_REST, BATCH, TOKENS, CHANNELS, array(s, 14), array(s, 15)));
-    ok(slc_attention_backward(stream, &shape, array(s, 8), array(s, 3), array(s, 5), array(s, 11), array(s, 12),
-                              array(s, 14), array(s, 16), array(s, 17), array(s, 18), dtype, NULL, 0,
-                              array(s, ARRAYS)));
+    const slc_pool_args pool = {.dtype = dtype,
+                                .kind = SLC_POOL_MEAN_OF_REST,
+                                .batch = BATCH,
+                                .tokens = TOKENS,
+                                .channels = CHANNELS,
+                                .from = array(s, 14),
+                                .to = array(s, 15)};
+    ok(slc_pool_forward(stream, &pool));
+    const slc_attention_backward_args slopes = {.shape = shape,
+                                                .q = array(s, 8),
+                                                .k = array(s, 3),
+                                                .v = array(s, 5),
+                                                .out = array(s, 11),
+                                                .dout = array(s, 14),
+                                                .logsumexp = array(s, 12),
+                                                .dq = array(s, 16),
+                                                .dk = array(s, 17),
+                                                .dv = array(s, 18),
+                                                .workspace = array(s, ARRAYS)};
+    ok(slc_attention_backward(stream, &slopes));
 }
 
 static void queue_backward(setting *s, sluice_stream *stream, sluice_dtype dtype)
 {
-    const slc_embedding_gradients gradients = {
-        .token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS};
     const void *sources[] = {array(s, 16), array(s, 17)};
     void *destination = array(s, 18);
     void *workspace = array(s, ARRAYS);
-    ok(slc_layer_norm_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 16), array(s, 5), array(s, 6),
-                               array(s, 9), array(s, 10), array(s, 18), array(s, 19), array(s, 20), array(s, 21), 0,
-                               workspace));
-    ok(slc_bias_backward(stream, dtype, dtype, ROWS, CHANNELS, array(s, 19), 0, array(s, 7), 0, workspace));
-    ok(slc_embedding_backward(stream, dtype, dtype, BATCH, TOKENS, CHANNELS, array(s, 0), NULL, array(s, 19),
-                              &gradients, NULL));
-    ok(slc_reduce(stream, COUNT, dtype, sources, 2, 0.5f, false, dtype, &destination, 1, false));
+    const slc_layer_norm_backward_args norm = {.dtype = dtype,
+                                               .gradient = dtype,
+                                               .rows = ROWS,
+                                               .channels = CHANNELS,
+                                               .dy = array(s, 16),
+                                               .x = array(s, 5),
+                                               .gamma = array(s, 6),
+                                               .mean = array(s, 9),
+                                               .rstd = array(s, 10),
+                                               .dx_add = array(s, 18),
+                                               .dx = array(s, 19),
+                                               .dgamma = array(s, 20),
+                                               .dbeta = array(s, 21),
+                                               .workspace = workspace};
+    ok(slc_layer_norm_backward(stream, &norm));
+    const slc_bias_backward_args bias = {.dtype = dtype,
+                                         .gradient = dtype,
+                                         .rows = ROWS,
+                                         .columns = CHANNELS,
+                                         .dy = array(s, 19),
+                                         .dbias = array(s, 7),
+                                         .workspace = workspace};
+    ok(slc_bias_backward(stream, &bias));
+    const slc_embedding_backward_args embedding = {
+        .dtype = dtype,
+        .gradient = dtype,
+        .batch = BATCH,
+        .length = TOKENS,
+        .channels = CHANNELS,
+        .tokens = array(s, 0),
+        .dout = array(s, 19),
+        .gradients = {.token = array(s, 1), .position = array(s, 2), .token_order = (uint32_t *)array(s, 0) + ROWS}};
+    ok(slc_embedding_backward(stream, &embedding));
+    const slc_reduce_args reduction = {.count = COUNT,
+                                       .from = dtype,
+                                       .to = dtype,
+                                       .sources = sources,
+                                       .source_count = 2,
+                                       .destination_count = 1,
+                                       .destinations = &destination,
+                                       .scale = 0.5f};
+    ok(slc_reduce(stream, &reduction));
     ok(slc_fill_zero(stream, array(s, 22), SLC_NORM_BINS * sizeof(int64_t)));
     ok(slc_norm_add(stream, dtype, COUNT, array(s, 18), array(s, 22)));
     ok(slc_convert(stream, SLUICE_FP32, array(s, 9), SLUICE_BF16, array(s, 10), ROWS));
-    ok(slc_cross_entropy(stream, ROWS, CLASSES, CLASSES, array(s, 4), dtype, array(s, 0), 0.1f, 0.1f, array(s, 12)));
-    ok(slc_patch_embedding_forward(stream, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 19), array(s, 6), NULL, NULL,
-                                   array(s, 13), array(s, 14)));
-    ok(slc_patch_embedding_backward(stream, dtype, dtype, BATCH, TOKENS - 1, CHANNELS, array(s, 14), NULL, array(s, 16),
-                                    array(s, 17), NULL, array(s, 20), 1));
+    const slc_cross_entropy_args entropy = {.gradient = dtype,
+                                            .rows = ROWS,
+                                            .classes = CLASSES,
+                                            .stride = CLASSES,
+                                            .logits = array(s, 4),
+                                            .targets = array(s, 0),
+                                            .smoothing = 0.1f,
+                                            .gradient_scale = 0.1f,
+                                            .losses = array(s, 12)};
+    ok(slc_cross_entropy(stream, &entropy));
+    const slc_patch_embedding_forward_args patches = {.dtype = dtype,
+                                                      .batch = BATCH,
+                                                      .patches = TOKENS - 1,
+                                                      .channels = CHANNELS,
+                                                      .x = array(s, 19),
+                                                      .cls = array(s, 6),
+                                                      .position = array(s, 13),
+                                                      .out = array(s, 14)};
+    const slc_patch_embedding_backward_args slopes = {.dtype = dtype,
+                                                      .gradient = dtype,
+                                                      .batch = BATCH,
+                                                      .patches = TOKENS - 1,
+                                                      .channels = CHANNELS,
+                                                      .dout = array(s, 14),
+                                                      .dx = array(s, 16),
+                                                      .dcls = array(s, 17),
+                                                      .dposition = array(s, 20),
+                                                      .fresh = true};
+    ok(slc_patch_embedding_forward(stream, &patches));
+    ok(slc_patch_embedding_backward(stream, &slopes));
 }
 
 /* A step's end: the gradient in array 18 is inspected and measured, and both optimizers do what the words say. */
@@ -145,7 +250,14 @@ static void queue_updates(setting *s, sluice_stream *stream, sluice_dtype dtype)
     ok(slc_step_words_begin(stream, words, 2, bins));
     ok(slc_step_words_inspect(stream, dtype, COUNT, range.gradient, true, 4, words));
     ok(slc_lamb_measure(stream, &adam, 1, &range, &measured));
-    ok(slc_step_words_agree(stream, words, 0.5, true, 2, 2, 0, bins, norms));
+    const slc_step_words_agree_args agreement = {.words = words,
+                                                 .clip = 0.5,
+                                                 .skip_non_finite = true,
+                                                 .norm_count = 2,
+                                                 .norms_each = 2,
+                                                 .norm_bins = (const int64_t(*)[SLC_NORM_BINS])bins,
+                                                 .norms = norms};
+    ok(slc_step_words_agree(stream, &agreement));
     ok(slc_adamw_many(stream, &adam, 1, &range));
     ok(slc_lamb_apply_measured(stream, &adam, 1, &range, &given, 0, 10));
 }

@@ -69,15 +69,32 @@ static void *third(const problem *p, void *array, uint64_t which)
 
 static sluice_status forward(problem *p)
 {
-    return slc_attention_forward(&p->stream, &p->shape, p->qkv, third(p, p->qkv, 1), third(p, p->qkv, 2), p->out,
-                                 p->logsumexp, p->workspace);
+    const slc_attention_forward_args args = {.shape = p->shape,
+                                             .q = p->qkv,
+                                             .k = third(p, p->qkv, 1),
+                                             .v = third(p, p->qkv, 2),
+                                             .out = p->out,
+                                             .logsumexp = p->logsumexp,
+                                             .workspace = p->workspace};
+    return slc_attention_forward(&p->stream, &args);
 }
 
 static sluice_status backward(problem *p)
 {
-    return slc_attention_backward(&p->stream, &p->shape, p->qkv, third(p, p->qkv, 1), third(p, p->qkv, 2), p->out,
-                                  p->logsumexp, p->dout, p->dqkv, third(p, p->dqkv, 1), third(p, p->dqkv, 2),
-                                  SLUICE_FP32, p->shape.relative ? p->dtable : NULL, true, p->workspace);
+    const slc_attention_backward_args args = {.shape = p->shape,
+                                              .q = p->qkv,
+                                              .k = third(p, p->qkv, 1),
+                                              .v = third(p, p->qkv, 2),
+                                              .out = p->out,
+                                              .dout = p->dout,
+                                              .logsumexp = p->logsumexp,
+                                              .dq = p->dqkv,
+                                              .dk = third(p, p->dqkv, 1),
+                                              .dv = third(p, p->dqkv, 2),
+                                              .drelative = p->shape.relative ? p->dtable : NULL,
+                                              .fresh = true,
+                                              .workspace = p->workspace};
+    return slc_attention_backward(&p->stream, &args);
 }
 
 static double fastest_s(problem *p, sluice_status run(problem *), int repeats)

@@ -108,7 +108,7 @@ static sluice_status measure_shape(sluice_stream *stream, const slc_gemm_shape *
     if (!a || !b || !c || !workspace) status = SLUICE_ERR_MEMORY;
     for (uint32_t i = 0; !status && i <= o->rounds; i++) { /* the first is warm-up */
         double begin = now(stream);
-        status = slc_gemm(stream, s, a, b, NULL, NULL, c, workspace, workspace_bytes);
+        status = slc_gemm(stream, s, &(slc_gemm_operands){.a = a, .b = b, .c = c}, workspace, workspace_bytes);
         seconds[i ? i - 1 : 0] = now(stream) - begin;
     }
     double work = 2e-9 * (double)s->m * (double)s->n * (double)s->k;

@@ -115,14 +115,31 @@ typedef struct {
 static sluice_status attention_forward(void *context)
 {
     attention_case *a = context;
-    return slc_attention_forward(&a->bench->stream, &a->shape, a->q, a->k, a->v, a->out, a->logsumexp, a->workspace);
+    const slc_attention_forward_args args = {.shape = a->shape,
+                                             .q = a->q,
+                                             .k = a->k,
+                                             .v = a->v,
+                                             .out = a->out,
+                                             .logsumexp = a->logsumexp,
+                                             .workspace = a->workspace};
+    return slc_attention_forward(&a->bench->stream, &args);
 }
 
 static sluice_status attention_backward(void *context)
 {
     attention_case *a = context;
-    return slc_attention_backward(&a->bench->stream, &a->shape, a->q, a->k, a->v, a->out, a->logsumexp, a->dout, a->dq,
-                                  a->dk, a->dv, a->shape.dtype, NULL, 1, a->workspace);
+    const slc_attention_backward_args args = {.shape = a->shape,
+                                              .q = a->q,
+                                              .k = a->k,
+                                              .v = a->v,
+                                              .out = a->out,
+                                              .dout = a->dout,
+                                              .logsumexp = a->logsumexp,
+                                              .dq = a->dq,
+                                              .dk = a->dk,
+                                              .dv = a->dv,
+                                              .workspace = a->workspace};
+    return slc_attention_backward(&a->bench->stream, &args);
 }
 
 /* q, k and v are thirds of one array, as the model has them; so are their gradients. */

@@ -16,9 +16,11 @@ typedef struct {
 static sluice_status call_product(void *context)
 {
     product *p = context;
-    return slc_gemm(&p->bench->stream, &p->shape, p->memory, p->memory + p->b,
-                    p->shape.bias ? p->memory + p->bias : NULL, NULL, p->memory + p->c, p->memory + p->workspace,
-                    p->workspace_bytes);
+    const slc_gemm_operands operands = {.a = p->memory,
+                                        .b = p->memory + p->b,
+                                        .bias = p->shape.bias ? p->memory + p->bias : NULL,
+                                        .c = p->memory + p->c};
+    return slc_gemm(&p->bench->stream, &p->shape, &operands, p->memory + p->workspace, p->workspace_bytes);
 }
 
 static uint64_t end_of(uint64_t begin, uint64_t count, sluice_dtype dtype)

@@ -26,15 +26,35 @@ static const slc_dropout tenth = {.probability = 0.1f, .seed = 1};
 
 static sluice_status layer_norm(slc_kernel_case *c)
 {
-    return slc_layer_norm_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], NULL, NULL, c->vector[0],
-                                  c->vector[1], 1e-5f, c->array[3], c->statistic[0], c->statistic[1]);
+    return slc_layer_norm_forward(&c->stream, &(slc_layer_norm_forward_args){.dtype = c->dtype,
+                                                                             .rows = c->rows,
+                                                                             .channels = c->channels,
+                                                                             .epsilon = 1e-5,
+                                                                             .x = c->array[0],
+                                                                             .gamma = c->vector[0],
+                                                                             .beta = c->vector[1],
+                                                                             .y = c->array[3],
+                                                                             .mean = c->statistic[0],
+                                                                             .rstd = c->statistic[1]});
 }
 
 static sluice_status norm_backward(slc_kernel_case *c, const void *add)
 {
-    return slc_layer_norm_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
-                                   c->vector[0], c->statistic[0], c->statistic[1], add, c->array[3], c->vector[2],
-                                   c->vector[3], 1, c->workspace);
+    return slc_layer_norm_backward(&c->stream, &(slc_layer_norm_backward_args){.dtype = c->dtype,
+                                                                               .gradient = c->dtype,
+                                                                               .rows = c->rows,
+                                                                               .channels = c->channels,
+                                                                               .dy = c->array[0],
+                                                                               .x = c->array[1],
+                                                                               .gamma = c->vector[0],
+                                                                               .mean = c->statistic[0],
+                                                                               .rstd = c->statistic[1],
+                                                                               .dx_add = add,
+                                                                               .dx = c->array[3],
+                                                                               .dgamma = c->vector[2],
+                                                                               .dbeta = c->vector[3],
+                                                                               .fresh = true,
+                                                                               .workspace = c->workspace});
 }
 
 static sluice_status layer_norm_backward(slc_kernel_case *c)
@@ -72,28 +92,56 @@ static sluice_status dropout(slc_kernel_case *c)
     return slc_dropout_apply(&c->stream, &tenth, c->dtype, c->count, c->array[0], c->array[3]);
 }
 
+static sluice_status to_residual(slc_kernel_case *c, const void *scale)
+{
+    return slc_residual_forward(&c->stream, &(slc_residual_forward_args){.dtype = c->dtype,
+                                                                         .rows = c->rows,
+                                                                         .channels = c->channels,
+                                                                         .x = c->array[0],
+                                                                         .bias = c->vector[0],
+                                                                         .scale = scale,
+                                                                         .dropout = &tenth,
+                                                                         .residual = c->array[1],
+                                                                         .out = c->array[3]});
+}
+
 static sluice_status residual_forward(slc_kernel_case *c)
 {
-    return slc_residual_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->vector[0], &tenth, NULL,
-                                c->array[1], c->array[3]);
+    return to_residual(c, NULL);
 }
 
 static sluice_status residual_scale_forward(slc_kernel_case *c)
 {
-    return slc_residual_forward(&c->stream, c->dtype, c->rows, c->channels, c->array[0], c->vector[0], &tenth,
-                                c->vector[1], c->array[1], c->array[3]);
+    return to_residual(c, c->vector[1]);
 }
 
 static sluice_status residual_scale_backward(slc_kernel_case *c)
 {
-    return slc_residual_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], c->array[1],
-                                 c->vector[0], &tenth, c->vector[1], c->array[3], c->vector[2], 1, c->workspace);
+    return slc_residual_backward(&c->stream, &(slc_residual_backward_args){.dtype = c->dtype,
+                                                                           .gradient = c->dtype,
+                                                                           .rows = c->rows,
+                                                                           .channels = c->channels,
+                                                                           .dout = c->array[0],
+                                                                           .x = c->array[1],
+                                                                           .bias = c->vector[0],
+                                                                           .scale = c->vector[1],
+                                                                           .dropout = &tenth,
+                                                                           .dx = c->array[3],
+                                                                           .dscale = c->vector[2],
+                                                                           .fresh = true,
+                                                                           .workspace = c->workspace});
 }
 
 static sluice_status bias_backward(slc_kernel_case *c)
 {
-    return slc_bias_backward(&c->stream, c->dtype, c->dtype, c->rows, c->channels, c->array[0], 0, c->vector[2], 1,
-                             c->workspace);
+    return slc_bias_backward(&c->stream, &(slc_bias_backward_args){.dtype = c->dtype,
+                                                                   .gradient = c->dtype,
+                                                                   .rows = c->rows,
+                                                                   .columns = c->channels,
+                                                                   .dy = c->array[0],
+                                                                   .dbias = c->vector[2],
+                                                                   .fresh = true,
+                                                                   .workspace = c->workspace});
 }
 
 static sluice_status convert(slc_kernel_case *c)
@@ -174,7 +222,16 @@ static sluice_status reduce_two(slc_kernel_case *c)
 {
     const void *sources[] = {c->array[0], c->array[1]};
     void *destination = c->array[3];
-    return slc_reduce(&c->stream, c->count, c->dtype, sources, 2, 0.5f, false, c->dtype, &destination, 1, true);
+    const slc_reduce_args args = {.count = c->count,
+                                  .from = c->dtype,
+                                  .to = c->dtype,
+                                  .sources = sources,
+                                  .source_count = 2,
+                                  .destination_count = 1,
+                                  .destinations = &destination,
+                                  .scale = 0.5f,
+                                  .stream_stores = true};
+    return slc_reduce(&c->stream, &args);
 }
 
 /* ---- First and last layers of models ---- */
@@ -184,8 +241,15 @@ enum { CLASSES = SLC_KERNEL_CLASSES, PATCHES = SLC_KERNEL_PATCHES, SIDE = 224, P
 /* Works in place on the result of the previous call; its speed does not depend on the numbers. */
 static sluice_status cross_entropy(slc_kernel_case *c)
 {
-    return slc_cross_entropy(&c->stream, c->count / CLASSES, CLASSES, CLASSES, c->array[0], c->dtype, c->tokens, 0,
-                             1e-3f, c->statistic[0]);
+    const slc_cross_entropy_args args = {.gradient = c->dtype,
+                                         .rows = c->count / CLASSES,
+                                         .classes = CLASSES,
+                                         .stride = CLASSES,
+                                         .logits = c->array[0],
+                                         .targets = c->tokens,
+                                         .gradient_scale = 1e-3f,
+                                         .losses = c->statistic[0]};
+    return slc_cross_entropy(&c->stream, &args);
 }
 
 static uint64_t sequence_length(const slc_kernel_case *c)
@@ -198,48 +262,90 @@ static uint64_t sequence_length(const slc_kernel_case *c)
 static sluice_status embedding_forward(slc_kernel_case *c)
 {
     uint64_t length = sequence_length(c);
-    const slc_embedding_tables tables = {.token = c->array[0], .position = c->array[1]};
-    return slc_embedding_forward(&c->stream, c->dtype, c->rows / length, length, c->channels, c->tokens, NULL, &tables,
-                                 c->array[3]);
+    const slc_embedding_forward_args args = {.dtype = c->dtype,
+                                             .batch = c->rows / length,
+                                             .length = length,
+                                             .channels = c->channels,
+                                             .tokens = c->tokens,
+                                             .tables = {.token = c->array[0], .position = c->array[1]},
+                                             .out = c->array[3]};
+    return slc_embedding_forward(&c->stream, &args);
 }
 
 static sluice_status embedding_backward(slc_kernel_case *c)
 {
     uint64_t length = sequence_length(c);
-    const slc_embedding_gradients gradients = {
-        .token = c->array[1], .position = c->array[2], .token_order = c->token_order};
-    return slc_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / length, length, c->channels, c->tokens,
-                                  NULL, c->array[0], &gradients, c->workspace);
+    const slc_embedding_backward_args args = {
+        .dtype = c->dtype,
+        .gradient = c->dtype,
+        .batch = c->rows / length,
+        .length = length,
+        .channels = c->channels,
+        .tokens = c->tokens,
+        .dout = c->array[0],
+        .gradients = {.token = c->array[1], .position = c->array[2], .token_order = c->token_order},
+        .workspace = c->workspace};
+    return slc_embedding_backward(&c->stream, &args);
 }
 
 static sluice_status patches_unfold(slc_kernel_case *c)
 {
-    const slc_patch_shape shape = {c->count / (3 * SIDE * SIDE), 3, SIDE, SIDE, PATCH};
-    return slc_patches_unfold(&c->stream, c->dtype, &shape, c->array[0], c->array[3]);
+    const slc_patches_unfold_args args = {.dtype = c->dtype,
+                                          .shape = {c->count / (3 * SIDE * SIDE), 3, SIDE, SIDE, PATCH},
+                                          .pixels = c->array[0],
+                                          .columns = c->array[3]};
+    return slc_patches_unfold(&c->stream, &args);
+}
+
+static slc_pool_args pool_args(const slc_kernel_case *c)
+{
+    return (slc_pool_args){.dtype = c->dtype,
+                           .kind = SLC_POOL_MEAN_OF_REST,
+                           .batch = c->rows / (1 + PATCHES),
+                           .tokens = 1 + PATCHES,
+                           .channels = c->channels,
+                           .from = c->array[0],
+                           .to = c->array[3]};
 }
 
 static sluice_status pool_forward(slc_kernel_case *c)
 {
-    return slc_pool_forward(&c->stream, c->dtype, SLC_POOL_MEAN_OF_REST, c->rows / (1 + PATCHES), 1 + PATCHES,
-                            c->channels, c->array[0], c->array[3]);
+    const slc_pool_args args = pool_args(c);
+    return slc_pool_forward(&c->stream, &args);
 }
 
 static sluice_status pool_backward(slc_kernel_case *c)
 {
-    return slc_pool_backward(&c->stream, c->dtype, SLC_POOL_MEAN_OF_REST, c->rows / (1 + PATCHES), 1 + PATCHES,
-                             c->channels, c->array[0], c->array[3]);
+    const slc_pool_args args = pool_args(c);
+    return slc_pool_backward(&c->stream, &args);
 }
 
 static sluice_status patch_embedding_forward(slc_kernel_case *c)
 {
-    return slc_patch_embedding_forward(&c->stream, c->dtype, c->rows / (1 + PATCHES), PATCHES, c->channels, c->array[0],
-                                       c->vector[0], NULL, NULL, c->array[1], c->array[3]);
+    const slc_patch_embedding_forward_args args = {.dtype = c->dtype,
+                                                   .batch = c->rows / (1 + PATCHES),
+                                                   .patches = PATCHES,
+                                                   .channels = c->channels,
+                                                   .x = c->array[0],
+                                                   .cls = c->vector[0],
+                                                   .position = c->array[1],
+                                                   .out = c->array[3]};
+    return slc_patch_embedding_forward(&c->stream, &args);
 }
 
 static sluice_status patch_embedding_backward(slc_kernel_case *c)
 {
-    return slc_patch_embedding_backward(&c->stream, c->dtype, c->dtype, c->rows / (1 + PATCHES), PATCHES, c->channels,
-                                        c->array[0], NULL, c->array[3], c->vector[2], NULL, c->array[1], 1);
+    const slc_patch_embedding_backward_args args = {.dtype = c->dtype,
+                                                    .gradient = c->dtype,
+                                                    .batch = c->rows / (1 + PATCHES),
+                                                    .patches = PATCHES,
+                                                    .channels = c->channels,
+                                                    .dout = c->array[0],
+                                                    .dx = c->array[3],
+                                                    .dcls = c->vector[2],
+                                                    .dposition = c->array[1],
+                                                    .fresh = true};
+    return slc_patch_embedding_backward(&c->stream, &args);
 }
 
 /* ---- A one-bit exchange of two ranks: the packets are in the workspace, after 64 bytes for scales ---- */
@@ -249,7 +355,7 @@ static slc_compress_shape exchange_shape(const slc_kernel_case *c)
     return (slc_compress_shape){.count = c->count / 32 * 32, .ranks = 2};
 }
 
-static char *packets_of(slc_kernel_case *c, uint64_t which)
+static char *packets_of(const slc_kernel_case *c, uint64_t which)
 {
     slc_compress_shape shape = exchange_shape(c);
     return (char *)c->workspace + 64 + which * slc_compress_stride(&shape);
@@ -300,12 +406,20 @@ static sluice_status compress_server(slc_kernel_case *c)
         const void *packets[] = {packets_of(c, 0), packets_of(c, 1)};
         int64_t bins[SLC_NORM_BINS] = {0};
         const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace};
-        sluice_status status =
-            slc_compress_server(&c->stream, &shape, packets, 0, chunk, &server, bins, packets_of(c, 2 + k));
+        const slc_compress_served served = {
+            .shape = &shape, .packets = packets, .server = &server, .bins = bins, .packet = packets_of(c, 2 + k)};
+        sluice_status status = slc_compress_server(&c->stream, &served, 0, chunk);
         if (status) return status;
-        slc_compress_server_end(&shape, &server, bins, packets_of(c, 2 + k));
+        slc_compress_server_end(&served);
     }
     return SLUICE_OK;
+}
+
+/* The whole of what an exchange of this shape has left. */
+static slc_compress_results results_of(const slc_kernel_case *c, const slc_compress_shape *shape)
+{
+    return (slc_compress_results){
+        .shape = shape, .packets = packets_of(c, 2), .stride = slc_compress_stride(shape), .count = shape->count};
 }
 
 static sluice_status compress_apply(slc_kernel_case *c)
@@ -318,9 +432,9 @@ static sluice_status compress_apply(slc_kernel_case *c)
                                     .momentum_dtype = c->dtype,
                                     .exp_avg_sq = c->array[4],
                                     .mask = true};
+    const slc_compress_results results = results_of(c, &shape);
     bool finite = true;
-    return slc_compress_apply(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
-                              shape.count, &range, &finite);
+    return slc_compress_apply(&c->stream, &settings, &results, &range, &finite);
 }
 
 /* ---- 1-bit LAMB after an exchange; always in fp32 ---- */
@@ -347,8 +461,9 @@ static sluice_status frozen_lamb_receive(slc_kernel_case *c)
     const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
     int64_t move[SLC_NORM_BINS] = {0}, update[SLC_NORM_BINS] = {0}, ratio = 0;
-    return slc_frozen_lamb_receive(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0, 1.5,
-                                   &range, &(slc_frozen_lamb_sums){move, update, &ratio});
+    const slc_compress_results results = results_of(c, &shape);
+    return slc_frozen_lamb_receive(&c->stream, &settings, &results, 1.5, &range,
+                                   &(slc_frozen_lamb_sums){move, update, &ratio});
 }
 
 static sluice_status frozen_lamb_move(slc_kernel_case *c)
@@ -392,9 +507,9 @@ static sluice_status zero_one_gradient(slc_kernel_case *c)
     const slc_compress_shape shape = exchange_shape(c);
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
+    const slc_compress_results results = results_of(c, &shape);
     bool finite = true;
-    return slc_zero_one_gradient(&c->stream, &settings, &shape, packets_of(c, 2), slc_compress_stride(&shape), 0,
-                                 shape.count, &range, &finite);
+    return slc_zero_one_gradient(&c->stream, &settings, &results, &range, &finite);
 }
 
 static sluice_status zero_one_local(slc_kernel_case *c)
@@ -410,9 +525,9 @@ static sluice_status zero_one_exchanged(slc_kernel_case *c)
     const slc_compress_shape shape = exchange_shape(c);
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
+    const slc_compress_results results = results_of(c, &shape);
     bool finite = true;
-    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &shape, packets_of(c, 2), slc_compress_stride(&shape),
-                                  0, shape.count, &range, &finite);
+    return slc_zero_one_exchanged(&c->stream, &settings, -1, 1, &results, &range, &finite);
 }
 
 const slc_kernel_row slc_kernel_table[] = {

@@ -114,11 +114,11 @@ static inline void simulate_tensor(exchange *x, sluice_stream *stream, uint32_t 
     for (uint32_t k = 0; shape->count && k < shape->ranks; k++) {
         const void *packets[RANKS_MAX];
         int64_t bins[SLC_NORM_BINS] = {0};
-        const slc_residue *server = &x->all[k].servers[i];
         char *result = x->expected + k * stride + offset;
         for (uint32_t r = 0; r < shape->ranks; r++) packets[r] = x->simulated[r] + k * stride + offset;
-        CHECK(!slc_compress_server(stream, shape, packets, 0, slc_compress_chunk(shape), server, bins, result));
-        slc_compress_server_end(shape, server, bins, result);
+        const slc_compress_served chunk = {shape, packets, &x->all[k].servers[i], bins, result};
+        CHECK(!slc_compress_server(stream, &chunk, 0, slc_compress_chunk(shape)));
+        slc_compress_server_end(&chunk);
     }
 }
 

@@ -72,8 +72,16 @@ static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const s
         cursor->taken += first->length;
     }
     comm->work.destinations[0] = slc_table_place(comm, op, op->dst, op->dst_layout, slc_op_result(op), first);
-    return slc_reduce(&comm->attached.stream, first->length, op->dtype, comm->work.sources, count, op->scale, true,
-                      slc_op_result(op), comm->work.destinations, 1, false);
+    const slc_reduce_args args = {.count = first->length,
+                                  .from = op->dtype,
+                                  .to = slc_op_result(op),
+                                  .sources = comm->work.sources,
+                                  .source_count = count,
+                                  .destination_count = 1,
+                                  .destinations = comm->work.destinations,
+                                  .scale = op->scale,
+                                  .accumulate = true};
+    return slc_reduce(&comm->attached.stream, &args);
 }
 
 /* The first in the table of the pieces at which the ranks' lists are; NULL: none is left. */

@@ -31,11 +31,19 @@ static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint6
     uint32_t sources = (uint32_t)comm->size;
     const void *const *from = comm->work.sources;
     void *const *to = comm->work.destinations;
+    const slc_reduce_args args = {.count = count,
+                                  .from = op->dtype,
+                                  .to = slc_op_result(op),
+                                  .sources = from,
+                                  .source_count = sources,
+                                  .destination_count = destination_count,
+                                  .destinations = to,
+                                  .scale = op->scale,
+                                  .accumulate = op->accumulate,
+                                  .stream_stores = run->past_cache};
     switch (op->dtype) {
     case SLUICE_FP32:
-    case SLUICE_BF16:
-        return slc_reduce(&comm->attached.stream, count, op->dtype, from, sources, op->scale, op->accumulate,
-                          slc_op_result(op), to, destination_count, run->past_cache);
+    case SLUICE_BF16: return slc_reduce(&comm->attached.stream, &args);
     case SLUICE_INT64:
         return slc_reduce_int64(&comm->attached.stream, count, (const int64_t *const *)from, sources,
                                 (int64_t *const *)to, destination_count);
@@ -179,12 +187,13 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packe
     *count = slc_least(left, piece);
     *whole = *count == chunk;
     find_packets(comm, run);
-    sluice_status status = slc_compress_server(&comm->attached.stream, shape, comm->work.sources, first, *count, server,
-                                               run->bins, packet);
+    const slc_compress_served served = {
+        .shape = shape, .packets = comm->work.sources, .server = server, .bins = run->bins, .packet = packet};
+    sluice_status status = slc_compress_server(&comm->attached.stream, &served, first, *count);
     if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
     run->offset += *count;
     if (status || run->offset < chunk) return status;
-    slc_compress_server_end(shape, server, run->bins, packet);
+    slc_compress_server_end(&served);
     memset(run->bins, 0, sizeof run->bins);
     run->offset = 0, run->tensor++;
     return *whole ? SLUICE_OK : push_to_neighbours(comm, packet, scales_bytes);

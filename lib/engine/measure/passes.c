@@ -66,10 +66,11 @@ static sluice_status average(const bench *b)
     const void *packets[RANKS_MAX];
     int64_t bins[SLC_NORM_BINS] = {0};
     for (uint32_t r = 0; r < b->shape.ranks; r++) packets[r] = b->packets + r * b->stride;
-    sluice_status status = slc_compress_server(b->stream, &b->shape, packets, 0, slc_compress_chunk(&b->shape),
-                                               &b->server, bins, b->results);
+    const slc_compress_served chunk = {
+        .shape = &b->shape, .packets = packets, .server = &b->server, .bins = bins, .packet = b->results};
+    sluice_status status = slc_compress_server(b->stream, &chunk, 0, slc_compress_chunk(&b->shape));
     if (!status) status = slc_stream_synchronize(b->stream);
-    if (!status) slc_compress_server_end(&b->shape, &b->server, bins, b->results);
+    if (!status) slc_compress_server_end(&chunk);
     return status;
 }
 
@@ -82,9 +83,10 @@ static sluice_status apply(const bench *b)
                                     .momentum_dtype = SLUICE_FP32,
                                     .exp_avg_sq = b->exp_avg_sq,
                                     .mask = true};
+    const slc_compress_results results = {
+        .shape = &b->shape, .packets = b->results, .stride = b->stride, .count = b->shape.count};
     bool finite = true;
-    return slc_compress_apply(b->stream, &settings, &b->shape, b->results, b->stride, 0, b->shape.count, &range,
-                              &finite);
+    return slc_compress_apply(b->stream, &settings, &results, &range, &finite);
 }
 
 sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,

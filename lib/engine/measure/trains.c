@@ -28,8 +28,9 @@ static sluice_status update_piece(void *context)
     slc_measure *m = context;
     uint64_t count = m->piece_bytes / (4 * sizeof(float));
     float *at = m->pieces + m->piece++ % m->piece_count * 4 * count;
-    sluice_status status =
-        slc_adamw(m->piece_stream, &settings, count, SLUICE_FP32, at, at + count, at + 2 * count, at + 3 * count, NULL);
+    const slc_adamw_range range = {
+        .count = count, .gradient = at, .value = at + count, .exp_avg = at + 2 * count, .exp_avg_sq = at + 3 * count};
+    sluice_status status = slc_adamw_many(m->piece_stream, &settings, 1, &range);
     return status ? status : note_completion(context);
 }
 

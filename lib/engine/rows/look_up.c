@@ -103,8 +103,14 @@ static sluice_status add_table_to_sum(sluice_runtime *rt, uint32_t u)
         if (adds) {
             void *to = sums + at * bytes;
             const void *from = rows + --j * bytes;
-            if (!status)
-                status = slc_reduce(&rt->compute, elements, SLUICE_FP32, &from, 1, 1, true, SLUICE_FP32, &to, 1, false);
+            const slc_reduce_args add = {.count = elements,
+                                         .sources = &from,
+                                         .source_count = 1,
+                                         .destination_count = 1,
+                                         .destinations = &to,
+                                         .scale = 1,
+                                         .accumulate = true};
+            if (!status) status = slc_reduce(&rt->compute, &add);
         } else if (!there) {
             sum->rows[at] = row;
             status = slc_copy(&rt->compute, sums + at * bytes, rows + --j * bytes, bytes);

@@ -55,9 +55,15 @@ sluice_status slc_pass_words_agree(sluice_runtime *rt, const slc_step_state *ste
 {
     const slc_word_set *set = step->ahead;
     const uint32_t norms = rt->optimizer.norm_count, maxima = norms ? rt->optimizer.maximum_count : 0;
-    sluice_status status = slc_step_words_agree(&rt->updates, set->words, rt->config.clip,
-                                                rt->config.nan == SLUICE_NAN_SKIP, rt->agreement.norm_count, norms,
-                                                maxima, (const int64_t(*)[SLC_NORM_BINS])set->norm_bins, set->norms);
+    const slc_step_words_agree_args args = {.words = set->words,
+                                            .clip = rt->config.clip,
+                                            .skip_non_finite = rt->config.nan == SLUICE_NAN_SKIP,
+                                            .norm_count = rt->agreement.norm_count,
+                                            .norms_each = norms,
+                                            .maxima_each = maxima,
+                                            .norm_bins = (const int64_t(*)[SLC_NORM_BINS])set->norm_bins,
+                                            .norms = set->norms};
+    sluice_status status = slc_step_words_agree(&rt->updates, &args);
     return status ? status : slc_copy(&rt->updates, set->seen, set->words, sizeof *set->seen);
 }
 

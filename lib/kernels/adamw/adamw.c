@@ -1,10 +1,8 @@
 /* Works out the factors in double, once, and hands the ranges to the fast loop. */
 #include "lib/kernels/adamw/adamw.h"
 
-#include "lib/device/cuda.h"
 #include "lib/kernels/adamw/adamw_cpu.h"
-#include "lib/kernels/adamw/adamw_cuda.h"
-#include "lib/kernels/host.h"
+#include "lib/kernels/dispatch.h"
 
 #include <math.h>
 
@@ -45,28 +43,20 @@ uint64_t slc_adamw_elements(uint32_t range_count, const slc_adamw_range *ranges)
     return elements;
 }
 
+static void adamw_host(sluice_stream *stream, const slc_adamw_args *args)
+{
+    slc_adamw_args told = *args;
+    if (slc_adamw_heed_words(args->words, &told.factors))
+        slc_host_run(stream, slc_adamw_elements(args->range_count, args->ranges), GRAIN, SLC_ADAMW_UNIT,
+                     SLC_ISA_PICK(slc_adamw_ranges), &told);
+}
+
 sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges)
 {
-    slc_adamw_args args = {slc_adamw_factors_of(settings, settings->learning_rate), ranges, range_count};
-    if (SLC_ON_CUDA(stream)) return slc_adamw_cuda(stream, &args.factors, settings->words, range_count, ranges);
-    sluice_status status = slc_host_check(stream, "adamw");
-    if (status || !slc_adamw_heed_words(settings->words, &args.factors)) return status;
-    slc_host_run(stream, slc_adamw_elements(range_count, ranges), GRAIN, SLC_ADAMW_UNIT, SLC_ISA_PICK(slc_adamw_ranges),
-                 &args);
-    return SLUICE_OK;
-}
-
-sluice_status slc_adamw(sluice_stream *stream, const slc_adamw_settings *settings, uint64_t count,
-                        sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
-                        float *exp_avg_sq, void *rounded)
-{
-    const slc_adamw_range range = {.count = count,
-                                   .gradient_dtype = gradient_dtype,
-                                   .gradient = gradient,
-                                   .value = value,
-                                   .exp_avg = exp_avg,
-                                   .exp_avg_sq = exp_avg_sq,
-                                   .rounded = rounded};
-    return slc_adamw_many(stream, settings, 1, &range);
+    const slc_adamw_args args = {.factors = slc_adamw_factors_of(settings, settings->learning_rate),
+                                 .words = settings->words,
+                                 .ranges = ranges,
+                                 .range_count = range_count};
+    return SLC_DEVICE_RUN(stream, adamw, &args);
 }

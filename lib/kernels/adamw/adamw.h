@@ -38,9 +38,8 @@ typedef struct {
 sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                              const slc_adamw_range *ranges);
 
-/* Updates one range, with decay. */
-sluice_status slc_adamw(sluice_stream *stream, const slc_adamw_settings *settings, uint64_t count,
-                        sluice_dtype gradient_dtype, const void *gradient, float *value, float *exp_avg,
-                        float *exp_avg_sq, void *rounded);
+/* The plain loop in float64. */
+void slc_adamw_ref(const slc_adamw_settings *settings, uint64_t count, const double *gradient, double *value,
+                   double *exp_avg, double *exp_avg_sq);
 
 #endif

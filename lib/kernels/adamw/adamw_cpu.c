@@ -16,7 +16,7 @@ LANES_INLINE void some(const slc_adamw_factors *f, const slc_adamw_range *r, slu
     if (rounds) lanes_store_some_as(SLUICE_BF16, r->rounded, at, left, w);
 }
 
-LANES_INLINE void update(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, bool rounds,
+LANES_INLINE void update(sluice_dtype dtype, bool rounds, const slc_adamw_factors *f, const slc_adamw_range *r,
                          uint64_t from, uint64_t to)
 {
     uint64_t at = from;
@@ -26,16 +26,11 @@ LANES_INLINE void update(const slc_adamw_factors *f, const slc_adamw_range *r, s
 
 static void update_range(slc_adamw_factors factors, slc_adamw_range range, uint64_t from, uint64_t to)
 {
-    bool rounds = range.rounded != NULL;
     if (range.no_decay) factors.decay = 0.0f;
-    if (range.gradient_dtype == SLUICE_FP32 && !rounds)
-        update(&factors, &range, SLUICE_FP32, false, from, to);
-    else if (range.gradient_dtype == SLUICE_FP32)
-        update(&factors, &range, SLUICE_FP32, true, from, to);
-    else if (!rounds)
-        update(&factors, &range, SLUICE_BF16, false, from, to);
+    if (range.rounded)
+        LANES_BY_TYPE(range.gradient_dtype, update, true, &factors, &range, from, to);
     else
-        update(&factors, &range, SLUICE_BF16, true, from, to);
+        LANES_BY_TYPE(range.gradient_dtype, update, false, &factors, &range, from, to);
 }
 
 void SLC_ISA(slc_adamw_ranges)(const void *context, uint32_t part, uint64_t first, uint64_t last)

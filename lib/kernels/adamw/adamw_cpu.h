@@ -16,11 +16,13 @@ typedef struct {
 
 typedef struct {
     slc_adamw_factors factors;
+    const sluice_step_words *words; /* or NULL; what they say holds, and is in the factors for the host's loop */
     const slc_adamw_range *ranges;
     uint32_t range_count;
 } slc_adamw_args;
 
 SLC_ISA_DECLARE(slc_adamw_ranges); /* over ranges of elements, counted through all slc_adamw_range, padded */
+SLC_C_LINKAGE sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_args *args);
 
 /* Each slc_adamw_range is padded to a multiple of it, so that threads' ranges meet at whole lanes. */
 enum { SLC_ADAMW_UNIT = 16 };

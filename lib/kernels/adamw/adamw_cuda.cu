@@ -1,7 +1,5 @@
 /* One launch updates as many ranges as fit the arguments of a kernel: each block finds the range that its elements are
  * of. The operations are those of adamw_cpu.c, in their order. */
-#include "lib/kernels/adamw/adamw_cuda.h"
-
 #include "lib/kernels/adamw/adamw_cuda.cuh"
 
 enum { BLOCK_ELEMENTS = GPU_THREADS * GPU_EACH };
@@ -37,14 +35,13 @@ static __global__ void __launch_bounds__(GPU_THREADS) update_ranges(adamw_batch 
         update8<float>(factors, r, gpu_range_aligned(r), i);
 }
 
-sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_factors *factors, const sluice_step_words *words,
-                             uint32_t range_count, const slc_adamw_range *ranges)
+sluice_status slc_adamw_cuda(sluice_stream *stream, const slc_adamw_args *args)
 {
     adamw_batch batch = {};
-    batch.factors = *factors;
-    batch.words = words;
+    batch.factors = args->factors;
+    batch.words = args->words;
     uint32_t next = 0, blocks;
-    while ((blocks = gpu_ranges_take(&batch.ranges, BLOCK_ELEMENTS, range_count, ranges, &next,
+    while ((blocks = gpu_ranges_take(&batch.ranges, BLOCK_ELEMENTS, args->range_count, args->ranges, &next,
                                      [](uint32_t, uint32_t) {}))) {
         GPU_START(update_ranges, dim3(blocks), dim3(GPU_THREADS), 0, slc_cuda_stream(stream), batch);
         sluice_status status = slc_cuda_launched(stream, "adamw");

@@ -1,6 +1,6 @@
 /* Loshchilov & Hutter, arXiv 1711.05101, algorithm 2, with epsilon outside the correction of the square root as in
  * sluice/optimizer.h. */
-#include "lib/kernels/adamw/adamw_ref.h"
+#include "lib/kernels/adamw/adamw.h"
 
 #include <math.h>
 

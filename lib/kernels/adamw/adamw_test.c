@@ -1,7 +1,6 @@
 /* AdamW must agree with float64 over several steps, with equal bits for every instruction set and every split of the
  * range. */
 #include "lib/kernels/adamw/adamw.h"
-#include "lib/kernels/adamw/adamw_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 static slc_adamw_settings settings_at(int step)
@@ -35,7 +34,9 @@ static void agrees_with_float64(void **state)
                 float *g = test_uniform_floats(count, -0.1f, 0.1f, 10 + (uint64_t)step);
                 double *g64 = test_widen(count, g);
                 slc_adamw_settings settings = settings_at(step);
-                assert_int_equal(slc_adamw(&stream, &settings, count, SLUICE_FP32, g, w, m, v, NULL), SLUICE_OK);
+                const slc_adamw_range range = {
+                    .count = count, .gradient = g, .value = w, .exp_avg = m, .exp_avg_sq = v};
+                assert_int_equal(slc_adamw_many(&stream, &settings, 1, &range), SLUICE_OK);
                 slc_adamw_ref(&settings, count, g64, w64, m64, v64);
                 test_release(g), test_release(g64);
             }
@@ -65,8 +66,9 @@ static void any_split_gives_equal_bits(void **state)
               *v = test_uniform_floats(COUNT, 0, 1, 3);
         for (uint64_t at = 0; at < COUNT; at += piece) {
             uint64_t n = COUNT - at < piece ? COUNT - at : piece;
-            assert_int_equal(slc_adamw(&stream, &settings, n, SLUICE_FP32, g + at, w + at, m + at, v + at, NULL),
-                             SLUICE_OK);
+            const slc_adamw_range range = {
+                .count = n, .gradient = g + at, .value = w + at, .exp_avg = m + at, .exp_avg_sq = v + at};
+            assert_int_equal(slc_adamw_many(&stream, &settings, 1, &range), SLUICE_OK);
         }
         test_same_bits("value", COUNT, w, &first[0]);
         test_same_bits("exp_avg", COUNT, m, &first[1]);
@@ -101,9 +103,14 @@ static void bf16_gradient_and_rounded_values(void **state)
                       *v = test_uniform_floats(count, 0, 1, 3);
                 bool bf16 = variant & 1, rounds = variant & 2;
                 memset(rounded, 0x55, (count + SLACK) * sizeof *rounded);
-                assert_int_equal(slc_adamw(&stream, &settings, count, bf16 ? SLUICE_BF16 : SLUICE_FP32,
-                                           bf16 ? (void *)narrow : wide, w, m, v, rounds ? rounded : NULL),
-                                 SLUICE_OK);
+                const slc_adamw_range range = {.count = count,
+                                               .gradient_dtype = bf16 ? SLUICE_BF16 : SLUICE_FP32,
+                                               .gradient = bf16 ? (void *)narrow : wide,
+                                               .value = w,
+                                               .exp_avg = m,
+                                               .exp_avg_sq = v,
+                                               .rounded = rounds ? rounded : NULL};
+                assert_int_equal(slc_adamw_many(&stream, &settings, 1, &range), SLUICE_OK);
                 test_same_bits("value", count, w, &first[0]);
                 test_same_bits("exp_avg", count, m, &first[1]);
                 test_same_bits("exp_avg_sq", count, v, &first[2]);
@@ -141,9 +148,10 @@ static void many_ranges_are_as_one_each(void **state)
                                           .exp_avg = m + at,
                                           .exp_avg_sq = v + at,
                                           .no_decay = i % 3 == 1};
+            slc_adamw_range alone = ranges[i];
+            alone.no_decay = false;
             if (!threads)
-                assert_int_equal(slc_adamw(&stream, ranges[i].no_decay ? &no_decay : &settings, counts[i], SLUICE_FP32,
-                                           g + at, w + at, m + at, v + at, NULL),
+                assert_int_equal(slc_adamw_many(&stream, ranges[i].no_decay ? &no_decay : &settings, 1, &alone),
                                  SLUICE_OK);
         }
         assert_int_equal(at, COUNT);
@@ -179,7 +187,8 @@ static void words_are_heeded(void **state)
                 settings.words = words;
             else
                 settings.gradient_factor = factors[c];
-            assert_int_equal(slc_adamw(&stream, &settings, COUNT, SLUICE_FP32, g, w, m, v, NULL), SLUICE_OK);
+            const slc_adamw_range range = {.count = COUNT, .gradient = g, .value = w, .exp_avg = m, .exp_avg_sq = v};
+            assert_int_equal(slc_adamw_many(&stream, &settings, 1, &range), SLUICE_OK);
             for (int i = 0; i < 3; i++)
                 if (variant == 2)
                     assert_memory_equal(now[i], before[i], COUNT * sizeof(float));

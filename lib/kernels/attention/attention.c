@@ -2,10 +2,8 @@
 #include "lib/kernels/attention/attention.h"
 
 #include "lib/base/status.h"
-#include "lib/device/cuda.h"
 #include "lib/kernels/attention/attention_cpu.h"
-#include "lib/kernels/attention/attention_cuda.h"
-#include "lib/kernels/host.h"
+#include "lib/kernels/dispatch.h"
 
 enum { LANE_COUNT = 16, GROUP_ROWS = 8 };
 
@@ -66,34 +64,36 @@ slc_attention_backward_space slc_attention_backward_layout(const slc_attention_s
     return at;
 }
 
-static uint64_t part_floats(const slc_attention_shape *shape)
+uint64_t slc_attention_part_floats(const slc_attention_shape *shape, bool cached)
 {
-    uint64_t forward = slc_attention_forward_layout(shape, false).floats;
-    uint64_t backward = slc_attention_backward_layout(shape).floats;
+    const uint64_t forward = slc_attention_forward_layout(shape, cached).floats;
+    const uint64_t backward = cached ? 0 : slc_attention_backward_layout(shape).floats;
     return forward > backward ? forward : backward;
+}
+
+static uint64_t attention_workspace_bytes_host(const sluice_stream *stream, const slc_attention_shape *shape)
+{
+    return slc_host_parts(stream, shape->batch * shape->heads, 1) * slc_attention_part_floats(shape, false) *
+           sizeof(float);
 }
 
 uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape)
 {
-    if (SLC_ON_CUDA(stream)) return slc_attention_backward_cuda_bytes(shape);
-    return slc_host_parts(stream, shape->batch * shape->heads, 1) * part_floats(shape) * sizeof(float);
+    return SLC_DEVICE_PICK(stream, attention_workspace_bytes)(stream, shape);
 }
 
 /* Checks the shape and fills in its default strides. */
-static sluice_status resolve(const sluice_stream *stream, const slc_attention_shape *shape, const char *what,
-                             slc_attention_shape *out)
+static sluice_status resolve(const sluice_stream *stream, const char *what, slc_attention_shape *shape)
 {
     const uint64_t all = shape->heads * shape->head_size;
-    *out = *shape;
-    if (shape->dropout && shape->dropout->probability == 0) out->dropout = NULL;
-    if (!out->row_stride) out->row_stride = all;
-    if (!out->out_stride) out->out_stride = all;
+    if (!shape->row_stride) shape->row_stride = all;
+    if (!shape->out_stride) shape->out_stride = all;
     if (!all) return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: no heads, or heads of size 0", what);
     if (shape->dtype != SLUICE_FP32 && shape->dtype != SLUICE_BF16)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: dtype %d is neither fp32 nor bf16", what, (int)shape->dtype);
-    if (out->row_stride < all || out->out_stride < all)
+    if (shape->row_stride < all || shape->out_stride < all)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel %s: tokens are %llu and %llu elements apart, but heads take %llu",
-                         what, (unsigned long long)out->row_stride, (unsigned long long)out->out_stride,
+                         what, (unsigned long long)shape->row_stride, (unsigned long long)shape->out_stride,
                          (unsigned long long)all);
     if (shape->relative && shape->tokens != 1 + shape->window_h * shape->window_w)
         return slc_error(SLUICE_ERR_ARGUMENT,
@@ -101,27 +101,23 @@ static sluice_status resolve(const sluice_stream *stream, const slc_attention_sh
                          (unsigned long long)shape->tokens, (unsigned long long)shape->window_h,
                          (unsigned long long)shape->window_w, (unsigned long long)(shape->window_h * shape->window_w));
     sluice_status status = slc_dropout_check(shape->dropout, what);
-    if (status || !SLC_ON_CUDA(stream)) return status ? status : slc_host_check(stream, what);
-    if (shape->head_size <= SLC_ATTENTION_CUDA_DEPTH) return SLUICE_OK;
+    if (shape->dropout && shape->dropout->probability == 0) shape->dropout = NULL;
+    if (status || !SLC_ON_CUDA(stream) || shape->head_size <= SLC_ATTENTION_CUDA_DEPTH) return status;
     return slc_error(SLUICE_ERR_UNSUPPORTED, "kernel %s: heads of %llu; at most %d on a GPU", what,
                      (unsigned long long)shape->head_size, SLC_ATTENTION_CUDA_DEPTH);
 }
 
-sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                    const void *k, const void *v, void *out, float *logsumexp, void *workspace)
+static void attention_forward_host(sluice_stream *stream, const slc_attention_forward_args *args)
 {
-    slc_attention_forward_args args = {.q = q,
-                                       .k = k,
-                                       .v = v,
-                                       .out = out,
-                                       .logsumexp = logsumexp,
-                                       .workspace = workspace,
-                                       .workspace_floats = part_floats(shape)};
-    sluice_status status = resolve(stream, shape, "attention_forward", &args.shape);
-    if (status) return status;
-    if (SLC_ON_CUDA(stream)) return slc_attention_forward_cuda(stream, &args);
-    slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
-    return SLUICE_OK;
+    slc_host_run(stream, args->shape.batch * args->shape.heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), args);
+}
+
+sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_forward_args *args)
+{
+    slc_attention_forward_args a = *args;
+    a.cache = (slc_attention_cache){0};
+    sluice_status status = resolve(stream, "attention_forward", &a.shape);
+    return status ? status : SLC_DEVICE_RUN(stream, attention_forward, &a);
 }
 
 /* ---- With a cache ---- */
@@ -134,12 +130,13 @@ uint64_t slc_attention_cache_bytes(uint64_t heads, uint64_t head_size, uint64_t 
 
 uint64_t slc_attention_extend_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape)
 {
-    return slc_host_parts(stream, shape->heads, 1) * slc_attention_forward_layout(shape, true).floats * sizeof(float);
+    return slc_host_parts(stream, shape->heads, 1) * slc_attention_part_floats(shape, true) * sizeof(float);
 }
 
-static sluice_status check_extension(const sluice_stream *stream, const slc_attention_shape *shape,
-                                     const slc_attention_cache *cache)
+static sluice_status check_extension(const sluice_stream *stream, const slc_attention_forward_args *args)
 {
+    const slc_attention_shape *shape = &args->shape;
+    const slc_attention_cache *cache = &args->cache;
     if (shape->batch != 1 || !shape->causal || shape->key_mask || shape->bias || shape->relative || shape->dropout)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel attention_extend: the shape is of one causal sequence, without "
                                               "mask, biases and dropout");
@@ -150,75 +147,54 @@ static sluice_status check_extension(const sluice_stream *stream, const slc_atte
     return slc_host_check(stream, "attention_extend");
 }
 
-sluice_status slc_attention_extend(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                   const void *k, const void *v, const slc_attention_cache *cache, void *out,
-                                   void *workspace)
+sluice_status slc_attention_extend(sluice_stream *stream, const slc_attention_forward_args *args)
 {
-    slc_attention_forward_args args = {.q = q,
-                                       .k = k,
-                                       .v = v,
-                                       .out = out,
-                                       .workspace = workspace,
-                                       .workspace_floats = slc_attention_forward_layout(shape, true).floats,
-                                       .cache = cache->memory,
-                                       .cache_room = attention_padded(cache->room, ATTENTION_FORWARD_KEYS),
-                                       .past = cache->tokens};
-    sluice_status status = check_extension(stream, shape, cache);
-    if (!status) status = resolve(stream, shape, "attention_extend", &args.shape);
-    if (status) return status;
-    slc_host_run(stream, shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_forward_range), &args);
-    return SLUICE_OK;
+    slc_attention_forward_args a = *args;
+    a.logsumexp = NULL;
+    sluice_status status = check_extension(stream, &a);
+    if (!status) status = resolve(stream, "attention_extend", &a.shape);
+    if (!status) attention_forward_host(stream, &a);
+    return status;
 }
 
 /* ---- Backward ---- */
 
 /* Adds up the parts' sums, in their order; the table has a column for each head. */
-static void drelative_join(const sluice_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
-                           void *drelative, bool fresh)
+static void drelative_join(const sluice_stream *stream, const slc_attention_backward_args *args)
 {
     const slc_attention_shape *s = &args->shape;
     const uint64_t rows = attention_distances(s) + 3, from = slc_attention_backward_layout(s).drelative;
+    const uint64_t part_floats = slc_attention_part_floats(s, false);
     const uint32_t parts = slc_host_parts(stream, s->batch * s->heads, 1);
     for (uint64_t row = 0; row < rows; row++)
         for (uint64_t head = 0; head < s->heads; head++) {
-            const float *sums = args->workspace + from + head * rows + row;
+            const float *sums = (const float *)args->workspace + from + head * rows + row;
             float sum = 0;
-            for (uint32_t part = 0; part < parts; part++) sum += sums[part * args->workspace_floats];
+            for (uint32_t part = 0; part < parts; part++) sum += sums[part * part_floats];
             uint64_t at = row * s->heads + head;
-            if (gradient == SLUICE_BF16) {
-                uint16_t *to = (uint16_t *)drelative + at;
-                *to = sluice_bf16_from_float(fresh ? sum : sluice_bf16_to_float(*to) + sum);
+            if (args->gradient == SLUICE_BF16) {
+                uint16_t *to = (uint16_t *)args->drelative + at;
+                *to = sluice_bf16_from_float(args->fresh ? sum : sluice_bf16_to_float(*to) + sum);
             } else {
-                float *to = (float *)drelative + at;
-                *to = fresh ? sum : *to + sum;
+                float *to = (float *)args->drelative + at;
+                *to = args->fresh ? sum : *to + sum;
             }
         }
 }
 
-sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                     const void *k, const void *v, const void *out, const float *logsumexp,
-                                     const void *dout, void *dq, void *dk, void *dv, sluice_dtype gradient,
-                                     void *drelative, int fresh, void *workspace)
+static void attention_backward_host(sluice_stream *stream, const slc_attention_backward_args *args)
 {
-    slc_attention_backward_args args = {.q = q,
-                                        .k = k,
-                                        .v = v,
-                                        .out = out,
-                                        .dout = dout,
-                                        .logsumexp = logsumexp,
-                                        .dq = dq,
-                                        .dk = dk,
-                                        .dv = dv,
-                                        .drelative = drelative,
-                                        .workspace = workspace,
-                                        .workspace_floats = part_floats(shape)};
-    sluice_status status = resolve(stream, shape, "attention_backward", &args.shape);
+    slc_host_run(stream, args->shape.batch * args->shape.heads, 1, 1, SLC_ISA_PICK(slc_attention_backward_range), args);
+    if (args->drelative) drelative_join(stream, args);
+}
+
+sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_backward_args *args)
+{
+    slc_attention_backward_args a = *args;
+    sluice_status status = resolve(stream, "attention_backward", &a.shape);
     if (status) return status;
-    if (drelative && !shape->relative)
+    if (a.drelative && !a.shape.relative)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel attention_backward: a gradient of a relative-position bias that "
                                               "the shape does not have");
-    if (SLC_ON_CUDA(stream)) return slc_attention_backward_cuda(stream, &args, gradient, drelative, fresh != 0);
-    slc_host_run(stream, shape->batch * shape->heads, 1, 1, SLC_ISA_PICK(slc_attention_backward_range), &args);
-    if (drelative) drelative_join(stream, &args, gradient, drelative, fresh);
-    return SLUICE_OK;
+    return SLC_DEVICE_RUN(stream, attention_backward, &a);
 }

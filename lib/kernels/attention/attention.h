@@ -10,10 +10,8 @@
 #define SLC_KERNEL_ATTENTION_H
 
 #include "lib/kernels/dropout/dropout.h"
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
-
-#include <sluice/dtype.h>
-#include <stdbool.h>
 
 typedef struct {
     sluice_dtype dtype;
@@ -40,21 +38,6 @@ typedef struct {
     const slc_dropout *dropout;
 } slc_attention_shape;
 
-/* Enough for forward and for backward. */
-uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape);
-
-/* logsumexp, [batch][heads][tokens], is kept for backward; it is +inf for a query that sees no key. workspace is
- * 64-byte aligned; nothing is kept there. out may not overlap q, k, v. Errors: ARGUMENT (shape, probability),
- * UNSUPPORTED (device). */
-sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                    const void *k, const void *v, void *out, float *logsumexp, void *workspace);
-/* Stores dq, dk and dv (in the shape's dtype; they may not overlap what is read). Adds to drelative, or stores it if
- * `fresh`; it is laid out like `relative` but has type `gradient`; NULL: not wanted. Errors: as forward's. */
-sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                     const void *k, const void *v, const void *out, const float *logsumexp,
-                                     const void *dout, void *dq, void *dk, void *dv, sluice_dtype gradient,
-                                     void *drelative, int fresh, void *workspace);
-
 /* Keys and values that one sequence has so far, in fp32 and in the order in which the kernel reads them, so that
  * further tokens cost no more than their own part of the work. The memory is the caller's, slc_attention_cache_bytes of
  * it, 64-byte aligned; it need not be cleared. Host only. */
@@ -63,13 +46,59 @@ typedef struct {
     uint64_t room, tokens; /* tokens that it has room for; tokens that are there */
 } slc_attention_cache;
 uint64_t slc_attention_cache_bytes(uint64_t heads, uint64_t head_size, uint64_t room);
+
+typedef struct {
+    slc_attention_shape shape;
+    const void *q, *k, *v;
+    void *out;       /* may not overlap q, k, v */
+    void *logsumexp; /* [batch][heads][tokens] in fp32, kept for backward; +inf for a query that sees no key */
+    slc_attention_cache cache; /* of slc_attention_extend alone, which keeps no logsumexp */
+    void *workspace;           /* 64-byte aligned; nothing is kept there */
+} slc_attention_forward_args;
+
+/* Errors: ARGUMENT (shape, probability), UNSUPPORTED (heads of more than SLC_ATTENTION_CUDA_DEPTH on a GPU). */
+enum { SLC_ATTENTION_CUDA_DEPTH = 128 };
+sluice_status slc_attention_forward(sluice_stream *stream, const slc_attention_forward_args *args);
+
+/* Appends the keys and values of shape.tokens further tokens to the cache, at cache.tokens, and answers their queries,
+ * each of which sees the tokens up to its own. `out` has the bits of these rows in slc_attention_forward over the whole
+ * sequence. The shape is causal, of one sequence, without mask, biases and dropout. Errors: ARGUMENT (another shape; no
+ * room), UNSUPPORTED (device). */
+sluice_status slc_attention_extend(sluice_stream *stream, const slc_attention_forward_args *args);
 uint64_t slc_attention_extend_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape);
-/* Appends the keys and values of shape->tokens further tokens to the cache, at cache->tokens, and answers their
- * queries, each of which sees the tokens up to its own. `out` has the bits of these rows in slc_attention_forward over
- * the whole sequence. The shape is causal, of one sequence, without mask, biases and dropout. Errors: ARGUMENT (another
- * shape; no room), UNSUPPORTED (device). */
-sluice_status slc_attention_extend(sluice_stream *stream, const slc_attention_shape *shape, const void *q,
-                                   const void *k, const void *v, const slc_attention_cache *cache, void *out,
-                                   void *workspace);
+
+typedef struct {
+    slc_attention_shape shape;
+    const void *q, *k, *v, *out, *dout;
+    const void *logsumexp; /* fp32, from forward */
+    void *dq, *dk, *dv;    /* stored, in the shape's dtype; they may not overlap what is read */
+    sluice_dtype gradient;
+    void
+        *drelative; /* added to, or stored if `fresh`; laid out like `relative`, of type `gradient`. NULL: not wanted */
+    bool fresh;
+    void *workspace; /* as forward's */
+} slc_attention_backward_args;
+
+/* Errors: as forward's. */
+sluice_status slc_attention_backward(sluice_stream *stream, const slc_attention_backward_args *args);
+
+/* Enough for forward and for backward. */
+uint64_t slc_attention_workspace_bytes(const sluice_stream *stream, const slc_attention_shape *shape);
+
+/* ---- Forms ---- */
+
+/* In the references arrays are [batch][tokens][heads][head_size] whatever the strides, the shape's `relative` is of
+ * double too, but not its bias, and forward's workspace has [tokens] double. */
+void slc_attention_forward_ref(const slc_attention_forward_args *args);
+void slc_attention_backward_ref(const slc_attention_backward_args *args);
+/* Returns the row of BEiT's table for this query and key. */
+uint64_t slc_attention_relative_row(const slc_attention_shape *shape, uint64_t query, uint64_t key);
+
+/* These get strides that are never 0. An item is one head of one sequence. */
+SLC_ISA_DECLARE(slc_attention_forward_range);  /* over ranges of items */
+SLC_ISA_DECLARE(slc_attention_backward_range); /* over ranges of items; leaves drelative's sums in the workspace */
+SLC_DEVICE_DECLARE(slc_attention_forward);     /* needs no workspace */
+SLC_DEVICE_DECLARE(slc_attention_backward);
+SLC_DEVICE_DECLARE(slc_attention_workspace_bytes);
 
 #endif

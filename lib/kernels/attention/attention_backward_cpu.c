@@ -141,8 +141,7 @@ static void head_backward(head *h, const slc_attention_backward_args *args, plac
     const slc_attention_shape *s = h->shape;
     for (uint64_t t = 0; t < s->tokens; t++) {
         uint64_t row = at.out + t * s->out_stride;
-        h->delta[t] = s->dtype == SLUICE_BF16 ? dot_as(SLUICE_BF16, h->depth, args->out, args->dout, row)
-                                              : dot_as(SLUICE_FP32, h->depth, args->out, args->dout, row);
+        h->delta[t] = LANES_BY_TYPE(s->dtype, dot_as, h->depth, args->out, args->dout, row);
     }
     memset(h->dq, 0, s->tokens * h->padded * sizeof *h->dq);
     for (uint64_t k0 = 0; k0 < h->seen; k0 += KEYS)
@@ -162,7 +161,7 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
     const slc_attention_shape *s = &args->shape;
     const slc_attention_backward_space space = slc_attention_backward_layout(s);
     const uint64_t table_rows = attention_distances(s) + 3;
-    float *base = args->workspace + part * args->workspace_floats;
+    float *base = (float *)args->workspace + part * slc_attention_part_floats(s, false);
     head h = {.shape = s,
               .depth = s->head_size,
               .padded = attention_padded(s->head_size, LANES),
@@ -186,7 +185,7 @@ void SLC_ISA(slc_attention_backward_range)(const void *context, uint32_t part, u
         h.weight = item * s->tokens * s->tokens;
         h.seen = addends_keys_seen(s, batch);
         h.addends = addends_of(s, batch, at, base + space.mask, base + space.table);
-        h.logsumexp = args->logsumexp + item * s->tokens;
+        h.logsumexp = (const float *)args->logsumexp + item * s->tokens;
         if (args->drelative) {
             h.addends.dtable = base + space.dtable;
             memset(h.addends.dtable, 0, (table_rows + LANES) * sizeof *base);

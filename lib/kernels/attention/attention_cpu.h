@@ -1,9 +1,8 @@
-/* The fast attention, compiled once for each instruction set. An item is one head of one sequence. */
+/* How the fast attention cuts its work and its workspace. */
 #ifndef SLC_KERNEL_ATTENTION_CPU_H
 #define SLC_KERNEL_ATTENTION_CPU_H
 
 #include "lib/kernels/attention/attention.h"
-#include "lib/kernels/isa.h"
 
 /* Tile sizes: multiples of 16; the size of a key tile is a multiple of that of a query block. */
 enum {
@@ -33,29 +32,8 @@ typedef struct {
 slc_attention_forward_space slc_attention_forward_layout(const slc_attention_shape *shape, bool cached);
 slc_attention_backward_space slc_attention_backward_layout(const slc_attention_shape *shape);
 
-typedef struct {
-    slc_attention_shape shape; /* its strides are never 0 */
-    const void *q, *k, *v;
-    void *out;
-    float *logsumexp;
-    float *workspace;
-    uint64_t workspace_floats; /* size of one part's workspace */
-    float *cache;              /* [heads] of keys and values, each of cache_room tokens; NULL: none */
-    uint64_t cache_room, past; /* cache_room: whole tiles; past: tokens that the cache has before this call */
-} slc_attention_forward_args;
-
-typedef struct {
-    slc_attention_shape shape;
-    const void *q, *k, *v, *out, *dout;
-    const float *logsumexp;
-    void *dq, *dk, *dv;
-    bool drelative; /* is this gradient wanted? */
-    float *workspace;
-    uint64_t workspace_floats;
-} slc_attention_backward_args;
-
-SLC_ISA_DECLARE(slc_attention_forward_range);
-SLC_ISA_DECLARE(slc_attention_backward_range);
+/* Size of one part's workspace in floats. */
+uint64_t slc_attention_part_floats(const slc_attention_shape *shape, bool cached);
 
 static inline uint64_t attention_padded(uint64_t count, uint64_t unit)
 {

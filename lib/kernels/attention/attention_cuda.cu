@@ -2,7 +2,7 @@
  * in the gradients of keys and values one key; a block of eight warps shares tiles of 32 keys or queries. A lane
  * computes the score of one pair; then the lanes of the warp take the channels between them. All sums have a fixed
  * order. */
-#include "lib/kernels/attention/attention_cuda.h"
+#include "lib/kernels/attention/attention_cpu.h"
 
 #include "lib/kernels/dropout/dropout_cuda.cuh"
 #include "lib/kernels/gpu_math.cuh"
@@ -278,9 +278,10 @@ static uint32_t table_rows(const slc_attention_shape *s)
     return s->relative ? (uint32_t)attention_distances(s) + 3 : 0;
 }
 
-template <class T>
-static attention_arrays<T> arrays_of(const slc_attention_shape *s, const void *q, const void *k, const void *v)
+/* Args: of forward or backward. */
+template <class T, class Args> static attention_arrays<T> arrays_of(const Args *args)
 {
+    const slc_attention_shape *s = &args->shape;
     attention_arrays<T> a = {};
     a.batch = (uint32_t)s->batch, a.tokens = (uint32_t)s->tokens, a.heads = (uint32_t)s->heads;
     a.depth = (uint32_t)s->head_size;
@@ -292,15 +293,15 @@ static attention_arrays<T> arrays_of(const slc_attention_shape *s, const void *q
     a.window_h = (uint32_t)s->window_h, a.window_w = (uint32_t)s->window_w;
     a.dropout = gpu_dropout_of(s->dropout);
     a.scale = 1.0f / sqrtf((float)s->head_size);
-    a.q = (const T *)q, a.k = (const T *)k, a.v = (const T *)v;
+    a.q = (const T *)args->q, a.k = (const T *)args->k, a.v = (const T *)args->v;
     return a;
 }
 
 template <class T> static sluice_status forward(sluice_stream *stream, const slc_attention_forward_args *args)
 {
     const slc_attention_shape *s = &args->shape;
-    attention_arrays<T> a = arrays_of<T>(s, args->q, args->k, args->v);
-    a.out = (T *)args->out, a.logsumexp = args->logsumexp;
+    attention_arrays<T> a = arrays_of<T>(args);
+    a.out = (T *)args->out, a.logsumexp = (float *)args->logsumexp;
     GPU_START(attend<T>, dim3(blocks_of(s), (uint32_t)(s->batch * s->heads)), dim3(WARPS * GPU_LANES),
               sizeof(tile_shared), slc_cuda_stream(stream), a);
     return slc_cuda_launched(stream, "attention_forward");
@@ -312,41 +313,42 @@ sluice_status slc_attention_forward_cuda(sluice_stream *stream, const slc_attent
     return GPU_BY_TYPE(args->shape.dtype, forward, stream, args);
 }
 
-uint64_t slc_attention_backward_cuda_bytes(const slc_attention_shape *s)
+uint64_t slc_attention_workspace_bytes_cuda(const sluice_stream *, const slc_attention_shape *s)
 {
     return s->batch * s->heads * (s->tokens + (uint64_t)blocks_of(s) * table_rows(s)) * sizeof(float);
 }
 
-template <class T>
-static sluice_status backward(sluice_stream *stream, const slc_attention_backward_args *args, sluice_dtype gradient,
-                              void *drelative, bool fresh)
+/* The parts of drelative lie in the workspace after delta. */
+template <class G> static sluice_status join(sluice_stream *stream, const slc_attention_backward_args *args)
 {
     const slc_attention_shape *s = &args->shape;
-    attention_arrays<T> a = arrays_of<T>(s, args->q, args->k, args->v);
+    const uint32_t heads = (uint32_t)s->heads, table = table_rows(s);
+    const dim3 all((table * heads + GPU_THREADS - 1) / GPU_THREADS);
+    const float *parts = (const float *)args->workspace + s->batch * heads * s->tokens;
+    GPU_START(join_relative<G>, all, dim3(GPU_THREADS), 0, slc_cuda_stream(stream), (uint32_t)s->batch, heads,
+              blocks_of(s), table, parts, (G *)args->drelative, args->fresh);
+    return slc_cuda_launched(stream, "attention_backward (drelative)");
+}
+
+template <class T> static sluice_status backward(sluice_stream *stream, const slc_attention_backward_args *args)
+{
+    const slc_attention_shape *s = &args->shape;
+    attention_arrays<T> a = arrays_of<T>(args);
     a.out_in = (const T *)args->out, a.dout = (const T *)args->dout, a.logsumexp = (float *)args->logsumexp;
     a.dq = (T *)args->dq, a.dk = (T *)args->dk, a.dv = (T *)args->dv;
-    a.delta = args->workspace;
-    a.drelative = drelative ? args->workspace + s->batch * s->heads * s->tokens : NULL;
+    a.delta = (float *)args->workspace;
+    a.drelative = args->drelative ? a.delta + s->batch * s->heads * s->tokens : NULL;
     const dim3 grid(blocks_of(s), (uint32_t)(s->batch * s->heads)), threads(WARPS * GPU_LANES);
     GPU_START(attend_backward_queries<T>, grid, threads, sizeof(tile_shared), slc_cuda_stream(stream), a);
     sluice_status status = slc_cuda_launched(stream, "attention_backward (queries)");
     if (status) return status;
     GPU_START(attend_backward_keys<T>, grid, threads, sizeof(tile_shared), slc_cuda_stream(stream), a);
     status = slc_cuda_launched(stream, "attention_backward (keys)");
-    if (status || !drelative) return status;
-    const dim3 all((a.table * a.heads + GPU_THREADS - 1) / GPU_THREADS);
-    if (gradient == SLUICE_BF16)
-        GPU_START(join_relative<gpu_bf16>, all, dim3(GPU_THREADS), 0, slc_cuda_stream(stream), a.batch, a.heads, grid.x,
-                  a.table, (const float *)a.drelative, (gpu_bf16 *)drelative, fresh);
-    else
-        GPU_START(join_relative<float>, all, dim3(GPU_THREADS), 0, slc_cuda_stream(stream), a.batch, a.heads, grid.x,
-                  a.table, (const float *)a.drelative, (float *)drelative, fresh);
-    return slc_cuda_launched(stream, "attention_backward (drelative)");
+    return status || !args->drelative ? status : GPU_BY_TYPE(args->gradient, join, stream, args);
 }
 
-sluice_status slc_attention_backward_cuda(sluice_stream *stream, const slc_attention_backward_args *args,
-                                          sluice_dtype gradient, void *drelative, bool fresh)
+sluice_status slc_attention_backward_cuda(sluice_stream *stream, const slc_attention_backward_args *args)
 {
     if (!args->shape.batch || !args->shape.tokens) return SLUICE_OK;
-    return GPU_BY_TYPE(args->shape.dtype, backward, stream, args, gradient, drelative, fresh);
+    return GPU_BY_TYPE(args->shape.dtype, backward, stream, args);
 }

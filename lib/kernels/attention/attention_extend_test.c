@@ -33,9 +33,14 @@ static sequence sequence_create(const trial *t, sluice_dtype dtype, uint32_t thr
     s.out = test_floats(t->tokens * channels);
     float *logsumexp = test_floats(t->tokens * t->heads);
     void *workspace = test_bytes(slc_attention_workspace_bytes(&stream, &s.shape));
-    assert_int_equal(slc_attention_forward(&stream, &s.shape, part_of(&s, 0, 0), part_of(&s, 0, 1), part_of(&s, 0, 2),
-                                           s.out, logsumexp, workspace),
-                     SLUICE_OK);
+    const slc_attention_forward_args args = {.shape = s.shape,
+                                             .q = part_of(&s, 0, 0),
+                                             .k = part_of(&s, 0, 1),
+                                             .v = part_of(&s, 0, 2),
+                                             .out = s.out,
+                                             .logsumexp = logsumexp,
+                                             .workspace = workspace};
+    assert_int_equal(slc_attention_forward(&stream, &args), SLUICE_OK);
     test_release(workspace), test_release(logsumexp);
     slc_stream_destroy(&stream);
     return s;
@@ -57,9 +62,14 @@ static void by_pieces(const trial *t, const sequence *s, uint32_t threads)
         shape.tokens = piece;
         void *out = test_bytes(piece * channels * width);
         void *workspace = test_bytes(slc_attention_extend_workspace_bytes(&stream, &shape));
-        assert_int_equal(slc_attention_extend(&stream, &shape, part_of(s, cache.tokens, 0), part_of(s, cache.tokens, 1),
-                                              part_of(s, cache.tokens, 2), &cache, out, workspace),
-                         SLUICE_OK);
+        const slc_attention_forward_args args = {.shape = shape,
+                                                 .q = part_of(s, cache.tokens, 0),
+                                                 .k = part_of(s, cache.tokens, 1),
+                                                 .v = part_of(s, cache.tokens, 2),
+                                                 .out = out,
+                                                 .cache = cache,
+                                                 .workspace = workspace};
+        assert_int_equal(slc_attention_extend(&stream, &args), SLUICE_OK);
         if (memcmp(out, (const char *)s->out + cache.tokens * channels * width, piece * channels * width))
             fail_msg("%s, %u threads: heads %llu x %llu: tokens %llu to %llu of %llu differ", test_way_name(), threads,
                      (unsigned long long)t->heads, (unsigned long long)t->head_size, (unsigned long long)cache.tokens,
@@ -100,11 +110,12 @@ static void bad_extensions_are_refused(void **state)
     bad[2].key_mask = mask;
     bad[3].heads = 0;
     bad[4].tokens = 9;
-    const slc_attention_cache cache = {.room = 8}, full = {.room = 8, .tokens = 5};
-    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
-        assert_int_equal(slc_attention_extend(&stream, &bad[i], NULL, NULL, NULL, &cache, NULL, NULL),
-                         SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_attention_extend(&stream, &good, NULL, NULL, NULL, &full, NULL, NULL), SLUICE_ERR_ARGUMENT);
+    const slc_attention_forward_args full = {.shape = good, .cache = {.room = 8, .tokens = 5}};
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) {
+        const slc_attention_forward_args args = {.shape = bad[i], .cache = {.room = 8}};
+        assert_int_equal(slc_attention_extend(&stream, &args), SLUICE_ERR_ARGUMENT);
+    }
+    assert_int_equal(slc_attention_extend(&stream, &full), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 

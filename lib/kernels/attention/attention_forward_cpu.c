@@ -132,7 +132,7 @@ static void block_forward(head *h, uint64_t block, uint64_t rows)
 static void pack_keys(head *h, const slc_attention_forward_args *args, uint64_t at)
 {
     const slc_attention_shape *s = h->shape;
-    for (uint64_t key = args->past, count; key < h->seen; key += count, at += count * s->row_stride) {
+    for (uint64_t key = args->cache.tokens, count; key < h->seen; key += count, at += count * s->row_stride) {
         const uint64_t column = key % KEYS, rest = h->seen - key;
         count = column % LANES ? 1 : rest < KEYS - column ? rest : KEYS - column;
         float *values = h->values + key * h->padded, *keys = h->keys + (key - column) * h->depth + column;
@@ -149,9 +149,11 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
 {
     const slc_attention_forward_args *args = context;
     const slc_attention_shape *s = &args->shape;
-    const slc_attention_forward_space space = slc_attention_forward_layout(s, args->cache != NULL);
+    const bool cached = args->cache.memory != NULL;
+    const uint64_t past = args->cache.tokens, room = attention_padded(args->cache.room, KEYS);
+    const slc_attention_forward_space space = slc_attention_forward_layout(s, cached);
     const float scale = (float)(1.0 / sqrt((double)s->head_size));
-    float *base = args->workspace + part * args->workspace_floats;
+    float *base = (float *)args->workspace + part * slc_attention_part_floats(s, cached), *logsumexp = args->logsumexp;
     head h = {.shape = s,
               .depth = s->head_size,
               .padded = attention_padded(s->head_size, LANES),
@@ -168,19 +170,19 @@ void SLC_ISA(slc_attention_forward_range)(const void *context, uint32_t part, ui
         const uint64_t in = batch * s->tokens * s->row_stride + offset;
         const uint64_t out = batch * s->tokens * s->out_stride + offset;
         h.weight = item * s->tokens * s->tokens;
-        h.seen = args->past + addends_keys_seen(s, batch);
-        if (args->cache) {
-            h.keys = args->cache + item * args->cache_room * (h.depth + h.padded);
-            h.values = h.keys + args->cache_room * h.depth;
+        h.seen = past + addends_keys_seen(s, batch);
+        if (cached) {
+            h.keys = (float *)args->cache.memory + item * room * (h.depth + h.padded);
+            h.values = h.keys + room * h.depth;
         }
         h.addends = addends_of(s, batch, item % s->heads, base + space.mask, base + space.table);
         pack_keys(&h, args, in);
         for (uint64_t q0 = 0; q0 < s->tokens; q0 += QUERIES) {
             uint64_t rows = s->tokens - q0 < QUERIES ? s->tokens - q0 : QUERIES;
             tile_pack(s->dtype, rows, h.depth, args->q, in + q0 * s->row_stride, s->row_stride, scale, h.query);
-            block_forward(&h, args->past + q0, rows);
+            block_forward(&h, past + q0, rows);
             block_finish(&h, rows, args->out, out + q0 * s->out_stride,
-                         args->logsumexp ? args->logsumexp + item * s->tokens + q0 : NULL);
+                         logsumexp ? logsumexp + item * s->tokens + q0 : NULL);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* softmax(q k^T / sqrt(d) + bias) v and its derivative, one query at a time. */
-#include "lib/kernels/attention/attention_ref.h"
+#include "lib/kernels/attention/attention.h"
 
 #include "lib/kernels/dropout/dropout_ref.h"
 
@@ -66,22 +66,25 @@ static void forward_query(const place *p, uint64_t query, double *weights, doubl
     *logsumexp = largest + log(sum);
 }
 
-void slc_attention_forward_ref(const slc_attention_shape *s, const double *q, const double *k, const double *v,
-                               const double *relative, double *out, double *logsumexp, double *weights)
+void slc_attention_forward_ref(const slc_attention_forward_args *args)
 {
+    const slc_attention_shape *s = &args->shape;
+    double *out = args->out, *logsumexp = args->logsumexp;
     for (uint64_t b = 0; b < s->batch; b++)
         for (uint64_t h = 0; h < s->heads; h++) {
-            place p = {s, b, h, q, k, v, relative};
+            place p = {s, b, h, args->q, args->k, args->v, s->relative};
             for (uint64_t t = 0; t < s->tokens; t++)
-                forward_query(&p, t, weights, out + at(&p, t), logsumexp + (b * s->heads + h) * s->tokens + t);
+                forward_query(&p, t, args->workspace, out + at(&p, t), logsumexp + (b * s->heads + h) * s->tokens + t);
         }
 }
 
-static void backward_query(const place *p, uint64_t query, double logsumexp, const double *out, const double *dout,
-                           double *dq, double *dk, double *dv, double *drelative)
+static void backward_query(const place *p, uint64_t query, const slc_attention_backward_args *args)
 {
     const slc_attention_shape *s = p->s;
     const double scale = 1 / sqrt((double)s->head_size);
+    const double *out = (const double *)args->out + at(p, query), *dout = (const double *)args->dout + at(p, query);
+    const double logsumexp = ((const double *)args->logsumexp)[(p->batch * s->heads + p->head) * s->tokens + query];
+    double *dq = args->dq, *dk = args->dk, *dv = args->dv, *drelative = args->drelative;
     double delta = 0;
     for (uint64_t d = 0; d < s->head_size; d++) delta += dout[d] * out[d];
     for (uint64_t key = 0; key < s->tokens; key++) {
@@ -95,23 +98,20 @@ static void backward_query(const place *p, uint64_t query, double logsumexp, con
             dq[at(p, query) + d] += dscore * scale * p->k[at(p, key) + d];
             dk[at(p, key) + d] += dscore * scale * p->q[at(p, query) + d];
         }
-        if (s->relative) drelative[slc_attention_relative_row(s, query, key) * s->heads + p->head] += dscore;
+        if (drelative) drelative[slc_attention_relative_row(s, query, key) * s->heads + p->head] += dscore;
     }
 }
 
-void slc_attention_backward_ref(const slc_attention_shape *s, const double *q, const double *k, const double *v,
-                                const double *relative, const double *out, const double *logsumexp, const double *dout,
-                                double *dq, double *dk, double *dv, double *drelative)
+void slc_attention_backward_ref(const slc_attention_backward_args *args)
 {
-    const uint64_t count = s->batch * s->tokens * s->heads * s->head_size;
-    memset(dq, 0, count * sizeof *dq), memset(dk, 0, count * sizeof *dk), memset(dv, 0, count * sizeof *dv);
-    if (s->relative)
-        memset(drelative, 0, ((2 * s->window_h - 1) * (2 * s->window_w - 1) + 3) * s->heads * sizeof *drelative);
+    const slc_attention_shape *s = &args->shape;
+    const uint64_t bytes = s->batch * s->tokens * s->heads * s->head_size * sizeof(double);
+    memset(args->dq, 0, bytes), memset(args->dk, 0, bytes), memset(args->dv, 0, bytes);
+    if (args->drelative && args->fresh)
+        memset(args->drelative, 0, ((2 * s->window_h - 1) * (2 * s->window_w - 1) + 3) * s->heads * sizeof(double));
     for (uint64_t b = 0; b < s->batch; b++)
         for (uint64_t h = 0; h < s->heads; h++) {
-            place p = {s, b, h, q, k, v, relative};
-            for (uint64_t t = 0; t < s->tokens; t++)
-                backward_query(&p, t, logsumexp[(b * s->heads + h) * s->tokens + t], out + at(&p, t), dout + at(&p, t),
-                               dq, dk, dv, drelative);
+            place p = {s, b, h, args->q, args->k, args->v, s->relative};
+            for (uint64_t t = 0; t < s->tokens; t++) backward_query(&p, t, args);
         }
 }

@@ -1,7 +1,6 @@
 /* Attention and its gradients must be close to float64, and not much worse than the naive way in the same type, with
  * equal bits for every instruction set and thread count. */
 #include "lib/kernels/attention/attention.h"
-#include "lib/kernels/attention/attention_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 /* Inputs and outputs. All have the shape's type, except logsumexp and the bias. */
@@ -89,11 +88,27 @@ static problem problem_create(slc_attention_shape shape, float range)
 static void problem_solve(problem *p)
 {
     double *weights = test_doubles(p->shape.tokens);
-    slc_attention_forward_ref(&p->shape, p->in[Q], p->in[K], p->in[V], p->in[RELATIVE], p->want[OUT],
-                              p->want[LOGSUMEXP], weights);
-    slc_attention_backward_ref(&p->shape, p->in[Q], p->in[K], p->in[V], p->in[RELATIVE], p->want[OUT],
-                               p->want[LOGSUMEXP], p->in[DOUT], p->want[DQ], p->want[DK], p->want[DV],
-                               p->want[DRELATIVE]);
+    slc_attention_shape shape = p->shape;
+    if (shape.relative) shape.relative = p->in[RELATIVE];
+    slc_attention_forward_ref(&(slc_attention_forward_args){.shape = shape,
+                                                            .q = p->in[Q],
+                                                            .k = p->in[K],
+                                                            .v = p->in[V],
+                                                            .out = p->want[OUT],
+                                                            .logsumexp = p->want[LOGSUMEXP],
+                                                            .workspace = weights});
+    slc_attention_backward_ref(&(slc_attention_backward_args){.shape = shape,
+                                                              .q = p->in[Q],
+                                                              .k = p->in[K],
+                                                              .v = p->in[V],
+                                                              .out = p->want[OUT],
+                                                              .dout = p->in[DOUT],
+                                                              .logsumexp = p->want[LOGSUMEXP],
+                                                              .dq = p->want[DQ],
+                                                              .dk = p->want[DK],
+                                                              .dv = p->want[DV],
+                                                              .drelative = shape.relative ? p->want[DRELATIVE] : NULL,
+                                                              .fresh = true});
     test_release(weights);
 }
 
@@ -145,6 +160,23 @@ static void answer_destroy(answer *a)
     for (int i = 0; i < OUTPUTS; i++) test_release(a->given[i]), test_release(a->got[i]);
 }
 
+static slc_attention_backward_args backward_of(const problem *p, const answer *a, void *workspace)
+{
+    return (slc_attention_backward_args){.shape = p->shape,
+                                         .q = p->given[Q],
+                                         .k = p->given[K],
+                                         .v = p->given[V],
+                                         .out = a->given[OUT],
+                                         .dout = p->given[DOUT],
+                                         .logsumexp = a->given[LOGSUMEXP],
+                                         .dq = a->given[DQ],
+                                         .dk = a->given[DK],
+                                         .dv = a->given[DV],
+                                         .drelative = p->table ? a->given[DRELATIVE] : NULL,
+                                         .fresh = true,
+                                         .workspace = workspace};
+}
+
 /* Runs forward and backward, with a fresh fp32 gradient of the table. */
 static answer attention(const problem *p, uint32_t threads)
 {
@@ -153,14 +185,17 @@ static answer attention(const problem *p, uint32_t threads)
     uint64_t floats = slc_attention_workspace_bytes(&stream, &p->shape) / sizeof(float);
     float *workspace = test_uniform_floats(floats + 1, NAN, NAN, 3); /* its content must not matter */
     workspace[floats] = 42;
-    assert_int_equal(slc_attention_forward(&stream, &p->shape, p->given[Q], p->given[K], p->given[V], a.given[OUT],
-                                           a.given[LOGSUMEXP], workspace),
-                     SLUICE_OK);
+    const slc_attention_forward_args forward = {.shape = p->shape,
+                                                .q = p->given[Q],
+                                                .k = p->given[K],
+                                                .v = p->given[V],
+                                                .out = a.given[OUT],
+                                                .logsumexp = a.given[LOGSUMEXP],
+                                                .workspace = workspace};
+    const slc_attention_backward_args backward = backward_of(p, &a, workspace);
+    assert_int_equal(slc_attention_forward(&stream, &forward), SLUICE_OK);
     for (uint64_t i = 0; i < floats; i++) workspace[i] = NAN;
-    assert_int_equal(slc_attention_backward(&stream, &p->shape, p->given[Q], p->given[K], p->given[V], a.given[OUT],
-                                            a.given[LOGSUMEXP], p->given[DOUT], a.given[DQ], a.given[DK], a.given[DV],
-                                            SLUICE_FP32, p->table ? a.given[DRELATIVE] : NULL, true, workspace),
-                     SLUICE_OK);
+    assert_int_equal(slc_attention_backward(&stream, &backward), SLUICE_OK);
     assert_true(workspace[floats] == 42);
     answer_read(&a, p);
     test_release(workspace);
@@ -467,10 +502,9 @@ static void gradient_of_the_table_adds(void **state)
         float *before = test_uniform_floats(p.table, -1, 1, 11), *table = test_floats(p.table);
         for (int fresh = 0; fresh < 2; fresh++) {
             for (uint64_t i = 0; i < p.table; i++) put(gradient, table, i, before[i]);
-            assert_int_equal(slc_attention_backward(&stream, &p.shape, p.given[Q], p.given[K], p.given[V], a.given[OUT],
-                                                    a.given[LOGSUMEXP], p.given[DOUT], a.given[DQ], a.given[DK],
-                                                    a.given[DV], gradient, table, fresh, workspace),
-                             SLUICE_OK);
+            slc_attention_backward_args args = backward_of(&p, &a, workspace);
+            args.gradient = gradient, args.drelative = table, args.fresh = fresh;
+            assert_int_equal(slc_attention_backward(&stream, &args), SLUICE_OK);
             for (uint64_t i = 0; i < p.table; i++) {
                 float sum = (float)a.got[DRELATIVE][i];
                 if (!fresh) sum = rounded(gradient, before[i]) + sum;
@@ -546,16 +580,14 @@ static void bad_shapes_are_refused(void **state)
     bad[4].dtype = (sluice_dtype)7;
     bad[5].dropout = &certain;
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) {
-        assert_int_equal(slc_attention_forward(&stream, &bad[i], NULL, NULL, NULL, NULL, NULL, NULL),
-                         SLUICE_ERR_ARGUMENT);
-        assert_int_equal(slc_attention_backward(&stream, &bad[i], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                                                SLUICE_FP32, NULL, 0, NULL),
-                         SLUICE_ERR_ARGUMENT);
+        const slc_attention_forward_args forward = {.shape = bad[i]};
+        const slc_attention_backward_args backward = {.shape = bad[i]};
+        assert_int_equal(slc_attention_forward(&stream, &forward), SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_attention_backward(&stream, &backward), SLUICE_ERR_ARGUMENT);
     }
     float table;
-    assert_int_equal(slc_attention_backward(&stream, &good, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                                            SLUICE_FP32, &table, 0, NULL),
-                     SLUICE_ERR_ARGUMENT);
+    const slc_attention_backward_args tableless = {.shape = good, .drelative = &table};
+    assert_int_equal(slc_attention_backward(&stream, &tableless), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 

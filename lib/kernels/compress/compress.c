@@ -71,13 +71,14 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
     return SLUICE_OK;
 }
 
-sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shape *shape, const void *const *packets,
-                                  uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
-                                  void *packet)
+sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_served *chunk, uint64_t first,
+                                  uint64_t count)
 {
+    const slc_compress_shape *shape = chunk->shape;
     sluice_status status = begin(stream, shape, "compress_server");
     if (status || !count) return status;
-    slc_compress_server_args args = {out_of(shape, server, packet, 0, bins), packets, shape->ranks};
+    slc_compress_server_args args = {out_of(shape, chunk->server, chunk->packet, 0, chunk->bins), chunk->packets,
+                                     shape->ranks};
     uint64_t item = item_elements(shape);
     if (first % item || first > args.out.chunk || count > args.out.chunk - first ||
         (count % item && first + count != args.out.chunk))
@@ -88,12 +89,13 @@ sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shap
     return SLUICE_OK;
 }
 
-void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue *server, const int64_t *bins,
-                             void *packet)
+void slc_compress_server_end(const slc_compress_served *chunk)
 {
+    const slc_compress_shape *shape = chunk->shape;
+    const slc_residue *server = chunk->server;
     if (!shape->count) return;
-    if (!shape->scale_elements) server->scale[0] = slc_compress_scale(bins, slc_compress_chunk(shape));
-    memcpy(packet, server->scale, slc_compress_scales(shape) * sizeof(float));
+    if (!shape->scale_elements) server->scale[0] = slc_compress_scale(chunk->bins, slc_compress_chunk(shape));
+    memcpy(chunk->packet, server->scale, slc_compress_scales(shape) * sizeof(float));
 }
 
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
@@ -109,41 +111,41 @@ sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape 
     return SLUICE_OK;
 }
 
-sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t first, uint64_t count)
+sluice_status slc_compress_check_results(const slc_compress_results *results, uint64_t elements)
 {
-    if (first % SLC_COMPRESS_UNIT || first > shape->count || count > shape->count - first ||
-        (count % SLC_COMPRESS_UNIT && first + count != shape->count))
+    const uint64_t all = results->shape->count, first = results->first, count = results->count;
+    if (first % SLC_COMPRESS_UNIT || first > all || count > all - first ||
+        (count % SLC_COMPRESS_UNIT && first + count != all))
         return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of elements %llu + %llu of %llu",
-                         (unsigned long long)first, (unsigned long long)count, (unsigned long long)shape->count);
+                         (unsigned long long)first, (unsigned long long)count, (unsigned long long)all);
+    if (elements != all)
+        return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of %llu elements after an exchange of %llu",
+                         (unsigned long long)elements, (unsigned long long)all);
     return SLUICE_OK;
 }
 
-slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets, uint64_t stride)
+slc_compress_packets slc_compress_packets_of(const slc_compress_results *results)
 {
-    return (slc_compress_packets){.chunk = slc_compress_chunk(shape),
-                                  .scale_elements = shape->scale_elements,
-                                  .scales = slc_compress_scales(shape),
-                                  .stride = stride,
-                                  .packets = packets};
+    return (slc_compress_packets){.chunk = slc_compress_chunk(results->shape),
+                                  .scale_elements = results->shape->scale_elements,
+                                  .scales = slc_compress_scales(results->shape),
+                                  .stride = results->stride,
+                                  .packets = results->packets};
 }
 
 sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
-                                 const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
-                                 uint64_t count, const slc_frozen_range *range, bool *finite)
+                                 const slc_compress_results *results, const slc_frozen_range *range, bool *finite)
 {
-    sluice_status status = begin(stream, shape, "compress_apply");
-    if (status || !count) return status;
-    status = slc_compress_check_range(shape, first, count);
+    sluice_status status = begin(stream, results->shape, "compress_apply");
+    if (status || !results->count) return status;
+    status = slc_compress_check_results(results, range->count);
     if (status) return status;
-    if (range->count != shape->count)
-        return slc_error(SLUICE_ERR_ARGUMENT, "compression: an update of %llu elements after an exchange of %llu",
-                         (unsigned long long)range->count, (unsigned long long)shape->count);
     const slc_compress_apply_args args = {.factors = slc_adamw_factors_of(settings, settings->learning_rate),
                                           .range = *range,
-                                          .packets = slc_compress_packets_of(shape, packets, stride),
-                                          .first = first,
+                                          .packets = slc_compress_packets_of(results),
+                                          .first = results->first,
                                           .finite = finite};
-    slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), &args);
+    slc_host_run(stream, results->count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), &args);
     return SLUICE_OK;
 }
 

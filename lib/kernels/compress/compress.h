@@ -76,21 +76,35 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
                                   const slc_compress_input *input, const slc_residue *worker, void *packets,
                                   uint64_t stride);
 
+/* A chunk at its server. */
+typedef struct {
+    const slc_compress_shape *shape;
+    const void *const *packets; /* packets[r] is the packet from rank r for this chunk */
+    const slc_residue *server;
+    int64_t *bins; /* SLC_NORM_BINS, zeroed before the first piece */
+    void *packet;  /* receives the result */
+} slc_compress_served;
+
 /* Runs the server's step in pieces, in any order: elements first..first+count-1 of its chunk, with `first` a multiple
- * of 64 (of scale_elements if that is not 0), and `count` too unless the piece ends the chunk. packets[r] is the packet
- * from rank r for this chunk. Writes the result's bits into `packet`. bins: SLC_NORM_BINS, zeroed before the first
- * piece. */
-sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_shape *shape, const void *const *packets,
-                                  uint64_t first, uint64_t count, const slc_residue *server, int64_t *bins,
-                                  void *packet);
-/* Writes the result's scales into `packet`; to be called after the last piece. Host memory. */
-void slc_compress_server_end(const slc_compress_shape *shape, const slc_residue *server, const int64_t *bins,
-                             void *packet);
+ * of 64 (of scale_elements if that is not 0), and `count` too unless the piece ends the chunk. Writes the result's
+ * bits. */
+sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_served *chunk, uint64_t first,
+                                  uint64_t count);
+/* Writes the result's scales; to be called after the last piece. Reads no packets. Host memory. */
+void slc_compress_server_end(const slc_compress_served *chunk);
 
 /* Replaces the sums by plain errors and the scales by 0. chunks: the number of ranks for a worker's residue, 1 for a
  * server's. */
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue);
+
+/* What an exchange gathered, and the elements of the tensor that are worked on: first..first+count-1, with `first` a
+ * multiple of 16, and `count` too unless they end the tensor. */
+typedef struct {
+    const slc_compress_shape *shape;
+    const void *packets; /* one for each chunk, `stride` bytes apart */
+    uint64_t stride, first, count;
+} slc_compress_results;
 
 /* Adam's update with a variance that stays as it is:
  *   w -= lr wd w;  w -= lr / bias_correction1 * m / (sqrt(v) / sqrt(bias_correction2) + epsilon)
@@ -107,14 +121,10 @@ typedef struct {
                   a wild step */
 } slc_frozen_range;
 
-/* Runs pass 2 on elements first..first+count-1 of the tensor, with `first` a multiple of 16, and `count` too unless it
- * ends the tensor. range: the whole tensor (range->count is shape->count). packets: one for each chunk, as the exchange
- * gathered them, `stride` bytes apart.
- * *finite becomes false if a scale is not finite, and is left alone otherwise. In fp32 it moves 16.1 bytes for each
- * element. */
+/* Runs pass 2. range: the whole tensor (range->count is the shape's). *finite becomes false if a scale is not finite,
+ * and is left alone otherwise. In fp32 it moves 16.1 bytes for each element. Errors: ARGUMENT. */
 sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
-                                 const slc_compress_shape *shape, const void *packets, uint64_t stride, uint64_t first,
-                                 uint64_t count, const slc_frozen_range *range, bool *finite);
+                                 const slc_compress_results *results, const slc_frozen_range *range, bool *finite);
 
 /* Does the same update without compression, on any range of elements, from the averaged gradient: m = beta1 m +
  * (1 - beta1) (gradient_factor * gradient). */

@@ -116,7 +116,7 @@ LANES_INLINE lanes input_at(const slc_compress_input *in, const mixture *mix, sl
     return in->moves.exp_avg_sq ? lanes_add(x, moves_at(&in->moves, mix, at, left)) : x;
 }
 
-LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dtype gradient, sluice_dtype momentum,
+LANES_INLINE void worker_run_of(sluice_dtype gradient, sluice_dtype momentum, const slc_compress_worker_args *args,
                                 uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
 {
     const slc_compress_input in = args->input;
@@ -149,16 +149,8 @@ LANES_INLINE void worker_run_of(const slc_compress_worker_args *args, sluice_dty
 static void worker_run(const void *context, uint64_t chunk, uint64_t from, uint64_t to, float last, int64_t *bins)
 {
     const slc_compress_worker_args *args = context;
-    bool narrow = args->input.gradient_dtype == SLUICE_BF16,
-         narrow_momentum = args->input.momentum_dtype == SLUICE_BF16;
-    if (!narrow && !narrow_momentum)
-        worker_run_of(args, SLUICE_FP32, SLUICE_FP32, chunk, from, to, last, bins);
-    else if (!narrow)
-        worker_run_of(args, SLUICE_FP32, SLUICE_BF16, chunk, from, to, last, bins);
-    else if (!narrow_momentum)
-        worker_run_of(args, SLUICE_BF16, SLUICE_FP32, chunk, from, to, last, bins);
-    else
-        worker_run_of(args, SLUICE_BF16, SLUICE_BF16, chunk, from, to, last, bins);
+    LANES_BY_TYPES(args->input.gradient_dtype, args->input.momentum_dtype, worker_run_of, args, chunk, from, to, last,
+                   bins);
 }
 
 void SLC_ISA(slc_compress_worker_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
@@ -311,8 +303,8 @@ void SLC_ISA(slc_compress_apply_range)(const void *context, uint32_t part, uint6
     }
 }
 
-LANES_INLINE void frozen_update(const slc_adamw_factors *f, const slc_frozen_range *r, sluice_dtype momentum,
-                                sluice_dtype gradient_dtype, const void *gradient, uint64_t first, uint64_t last)
+LANES_INLINE void frozen_update(sluice_dtype momentum, sluice_dtype gradient_dtype, const slc_adamw_factors *f,
+                                const slc_frozen_range *r, const void *gradient, uint64_t first, uint64_t last)
 {
     for (uint64_t at = first; at < last; at += LANES) {
         uint64_t left = slc_least(last - at, LANES);
@@ -331,13 +323,6 @@ void SLC_ISA(slc_frozen_range_update)(const void *context, uint32_t part, uint64
     const slc_frozen_range range = args->range;
     slc_adamw_factors factors = args->factors;
     if (range.no_decay) factors.decay = 0.0f;
-    bool narrow = args->gradient_dtype == SLUICE_BF16, narrow_momentum = range.momentum_dtype == SLUICE_BF16;
-    if (!narrow && !narrow_momentum)
-        frozen_update(&factors, &range, SLUICE_FP32, SLUICE_FP32, args->gradient, first, last);
-    else if (!narrow)
-        frozen_update(&factors, &range, SLUICE_BF16, SLUICE_FP32, args->gradient, first, last);
-    else if (!narrow_momentum)
-        frozen_update(&factors, &range, SLUICE_FP32, SLUICE_BF16, args->gradient, first, last);
-    else
-        frozen_update(&factors, &range, SLUICE_BF16, SLUICE_BF16, args->gradient, first, last);
+    LANES_BY_TYPES(range.momentum_dtype, args->gradient_dtype, frozen_update, &factors, &range, args->gradient, first,
+                   last);
 }

@@ -56,8 +56,9 @@ SLC_ISA_DECLARE(slc_compress_apply_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_frozen_range_update);   /* over ranges of elements */
 
 /* In compress.c. Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. */
-sluice_status slc_compress_check_range(const slc_compress_shape *shape, uint64_t first, uint64_t count);
-slc_compress_packets slc_compress_packets_of(const slc_compress_shape *shape, const void *packets, uint64_t stride);
+/* elements: the number of elements of what is updated. */
+sluice_status slc_compress_check_results(const slc_compress_results *results, uint64_t elements);
+slc_compress_packets slc_compress_packets_of(const slc_compress_results *results);
 
 /* In compress.c. Returns ||b|| / sqrt(count), with the norm from the bins, rounded to float; INFINITY if it is not
  * finite. */

@@ -96,12 +96,10 @@ static void check_tensor(const slc_compress_group *group, uint32_t i, char *pack
     float *momentum = test_copy(shape->count, e.momentum);
     slc_frozen_range here = range_of(&e, &together, momentum, true), there = range_of(&e, &alone, e.momentum, true);
     bool finite = true;
-    assert_int_equal(
-        slc_compress_apply(&e.stream, &settings, shape, own, group->stride, 0, shape->count, &here, &finite),
-        SLUICE_OK);
-    assert_int_equal(
-        slc_compress_apply(&e.stream, &settings, shape, e.packets[0], e.stride, 0, shape->count, &there, &finite),
-        SLUICE_OK);
+    const slc_compress_results grouped = {shape, own, group->stride, 0, shape->count},
+                               single = {shape, e.packets[0], e.stride, 0, shape->count};
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &grouped, &here, &finite), SLUICE_OK);
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &single, &there, &finite), SLUICE_OK);
     assert_memory_equal(together.value, alone.value, shape->count * sizeof(float));
     assert_memory_equal(momentum, e.momentum, shape->count * sizeof(float));
     test_release(momentum), free_gradients(&e);

@@ -110,7 +110,8 @@ static void what_is_not_finite_is_skipped(void **state)
         bool finite = true;
         slc_frozen_range range = range_of(&e, &p, e.momentum, false);
         for (uint32_t k = 0; k < RANKS; k++) assert_true(isinf(scale_at(&e, e.result + k * e.stride, 0)));
-        slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 0, COUNT, &range, &finite);
+        const slc_compress_results results = {&e.shape, e.result, e.stride, 0, COUNT};
+        slc_compress_apply(&e.stream, &settings, &results, &range, &finite);
         assert_false(finite);
         assert_memory_equal(p.value, value, sizeof *value * COUNT);
         assert_memory_equal(e.momentum, momentum, sizeof *momentum * COUNT);
@@ -170,17 +171,16 @@ static void wrong_arguments(void **state)
     const void *packets[] = {e.packets[0], e.packets[1]};
     assert_int_equal(e.chunk, 504);
     const uint64_t pieces[][2] = {{16, 64}, {0, 100}, {64, 1024}, {1024, 64}, {64, 448}, {448, 64}, {64, 504}};
+    const slc_compress_served chunk = {&e.shape, packets, &e.server[0], bins, e.result};
     for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++)
-        assert_int_equal(
-            slc_compress_server(&e.stream, &e.shape, packets, pieces[i][0], pieces[i][1], &e.server[0], bins, e.result),
-            SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_compress_server(&e.stream, &chunk, pieces[i][0], pieces[i][1]), SLUICE_ERR_ARGUMENT);
     slc_frozen_range range = range_of(&e, &p, e.momentum, false);
     bool finite = true;
-    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 8, 992, &range, &finite),
-                     SLUICE_ERR_ARGUMENT);
-    range.count = 999;
-    assert_int_equal(slc_compress_apply(&e.stream, &settings, &e.shape, e.result, e.stride, 0, 999, &range, &finite),
-                     SLUICE_ERR_ARGUMENT);
+    slc_compress_results results = {&e.shape, e.result, e.stride, 8, 992};
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
+    range.count = results.count = 999;
+    results.first = 0;
+    assert_int_equal(slc_compress_apply(&e.stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
     parameter_destroy(&p);
     exchange_destroy(&e);
 }

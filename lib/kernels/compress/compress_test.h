@@ -101,13 +101,12 @@ TEST_INLINE void serve(exchange *e, uint32_t chunk, uint64_t piece)
     for (uint32_t r = 0; r < e->shape.ranks; r++) packets[r] = e->packets[r] + chunk * e->stride;
     uint64_t unit = e->shape.scale_elements ? e->shape.scale_elements : 64;
     piece = (piece + unit - 1) / unit * unit;
+    const slc_compress_served served = {&e->shape, packets, &e->server[chunk], bins, result};
     for (uint64_t at = (e->chunk + piece - 1) / piece * piece; at > 0; at -= piece) {
         uint64_t first = at - piece, count = e->chunk - first < piece ? e->chunk - first : piece;
-        assert_int_equal(
-            slc_compress_server(&e->stream, &e->shape, packets, first, count, &e->server[chunk], bins, result),
-            SLUICE_OK);
+        assert_int_equal(slc_compress_server(&e->stream, &served, first, count), SLUICE_OK);
     }
-    slc_compress_server_end(&e->shape, &e->server[chunk], bins, result);
+    slc_compress_server_end(&served);
 }
 
 /* ---- The oracle ---- */
@@ -275,10 +274,11 @@ TEST_INLINE void apply_and_check(exchange *e, parameter *p, bool mask)
     }
     slc_frozen_range range = range_of(e, p, e->momentum, mask);
     bool finite = true;
-    for (int piece = 1; piece >= 0; piece--)
-        assert_int_equal(slc_compress_apply(&e->stream, &settings, &e->shape, e->result, e->stride, piece ? cut : 0,
-                                            piece ? count - cut : cut, &range, &finite),
-                         SLUICE_OK);
+    for (int piece = 1; piece >= 0; piece--) {
+        const slc_compress_results results = {&e->shape, e->result, e->stride, piece ? cut : 0,
+                                              piece ? count - cut : cut};
+        assert_int_equal(slc_compress_apply(&e->stream, &settings, &results, &range, &finite), SLUICE_OK);
+    }
     assert_true(finite);
     check_update(e, p, e->momentum, before, m64, mask, 0);
     test_release(before), test_release(m64);

@@ -16,16 +16,16 @@ sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_co
     return SLUICE_OK;
 }
 
-sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_shape *shape, const void *results,
-                            uint64_t stride, uint64_t first, uint64_t count, float *out)
+sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *results, float *out)
 {
+    const uint64_t all = results->shape->count, first = results->first, count = results->count;
     sluice_status status = slc_host_check(stream, "flat_read");
-    if (!status) status = slc_compress_check(shape);
+    if (!status) status = slc_compress_check(results->shape);
     if (status) return status;
-    if (first % 8 || first > shape->count || count > shape->count - first)
+    if (first % 8 || first > all || count > all - first)
         return slc_error(SLUICE_ERR_ARGUMENT, "compression: elements %llu + %llu of %llu are to be read",
-                         (unsigned long long)first, (unsigned long long)count, (unsigned long long)shape->count);
-    const slc_flat_args args = {.packets = slc_compress_packets_of(shape, results, stride), .first = first, .out = out};
+                         (unsigned long long)first, (unsigned long long)count, (unsigned long long)all);
+    const slc_flat_args args = {.packets = slc_compress_packets_of(results), .first = first, .out = out};
     slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_flat_read_range), &args);
     return SLUICE_OK;
 }

@@ -7,9 +7,8 @@
 /* out[i] = factor * momentum + rest * (gradient_factor * gradient) for `count` elements; `out` may lie anywhere. */
 sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_compress_input *input, float *out);
 
-/* out[i] = the result of an exchange for element first + i of the array; `first` is a multiple of 8. Non-finite scales
- * pass through unchanged. */
-sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_shape *shape, const void *results,
-                            uint64_t stride, uint64_t first, uint64_t count, float *out);
+/* out[i] = the result of an exchange for element first + i of the array; here `first` need only be a multiple of 8, and
+ * any count goes. Non-finite scales pass through unchanged. */
+sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *results, float *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include "lib/kernels/compress/packets_cpu.h"
 #include "lib/kernels/lanes.h"
 
-LANES_INLINE void write(const slc_flat_args *a, sluice_dtype gradient, sluice_dtype momentum, uint64_t first,
+LANES_INLINE void write(sluice_dtype gradient, sluice_dtype momentum, const slc_flat_args *a, uint64_t first,
                         uint64_t last)
 {
     const slc_compress_input *in = &a->input;
@@ -21,15 +21,7 @@ void SLC_ISA(slc_flat_write_range)(const void *context, uint32_t part, uint64_t 
 {
     (void)part;
     const slc_flat_args *a = context;
-    bool narrow = a->input.gradient_dtype == SLUICE_BF16, narrow_momentum = a->input.momentum_dtype == SLUICE_BF16;
-    if (!narrow && !narrow_momentum)
-        write(a, SLUICE_FP32, SLUICE_FP32, first, last);
-    else if (!narrow)
-        write(a, SLUICE_FP32, SLUICE_BF16, first, last);
-    else if (!narrow_momentum)
-        write(a, SLUICE_BF16, SLUICE_FP32, first, last);
-    else
-        write(a, SLUICE_BF16, SLUICE_BF16, first, last);
+    LANES_BY_TYPES(a->input.gradient_dtype, a->input.momentum_dtype, write, a, first, last);
 }
 
 void SLC_ISA(slc_flat_read_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)

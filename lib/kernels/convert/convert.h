@@ -9,4 +9,6 @@
 sluice_status slc_convert(sluice_stream *stream, sluice_dtype from, const void *x, sluice_dtype to, void *y,
                           uint64_t count);
 
+SLC_DEVICE_DECLARE(slc_convert); /* between two different types */
+
 #endif

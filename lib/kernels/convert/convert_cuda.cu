@@ -1,5 +1,5 @@
 /* Eight elements a thread. */
-#include "lib/kernels/convert/convert_cuda.h"
+#include "lib/kernels/convert/convert.h"
 
 #include "lib/kernels/gpu.cuh"
 
@@ -15,7 +15,8 @@ template <class From, class To> struct convert_elements {
     }
 };
 
-sluice_status slc_convert_cuda(sluice_stream *stream, sluice_dtype from, const void *x, void *y, uint64_t count)
+sluice_status slc_convert_cuda(sluice_stream *stream, sluice_dtype from, const void *x, sluice_dtype, void *y,
+                               uint64_t count)
 {
     const bool aligned = gpu_aligned(x) && gpu_aligned(y);
     if (from == SLUICE_FP32) {

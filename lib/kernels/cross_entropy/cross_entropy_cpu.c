@@ -1,6 +1,6 @@
 /* Two rows of logits fit the second-level cache, so three passes over a row read memory once. The passes find the
  * maximum; store exponentials in place of the logits and sum them, while the next row is being fetched; and scale. */
-#include "lib/kernels/cross_entropy/cross_entropy_cpu.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include "lib/kernels/lanes_math.h"
 
@@ -69,15 +69,15 @@ LANES_INLINE void row_scale(float *x, uint64_t count, float factor, float less, 
     }
 }
 
-LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluice_dtype gradient, bool more)
+LANES_INLINE void row_of(sluice_dtype gradient, const slc_cross_entropy_args *args, uint64_t row, bool more)
 {
     const float scale = args->gradient_scale;
     const double smoothing = (double)args->smoothing, even = smoothing / (double)args->classes;
-    float *x = args->logits + row * args->stride;
+    float *x = (float *)args->logits + row * args->stride, *loss = (float *)args->losses + row;
     const float *next = more ? x + args->stride : NULL;
     int32_t target = args->targets[row];
     if (target < 0) {
-        args->losses[row] = 0.0f;
+        *loss = 0.0f;
         if (scale != 0.0f) memset(x, 0, args->classes * sluice_dtype_bytes(gradient));
         return;
     }
@@ -85,8 +85,8 @@ LANES_INLINE void row_of(const slc_cross_entropy_args *args, uint64_t row, sluic
     double mean = smoothing > 0 ? (double)row_sum(x, args->classes) / (double)args->classes : (double)hit;
     float sum = scale != 0.0f ? row_exponentials(x, args->classes, largest, true, next)
                               : row_exponentials(x, args->classes, largest, false, next);
-    double loss = log((double)sum) + ((double)largest - (double)hit);
-    args->losses[row] = (float)(smoothing > 0 ? loss + smoothing * ((double)hit - mean) : loss);
+    double plain = log((double)sum) + ((double)largest - (double)hit);
+    *loss = (float)(smoothing > 0 ? plain + smoothing * ((double)hit - mean) : plain);
     if (scale == 0.0f) return;
     double share = (double)x[target] / (double)sum;
     row_scale(x, args->classes, (float)((double)scale / (double)sum), (float)(even * (double)scale), gradient);
@@ -97,9 +97,5 @@ void SLC_ISA(slc_cross_entropy_range)(const void *context, uint32_t part, uint64
 {
     (void)part;
     const slc_cross_entropy_args args = *(const slc_cross_entropy_args *)context;
-    for (uint64_t row = first; row < last; row++)
-        if (args.gradient == SLUICE_BF16)
-            row_of(&args, row, SLUICE_BF16, row + 1 < last);
-        else
-            row_of(&args, row, SLUICE_FP32, row + 1 < last);
+    for (uint64_t row = first; row < last; row++) LANES_BY_TYPE(args.gradient, row_of, &args, row, row + 1 < last);
 }

@@ -1,7 +1,7 @@
 /* A block takes a row in three passes: maximum, sum of exponentials, gradient. A bf16 gradient replaces the first half
  * of the row of logits: each piece of it is stored after all threads have read the logits there, which barriers ensure.
  */
-#include "lib/kernels/cross_entropy/cross_entropy_cuda.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include "lib/kernels/gpu_math.cuh"
 
@@ -23,18 +23,16 @@ template <bool LARGEST> static __device__ float block_join(row_shared &s, float 
     return x;
 }
 
-template <class G>
-static __global__ void __launch_bounds__(GPU_THREADS)
-    cross_entropy_rows(uint64_t classes, uint64_t stride, float *logits, const int32_t *targets, float smoothing,
-                       float scale, float *losses)
+template <class G> static __global__ void __launch_bounds__(GPU_THREADS) cross_entropy_rows(slc_cross_entropy_args a)
 {
     SLC_SHARED(row_shared, s);
-    const uint64_t row = blockIdx.x;
-    float *x = logits + row * stride;
+    const uint64_t row = blockIdx.x, classes = a.classes;
+    const float smoothing = a.smoothing, scale = a.gradient_scale;
+    float *x = (float *)a.logits + row * a.stride, *at_loss = (float *)a.losses + row;
     G *out = (G *)x;
-    const int32_t target = targets[row];
+    const int32_t target = a.targets[row];
     if (target < 0) {
-        if (!threadIdx.x) losses[row] = 0;
+        if (!threadIdx.x) *at_loss = 0;
         for (uint64_t c = threadIdx.x; scale != 0 && c < classes; c += GPU_THREADS) out[c] = gpu_round<G>(0.0f);
         return;
     }
@@ -49,7 +47,7 @@ static __global__ void __launch_bounds__(GPU_THREADS)
     sum = block_join<false>(s, sum);
     double loss = log((double)sum) + ((double)largest - (double)hit);
     if (smoothing > 0) loss += (double)smoothing * ((double)hit - (double)all / (double)classes);
-    if (!threadIdx.x) losses[row] = (float)loss;
+    if (!threadIdx.x) *at_loss = (float)loss;
     if (scale == 0) return;
 
     const double share = (double)gpu_exp(hit - largest) / (double)sum;
@@ -63,20 +61,14 @@ static __global__ void __launch_bounds__(GPU_THREADS)
     }
 }
 
-template <class G>
-static sluice_status launch(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride, float *logits,
-                            const int32_t *targets, float smoothing, float scale, float *losses)
+template <class G> static sluice_status launch(sluice_stream *stream, const slc_cross_entropy_args *args)
 {
-    GPU_START(cross_entropy_rows<G>, dim3((uint32_t)rows), dim3(GPU_THREADS), sizeof(row_shared),
-              slc_cuda_stream(stream), classes, stride, logits, targets, smoothing, scale, losses);
+    GPU_START(cross_entropy_rows<G>, dim3((uint32_t)args->rows), dim3(GPU_THREADS), sizeof(row_shared),
+              slc_cuda_stream(stream), *args);
     return slc_cuda_launched(stream, "cross_entropy");
 }
 
-sluice_status slc_cross_entropy_cuda(sluice_stream *stream, uint64_t rows, uint64_t classes, uint64_t stride,
-                                     float *logits, sluice_dtype gradient, const int32_t *targets, float smoothing,
-                                     float gradient_scale, float *losses)
+sluice_status slc_cross_entropy_cuda(sluice_stream *stream, const slc_cross_entropy_args *args)
 {
-    if (!rows) return SLUICE_OK;
-    return GPU_BY_TYPE(gradient, launch, stream, rows, classes, stride, logits, targets, smoothing, gradient_scale,
-                       losses);
+    return args->rows ? GPU_BY_TYPE(args->gradient, launch, stream, args) : SLUICE_OK;
 }

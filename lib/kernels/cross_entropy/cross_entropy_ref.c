@@ -1,14 +1,16 @@
 /* -sum(wanted * log softmax) and its derivative. */
-#include "lib/kernels/cross_entropy/cross_entropy_ref.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include <math.h>
 
-void slc_cross_entropy_ref(uint64_t rows, uint64_t classes, double *logits, const int32_t *targets, double smoothing,
-                           double gradient_scale, double *losses)
+void slc_cross_entropy_ref(const slc_cross_entropy_args *args)
 {
-    for (uint64_t row = 0; row < rows; row++) {
-        double *x = logits + row * classes, largest = -INFINITY, sum = 0, loss = 0;
-        int32_t target = targets[row];
+    const uint64_t classes = args->classes;
+    const double smoothing = (double)args->smoothing, gradient_scale = (double)args->gradient_scale;
+    double *losses = args->losses;
+    for (uint64_t row = 0; row < args->rows; row++) {
+        double *x = (double *)args->logits + row * args->stride, largest = -INFINITY, sum = 0, loss = 0;
+        int32_t target = args->targets[row];
         for (uint64_t i = 0; i < classes; i++) largest = fmax(largest, x[i]);
         for (uint64_t i = 0; i < classes; i++) sum += exp(x[i] - largest);
         for (uint64_t i = 0; i < classes; i++) {

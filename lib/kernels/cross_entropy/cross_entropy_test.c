@@ -1,6 +1,5 @@
 /* Loss and gradient must agree with float64, with equal bits for every instruction set and thread count. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
-#include "lib/kernels/cross_entropy/cross_entropy_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 static int32_t *draw_targets(uint64_t rows, uint64_t classes)
@@ -42,15 +41,24 @@ static void check_rows(sluice_dtype gradient, uint64_t rows, uint64_t classes, u
     float *logits = test_uniform_floats(count, -range, range, 1), *losses = test_floats(rows),
           *first[2][TEST_KINDS] = {{0}};
     double *logits64 = test_widen(count, logits), *losses64 = test_doubles(rows);
-    slc_cross_entropy_ref(rows, classes, logits64, targets, (double)smoothing, (double)scale, losses64);
+    slc_cross_entropy_args args = {.gradient = gradient,
+                                   .rows = rows,
+                                   .classes = classes,
+                                   .stride = classes,
+                                   .logits = logits64,
+                                   .targets = targets,
+                                   .smoothing = smoothing,
+                                   .gradient_scale = scale,
+                                   .losses = losses64};
+    slc_cross_entropy_ref(&args);
+    args.stride = stride, args.losses = losses;
 
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         float *x = spread_rows(rows, classes, stride, logits);
-        assert_int_equal(
-            slc_cross_entropy(&stream, rows, classes, stride, x, gradient, targets, smoothing, scale, losses),
-            SLUICE_OK);
+        args.logits = x;
+        assert_int_equal(slc_cross_entropy(&stream, &args), SLUICE_OK);
         for (uint64_t row = 0; row < rows; row++)
             assert_true(fabs((double)losses[row] - losses64[row]) <= 1e-6 * fabs(losses64[row]) + 1e-7);
         test_same_bits("losses", rows, losses, TEST_FIRST(first[0]));
@@ -104,9 +112,12 @@ static void large_logits_and_nan(void **state)
         float *x = test_copy(4, large), *y = test_copy(4, with_nan), *loss = test_floats(1);
         int32_t *target = test_bytes(sizeof *target);
         *target = 0;
-        assert_int_equal(slc_cross_entropy(&stream, 1, 4, 4, x, SLUICE_FP32, target, 0, 1, loss), SLUICE_OK);
+        slc_cross_entropy_args args = {
+            .rows = 1, .classes = 4, .stride = 4, .logits = x, .targets = target, .gradient_scale = 1, .losses = loss};
+        assert_int_equal(slc_cross_entropy(&stream, &args), SLUICE_OK);
         assert_true(*loss == 0.0f && x[0] == 0.0f && x[1] == 0.0f && x[2] == 0.0f && x[3] == 0.0f);
-        assert_int_equal(slc_cross_entropy(&stream, 1, 4, 4, y, SLUICE_FP32, target, 0, 1, loss), SLUICE_OK);
+        args.logits = y;
+        assert_int_equal(slc_cross_entropy(&stream, &args), SLUICE_OK);
         assert_true(isnan(*loss));
         test_release(x), test_release(y), test_release(loss), test_release(target);
         slc_stream_destroy(&stream);
@@ -121,21 +132,29 @@ static void smoothed_gradient_is_the_losses_slope(void **state)
     enum { CLASSES = 37 };
     const float smoothing = 0.2f;
     const double step = 1e-4;
-    const int32_t wanted = 11;
     TEST_EACH_WAY(way)
     {
         sluice_stream stream = test_stream(1);
         float *x = test_uniform_floats(CLASSES, -3, 3, 9), *before = test_copy(CLASSES, x), *loss = test_floats(1);
         int32_t *target = test_bytes(sizeof *target);
-        *target = wanted;
-        assert_int_equal(slc_cross_entropy(&stream, 1, CLASSES, CLASSES, x, SLUICE_FP32, target, smoothing, 1, loss),
-                         SLUICE_OK);
+        *target = 11;
+        slc_cross_entropy_args args = {.rows = 1,
+                                       .classes = CLASSES,
+                                       .stride = CLASSES,
+                                       .logits = x,
+                                       .targets = target,
+                                       .smoothing = smoothing,
+                                       .gradient_scale = 1,
+                                       .losses = loss};
+        assert_int_equal(slc_cross_entropy(&stream, &args), SLUICE_OK);
+        args.gradient_scale = 0;
         for (int c = 0; c < CLASSES; c++) {
             double at[2][CLASSES], losses[2];
             for (int side = 0; side < 2; side++) {
                 for (int i = 0; i < CLASSES; i++) at[side][i] = (double)before[i];
                 at[side][c] += side ? step : -step;
-                slc_cross_entropy_ref(1, CLASSES, at[side], &wanted, (double)smoothing, 0, &losses[side]);
+                args.logits = at[side], args.losses = &losses[side];
+                slc_cross_entropy_ref(&args);
             }
             assert_true(fabs((losses[1] - losses[0]) / (2 * step) - (double)x[c]) < 1e-6);
         }

@@ -3,10 +3,8 @@
 #ifndef SLC_KERNEL_EMBEDDING_H
 #define SLC_KERNEL_EMBEDDING_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
-
-#include <sluice/dtype.h>
-#include <stdbool.h>
 
 /* Tables with rows of `channels`: one row for each token of the vocabulary, each position, each token type. position,
  * type: may be NULL: none. */
@@ -25,11 +23,17 @@ typedef struct {
     const uint32_t *token_order, *type_order;
 } slc_embedding_gradients;
 
-/* tokens, types: batch x length, read by the device, each not negative and below the number of rows of its table: the
- * caller checks that. types NULL: type 0 everywhere. `dtype`: type of the tables and out. out overlaps no table. */
-sluice_status slc_embedding_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
-                                    uint64_t channels, const int32_t *tokens, const int32_t *types,
-                                    const slc_embedding_tables *tables, void *out);
+typedef struct {
+    sluice_dtype dtype; /* of the tables and out */
+    uint64_t batch, length, channels;
+    /* batch x length, read by the device, each not negative and below the number of rows of its table: the caller
+     * checks that. types NULL: type 0 everywhere. */
+    const int32_t *tokens, *types;
+    slc_embedding_tables tables;
+    void *out; /* [batch][length][channels]; overlaps no table */
+} slc_embedding_forward_args;
+
+sluice_status slc_embedding_forward(sluice_stream *stream, const slc_embedding_forward_args *args);
 
 /* Fills order[0..places-1] with the numbers of the places, those with the smallest key first, and those with equal keys
  * in order. Works on the host, at once, in O(places). keys are not negative; scratch has `places` elements too; places
@@ -39,12 +43,28 @@ void slc_embedding_order(uint64_t places, const int32_t *keys, uint32_t *order, 
 uint64_t slc_embedding_backward_workspace_bytes(const sluice_stream *stream, uint64_t batch, uint64_t length,
                                                 uint64_t channels);
 
-/* Adds to the rows of `gradients` (of type `gradient`): a row is read once, the rows of dout that belong to it are
- * added in fp32 in the order of their places (b, t), and the sum is rounded once. So the result is the same to the bit
- * for any thread count, and on a GPU. workspace: 4-byte aligned. Errors: UNSUPPORTED (2^32 places or more), ARGUMENT
- * (an order that a GPU needs is missing). */
-sluice_status slc_embedding_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t batch,
-                                     uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
-                                     const void *dout, const slc_embedding_gradients *gradients, void *workspace);
+/* Backward adds to the rows of `gradients`: a row is read once, the rows of dout that belong to it are added in fp32 in
+ * the order of their places (b, t), and the sum is rounded once. So the result is the same to the bit for any thread
+ * count, and on a GPU. */
+typedef struct {
+    sluice_dtype dtype, gradient;
+    uint64_t batch, length, channels;
+    const int32_t *tokens, *types; /* as in forward */
+    const void *dout;
+    slc_embedding_gradients gradients;
+    void *workspace; /* slc_embedding_backward_workspace_bytes, 4-byte aligned */
+} slc_embedding_backward_args;
+
+/* Errors: UNSUPPORTED (2^32 places or more), ARGUMENT (an order that a GPU needs is missing). */
+sluice_status slc_embedding_backward(sluice_stream *stream, const slc_embedding_backward_args *args);
+
+/* ---- Forms ---- */
+
+void slc_embedding_forward_ref(const slc_embedding_forward_args *args);
+void slc_embedding_backward_ref(const slc_embedding_backward_args *args);
+
+SLC_ISA_DECLARE(slc_embedding_forward_range); /* over ranges of rows */
+SLC_DEVICE_DECLARE(slc_embedding_forward);    /* with at least one place and channel */
+SLC_DEVICE_DECLARE(slc_embedding_backward);   /* likewise */
 
 #endif

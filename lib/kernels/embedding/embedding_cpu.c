@@ -2,6 +2,7 @@
  * it: each is loaded and stored once, and the partial sum stays in the first-level cache. */
 #include "lib/kernels/embedding/embedding_cpu.h"
 
+#include "lib/kernels/host.h"
 #include "lib/kernels/lanes.h"
 
 enum { PIECE = 1024 }; /* channels that are summed at a time */
@@ -15,6 +16,7 @@ LANES_INLINE void expect(sluice_dtype dtype, const void *p, uint64_t at)
 /* Element at which each of the three rows, the next token's row and the output row begins. */
 typedef struct {
     uint64_t token, position, type, next, out;
+    bool stream; /* out is stored past the cache */
 } places;
 
 LANES_INLINE void forward_lanes(const slc_embedding_forward_args *args, sluice_dtype dtype, bool positions, bool types,
@@ -24,21 +26,21 @@ LANES_INLINE void forward_lanes(const slc_embedding_forward_args *args, sluice_d
     lanes sum = lanes_load_some_as(dtype, args->tables.token, at.token + c, left, 0.0f);
     if (positions) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.position, at.position + c, left, 0.0f));
     if (types) sum = lanes_add(sum, lanes_load_some_as(dtype, args->tables.type, at.type + c, left, 0.0f));
-    lanes_stream_some_as(dtype, args->out, at.out + c, left, sum, args->stream);
+    lanes_stream_some_as(dtype, args->out, at.out + c, left, sum, at.stream);
 }
 
 LANES_INLINE void forward(const slc_embedding_forward_args *all, sluice_dtype dtype, bool positions, bool types,
                           bool stream, uint64_t first, uint64_t last)
 {
-    slc_embedding_forward_args args = *all;
-    args.stream = stream;
+    const slc_embedding_forward_args args = *all;
     const uint64_t channels = args.channels;
     for (uint64_t row = first; row < last; row++) {
         const places at = {.token = (uint64_t)args.tokens[row] * channels,
                            .position = row % args.length * channels,
                            .type = types && args.types ? (uint64_t)args.types[row] * channels : 0,
                            .next = (uint64_t)args.tokens[row + 1 < last ? row + 1 : row] * channels,
-                           .out = row * channels};
+                           .out = row * channels,
+                           .stream = stream};
         uint64_t c = 0;
         for (; c + LANES <= channels; c += LANES) forward_lanes(&args, dtype, positions, types, at, c, LANES);
         if (c < channels) forward_lanes(&args, dtype, positions, types, at, c, channels - c);
@@ -46,7 +48,7 @@ LANES_INLINE void forward(const slc_embedding_forward_args *all, sluice_dtype dt
     if (stream) lanes_stream_end();
 }
 
-LANES_INLINE void forward_by_tables(const slc_embedding_forward_args *args, sluice_dtype dtype, bool stream,
+LANES_INLINE void forward_by_tables(sluice_dtype dtype, bool stream, const slc_embedding_forward_args *args,
                                     uint64_t first, uint64_t last)
 {
     if (args->tables.position && args->tables.type)
@@ -63,14 +65,12 @@ void SLC_ISA(slc_embedding_forward_range)(const void *context, uint32_t part, ui
 {
     (void)part;
     const slc_embedding_forward_args *args = context;
-    if (args->dtype == SLUICE_BF16 && args->stream)
-        forward_by_tables(args, SLUICE_BF16, true, first, last);
-    else if (args->dtype == SLUICE_BF16)
-        forward_by_tables(args, SLUICE_BF16, false, first, last);
-    else if (args->stream)
-        forward_by_tables(args, SLUICE_FP32, true, first, last);
+    const uint64_t bytes = args->batch * args->length * args->channels * sluice_dtype_bytes(args->dtype);
+    const bool stream = args->channels % LANES == 0 && slc_host_streams(args->out, bytes);
+    if (stream)
+        LANES_BY_TYPE(args->dtype, forward_by_tables, true, args, first, last);
     else
-        forward_by_tables(args, SLUICE_FP32, false, first, last);
+        LANES_BY_TYPE(args->dtype, forward_by_tables, false, args, first, last);
 }
 
 /* Rows of dout: those that `order` lists, or first, first + stride, ... */
@@ -84,53 +84,62 @@ LANES_INLINE uint64_t row_at(const row_list *rows, uint64_t i)
     return rows->order ? rows->order[i] : rows->first + i * rows->stride;
 }
 
-LANES_INLINE void add_lanes(uint64_t c, uint64_t left, sluice_dtype from_dtype, const void *from, sluice_dtype dtype,
-                            const void *x, uint64_t x_at, uint64_t next_at, sluice_dtype to_dtype, void *to)
+/* to = from + x, each from its element 0 but for x; the row at next_at is the next one to be read. */
+typedef struct {
+    const void *from, *x;
+    uint64_t x_at, next_at;
+    void *to;
+} addition;
+
+LANES_INLINE void add_lanes(sluice_dtype from, sluice_dtype dtype, sluice_dtype to, addition a, uint64_t c,
+                            uint64_t left)
 {
-    expect(dtype, x, next_at + c);
-    lanes sum = lanes_load_some_as(from_dtype, from, c, left, 0.0f);
-    sum = lanes_add(sum, lanes_load_some_as(dtype, x, x_at + c, left, 0.0f));
-    lanes_store_some_as(to_dtype, to, c, left, sum);
+    expect(dtype, a.x, a.next_at + c);
+    lanes sum = lanes_load_some_as(from, a.from, c, left, 0.0f);
+    sum = lanes_add(sum, lanes_load_some_as(dtype, a.x, a.x_at + c, left, 0.0f));
+    lanes_store_some_as(to, a.to, c, left, sum);
 }
 
-/* to = from + x; the row at next_at is the next one to be read. */
-LANES_INLINE void add(uint64_t count, sluice_dtype from_dtype, const void *from, sluice_dtype dtype, const void *x,
-                      uint64_t x_at, uint64_t next_at, sluice_dtype to_dtype, void *to)
+LANES_INLINE void add(sluice_dtype from, sluice_dtype dtype, sluice_dtype to, addition a, uint64_t count)
 {
     uint64_t c = 0;
-    for (; c + LANES <= count; c += LANES) add_lanes(c, LANES, from_dtype, from, dtype, x, x_at, next_at, to_dtype, to);
-    if (c < count) add_lanes(c, count - c, from_dtype, from, dtype, x, x_at, next_at, to_dtype, to);
+    for (; c + LANES <= count; c += LANES) add_lanes(from, dtype, to, a, c, LANES);
+    if (c < count) add_lanes(from, dtype, to, a, c, count - c);
 }
 
 /* Adds to channels first..last-1 of one row of the table. */
-LANES_INLINE void add_rows(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void add_rows(const slc_embedding_table_args *args, sluice_dtype dtype, sluice_dtype gradient,
                            uint64_t table_row, row_list rows, uint64_t first, uint64_t last)
 {
-    const uint64_t channels = args->channels;
+    const uint64_t channels = args->all.channels;
     for (uint64_t at = first; at < last; at += PIECE) {
         uint64_t count = last - at < PIECE ? last - at : PIECE;
         void *to = (char *)args->table + (table_row * channels + at) * sluice_dtype_bytes(gradient);
         float sum[PIECE]; /* used if the gradient's type would round between two additions */
         for (uint64_t i = 0; i < rows.count; i++) {
-            uint64_t x_at = row_at(&rows, i) * channels + at;
             bool begins = i == 0, ends = i + 1 == rows.count;
-            uint64_t next_at = (ends ? rows.after : row_at(&rows, i + 1)) * channels + at;
+            addition a = {.from = begins ? to : sum,
+                          .x = args->all.dout,
+                          .x_at = row_at(&rows, i) * channels + at,
+                          .next_at = (ends ? rows.after : row_at(&rows, i + 1)) * channels + at,
+                          .to = ends ? to : sum};
+            if (gradient == SLUICE_FP32) a.from = to, a.to = to;
             if (gradient == SLUICE_FP32 || (begins && ends))
-                add(count, gradient, to, dtype, args->dout, x_at, next_at, gradient, to);
+                add(gradient, dtype, gradient, a, count);
             else if (begins)
-                add(count, gradient, to, dtype, args->dout, x_at, next_at, SLUICE_FP32, sum);
+                add(gradient, dtype, SLUICE_FP32, a, count);
             else if (ends)
-                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, next_at, gradient, to);
+                add(SLUICE_FP32, dtype, gradient, a, count);
             else
-                add(count, SLUICE_FP32, sum, dtype, args->dout, x_at, next_at, SLUICE_FP32, sum);
+                add(SLUICE_FP32, dtype, SLUICE_FP32, a, count);
         }
     }
 }
 
-LANES_INLINE void by_key(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void by_key(sluice_dtype dtype, sluice_dtype gradient, const slc_embedding_table_args *args,
                          uint64_t first, uint64_t last)
 {
-    const uint64_t rows = args->batch * args->length;
+    const uint64_t rows = args->all.batch * args->all.length;
     if (!args->keys) {
         add_rows(args, dtype, gradient, 0, (row_list){NULL, 0, 1, rows, 0}, first, last);
         return;
@@ -145,33 +154,23 @@ LANES_INLINE void by_key(const slc_embedding_backward_args *args, sluice_dtype d
     }
 }
 
-LANES_INLINE void by_position(const slc_embedding_backward_args *args, sluice_dtype dtype, sluice_dtype gradient,
+LANES_INLINE void by_position(sluice_dtype dtype, sluice_dtype gradient, const slc_embedding_table_args *args,
                               uint64_t first, uint64_t last)
 {
-    for (uint64_t t = 0; t < args->length; t++)
-        add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->length, args->batch, t + 1}, first, last);
+    for (uint64_t t = 0; t < args->all.length; t++)
+        add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->all.length, args->all.batch, t + 1}, first, last);
 }
-
-#define BY_TYPES(function)                                                                                             \
-    do {                                                                                                               \
-        const slc_embedding_backward_args *args = context;                                                             \
-        (void)part;                                                                                                    \
-        if (args->dtype == SLUICE_BF16 && args->gradient == SLUICE_BF16)                                               \
-            function(args, SLUICE_BF16, SLUICE_BF16, first, last);                                                     \
-        else if (args->dtype == SLUICE_BF16)                                                                           \
-            function(args, SLUICE_BF16, SLUICE_FP32, first, last);                                                     \
-        else if (args->gradient == SLUICE_BF16)                                                                        \
-            function(args, SLUICE_FP32, SLUICE_BF16, first, last);                                                     \
-        else                                                                                                           \
-            function(args, SLUICE_FP32, SLUICE_FP32, first, last);                                                     \
-    } while (0)
 
 void SLC_ISA(slc_embedding_keys_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
-    BY_TYPES(by_key);
+    (void)part;
+    const slc_embedding_table_args *args = context;
+    LANES_BY_TYPES(args->all.dtype, args->all.gradient, by_key, args, first, last);
 }
 
 void SLC_ISA(slc_embedding_position_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
-    BY_TYPES(by_position);
+    (void)part;
+    const slc_embedding_table_args *args = context;
+    LANES_BY_TYPES(args->all.dtype, args->all.gradient, by_position, args, first, last);
 }

@@ -1,26 +1,22 @@
 /* Forward takes eight channels a thread. Backward gives a warp to each place and 256 channels: the warp of the first
  * place with a token adds up all places with that token, in their order, so that no two warps write the same row and
  * the sums are the host's to the bit. */
-#include "lib/kernels/embedding/embedding_cuda.h"
+#include "lib/kernels/embedding/embedding.h"
 
 #include "lib/kernels/gpu.cuh"
 
 enum { WARPS = 8, CHANNELS = GPU_LANES * GPU_EACH };
 
-template <class T> struct embedding_tables {
-    const T *token, *position, *type; /* position and type may be NULL */
-};
-
+/* aligned: all arrays, and rows. */
 template <class T>
-static __global__ void __launch_bounds__(WARPS *GPU_LANES)
-    add_rows(uint64_t places, uint64_t length, uint64_t channels, const int32_t *tokens, const int32_t *types,
-             embedding_tables<T> tables, T *out, bool aligned)
+static __global__ void __launch_bounds__(WARPS *GPU_LANES) add_rows(slc_embedding_forward_args a, bool aligned)
 {
-    const uint64_t place = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
-    if (place >= places) return;
-    const T *token = tables.token + (uint64_t)tokens[place] * channels;
-    const T *position = tables.position ? tables.position + place % length * channels : NULL;
-    const T *type = tables.type ? tables.type + (types ? (uint64_t)types[place] : 0) * channels : NULL;
+    const uint64_t place = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES, channels = a.channels;
+    if (place >= a.batch * a.length) return;
+    const T *token = (const T *)a.tables.token + (uint64_t)a.tokens[place] * channels;
+    const T *position = a.tables.position ? (const T *)a.tables.position + place % a.length * channels : NULL;
+    const T *type =
+        a.tables.type ? (const T *)a.tables.type + (a.types ? (uint64_t)a.types[place] : 0) * channels : NULL;
     for (uint64_t c = threadIdx.x % GPU_LANES * GPU_EACH; c < channels; c += CHANNELS) {
         float sum[GPU_EACH], v[GPU_EACH];
         gpu_load8(token + c, aligned, channels - c, 0.0f, sum);
@@ -32,28 +28,22 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
             gpu_load8(type + c, aligned, channels - c, 0.0f, v);
             for (int e = 0; e < GPU_EACH; e++) sum[e] += v[e];
         }
-        gpu_store8(out + place * channels + c, aligned, channels - c, sum);
+        gpu_store8((T *)a.out + place * channels + c, aligned, channels - c, sum);
     }
 }
 
-template <class T>
-static sluice_status forward(sluice_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
-                             const int32_t *tokens, const int32_t *types, const slc_embedding_tables *tables, void *out)
+template <class T> static sluice_status forward(sluice_stream *stream, const slc_embedding_forward_args *a)
 {
-    const embedding_tables<T> t = {(const T *)tables->token, (const T *)tables->position, (const T *)tables->type};
-    const bool aligned = channels % GPU_EACH == 0 && gpu_aligned(t.token) && gpu_aligned(t.position) &&
-                         gpu_aligned(t.type) && gpu_aligned(out);
-    const uint64_t places = batch * length;
-    GPU_START(add_rows<T>, dim3((uint32_t)((places + WARPS - 1) / WARPS)), dim3(WARPS * GPU_LANES), 0,
-              slc_cuda_stream(stream), places, length, channels, tokens, types, t, (T *)out, aligned);
+    const bool aligned = a->channels % GPU_EACH == 0 && gpu_aligned(a->tables.token) &&
+                         gpu_aligned(a->tables.position) && gpu_aligned(a->tables.type) && gpu_aligned(a->out);
+    GPU_START(add_rows<T>, dim3((uint32_t)((a->batch * a->length + WARPS - 1) / WARPS)), dim3(WARPS * GPU_LANES), 0,
+              slc_cuda_stream(stream), *a, aligned);
     return slc_cuda_launched(stream, "embedding_forward");
 }
 
-sluice_status slc_embedding_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t batch, uint64_t length,
-                                         uint64_t channels, const int32_t *tokens, const int32_t *types,
-                                         const slc_embedding_tables *tables, void *out)
+sluice_status slc_embedding_forward_cuda(sluice_stream *stream, const slc_embedding_forward_args *args)
 {
-    return GPU_BY_TYPE(dtype, forward, stream, batch, length, channels, tokens, types, tables, out);
+    return GPU_BY_TYPE(args->dtype, forward, stream, args);
 }
 
 /* Adds to a row of the gradient, in channels c..c+7, what it gets from the places that belong to it, one after the
@@ -77,18 +67,26 @@ struct row_sum {
     }
 };
 
+struct place_keys {
+    const int32_t *keys;
+    const uint32_t *order;
+    bool padded; /* places with the key `padding` are skipped */
+    int32_t padding;
+};
+
 /* `order` has the places sorted by key. The warp at the first place of a key adds up all places of that key: its lanes
  * look at the next 32 places together, so that what they add does not wait for one place after the other to be read. */
 template <class T, class G>
 static __global__ void __launch_bounds__(WARPS *GPU_LANES)
-    add_by_key(uint64_t places, uint64_t channels, const int32_t *keys, const uint32_t *order, bool padded,
-               int32_t padding, const T *dout, G *table)
+    add_by_key(uint64_t places, uint64_t channels, place_keys by, const T *dout, G *table)
 {
+    const int32_t *const keys = by.keys;
+    const uint32_t *const order = by.order;
     const uint64_t first = (uint64_t)blockIdx.x * WARPS + threadIdx.x / GPU_LANES;
     const uint32_t lane = threadIdx.x % GPU_LANES;
     if (first >= places) return;
     const int32_t key = keys[order[first]];
-    if ((padded && key == padding) || (first && keys[order[first - 1]] == key)) return;
+    if ((by.padded && key == by.padding) || (first && keys[order[first - 1]] == key)) return;
     const uint64_t c = (uint64_t)blockIdx.y * CHANNELS + lane * GPU_EACH;
     const bool mine = c < channels;
     const uint64_t left = mine ? channels - c : 0;
@@ -121,46 +119,29 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES)
     s.store(table + row * channels + c, channels - c);
 }
 
-template <class T, class G>
-static sluice_status backward(sluice_stream *stream, uint64_t batch, uint64_t length, uint64_t channels,
-                              const int32_t *tokens, const int32_t *types, const void *dout,
-                              const slc_embedding_gradients *gradients)
+template <class T, class G> static sluice_status backward(sluice_stream *stream, const slc_embedding_backward_args *a)
 {
-    const uint64_t places = batch * length;
+    const slc_embedding_gradients *g = &a->gradients;
+    const uint64_t places = a->batch * a->length, channels = a->channels;
     const uint32_t groups = (uint32_t)((channels + CHANNELS - 1) / CHANNELS);
     const dim3 by_place((uint32_t)((places + WARPS - 1) / WARPS), groups),
-        by_position((uint32_t)((length + WARPS - 1) / WARPS), groups), threads(WARPS * GPU_LANES);
-    const T *from = (const T *)dout;
+        by_position((uint32_t)((a->length + WARPS - 1) / WARPS), groups), threads(WARPS * GPU_LANES);
+    const place_keys tokens = {a->tokens, g->token_order, g->padded, g->padding};
+    const place_keys types = {a->types, g->type_order, false, 0};
+    const T *from = (const T *)a->dout;
     cudaStream_t s = slc_cuda_stream(stream);
-    if (gradients->token)
-        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, tokens, gradients->token_order,
-                  gradients->padded, gradients->padding, from, (G *)gradients->token);
-    if (gradients->position)
-        GPU_START((add_by_row<T, G>), by_position, threads, 0, s, length, places, channels, from,
-                  (G *)gradients->position);
-    if (gradients->type && types)
-        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, types, gradients->type_order, false, 0,
-                  from, (G *)gradients->type);
-    else if (gradients->type)
+    if (g->token) GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, tokens, from, (G *)g->token);
+    if (g->position)
+        GPU_START((add_by_row<T, G>), by_position, threads, 0, s, a->length, places, channels, from, (G *)g->position);
+    if (g->type && a->types)
+        GPU_START((add_by_key<T, G>), by_place, threads, 0, s, places, channels, types, from, (G *)g->type);
+    else if (g->type)
         GPU_START((add_by_row<T, G>), dim3(1, groups), threads, 0, s, (uint64_t)1, places, channels, from,
-                  (G *)gradients->type);
+                  (G *)g->type);
     return slc_cuda_launched(stream, "embedding_backward");
 }
 
-template <class T>
-static sluice_status backward_of(sluice_stream *stream, sluice_dtype gradient, uint64_t batch, uint64_t length,
-                                 uint64_t channels, const int32_t *tokens, const int32_t *types, const void *dout,
-                                 const slc_embedding_gradients *gradients)
+sluice_status slc_embedding_backward_cuda(sluice_stream *stream, const slc_embedding_backward_args *args)
 {
-    return gradient == SLUICE_BF16
-               ? backward<T, gpu_bf16>(stream, batch, length, channels, tokens, types, dout, gradients)
-               : backward<T, float>(stream, batch, length, channels, tokens, types, dout, gradients);
-}
-
-sluice_status slc_embedding_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
-                                          uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
-                                          const int32_t *types, const void *dout,
-                                          const slc_embedding_gradients *gradients)
-{
-    return GPU_BY_TYPE(dtype, backward_of, stream, gradient, batch, length, channels, tokens, types, dout, gradients);
+    return GPU_BY_TYPES(args->dtype, args->gradient, backward, stream, args);
 }

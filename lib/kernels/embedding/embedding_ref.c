@@ -1,40 +1,42 @@
 /* Gather and scatter, one element at a time. */
-#include "lib/kernels/embedding/embedding_ref.h"
+#include "lib/kernels/embedding/embedding.h"
 
 #include <stddef.h>
 
-/* Finds element c of the rows that place (b, t) takes from each table. */
-static void elements_of(const slc_embedding_ref_tables *tables, uint64_t channels, uint64_t token, uint64_t position,
-                        uint64_t type, uint64_t c, double *out[3])
+/* Finds the rows that place `row` takes from each table, by their first elements. */
+static void rows_of(const slc_embedding_forward_args *a, uint64_t row, uint64_t at[3])
 {
-    out[0] = tables->token ? tables->token + token * channels + c : NULL;
-    out[1] = tables->position ? tables->position + position * channels + c : NULL;
-    out[2] = tables->type ? tables->type + type * channels + c : NULL;
+    at[0] = (uint64_t)a->tokens[row] * a->channels;
+    at[1] = row % a->length * a->channels;
+    at[2] = a->types ? (uint64_t)a->types[row] * a->channels : 0;
 }
 
-void slc_embedding_forward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
-                               const int32_t *types, const slc_embedding_ref_tables *tables, double *out)
+void slc_embedding_forward_ref(const slc_embedding_forward_args *args)
 {
-    for (uint64_t row = 0; row < batch * length; row++)
-        for (uint64_t c = 0; c < channels; c++) {
-            double *element[3];
-            elements_of(tables, channels, (uint64_t)tokens[row], row % length, types ? (uint64_t)types[row] : 0, c,
-                        element);
-            out[row * channels + c] = 0;
-            for (int i = 0; i < 3; i++) out[row * channels + c] += element[i] ? *element[i] : 0;
+    const double *const tables[3] = {args->tables.token, args->tables.position, args->tables.type};
+    double *out = args->out;
+    for (uint64_t row = 0; row < args->batch * args->length; row++)
+        for (uint64_t c = 0; c < args->channels; c++) {
+            uint64_t at[3];
+            rows_of(args, row, at);
+            out[row * args->channels + c] = 0;
+            for (int i = 0; i < 3; i++) out[row * args->channels + c] += tables[i] ? tables[i][at[i] + c] : 0;
         }
 }
 
-void slc_embedding_backward_ref(uint64_t batch, uint64_t length, uint64_t channels, const int32_t *tokens,
-                                const int32_t *types, const double *dout, const slc_embedding_ref_tables *gradients)
+void slc_embedding_backward_ref(const slc_embedding_backward_args *args)
 {
-    for (uint64_t row = 0; row < batch * length; row++)
-        for (uint64_t c = 0; c < channels; c++) {
-            double *element[3];
-            elements_of(gradients, channels, (uint64_t)tokens[row], row % length, types ? (uint64_t)types[row] : 0, c,
-                        element);
+    const slc_embedding_gradients *g = &args->gradients;
+    const slc_embedding_forward_args places = {
+        .length = args->length, .channels = args->channels, .tokens = args->tokens, .types = args->types};
+    double *const tables[3] = {g->token, g->position, g->type};
+    const double *dout = args->dout;
+    for (uint64_t row = 0; row < args->batch * args->length; row++)
+        for (uint64_t c = 0; c < args->channels; c++) {
+            uint64_t at[3];
+            rows_of(&places, row, at);
             for (int i = 0; i < 3; i++)
-                if (element[i] && !(i == 0 && gradients->padding && tokens[row] == *gradients->padding))
-                    *element[i] += dout[row * channels + c];
+                if (tables[i] && !(i == 0 && g->padded && args->tokens[row] == g->padding))
+                    tables[i][at[i] + c] += dout[row * args->channels + c];
         }
 }

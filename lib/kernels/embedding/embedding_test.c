@@ -1,7 +1,6 @@
 /* Forward must be exact but for one rounding; backward must add the rows of equal tokens in the order of their places,
  * with one rounding, for any thread count. */
 #include "lib/kernels/embedding/embedding.h"
-#include "lib/kernels/embedding/embedding_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 enum { TYPES = 2, TABLES = 3 };
@@ -71,17 +70,23 @@ static void forward_is_rounded_once(const test_case *t, const inputs *in)
             table[i] = test_uniform_typed(t->dtype, in->counts[i], -1, 1, 1 + (uint64_t)i);
             wide[i] = test_widen_typed(t->dtype, in->counts[i], table[i]);
         }
-    slc_embedding_forward_ref(t->batch, t->length, t->channels, in->tokens, types,
-                              &(slc_embedding_ref_tables){wide[0], wide[1], wide[2], NULL}, want);
+    slc_embedding_forward_args args = {.dtype = t->dtype,
+                                       .batch = t->batch,
+                                       .length = t->length,
+                                       .channels = t->channels,
+                                       .tokens = in->tokens,
+                                       .types = types,
+                                       .tables = {wide[0], wide[1], wide[2]},
+                                       .out = want};
+    slc_embedding_forward_ref(&args);
+    args.tables = (slc_embedding_tables){table[0], table[1], table[2]};
     float *first = NULL;
     TEST_EACH_WAY_OF(way, elements)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *out = test_floats(elements);
-        const slc_embedding_tables tables = {table[0], table[1], table[2]};
-        assert_int_equal(
-            slc_embedding_forward(&stream, t->dtype, t->batch, t->length, t->channels, in->tokens, types, &tables, out),
-            SLUICE_OK);
+        args.out = out;
+        assert_int_equal(slc_embedding_forward(&stream, &args), SLUICE_OK);
         test_close_typed("out", t->dtype, elements, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", t->dtype, elements, out, &first);
         test_release(out);
@@ -95,7 +100,6 @@ static void backward_agrees(const test_case *t, const inputs *in)
 {
     static const char *const names[TABLES] = {"dtoken", "dposition", "dtype"};
     uint64_t elements = in->rows * t->channels;
-    const int32_t *types = t->type_numbers ? in->types : NULL, *padding = t->padded ? &in->tokens[0] : NULL;
     void *dout = test_uniform_typed(t->dtype, elements, -1, 1, 3), *before[TABLES] = {0};
     double *want[TABLES] = {0}, *dout64 = test_widen_typed(t->dtype, elements, dout);
     for (int i = 0; i < TABLES; i++)
@@ -103,8 +107,19 @@ static void backward_agrees(const test_case *t, const inputs *in)
             before[i] = test_uniform_typed(t->gradient, in->counts[i], -1, 1, 4 + (uint64_t)i);
             want[i] = test_widen_typed(t->gradient, in->counts[i], before[i]);
         }
-    slc_embedding_backward_ref(t->batch, t->length, t->channels, in->tokens, types, dout64,
-                               &(slc_embedding_ref_tables){want[0], want[1], want[2], padding});
+    slc_embedding_backward_args args = {
+        .dtype = t->dtype,
+        .gradient = t->gradient,
+        .batch = t->batch,
+        .length = t->length,
+        .channels = t->channels,
+        .tokens = in->tokens,
+        .types = t->type_numbers ? in->types : NULL,
+        .dout = dout64,
+        .gradients = {
+            .token = want[0], .position = want[1], .type = want[2], .padded = t->padded, .padding = in->tokens[0]}};
+    slc_embedding_backward_ref(&args);
+    args.dout = dout;
     float *first[TABLES] = {0};
     TEST_EACH_WAY_OF(way, elements)
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -114,16 +129,11 @@ static void backward_agrees(const test_case *t, const inputs *in)
         void *workspace = test_bytes(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
         for (int i = 0; i < TABLES; i++)
             if (before[i]) got[i] = test_copy_typed(t->gradient, in->counts[i], before[i]);
-        const slc_embedding_gradients gradients = {.token = got[0],
-                                                   .position = got[1],
-                                                   .type = got[2],
-                                                   .padded = t->padded,
-                                                   .padding = in->tokens[0],
-                                                   .token_order = ordered ? in->token_order : NULL,
-                                                   .type_order = ordered ? in->type_order : NULL};
-        assert_int_equal(slc_embedding_backward(&stream, t->dtype, t->gradient, t->batch, t->length, t->channels,
-                                                in->tokens, types, dout, &gradients, workspace),
-                         SLUICE_OK);
+        args.gradients.token = got[0], args.gradients.position = got[1], args.gradients.type = got[2];
+        args.gradients.token_order = ordered ? in->token_order : NULL;
+        args.gradients.type_order = ordered ? in->type_order : NULL;
+        args.workspace = workspace;
+        assert_int_equal(slc_embedding_backward(&stream, &args), SLUICE_OK);
         for (int i = 0; i < TABLES; i++) {
             if (!got[i]) continue;
             test_close_typed(names[i], t->gradient, in->counts[i], got[i], want[i], 1e-5, 3e-3);
@@ -205,10 +215,16 @@ static void a_row_is_rounded_once(void **state)
         assert_int_equal(bytes, test_on_gpu ? 0 : 2 * LENGTH * sizeof(uint32_t));
         uint32_t *workspace = test_bytes(bytes);
         uint16_t *table = test_typed(SLUICE_BF16, CHANNELS, start);
-        const slc_embedding_gradients gradients = {.token = table, .token_order = order};
-        assert_int_equal(slc_embedding_backward(&stream, SLUICE_BF16, SLUICE_BF16, 1, LENGTH, CHANNELS, tokens, NULL,
-                                                dout, &gradients, workspace),
-                         SLUICE_OK);
+        const slc_embedding_backward_args args = {.dtype = SLUICE_BF16,
+                                                  .gradient = SLUICE_BF16,
+                                                  .batch = 1,
+                                                  .length = LENGTH,
+                                                  .channels = CHANNELS,
+                                                  .tokens = tokens,
+                                                  .dout = dout,
+                                                  .gradients = {.token = table, .token_order = order},
+                                                  .workspace = workspace};
+        assert_int_equal(slc_embedding_backward(&stream, &args), SLUICE_OK);
         for (int i = 0; i < CHANNELS; i++) assert_true(sluice_bf16_to_float(table[i]) == 556);
         test_release(table), test_release(workspace);
         slc_stream_destroy(&stream);
@@ -221,15 +237,12 @@ static void no_rows_and_too_many(void **state)
     (void)state;
     sluice_stream stream = test_stream(1);
     float table = 1, out = 2;
-    const slc_embedding_tables tables = {.token = &table};
-    const slc_embedding_gradients gradients = {.token = &table};
-    assert_int_equal(slc_embedding_forward(&stream, SLUICE_FP32, 0, 0, 1, NULL, NULL, &tables, &out), SLUICE_OK);
-    assert_int_equal(
-        slc_embedding_backward(&stream, SLUICE_FP32, SLUICE_FP32, 0, 0, 1, NULL, NULL, &out, &gradients, NULL),
-        SLUICE_OK);
-    assert_int_equal(slc_embedding_backward(&stream, SLUICE_FP32, SLUICE_FP32, 1 << 20, 1 << 20, 1, NULL, NULL, &out,
-                                            &gradients, NULL),
-                     SLUICE_ERR_UNSUPPORTED);
+    const slc_embedding_forward_args forward = {.channels = 1, .tables = {.token = &table}, .out = &out};
+    slc_embedding_backward_args backward = {.channels = 1, .dout = &out, .gradients = {.token = &table}};
+    assert_int_equal(slc_embedding_forward(&stream, &forward), SLUICE_OK);
+    assert_int_equal(slc_embedding_backward(&stream, &backward), SLUICE_OK);
+    backward.batch = backward.length = 1 << 20;
+    assert_int_equal(slc_embedding_backward(&stream, &backward), SLUICE_ERR_UNSUPPORTED);
     assert_true(table == 1 && out == 2);
     slc_stream_destroy(&stream);
 }
@@ -246,16 +259,23 @@ static void large_results(void **state)
     {
         void *table = test_uniform_typed(dtype, VOCABULARY * CHANNELS, -1, 1, 1);
         unsigned char *out = (unsigned char *)test_floats(elements), *row = (unsigned char *)test_floats(CHANNELS);
-        const slc_embedding_tables tables = {.token = table, .type = table};
+        const slc_embedding_forward_args whole = {.dtype = dtype,
+                                                  .batch = 1,
+                                                  .length = ROWS,
+                                                  .channels = CHANNELS,
+                                                  .tokens = tokens,
+                                                  .tables = {.token = table, .type = table},
+                                                  .out = out};
         const uint64_t bytes = CHANNELS * sluice_dtype_bytes(dtype);
         TEST_EACH_ISA(isa)
         for (uint32_t threads = 1; threads <= 2; threads++) {
             sluice_stream stream = test_stream(threads);
             memset(out, 0xff, ROWS * bytes);
-            assert_int_equal(slc_embedding_forward(&stream, dtype, 1, ROWS, CHANNELS, tokens, NULL, &tables, out),
-                             SLUICE_OK);
+            assert_int_equal(slc_embedding_forward(&stream, &whole), SLUICE_OK);
             for (int i = 0; i < ROWS; i++) {
-                slc_embedding_forward(&stream, dtype, 1, 1, CHANNELS, tokens + i, NULL, &tables, row);
+                slc_embedding_forward_args single = whole;
+                single.length = 1, single.tokens = tokens + i, single.out = row;
+                slc_embedding_forward(&stream, &single);
                 assert_memory_equal(out + (uint64_t)i * bytes, row, bytes);
             }
             slc_stream_destroy(&stream);

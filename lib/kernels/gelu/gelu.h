@@ -21,4 +21,10 @@ sluice_status slc_tanh_forward(sluice_stream *stream, sluice_dtype dtype, uint64
 sluice_status slc_tanh_backward(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *y,
                                 const void *dy, void *dx);
 
+/* The plain loops in float64. */
+void slc_gelu_forward_ref(slc_gelu_kind kind, uint64_t count, const double *x, double *y);
+void slc_gelu_backward_ref(slc_gelu_kind kind, uint64_t count, const double *x, const double *dy, double *dx);
+void slc_tanh_forward_ref(uint64_t count, const double *x, double *y);
+void slc_tanh_backward_ref(uint64_t count, const double *y, const double *dy, double *dx);
+
 #endif

@@ -2,6 +2,7 @@
  * = s + x s (1 - s) 2u'. With erf: y = x P(x), dy/dx = P + x p, where p is the density. */
 #include "lib/kernels/gelu/gelu_cpu.h"
 
+#include "lib/kernels/host.h"
 #include "lib/kernels/lanes_map.h"
 #include "lib/kernels/lanes_math.h"
 
@@ -52,7 +53,9 @@ LANES_INLINE lanes plain_tanh_backward(lanes y, lanes dy)
 
 LANES_INLINE void by_function(sluice_dtype dtype, const slc_gelu_args *args, uint64_t first, uint64_t last)
 {
-    const lanes_map_args map = {args->x, args->dy, args->out, args->stream};
+    const bool in_place = args->out == args->x || args->out == args->dy;
+    const bool stream = !in_place && slc_host_streams(args->out, args->count * sluice_dtype_bytes(dtype));
+    const lanes_map_args map = {args->x, args->dy, args->out, stream};
     switch (args->function) {
     case SLC_GELU_TANH_FORWARD: lanes_map(dtype, dtype, &map, first, last, tanh_form); break;
     case SLC_GELU_TANH_BACKWARD: lanes_map(dtype, dtype, &map, first, last, tanh_form_backward); break;
@@ -67,8 +70,5 @@ void SLC_ISA(slc_gelu_range)(const void *context, uint32_t part, uint64_t first,
 {
     (void)part;
     const slc_gelu_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        by_function(SLUICE_BF16, args, first, last);
-    else
-        by_function(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, by_function, args, first, last);
 }

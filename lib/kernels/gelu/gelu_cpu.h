@@ -1,10 +1,9 @@
-/* The fast GELU and tanh, compiled once for each instruction set. */
+/* The one kernel behind the functions of gelu.h. */
 #ifndef SLC_KERNEL_GELU_CPU_H
 #define SLC_KERNEL_GELU_CPU_H
 
 #include "lib/kernels/isa.h"
-
-#include <sluice/dtype.h>
+#include "lib/kernels/kernel.h"
 
 typedef enum {
     SLC_GELU_TANH_FORWARD,
@@ -18,11 +17,12 @@ typedef enum {
 typedef struct {
     slc_gelu_function function;
     sluice_dtype dtype;
+    uint64_t count;
     const void *x, *dy; /* forward: dy is x and unused */
-    void *out;
-    bool stream;
+    void *out;          /* may be x or dy */
 } slc_gelu_args;
 
 SLC_ISA_DECLARE(slc_gelu_range); /* over ranges of elements */
+SLC_C_LINKAGE sluice_status slc_gelu_cuda(sluice_stream *stream, const slc_gelu_args *args);
 
 #endif

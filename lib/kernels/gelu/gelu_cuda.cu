@@ -1,5 +1,5 @@
 /* The formulas of gelu_cpu.c, eight elements a thread. */
-#include "lib/kernels/gelu/gelu_cuda.h"
+#include "lib/kernels/gelu/gelu_cpu.h"
 
 #include "lib/kernels/gpu_math.cuh"
 
@@ -41,30 +41,27 @@ template <class T, slc_gelu_function FUNCTION> struct gelu_elements {
 };
 
 template <class T, slc_gelu_function FUNCTION>
-static sluice_status launch(sluice_stream *stream, uint64_t count, const void *x, const void *dy, void *out)
+static sluice_status launch(sluice_stream *stream, const slc_gelu_args *a)
 {
-    const gelu_elements<T, FUNCTION> elements = {(const T *)x, (const T *)dy, (T *)out,
-                                                 gpu_aligned(x) && gpu_aligned(dy) && gpu_aligned(out)};
-    return gpu_launch_each(stream, "gelu", count, elements);
+    const gelu_elements<T, FUNCTION> elements = {(const T *)a->x, (const T *)a->dy, (T *)a->out,
+                                                 gpu_aligned(a->x) && gpu_aligned(a->dy) && gpu_aligned(a->out)};
+    return gpu_launch_each(stream, "gelu", a->count, elements);
 }
 
-template <class T>
-static sluice_status launch_function(sluice_stream *stream, slc_gelu_function function, uint64_t count, const void *x,
-                                     const void *dy, void *out)
+template <class T> static sluice_status launch_function(sluice_stream *stream, const slc_gelu_args *args)
 {
-    switch (function) {
-    case SLC_GELU_TANH_FORWARD: return launch<T, SLC_GELU_TANH_FORWARD>(stream, count, x, dy, out);
-    case SLC_GELU_TANH_BACKWARD: return launch<T, SLC_GELU_TANH_BACKWARD>(stream, count, x, dy, out);
-    case SLC_GELU_ERF_FORWARD: return launch<T, SLC_GELU_ERF_FORWARD>(stream, count, x, dy, out);
-    case SLC_GELU_ERF_BACKWARD: return launch<T, SLC_GELU_ERF_BACKWARD>(stream, count, x, dy, out);
-    case SLC_TANH_FORWARD: return launch<T, SLC_TANH_FORWARD>(stream, count, x, dy, out);
+    switch (args->function) {
+    case SLC_GELU_TANH_FORWARD: return launch<T, SLC_GELU_TANH_FORWARD>(stream, args);
+    case SLC_GELU_TANH_BACKWARD: return launch<T, SLC_GELU_TANH_BACKWARD>(stream, args);
+    case SLC_GELU_ERF_FORWARD: return launch<T, SLC_GELU_ERF_FORWARD>(stream, args);
+    case SLC_GELU_ERF_BACKWARD: return launch<T, SLC_GELU_ERF_BACKWARD>(stream, args);
+    case SLC_TANH_FORWARD: return launch<T, SLC_TANH_FORWARD>(stream, args);
     case SLC_TANH_BACKWARD: break;
     }
-    return launch<T, SLC_TANH_BACKWARD>(stream, count, x, dy, out);
+    return launch<T, SLC_TANH_BACKWARD>(stream, args);
 }
 
-sluice_status slc_gelu_cuda(sluice_stream *stream, slc_gelu_function function, sluice_dtype dtype, uint64_t count,
-                            const void *x, const void *dy, void *out)
+sluice_status slc_gelu_cuda(sluice_stream *stream, const slc_gelu_args *args)
 {
-    return GPU_BY_TYPE(dtype, launch_function, stream, function, count, x, dy, out);
+    return GPU_BY_TYPE(args->dtype, launch_function, stream, args);
 }

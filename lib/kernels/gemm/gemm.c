@@ -22,9 +22,9 @@ static sluice_status check(const sluice_stream *stream, const slc_gemm_shape *s)
     return SLC_ON_CUDA(stream) ? SLUICE_OK : slc_host_check(stream, "gemm");
 }
 
-static sluice_status check_operands(const slc_gemm_shape *s, const void *bias, const void *residual)
+static sluice_status check_operands(const slc_gemm_shape *s, const slc_gemm_operands *x)
 {
-    if (s->bias == (bias != NULL) && s->residual == (residual != NULL)) return SLUICE_OK;
+    if (s->bias == (x->bias != NULL) && s->residual == (x->residual != NULL)) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: bias and residual are given exactly when the shape has them");
 }
 
@@ -41,16 +41,14 @@ sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_ge
     return status;
 }
 
-sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
-                       const void *bias, const void *residual, void *c, void *workspace, uint64_t workspace_bytes)
+sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
+                       void *workspace, uint64_t workspace_bytes)
 {
-    const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
     slc_gemm_route route;
     sluice_status status = check(stream, shape);
-    if (!status) status = check_operands(shape, bias, residual);
+    if (!status) status = check_operands(shape, operands);
     if (!status && SLC_ON_CUDA(stream)) {
-        if (workspace_bytes >= slc_gemm_cuda_bytes())
-            return slc_gemm_cuda(stream, shape, a, b, bias, residual, c, workspace);
+        if (workspace_bytes >= slc_gemm_cuda_bytes()) return slc_gemm_cuda(stream, shape, operands, workspace);
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: workspace of %llu bytes, %llu are needed",
                          (unsigned long long)workspace_bytes, (unsigned long long)slc_gemm_cuda_bytes());
     }
@@ -59,5 +57,5 @@ sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const
     if (workspace_bytes < route.bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "kernel gemm: workspace of %llu bytes, %llu are needed",
                          (unsigned long long)workspace_bytes, (unsigned long long)route.bytes);
-    return slc_gemm_route_run(&route, &operands, workspace);
+    return slc_gemm_route_run(&route, operands, workspace);
 }

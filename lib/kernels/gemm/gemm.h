@@ -25,19 +25,28 @@ typedef struct {
     uint64_t lda, ldb, ldc; /* elements between stored rows; 0: dense */
 } slc_gemm_shape;
 
+typedef struct {
+    const void *a, *b;
+    const void *bias, *residual; /* NULL unless the shape has them */
+    void *c;
+} slc_gemm_operands;
+
 /* Gives the bytes of workspace, 64-byte aligned, that this shape needs with the stream's thread count. Makes the
  * primitive that slc_gemm then uses. */
 sluice_status slc_gemm_workspace_bytes(const sluice_stream *stream, const slc_gemm_shape *shape, uint64_t *bytes);
 
-/* Computes the product. `bias` and `residual` are NULL unless the shape has them. Errors: ARGUMENT, UNSUPPORTED (no
- * primitive for this processor, no oneDNN, no cublasLt), MEMORY, SYSTEM. */
-sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
-                       const void *bias, const void *residual, void *c, void *workspace, uint64_t workspace_bytes);
+/* Computes the product. Errors: ARGUMENT, UNSUPPORTED (no primitive for this processor, no oneDNN, no cublasLt),
+ * MEMORY, SYSTEM. */
+sluice_status slc_gemm(sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
+                       void *workspace, uint64_t workspace_bytes);
 
 /* Tells how products of this type run on the host. name: oneDNN's name of its code. widened: they run as fp32.
  * allocates: without AVX-512, oneDNN packs into memory of its own during a call, at most SLC_GEMM_OWN_BYTES for each
  * thread; with AVX-512 it allocates nothing. */
 enum { SLC_GEMM_OWN_BYTES = 8 << 20 };
 sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, const char **name);
+
+/* The plain loops in float64: every array is of double. */
+void slc_gemm_ref(const slc_gemm_shape *shape, const slc_gemm_operands *operands);
 
 #endif

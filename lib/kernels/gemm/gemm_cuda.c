@@ -234,9 +234,11 @@ static void make_key(const slc_gemm_shape *s, bool bias, const void *a, const vo
     key->alignment[3] = alignment_of(s->out, c, k->ldc);
 }
 
-sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
-                            const void *bias, const void *residual, void *c, void *workspace)
+sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
+                            void *workspace)
 {
+    const void *a = operands->a, *b = operands->b, *bias = operands->bias, *residual = operands->residual;
+    void *c = operands->c;
     const bool joined = bias && shape->out == shape->dtype;
     const void *from = residual ? residual : c;
     const float one = 1, factor = shape->accumulate || residual ? 1 : 0;

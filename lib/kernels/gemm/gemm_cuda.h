@@ -15,8 +15,8 @@ uint64_t slc_gemm_cuda_bytes(void);
 
 /* As slc_gemm, with a shape and operands that were checked. Errors: UNSUPPORTED (accumulation with a residual, or
  * no cublasLt), SYSTEM. */
-sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const void *a, const void *b,
-                            const void *bias, const void *residual, void *c, void *workspace);
+sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
+                            void *workspace);
 
 /* c[row * stride + column] += bias[column], for a bias in bf16 and a result in fp32, which cublasLt does not join. */
 sluice_status slc_gemm_add_bias_cuda(sluice_stream *stream, uint64_t rows, uint64_t columns, const uint16_t *bias,

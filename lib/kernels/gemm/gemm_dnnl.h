@@ -7,11 +7,6 @@
 
 typedef struct slc_gemm_primitive slc_gemm_primitive;
 
-typedef struct {
-    const void *a, *b, *bias, *residual;
-    void *c;
-} slc_gemm_operands;
-
 typedef enum {
     SLC_GEMM_BY_NONE,   /* oneDNN has no primitive for this shape */
     SLC_GEMM_BY_LOOPS,  /* oneDNN's reference: slow */

@@ -1,9 +1,10 @@
 /* GEMM as three loops. */
-#include "lib/kernels/gemm/gemm_ref.h"
+#include "lib/kernels/gemm/gemm.h"
 
-void slc_gemm_ref(const slc_gemm_shape *s, const double *a, const double *b, const double *bias, const double *residual,
-                  double *c)
+void slc_gemm_ref(const slc_gemm_shape *s, const slc_gemm_operands *operands)
 {
+    const double *a = operands->a, *b = operands->b, *bias = operands->bias, *residual = operands->residual;
+    double *c = operands->c;
     const uint64_t lda = s->lda ? s->lda : s->transpose_a ? s->m : s->k;
     const uint64_t ldb = s->ldb ? s->ldb : s->transpose_b ? s->k : s->n;
     const uint64_t ldc = s->ldc ? s->ldc : s->n;

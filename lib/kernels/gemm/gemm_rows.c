@@ -66,16 +66,7 @@ void slc_gemm_rows_panels(const sluice_stream *stream, uint64_t rows, uint64_t c
         memset(to + (i * padded + rows) * SLC_GEMM_PANEL, 0, (padded - rows) * SLC_GEMM_PANEL * sizeof *to);
 }
 
-typedef struct {
-    const float *tile;
-    const void *residual;
-    void *c;
-    uint64_t columns, stride;
-    sluice_dtype dtype;
-    bool accumulate;
-} finish_args;
-
-static void finish_fp32(const finish_args *x, uint64_t row)
+static void finish_fp32(const slc_gemm_finish *x, uint64_t row)
 {
     const float *tile = x->tile + row * x->columns;
     const float *residual = x->residual ? (const float *)x->residual + row * x->stride : NULL;
@@ -86,7 +77,7 @@ static void finish_fp32(const finish_args *x, uint64_t row)
     }
 }
 
-static void finish_bf16(const finish_args *x, uint64_t row)
+static void finish_bf16(const slc_gemm_finish *x, uint64_t row)
 {
     const float *tile = x->tile + row * x->columns;
     const uint16_t *residual = x->residual ? (const uint16_t *)x->residual + row * x->stride : NULL;
@@ -99,7 +90,7 @@ static void finish_bf16(const finish_args *x, uint64_t row)
 
 static void finish_rows(const void *args, uint32_t part, uint64_t first, uint64_t last)
 {
-    const finish_args *x = args;
+    const slc_gemm_finish *x = args;
     (void)part;
     for (uint64_t row = first; row < last; row++)
         if (x->dtype == SLUICE_BF16)
@@ -108,15 +99,7 @@ static void finish_rows(const void *args, uint32_t part, uint64_t first, uint64_
             finish_fp32(x, row);
 }
 
-void slc_gemm_rows_finish(const sluice_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
-                          const void *residual, bool accumulate, sluice_dtype dtype, void *c, uint64_t stride)
+void slc_gemm_rows_finish(const sluice_stream *stream, const slc_gemm_finish *finish)
 {
-    const finish_args args = {.tile = tile,
-                              .residual = residual,
-                              .c = c,
-                              .columns = columns,
-                              .stride = stride,
-                              .dtype = dtype,
-                              .accumulate = accumulate};
-    slc_host_run(stream, rows, GRAIN, 1, finish_rows, &args);
+    slc_host_run(stream, finish->rows, GRAIN, 1, finish_rows, finish);
 }

@@ -23,8 +23,16 @@ enum { SLC_GEMM_PANEL = 64, SLC_GEMM_PANEL_UNIT = 16 };
  * PANEL. */
 void slc_gemm_rows_panels(const sluice_stream *stream, uint64_t rows, uint64_t columns, slc_gemm_rows from, float *to);
 
-/* c = tile (+ residual) (+ c); residual is NULL or has c's type and stride. */
-void slc_gemm_rows_finish(const sluice_stream *stream, uint64_t rows, uint64_t columns, const float *tile,
-                          const void *residual, bool accumulate, sluice_dtype dtype, void *c, uint64_t stride);
+/* c = tile (+ residual) (+ c) */
+typedef struct {
+    uint64_t rows, columns;
+    const float *tile;    /* [rows][columns], dense */
+    const void *residual; /* NULL, or with c's type and stride */
+    void *c;
+    uint64_t stride; /* elements between rows of c */
+    sluice_dtype dtype;
+    bool accumulate;
+} slc_gemm_finish;
+void slc_gemm_rows_finish(const sluice_stream *stream, const slc_gemm_finish *finish);
 
 #endif

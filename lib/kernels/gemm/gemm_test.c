@@ -1,7 +1,6 @@
 /* Combinations of types, transposes, post-ops and row distances must agree with float64, also from several
  * threads. */
 #include "lib/kernels/gemm/gemm.h"
-#include "lib/kernels/gemm/gemm_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 #include <pthread.h>
@@ -96,14 +95,17 @@ static void check(sluice_stream *stream, slc_gemm_shape s)
     array b = array_random(s.dtype, row(s.ldb, s.transpose_b ? s.k : s.n) * (s.transpose_b ? s.n : s.k), 2);
     array bias = array_random(s.dtype, s.n, 3);
     array residual = array_random(s.out, row(s.ldc, s.n) * s.m, 4), c = array_random(s.out, residual.count, 5);
-    slc_gemm_ref(&s, a.wide, b.wide, bias.wide, residual.wide, c.wide);
+    slc_gemm_ref(&s, &(slc_gemm_operands){a.wide, b.wide, bias.wide, residual.wide, c.wide});
 
     uint64_t bytes = 0;
     assert_int_equal(slc_gemm_workspace_bytes(stream, &s, &bytes), SLUICE_OK);
     float *workspace = test_floats(bytes / sizeof(float) + 1);
-    assert_int_equal(slc_gemm(stream, &s, a.data, b.data, s.bias ? bias.data : NULL, s.residual ? residual.data : NULL,
-                              c.data, workspace, bytes),
-                     SLUICE_OK);
+    const slc_gemm_operands x = {.a = a.data,
+                                 .b = b.data,
+                                 .bias = s.bias ? bias.data : NULL,
+                                 .residual = s.residual ? residual.data : NULL,
+                                 .c = c.data};
+    assert_int_equal(slc_gemm(stream, &s, &x, workspace, bytes), SLUICE_OK);
     compare(&s, &c);
     array_free(&a), array_free(&b), array_free(&bias), array_free(&residual), array_free(&c);
     test_release(workspace);
@@ -190,7 +192,8 @@ static void repeats_to_the_bit(void **state)
             slc_gemm_workspace_bytes(&stream, &s, &bytes);
             float *workspace = test_floats(bytes / sizeof(float) + 1);
             for (int i = 0; i < 5; i++) {
-                assert_int_equal(slc_gemm(&stream, &s, a, b, NULL, NULL, c, workspace, bytes), SLUICE_OK);
+                const slc_gemm_operands x = {.a = a, .b = b, .c = c};
+                assert_int_equal(slc_gemm(&stream, &s, &x, workspace, bytes), SLUICE_OK);
                 test_same_bits("gemm", s.m * s.n, c, &first);
             }
             test_release(a), test_release(b), test_release(c), test_release(first), test_release(workspace);
@@ -207,7 +210,8 @@ static void *many_shapes(void *failures)
         float a[4 * 8], b[8 * 64], c[4 * 64], workspace[65536];
         for (int j = 0; j < 4 * 8; j++) a[j] = 1;
         for (int j = 0; j < 8 * 64; j++) b[j] = 2;
-        if (slc_gemm(&stream, &s, a, b, NULL, NULL, c, workspace, sizeof workspace)) return failures;
+        const slc_gemm_operands x = {.a = a, .b = b, .c = c};
+        if (slc_gemm(&stream, &s, &x, workspace, sizeof workspace)) return failures;
         for (uint64_t j = 0; j < 4 * s.n; j++)
             if (c[j] != 16.0f) return failures;
     }
@@ -238,8 +242,9 @@ static void wrong_arguments(void **state)
     slc_gemm_shape none = {.m = 0, .n = 4, .k = 4}, overlap = {.m = 4, .n = 4, .k = 4, .lda = 3},
                    plain = {.m = 4, .n = 4, .k = 4};
     assert_int_equal(slc_gemm_workspace_bytes(&stream, &none, &bytes), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_gemm(&stream, &overlap, x, x, NULL, NULL, x, NULL, 0), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_gemm(&stream, &plain, x, x, x, NULL, x, NULL, 0), SLUICE_ERR_ARGUMENT);
+    const slc_gemm_operands none_more = {.a = x, .b = x, .c = x}, with_bias = {.a = x, .b = x, .bias = x, .c = x};
+    assert_int_equal(slc_gemm(&stream, &overlap, &none_more, NULL, 0), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_gemm(&stream, &plain, &with_bias, NULL, 0), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 

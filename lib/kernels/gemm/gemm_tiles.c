@@ -301,8 +301,15 @@ static sluice_status run_tile(const slc_gemm_route *r, const tile *t, void *cont
     operands.c = r->copy_c ? sum : c;
     if (t->product.shape.residual) operands.residual = residual;
     if (!status) status = slc_gemm_primitive_run(t->primitive, &operands, x->workspace + r->scratch_at);
-    if (!status && r->copy_c && t->k0 + t->k == s->k)
-        slc_gemm_rows_finish(r->stream, t->m, t->n, sum, residual, s->accumulate, s->out, c, s->ldc);
+    const slc_gemm_finish finish = {.rows = t->m,
+                                    .columns = t->n,
+                                    .tile = sum,
+                                    .residual = residual,
+                                    .c = c,
+                                    .stride = s->ldc,
+                                    .dtype = s->out,
+                                    .accumulate = s->accumulate};
+    if (!status && r->copy_c && t->k0 + t->k == s->k) slc_gemm_rows_finish(r->stream, &finish);
     return status;
 }
 

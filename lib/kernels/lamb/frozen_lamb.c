@@ -44,15 +44,14 @@ sluice_status slc_frozen_lamb_update(sluice_stream *stream, const slc_frozen_lam
 }
 
 sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
-                                      const slc_compress_shape *shape, const void *results, uint64_t stride,
-                                      uint64_t offset, double divisor, const slc_frozen_lamb_range *range,
-                                      const slc_frozen_lamb_sums *sums)
+                                      const slc_compress_results *results, double divisor,
+                                      const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums)
 {
-    sluice_status status = slc_compress_check(shape);
+    sluice_status status = slc_compress_check(results->shape);
     if (status) return status;
     slc_frozen_lamb_args args = args_of(settings, range);
-    args.packets = slc_compress_packets_of(shape, results, stride);
-    args.offset = offset, args.divisor = divisor, args.sums = *sums;
+    args.packets = slc_compress_packets_of(results);
+    args.offset = results->first, args.divisor = divisor, args.sums = *sums;
     return run(stream, SLC_ISA_PICK(slc_frozen_lamb_receive_range), &args);
 }
 

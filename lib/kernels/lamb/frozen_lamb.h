@@ -42,12 +42,12 @@ sluice_status slc_frozen_lamb_update(sluice_stream *stream, const slc_frozen_lam
                                      sluice_dtype gradient_dtype, const void *gradient,
                                      const slc_frozen_lamb_range *range, double coefficient);
 
-/* m is the result of an exchange of `shape`, divided by `divisor`; `receive` stores it, and `move` reads it. The range
- * is a whole tensor, which begins at element `offset` of the exchanged array. Every scale must be finite. */
+/* m is the result of an exchange, divided by `divisor`; `receive` stores it, and `move` reads it. The range is a whole
+ * tensor: the exchanged array's elements that `results` names, though `first` need be no multiple of 16 here. Every
+ * scale must be finite. */
 sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
-                                      const slc_compress_shape *shape, const void *results, uint64_t stride,
-                                      uint64_t offset, double divisor, const slc_frozen_lamb_range *range,
-                                      const slc_frozen_lamb_sums *sums);
+                                      const slc_compress_results *results, double divisor,
+                                      const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
 sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
                                    const slc_frozen_lamb_range *range, double coefficient);
 

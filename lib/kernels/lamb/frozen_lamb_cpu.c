@@ -93,7 +93,7 @@ static void join(const slc_frozen_lamb_sums *shared, const sums *own)
     }
 }
 
-LANES_INLINE void run(const slc_frozen_lamb_args *a, pass_kind pass, sluice_dtype dtype, uint64_t first, uint64_t last)
+LANES_INLINE void run(sluice_dtype dtype, pass_kind pass, const slc_frozen_lamb_args *a, uint64_t first, uint64_t last)
 {
     sums own = {.ratio = lanes_set(0.0f)};
     for (uint64_t tile = first; tile < last; tile += TILE) {
@@ -121,32 +121,26 @@ void SLC_ISA(slc_frozen_lamb_measure_range)(const void *context, uint32_t part, 
 {
     (void)part;
     const slc_frozen_lamb_args args = *(const slc_frozen_lamb_args *)context;
-    if (args.gradient_dtype == SLUICE_BF16)
-        run(&args, MEASURE, SLUICE_BF16, first, last);
-    else
-        run(&args, MEASURE, SLUICE_FP32, first, last);
+    LANES_BY_TYPE(args.gradient_dtype, run, MEASURE, &args, first, last);
 }
 
 void SLC_ISA(slc_frozen_lamb_update_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_frozen_lamb_args args = *(const slc_frozen_lamb_args *)context;
-    if (args.gradient_dtype == SLUICE_BF16)
-        run(&args, UPDATE, SLUICE_BF16, first, last);
-    else
-        run(&args, UPDATE, SLUICE_FP32, first, last);
+    LANES_BY_TYPE(args.gradient_dtype, run, UPDATE, &args, first, last);
 }
 
 void SLC_ISA(slc_frozen_lamb_receive_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_frozen_lamb_args args = *(const slc_frozen_lamb_args *)context;
-    run(&args, RECEIVE, SLUICE_FP32, first, last);
+    run(SLUICE_FP32, RECEIVE, &args, first, last);
 }
 
 void SLC_ISA(slc_frozen_lamb_move_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_frozen_lamb_args args = *(const slc_frozen_lamb_args *)context;
-    run(&args, MOVE, SLUICE_FP32, first, last);
+    run(SLUICE_FP32, MOVE, &args, first, last);
 }

@@ -203,8 +203,9 @@ static void check_results(const results *r, uint64_t offset, uint64_t count, int
         double *m = test_doubles(count);
         for (uint64_t k = 0; k < count; k++) m[k] = result_at(r, offset + k) / divisor;
         work_out(&p, m);
-        assert_int_equal(slc_frozen_lamb_receive(&stream, &settings, &r->shape, r->packets, r->stride, offset, divisor,
-                                                 &p.range, &(slc_frozen_lamb_sums){n.move, n.update, &n.ratio}),
+        const slc_compress_results received = {&r->shape, r->packets, r->stride, offset, count};
+        assert_int_equal(slc_frozen_lamb_receive(&stream, &settings, &received, divisor, &p.range,
+                                                 &(slc_frozen_lamb_sums){n.move, n.update, &n.ratio}),
                          SLUICE_OK);
         check_numbers(&n, p.numbers);
         for (uint64_t k = 0; k < count; k++) assert_true(p.range.momentum[k] == (float)p.momentum[k]);
@@ -255,11 +256,13 @@ static void flat_arrays(void **state)
         const uint64_t count = counts[i], first = count / 2 / 8 * 8;
         results r = results_create(count, 3, 0, i);
         float *out = test_floats(count + 4);
-        assert_int_equal(slc_flat_read(&stream, &r.shape, r.packets, r.stride, first, count - first, out), SLUICE_OK);
+        slc_compress_results read = {&r.shape, r.packets, r.stride, first, count - first};
+        assert_int_equal(slc_flat_read(&stream, &read, out), SLUICE_OK);
         for (uint64_t k = first; k < count; k++) assert_true((double)out[k - first] == result_at(&r, k));
-        if (count > 8)
-            assert_int_equal(slc_flat_read(&stream, &r.shape, r.packets, r.stride, 4, 1, out), SLUICE_ERR_ARGUMENT);
-        assert_int_equal(slc_flat_read(&stream, &r.shape, r.packets, r.stride, 0, count + 1, out), SLUICE_ERR_ARGUMENT);
+        read.first = 4, read.count = 1;
+        if (count > 8) assert_int_equal(slc_flat_read(&stream, &read, out), SLUICE_ERR_ARGUMENT);
+        read.first = 0, read.count = count + 1;
+        assert_int_equal(slc_flat_read(&stream, &read, out), SLUICE_ERR_ARGUMENT);
 
         TEST_EACH_DTYPE(gradient)
         TEST_EACH_DTYPE(momentum)

@@ -2,25 +2,34 @@
  * ratio. */
 #include "lib/kernels/lamb/lamb.h"
 
-#include "lib/device/cuda.h"
-#include "lib/kernels/host.h"
+#include "lib/kernels/dispatch.h"
 #include "lib/kernels/lamb/lamb_cpu.h"
-#include "lib/kernels/lamb/lamb_cuda.h"
 #include "lib/kernels/lamb/trust.h"
 
 enum { GRAIN = 16384 };
 
+/* Runs a phase on the host, unless the words say that the step does nothing. */
+static void run_phase(const sluice_stream *stream, const slc_lamb_args *args, slc_range_kernel *kernel)
+{
+    slc_lamb_args told = *args;
+    if (slc_adamw_heed_words(args->words, &told.factors))
+        slc_host_run(stream, slc_adamw_elements(args->range_count, args->ranges), GRAIN, SLC_ADAMW_UNIT, kernel, &told);
+}
+
+static void lamb_measure_host(sluice_stream *stream, const slc_lamb_args *args)
+{
+    run_phase(stream, args, SLC_ISA_PICK(slc_lamb_measure_ranges));
+}
+
 sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                                const slc_adamw_range *ranges, const slc_lamb_bins *bins)
 {
-    slc_lamb_args args = {
-        .factors = slc_adamw_factors_of(settings, 1), .ranges = ranges, .range_count = range_count, .bins = bins};
-    if (SLC_ON_CUDA(stream)) return slc_lamb_measure_cuda(stream, &args, settings->words);
-    sluice_status status = slc_host_check(stream, "lamb_measure");
-    if (status || !slc_adamw_heed_words(settings->words, &args.factors)) return status;
-    slc_host_run(stream, slc_adamw_elements(range_count, ranges), GRAIN, SLC_ADAMW_UNIT,
-                 SLC_ISA_PICK(slc_lamb_measure_ranges), &args);
-    return SLUICE_OK;
+    const slc_lamb_args args = {.factors = slc_adamw_factors_of(settings, 1),
+                                .words = settings->words,
+                                .ranges = ranges,
+                                .range_count = range_count,
+                                .bins = bins};
+    return SLC_DEVICE_RUN(stream, lamb_measure, &args);
 }
 
 double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest)
@@ -28,17 +37,18 @@ double slc_lamb_trust(double value_norm, double update_norm, double lowest, doub
     return lamb_trust(value_norm, update_norm, lowest, highest);
 }
 
+static void lamb_apply_host(sluice_stream *stream, const slc_lamb_args *args)
+{
+    run_phase(stream, args, SLC_ISA_PICK(slc_lamb_apply_ranges));
+}
+
 /* Works with the trust ratios that args tell. */
 static sluice_status apply(sluice_stream *stream, const slc_adamw_settings *settings, slc_lamb_args args)
 {
     args.factors = slc_adamw_factors_of(settings, 1);
+    args.words = settings->words;
     args.learning_rate = settings->learning_rate;
-    if (SLC_ON_CUDA(stream)) return slc_lamb_apply_cuda(stream, &args, settings->words);
-    sluice_status status = slc_host_check(stream, "lamb_apply");
-    if (status || !slc_adamw_heed_words(settings->words, &args.factors)) return status;
-    slc_host_run(stream, slc_adamw_elements(args.range_count, args.ranges), GRAIN, SLC_ADAMW_UNIT,
-                 SLC_ISA_PICK(slc_lamb_apply_ranges), &args);
-    return SLUICE_OK;
+    return SLC_DEVICE_RUN(stream, lamb_apply, &args);
 }
 
 sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,

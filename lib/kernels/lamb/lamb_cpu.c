@@ -24,7 +24,7 @@ LANES_INLINE sixteen load(const slc_adamw_factors *f, const slc_adamw_range *r, 
     return x;
 }
 
-LANES_INLINE void measure(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, uint64_t from,
+LANES_INLINE void measure(sluice_dtype dtype, const slc_adamw_factors *f, const slc_adamw_range *r, uint64_t from,
                           uint64_t to, slc_lamb_bins shared)
 {
     int64_t value_bins[SLC_NORM_BINS] = {0}, update_bins[SLC_NORM_BINS] = {0};
@@ -60,7 +60,7 @@ LANES_INLINE void apply_some(const slc_adamw_factors *f, const slc_adamw_range *
     if (rounds) lanes_store_some_as(SLUICE_BF16, r->rounded, at, left, w);
 }
 
-LANES_INLINE void apply(const slc_adamw_factors *f, const slc_adamw_range *r, sluice_dtype dtype, bool rounds,
+LANES_INLINE void apply(sluice_dtype dtype, bool rounds, const slc_adamw_factors *f, const slc_adamw_range *r,
                         float rate, uint64_t from, uint64_t to)
 {
     uint64_t at = from;
@@ -72,24 +72,16 @@ static void measure_range(slc_adamw_factors factors, slc_adamw_range range, uint
                           slc_lamb_bins bins)
 {
     if (range.no_decay) factors.decay = 0.0f;
-    if (range.gradient_dtype == SLUICE_BF16)
-        measure(&factors, &range, SLUICE_BF16, from, to, bins);
-    else
-        measure(&factors, &range, SLUICE_FP32, from, to, bins);
+    LANES_BY_TYPE(range.gradient_dtype, measure, &factors, &range, from, to, bins);
 }
 
 static void apply_range(slc_adamw_factors factors, slc_adamw_range range, uint64_t from, uint64_t to, float rate)
 {
-    bool rounds = range.rounded != NULL;
     if (range.no_decay) factors.decay = 0.0f;
-    if (range.gradient_dtype == SLUICE_FP32 && !rounds)
-        apply(&factors, &range, SLUICE_FP32, false, rate, from, to);
-    else if (range.gradient_dtype == SLUICE_FP32)
-        apply(&factors, &range, SLUICE_FP32, true, rate, from, to);
-    else if (!rounds)
-        apply(&factors, &range, SLUICE_BF16, false, rate, from, to);
+    if (range.rounded)
+        LANES_BY_TYPE(range.gradient_dtype, apply, true, &factors, &range, rate, from, to);
     else
-        apply(&factors, &range, SLUICE_BF16, true, rate, from, to);
+        LANES_BY_TYPE(range.gradient_dtype, apply, false, &factors, &range, rate, from, to);
 }
 
 void SLC_ISA(slc_lamb_measure_ranges)(const void *context, uint32_t part, uint64_t first, uint64_t last)

@@ -7,6 +7,7 @@
 
 typedef struct {
     slc_adamw_factors factors;
+    const sluice_step_words *words; /* as slc_adamw_args has them */
     double learning_rate;
     const slc_adamw_range *ranges;
     uint32_t range_count;
@@ -18,5 +19,7 @@ typedef struct {
 
 SLC_ISA_DECLARE(slc_lamb_measure_ranges);
 SLC_ISA_DECLARE(slc_lamb_apply_ranges);
+SLC_C_LINKAGE sluice_status slc_lamb_measure_cuda(sluice_stream *stream, const slc_lamb_args *args);
+SLC_C_LINKAGE sluice_status slc_lamb_apply_cuda(sluice_stream *stream, const slc_lamb_args *args);
 
 #endif

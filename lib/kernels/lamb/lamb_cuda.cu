@@ -1,7 +1,7 @@
 /* As AdamW on the GPU: a launch takes as many ranges as fit the arguments of a kernel. In the first phase a thread
  * forms the sums of a grain in the host's tree; in the second it updates eight elements. The operations are those of
  * lamb_cpu.c, in their order. */
-#include "lib/kernels/lamb/lamb_cuda.h"
+#include "lib/kernels/lamb/lamb_cpu.h"
 
 #include "lib/kernels/adamw/adamw_cuda.cuh"
 #include "lib/kernels/lamb/trust.h"
@@ -73,11 +73,11 @@ static __global__ void __launch_bounds__(GPU_THREADS) measure_ranges(measure_bat
     gpu_bins_join(batch.bins[place].update, s.update);
 }
 
-sluice_status slc_lamb_measure_cuda(sluice_stream *stream, const slc_lamb_args *args, const sluice_step_words *words)
+sluice_status slc_lamb_measure_cuda(sluice_stream *stream, const slc_lamb_args *args)
 {
     measure_batch batch = {};
     batch.factors = args->factors;
-    batch.words = words;
+    batch.words = args->words;
     const auto take_bins = [&](uint32_t place, uint32_t number) { batch.bins[place] = args->bins[number]; };
     uint32_t next = 0, blocks;
     while ((blocks =
@@ -133,11 +133,11 @@ static __global__ void __launch_bounds__(GPU_THREADS) apply_ranges(apply_batch b
         apply8<float>(factors, r, rate, at);
 }
 
-sluice_status slc_lamb_apply_cuda(sluice_stream *stream, const slc_lamb_args *args, const sluice_step_words *words)
+sluice_status slc_lamb_apply_cuda(sluice_stream *stream, const slc_lamb_args *args)
 {
     apply_batch batch = {};
     batch.factors = args->factors;
-    batch.words = words;
+    batch.words = args->words;
     batch.learning_rate = args->learning_rate;
     batch.lowest = args->lowest, batch.highest = args->highest;
     const auto take_trust = [&](uint32_t place, uint32_t number) {

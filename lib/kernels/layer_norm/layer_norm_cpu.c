@@ -1,8 +1,9 @@
 /* A row stays in the first-level cache, so mean, variance and output are separate passes over it; the part of a row
  * that passes read again is kept in fp32, so that it is converted once. Backward keeps the column sums of its rows in
  * the workspace. Memory sets the pace, so there is no fused multiply-add. */
-#include "lib/kernels/layer_norm/layer_norm_cpu.h"
+#include "lib/kernels/layer_norm/layer_norm.h"
 
+#include "lib/kernels/host.h"
 #include "lib/kernels/lanes.h"
 
 enum { CHAINS = 4, STRIDE = CHAINS * LANES }; /* independent sums hide the latency of additions */
@@ -37,11 +38,22 @@ LANES_INLINE float sums_join(const sums *s)
 
 enum { ROW_MOST = 4096 }; /* most channels that are kept; longer rows are read from memory again */
 
+static bool streams(sluice_dtype dtype, uint64_t rows, uint64_t channels, const void *out)
+{
+    return channels % LANES == 0 && slc_host_streams(out, rows * channels * sluice_dtype_bytes(dtype));
+}
+
+typedef struct {
+    slc_layer_norm_forward_args a;
+    bool stream_sum, stream_y; /* they are stored past the cache */
+} forward_args;
+
 /* With a residual, stores the sum, rounded. Copies the row that is normalised to `row` unless that is NULL. Returns its
  * total. */
-LANES_INLINE float row_add(sluice_dtype dtype, const slc_layer_norm_forward_args *args, uint64_t base, float *row)
+LANES_INLINE float row_add(sluice_dtype dtype, const forward_args *args, uint64_t base, float *row)
 {
-    const slc_layer_norm_forward_args a = *args;
+    const slc_layer_norm_forward_args a = args->a;
+    const bool stream = args->stream_sum;
     sums s = sums_zero();
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
@@ -49,7 +61,7 @@ LANES_INLINE float row_add(sluice_dtype dtype, const slc_layer_norm_forward_args
         if (a.residual) {                                                                                              \
             v = lanes_add(v, lanes_load_some_as(dtype, a.residual, base + (at), left, 0.0f));                          \
             if (dtype == SLUICE_BF16) v = lanes_round_bf16(v);                                                         \
-            lanes_stream_some_as(dtype, a.sum, base + (at), left, v, a.stream_sum);                                    \
+            lanes_stream_some_as(dtype, a.sum, base + (at), left, v, stream);                                          \
         }                                                                                                              \
         if (row) lanes_store_some(row + (at), left, v);                                                                \
         s.chain[which] = lanes_add(s.chain[which], v);                                                                 \
@@ -73,41 +85,48 @@ LANES_INLINE float row_squares(sluice_dtype dtype, uint64_t count, const void *x
     return sums_join(&s);
 }
 
-/* Normalises x at `from` into y at `base`. */
-LANES_INLINE void row_normalise(sluice_dtype in, sluice_dtype dtype, const slc_layer_norm_forward_args *args,
-                                const void *x, uint64_t from, uint64_t base, float mean, float rstd)
+typedef struct {
+    const void *x; /* what is normalised lies at x[from], and goes to y[base] */
+    uint64_t from, base;
+    float mean, rstd;
+} row_out;
+
+LANES_INLINE void row_normalise(sluice_dtype in, sluice_dtype dtype, const forward_args *args, row_out out)
 {
-    const slc_layer_norm_forward_args a = *args;
-    lanes m = lanes_set(mean), r = lanes_set(rstd);
+    const slc_layer_norm_forward_args a = args->a;
+    const bool stream = args->stream_y;
+    const uint64_t from = out.from, base = out.base;
+    const void *x = out.x;
+    lanes m = lanes_set(out.mean), r = lanes_set(out.rstd);
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
         lanes hat = lanes_mul(lanes_sub(lanes_load_some_as(in, x, from + (at), left, 0.0f), m), r);                    \
         lanes scaled = lanes_mul(hat, lanes_load_some_as(dtype, a.gamma, at, left, 0.0f));                             \
         lanes y = lanes_add(scaled, lanes_load_some_as(dtype, a.beta, at, left, 0.0f));                                \
-        lanes_stream_some_as(dtype, a.y, base + (at), left, y, a.stream_y);                                            \
+        lanes_stream_some_as(dtype, a.y, base + (at), left, y, stream);                                                \
     } while (0)
     OVER_ROW(a.channels, STEP);
 #undef STEP
 }
 
 /* `in`: the type that the later passes read, from `row` or from memory. */
-LANES_INLINE void forward_row(sluice_dtype in, sluice_dtype dtype, const slc_layer_norm_forward_args *args,
-                              uint64_t index, float *row)
+LANES_INLINE void forward_row(sluice_dtype in, sluice_dtype dtype, const forward_args *args, uint64_t index, float *row)
 {
-    const uint64_t channels = args->channels, base = index * channels, from = row ? 0 : base;
+    const slc_layer_norm_forward_args *a = &args->a;
+    const uint64_t channels = a->channels, base = index * channels;
     float mean = row_add(dtype, args, base, row) / (float)channels;
-    const void *x = row ? row : args->residual ? args->sum : args->x;
-    float squares = row_squares(in, channels, x, from, mean);
-    float rstd = 1.0f / __builtin_sqrtf(squares / (float)channels + args->epsilon);
-    row_normalise(in, dtype, args, x, from, base, mean, rstd);
-    args->mean[index] = mean;
-    args->rstd[index] = rstd;
+    row_out out = {.x = row ? row : a->residual ? a->sum : a->x, .from = row ? 0 : base, .base = base, .mean = mean};
+    float squares = row_squares(in, channels, out.x, out.from, mean);
+    out.rstd = 1.0f / __builtin_sqrtf(squares / (float)channels + (float)a->epsilon);
+    row_normalise(in, dtype, args, out);
+    ((float *)a->mean)[index] = mean;
+    ((float *)a->rstd)[index] = out.rstd;
 }
 
-LANES_INLINE void forward(sluice_dtype dtype, const slc_layer_norm_forward_args *args, uint64_t first, uint64_t last)
+LANES_INLINE void forward(sluice_dtype dtype, const forward_args *args, uint64_t first, uint64_t last)
 {
     float row[ROW_MOST];
-    if (args->channels <= ROW_MOST)
+    if (args->a.channels <= ROW_MOST)
         for (uint64_t index = first; index < last; index++) forward_row(SLUICE_FP32, dtype, args, index, row);
     else
         for (uint64_t index = first; index < last; index++) forward_row(dtype, dtype, args, index, NULL);
@@ -117,17 +136,20 @@ LANES_INLINE void forward(sluice_dtype dtype, const slc_layer_norm_forward_args 
 void SLC_ISA(slc_layer_norm_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_layer_norm_forward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        forward(SLUICE_BF16, args, first, last);
-    else
-        forward(SLUICE_FP32, args, first, last);
+    const slc_layer_norm_forward_args *a = context;
+    const bool sum_apart = a->residual && a->sum != a->x && a->sum != a->residual;
+    const bool y_apart = a->y != a->x && a->y != a->residual;
+    const forward_args args = {.a = *a,
+                               .stream_sum = sum_apart && streams(a->dtype, a->rows, a->channels, a->sum),
+                               .stream_y = y_apart && streams(a->dtype, a->rows, a->channels, a->y)};
+    LANES_BY_TYPE(a->dtype, forward, &args, first, last);
 }
 
 typedef struct {
     const slc_layer_norm_backward_args *args;
     uint64_t base;
     float mean, rstd;
+    bool stream; /* dx is stored past the cache */
 } row_in;
 
 /* Adds the row to the column sums; gives the means over the row of dy gamma (plain) and of dy gamma xhat (hat). */
@@ -159,6 +181,7 @@ LANES_INLINE void row_dx(sluice_dtype dtype, const row_in *in, float plain, floa
 {
     const slc_layer_norm_backward_args args = *in->args;
     const uint64_t base = in->base;
+    const bool stream = in->stream;
     lanes m = lanes_set(in->mean), r = lanes_set(in->rstd), c1 = lanes_set(plain), c2 = lanes_set(hat);
 #define STEP(at, left, which)                                                                                          \
     do {                                                                                                               \
@@ -167,7 +190,7 @@ LANES_INLINE void row_dx(sluice_dtype dtype, const row_in *in, float plain, floa
                              lanes_load_some_as(dtype, args.gamma, at, left, 0.0f));                                   \
         lanes v = lanes_mul(r, lanes_sub(lanes_sub(dg, c1), lanes_mul(h, c2)));                                        \
         if (args.dx_add) v = lanes_add(v, lanes_load_some_as(dtype, args.dx_add, base + (at), left, 0.0f));            \
-        lanes_stream_some_as(dtype, args.dx_out, base + (at), left, v, args.stream);                                   \
+        lanes_stream_some_as(dtype, args.dx, base + (at), left, v, stream);                                            \
     } while (0)
     OVER_ROW(args.channels, STEP);
 #undef STEP
@@ -177,22 +200,22 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_layer_norm_backward_arg
                            uint64_t last)
 {
     const uint64_t channels = args->channels;
-    float *dgamma = args->partials + (uint64_t)part * 2 * channels, *dbeta = dgamma + channels;
+    const float *mean = args->mean, *rstd = args->rstd;
+    const bool apart = args->dx != args->dx_add && args->dx != args->dy && args->dx != args->x;
+    const bool stream = apart && streams(dtype, args->rows, channels, args->dx);
+    float *dgamma = (float *)args->workspace + (uint64_t)part * 2 * channels, *dbeta = dgamma + channels;
     memset(dgamma, 0, 2 * channels * sizeof *dgamma);
     for (uint64_t row = first; row < last; row++) {
-        const row_in in = {args, row * channels, args->mean[row], args->rstd[row]};
+        const row_in in = {args, row * channels, mean[row], rstd[row], stream};
         float plain, hat;
         row_means(dtype, &in, dgamma, dbeta, &plain, &hat);
         row_dx(dtype, &in, plain, hat);
     }
-    if (args->stream) lanes_stream_end();
+    if (stream) lanes_stream_end();
 }
 
 void SLC_ISA(slc_layer_norm_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     const slc_layer_norm_backward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        backward(SLUICE_BF16, args, part, first, last);
-    else
-        backward(SLUICE_FP32, args, part, first, last);
+    LANES_BY_TYPE(args->dtype, backward, args, part, first, last);
 }

@@ -2,9 +2,8 @@
  * bits for every instruction set. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
-#include "lib/kernels/layer_norm/layer_norm_ref.h"
 
-static const float epsilon = 1e-5f;
+static const double epsilon = 1e-5;
 
 typedef struct {
     sluice_dtype dtype;
@@ -49,28 +48,41 @@ static void check_forward(const inputs *in, bool with_residual)
     double *y64 = test_doubles(in->count), *mean64 = test_doubles(in->rows), *rstd64 = test_doubles(in->rows);
     void *sum = with_residual ? rounded_sum(in) : test_copy_typed(in->dtype, in->count, in->x);
     double *sum64 = test_widen_typed(in->dtype, in->count, sum);
-    slc_layer_norm_forward_ref(in->rows, in->channels, sum64, NULL, NULL, in->gamma64, in->beta64, (double)epsilon, y64,
-                               mean64, rstd64);
+    slc_layer_norm_forward_ref(&(slc_layer_norm_forward_args){.rows = in->rows,
+                                                              .channels = in->channels,
+                                                              .epsilon = epsilon,
+                                                              .x = sum64,
+                                                              .gamma = in->gamma64,
+                                                              .beta = in->beta64,
+                                                              .y = y64,
+                                                              .mean = mean64,
+                                                              .rstd = rstd64});
     float *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *x = test_copy_typed(in->dtype, in->count, in->x), *y = test_floats(in->count);
         float *mean = test_floats(in->rows), *rstd = test_floats(in->rows);
-        /* sum in place of x */
-        assert_int_equal(slc_layer_norm_forward(&stream, in->dtype, in->rows, in->channels, x,
-                                                with_residual ? in->residual : NULL, with_residual ? x : NULL,
-                                                in->gamma, in->beta, epsilon, y, mean, rstd),
-                         SLUICE_OK);
+        slc_layer_norm_forward_args args = {.dtype = in->dtype,
+                                            .rows = in->rows,
+                                            .channels = in->channels,
+                                            .epsilon = epsilon,
+                                            .x = x,
+                                            .gamma = in->gamma,
+                                            .beta = in->beta,
+                                            .y = y,
+                                            .mean = mean,
+                                            .rstd = rstd};
+        if (with_residual) args.residual = in->residual, args.sum = x;
+        assert_int_equal(slc_layer_norm_forward(&stream, &args), SLUICE_OK);
         test_close_typed("y", in->dtype, in->count, y, y64, 1e-6, 2e-3);
         test_close("rstd", in->rows, rstd, rstd64, 1e-6);
         for (uint64_t r = 0; r < in->rows; r++) assert_true(fabs((double)mean[r] - mean64[r]) < 1e-6);
         if (with_residual) assert_memory_equal(x, sum, in->count * sluice_dtype_bytes(in->dtype));
         test_same_bits_typed("y", in->dtype, in->count, y, TEST_FIRST(first));
         /* once more, from the sum */
-        assert_int_equal(slc_layer_norm_forward(&stream, in->dtype, in->rows, in->channels, sum, NULL, NULL, in->gamma,
-                                                in->beta, epsilon, y, mean, rstd),
-                         SLUICE_OK);
+        args.x = sum, args.residual = NULL, args.sum = NULL;
+        assert_int_equal(slc_layer_norm_forward(&stream, &args), SLUICE_OK);
         test_same_bits_typed("y from the sum", in->dtype, in->count, y, TEST_FIRST(first));
         test_release(x), test_release(y), test_release(mean), test_release(rstd);
         slc_stream_destroy(&stream);
@@ -79,17 +91,34 @@ static void check_forward(const inputs *in, bool with_residual)
         test_release(mean64), test_release(rstd64);
 }
 
-static void check_backward(const inputs *in, sluice_dtype gradient, bool with_add, int fresh, uint32_t threads)
+static void check_backward(const inputs *in, sluice_dtype gradient, bool with_add, bool fresh, uint32_t threads)
 {
     void *dgamma0 = test_uniform_typed(gradient, in->channels, -1, 1, 7),
          *dbeta0 = test_uniform_typed(gradient, in->channels, -1, 1, 8);
     double *y64 = test_doubles(in->count), *mean64 = test_doubles(in->rows), *rstd64 = test_doubles(in->rows);
     double *dx64 = test_doubles(in->count), *dgamma64 = test_widen_typed(gradient, in->channels, dgamma0),
            *dbeta64 = test_widen_typed(gradient, in->channels, dbeta0);
-    slc_layer_norm_forward_ref(in->rows, in->channels, in->x64, NULL, NULL, in->gamma64, in->beta64, (double)epsilon,
-                               y64, mean64, rstd64);
-    slc_layer_norm_backward_ref(in->rows, in->channels, in->dy64, in->x64, in->gamma64, mean64, rstd64,
-                                with_add ? in->add64 : NULL, dx64, dgamma64, dbeta64, fresh);
+    slc_layer_norm_forward_ref(&(slc_layer_norm_forward_args){.rows = in->rows,
+                                                              .channels = in->channels,
+                                                              .epsilon = epsilon,
+                                                              .x = in->x64,
+                                                              .gamma = in->gamma64,
+                                                              .beta = in->beta64,
+                                                              .y = y64,
+                                                              .mean = mean64,
+                                                              .rstd = rstd64});
+    slc_layer_norm_backward_ref(&(slc_layer_norm_backward_args){.rows = in->rows,
+                                                                .channels = in->channels,
+                                                                .dy = in->dy64,
+                                                                .x = in->x64,
+                                                                .gamma = in->gamma64,
+                                                                .mean = mean64,
+                                                                .rstd = rstd64,
+                                                                .dx_add = with_add ? in->add64 : NULL,
+                                                                .dx = dx64,
+                                                                .dgamma = dgamma64,
+                                                                .dbeta = dbeta64,
+                                                                .fresh = fresh});
     float *mean = test_floats(in->rows), *rstd = test_floats(in->rows), *first[3][TEST_KINDS] = {{0}};
     for (uint64_t r = 0; r < in->rows; r++) mean[r] = (float)mean64[r], rstd[r] = (float)rstd64[r];
 
@@ -101,10 +130,22 @@ static void check_backward(const inputs *in, sluice_dtype gradient, bool with_ad
              *dbeta = test_copy_typed(gradient, in->channels, dbeta0);
         uint64_t bytes = slc_layer_norm_backward_workspace_bytes(&stream, in->rows, in->channels);
         float *workspace = test_uniform_floats(bytes / sizeof(float), 7, 8, 9); /* its content must not matter */
-        assert_int_equal(slc_layer_norm_backward(&stream, in->dtype, gradient, in->rows, in->channels, in->dy, in->x,
-                                                 in->gamma, mean, rstd, with_add ? dx : NULL, dx, dgamma, dbeta, fresh,
-                                                 workspace),
-                         SLUICE_OK);
+        const slc_layer_norm_backward_args args = {.dtype = in->dtype,
+                                                   .gradient = gradient,
+                                                   .rows = in->rows,
+                                                   .channels = in->channels,
+                                                   .dy = in->dy,
+                                                   .x = in->x,
+                                                   .gamma = in->gamma,
+                                                   .mean = mean,
+                                                   .rstd = rstd,
+                                                   .dx_add = with_add ? dx : NULL,
+                                                   .dx = dx,
+                                                   .dgamma = dgamma,
+                                                   .dbeta = dbeta,
+                                                   .fresh = fresh,
+                                                   .workspace = workspace};
+        assert_int_equal(slc_layer_norm_backward(&stream, &args), SLUICE_OK);
         if (in->channels > 1) test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
         test_close_typed("dgamma", gradient, in->channels, dgamma, dgamma64, 1e-5, 3e-3);
         test_close_typed("dbeta", gradient, in->channels, dbeta, dbeta64, 1e-5, 3e-3);
@@ -132,7 +173,7 @@ static void agrees_with_float64(void **state)
                 for (int variant = 0; variant < 2; variant++) check_forward(&in, variant);
                 for (unsigned v = 0; v<8; v += in.count> 100000 ? 7 : 1)
                     check_backward(&in, dtype, v & 1, (v & 2) != 0, 1 + (v >> 2));
-                check_backward(&in, !dtype, true, 0, 2);
+                check_backward(&in, !dtype, true, false, 2);
                 inputs_destroy(&in);
             }
 }
@@ -160,16 +201,43 @@ static void large_as_small(void **state)
         float *mean = test_floats(rows), *rstd = test_floats(rows), *dgamma = test_floats(channels),
               *dbeta = test_floats(channels);
         void *workspace = test_floats(slc_layer_norm_backward_workspace_bytes(&stream, rows, channels) / sizeof(float));
-        slc_layer_norm_forward(&stream, dtype, rows, channels, in.x, in.residual, sum, in.gamma, in.beta, epsilon, y,
-                               mean, rstd);
-        slc_layer_norm_backward(&stream, dtype, SLUICE_FP32, rows, channels, in.dy, sum, in.gamma, mean, rstd, in.add,
-                                dx, dgamma, dbeta, 1, workspace);
-        slc_layer_norm_forward(&stream, dtype, some, channels, (char *)in.x + offset, (char *)in.residual + offset,
-                               sum_piece, in.gamma, in.beta, epsilon, y_piece, mean, rstd);
+        slc_layer_norm_forward_args forward = {.dtype = dtype,
+                                               .rows = rows,
+                                               .channels = channels,
+                                               .epsilon = epsilon,
+                                               .x = in.x,
+                                               .gamma = in.gamma,
+                                               .beta = in.beta,
+                                               .residual = in.residual,
+                                               .sum = sum,
+                                               .y = y,
+                                               .mean = mean,
+                                               .rstd = rstd};
+        slc_layer_norm_backward_args backward = {.dtype = dtype,
+                                                 .gradient = SLUICE_FP32,
+                                                 .rows = rows,
+                                                 .channels = channels,
+                                                 .dy = in.dy,
+                                                 .x = sum,
+                                                 .gamma = in.gamma,
+                                                 .mean = mean,
+                                                 .rstd = rstd,
+                                                 .dx_add = in.add,
+                                                 .dx = dx,
+                                                 .dgamma = dgamma,
+                                                 .dbeta = dbeta,
+                                                 .fresh = true,
+                                                 .workspace = workspace};
+        slc_layer_norm_forward(&stream, &forward);
+        slc_layer_norm_backward(&stream, &backward);
+        forward.rows = some, forward.x = (char *)in.x + offset, forward.residual = (char *)in.residual + offset;
+        forward.sum = sum_piece, forward.y = y_piece;
+        slc_layer_norm_forward(&stream, &forward);
         assert_memory_equal(sum + offset, sum_piece, some * size);
         assert_memory_equal(y + offset, y_piece, some * size);
-        slc_layer_norm_backward(&stream, dtype, SLUICE_FP32, some, channels, (char *)in.dy + offset, sum_piece,
-                                in.gamma, mean, rstd, (char *)in.add + offset, y_piece, dgamma, dbeta, 1, workspace);
+        backward.rows = some, backward.dy = (char *)in.dy + offset, backward.x = sum_piece;
+        backward.dx_add = (char *)in.add + offset, backward.dx = y_piece;
+        slc_layer_norm_backward(&stream, &backward);
         assert_memory_equal(dx + offset, y_piece, some * size);
         test_release(sum), test_release(y), test_release(dx), test_release(sum_piece), test_release(y_piece);
         test_release(mean), test_release(rstd), test_release(dgamma), test_release(dbeta), test_release(workspace);

@@ -1,34 +1,34 @@
 /* Norms: from grains to bins, and bins packed into fewer words. */
 #include "lib/kernels/norm/norm.h"
 
-#include "lib/device/cuda.h"
-#include "lib/kernels/host.h"
+#include "lib/kernels/dispatch.h"
 #include "lib/kernels/norm/norm_cpu.h"
-#include "lib/kernels/norm/norm_cuda.h"
 #include "lib/kernels/norm/norm_result.h"
 
 enum { GRAIN_ELEMENTS = 32768, DIGITS_A_WORD = NORM_DIGITS / (SLC_NORM_WORDS - 1) };
 _Static_assert(DIGITS_A_WORD *(SLC_NORM_WORDS - 1) == NORM_DIGITS, "words hold all digits");
 
-sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
+static void norm_add_host(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
 {
-    if (SLC_ON_CUDA(stream)) return slc_norm_add_cuda(stream, dtype, count, x, bins);
-    sluice_status status = slc_host_check(stream, "norm");
-    if (status) return status;
     slc_norm_args args = {.dtype = dtype, .x = x, .count = count, .bins = bins};
     uint64_t grains = (count + SLC_NORM_GRAIN - 1) / SLC_NORM_GRAIN;
     slc_host_run(stream, grains, GRAIN_ELEMENTS / SLC_NORM_GRAIN, 1, SLC_ISA_PICK(slc_norm_range), &args);
-    return SLUICE_OK;
+}
+
+sluice_status slc_norm_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, int64_t *bins)
+{
+    return SLC_DEVICE_RUN(stream, norm_add, dtype, count, x, bins);
+}
+
+static void all_finite_host(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
+{
+    slc_finite_args args = {.dtype = dtype, .x = x, .finite = finite};
+    slc_host_run(stream, count, GRAIN_ELEMENTS, 16, SLC_ISA_PICK(slc_finite_range), &args);
 }
 
 sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite)
 {
-    if (SLC_ON_CUDA(stream)) return slc_all_finite_cuda(stream, dtype, count, x, finite);
-    sluice_status status = slc_host_check(stream, "all_finite");
-    if (status) return status;
-    slc_finite_args args = {.dtype = dtype, .x = x, .finite = finite};
-    slc_host_run(stream, count, GRAIN_ELEMENTS, 16, SLC_ISA_PICK(slc_finite_range), &args);
-    return SLUICE_OK;
+    return SLC_DEVICE_RUN(stream, all_finite, dtype, count, x, finite);
 }
 
 /* Puts four digits into each word; a word is then a count for the bin of its lowest digit. */

@@ -29,4 +29,13 @@ double slc_norm_result(const int64_t *bins);
 /* Sets *finite to false if any element is NaN or infinite; else leaves it alone. */
 sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
 
+/* The GPU writes bins and finite. */
+SLC_DEVICE_DECLARE(slc_norm_add);
+SLC_DEVICE_DECLARE(slc_all_finite);
+
+/* The plain loops: the sum of squares in long double, and the bins one grain at a time. */
+long double slc_norm_sum_ref(uint64_t count, const float *x);
+void slc_norm_add_ref(uint64_t count, const float *x, int64_t *bins);
+bool slc_all_finite_ref(uint64_t count, const float *x);
+
 #endif

@@ -13,7 +13,7 @@ LANES_INLINE double grain_sum_as(sluice_dtype dtype, const void *x, uint64_t gra
     return grain_sum_lanes(lanes_load_bf16((const uint16_t *)x + grain * SLC_NORM_GRAIN));
 }
 
-LANES_INLINE void norm_range(const slc_norm_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
+LANES_INLINE void norm_range(sluice_dtype dtype, const slc_norm_args *args, uint64_t first, uint64_t last)
 {
     int64_t bins[SLC_NORM_BINS] = {0};
     uint64_t whole = args->count / SLC_NORM_GRAIN, end = last < whole ? last : whole;
@@ -34,10 +34,7 @@ void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first,
 {
     (void)part;
     const slc_norm_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        norm_range(args, SLUICE_BF16, first, last);
-    else
-        norm_range(args, SLUICE_FP32, first, last);
+    LANES_BY_TYPE(args->dtype, norm_range, args, first, last);
 }
 
 /* Is the exponent all ones? */
@@ -49,7 +46,7 @@ LANES_INLINE uint32_t is_bad(sluice_dtype dtype, const void *x, uint64_t i)
     return (bits & 0x7f800000u) == 0x7f800000u;
 }
 
-LANES_INLINE void finite_range(const slc_finite_args *args, sluice_dtype dtype, uint64_t first, uint64_t last)
+LANES_INLINE void finite_range(sluice_dtype dtype, const slc_finite_args *args, uint64_t first, uint64_t last)
 {
     const uint64_t chunk = 4096;
     for (uint64_t at = first; at < last; at += chunk) {
@@ -67,8 +64,5 @@ void SLC_ISA(slc_finite_range)(const void *context, uint32_t part, uint64_t firs
 {
     (void)part;
     const slc_finite_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        finite_range(args, SLUICE_BF16, first, last);
-    else
-        finite_range(args, SLUICE_FP32, first, last);
+    LANES_BY_TYPE(args->dtype, finite_range, args, first, last);
 }

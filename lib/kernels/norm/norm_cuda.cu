@@ -1,6 +1,6 @@
 /* A thread sums a grain of sixteen in the host's tree, and adds it to bins in shared memory; a block then adds those to
  * the caller's. Additions of integers have no order. */
-#include "lib/kernels/norm/norm_cuda.h"
+#include "lib/kernels/norm/norm.h"
 
 #include "lib/kernels/norm/norm_cuda.cuh"
 

@@ -1,6 +1,4 @@
 /* The bins by definition: each grain's sum is taken apart with frexp and ldexp, without looking at its bits. */
-#include "lib/kernels/norm/norm_ref.h"
-
 #include "lib/kernels/norm/norm.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* The norm's bins must not depend on order or partition, and must hold the exact sum of the grains. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/norm/norm.h"
-#include "lib/kernels/norm/norm_ref.h"
 
 enum { COUNT = 16 * 4001 };
 

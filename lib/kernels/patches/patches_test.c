@@ -1,7 +1,6 @@
 /* Unfolding must be exact; the embedding of patches must agree with float64, with and without masks and positions. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/patches/patches.h"
-#include "lib/kernels/patches/patches_ref.h"
 
 static void unfolds(void **state)
 {
@@ -19,12 +18,13 @@ static void unfolds(void **state)
         for (uint64_t k = 0; k < count; k++)
             rounded[k] = dtype == SLUICE_BF16 ? sluice_bf16_to_float(sluice_bf16_from_float(pixels[k])) : pixels[k];
         double *wide = test_widen(count, rounded), *want = test_doubles(count);
-        slc_patches_unfold_ref(s, wide, want);
+        slc_patches_unfold_ref(&(slc_patches_unfold_args){.shape = *s, .pixels = wide, .columns = want});
         TEST_EACH_WAY_OF(way, count)
         for (uint32_t threads = 1; threads <= 3; threads++) {
             sluice_stream stream = test_stream(threads);
             void *columns = test_floats(count);
-            assert_int_equal(slc_patches_unfold(&stream, dtype, s, pixels, columns), SLUICE_OK);
+            const slc_patches_unfold_args args = {.dtype = dtype, .shape = *s, .pixels = pixels, .columns = columns};
+            assert_int_equal(slc_patches_unfold(&stream, &args), SLUICE_OK);
             test_close_typed("columns", dtype, count, columns, want, 0, 0);
             test_same_bits_typed("columns", dtype, count, columns, &first);
             test_release(columns);
@@ -40,8 +40,10 @@ static void sizes_must_divide(void **state)
     sluice_stream stream = test_stream(1);
     const slc_patch_shape bad[] = {{1, 1, 16, 17, 16}, {1, 1, 17, 16, 16}, {1, 1, 16, 16, 0}};
     float x[17 * 17] = {0}, out[17 * 17];
-    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
-        assert_int_equal(slc_patches_unfold(&stream, SLUICE_FP32, &bad[i], x, out), SLUICE_ERR_ARGUMENT);
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) {
+        const slc_patches_unfold_args args = {.shape = bad[i], .pixels = x, .columns = out};
+        assert_int_equal(slc_patches_unfold(&stream, &args), SLUICE_ERR_ARGUMENT);
+    }
     slc_stream_destroy(&stream);
 }
 
@@ -71,16 +73,25 @@ static void check_forward(const test_case *t, const uint8_t *masked)
         in[i] = test_uniform_typed(t->dtype, counts[i], -1, 1, 1 + (uint64_t)i);
         wide[i] = test_widen_typed(t->dtype, counts[i], in[i]);
     }
-    slc_patch_embedding_forward_ref(t->batch, t->patches, t->channels, wide[0], wide[1], wide[2], masked,
-                                    t->positions ? wide[3] : NULL, want);
+    slc_patch_embedding_forward_args args = {.batch = t->batch,
+                                             .patches = t->patches,
+                                             .channels = t->channels,
+                                             .x = wide[0],
+                                             .cls = wide[1],
+                                             .masked = masked,
+                                             .mask_token = masked ? wide[2] : NULL,
+                                             .position = t->positions ? wide[3] : NULL,
+                                             .out = want};
+    slc_patch_embedding_forward_ref(&args);
+    args.dtype = t->dtype, args.x = in[0], args.cls = in[1];
+    args.mask_token = masked ? in[2] : NULL, args.position = t->positions ? in[3] : NULL;
     float *first = NULL;
     TEST_EACH_WAY_OF(way, out_count)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *out = test_floats(out_count);
-        assert_int_equal(slc_patch_embedding_forward(&stream, t->dtype, t->batch, t->patches, t->channels, in[0], in[1],
-                                                     masked ? in[2] : NULL, masked, t->positions ? in[3] : NULL, out),
-                         SLUICE_OK);
+        args.out = out;
+        assert_int_equal(slc_patch_embedding_forward(&stream, &args), SLUICE_OK);
         test_close_typed("out", t->dtype, out_count, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", t->dtype, out_count, out, &first);
         test_release(out);
@@ -109,10 +120,19 @@ static void check_backward(const test_case *t, const uint8_t *masked)
         terms[i] = test_doubles(counts[i]);
         for (uint64_t k = 0; k < counts[i]; k++) terms[i][k] = fabs(want[i][k]);
     }
-    slc_patch_embedding_backward_ref(t->batch, t->patches, t->channels, terms64, masked, dx64, terms[DCLS],
-                                     terms[DMASK], terms[DPOSITION]);
-    slc_patch_embedding_backward_ref(t->batch, t->patches, t->channels, dout64, masked, dx64, want[DCLS], want[DMASK],
-                                     want[DPOSITION]);
+    slc_patch_embedding_backward_args args = {.batch = t->batch,
+                                              .patches = t->patches,
+                                              .channels = t->channels,
+                                              .dout = terms64,
+                                              .masked = masked,
+                                              .dx = dx64,
+                                              .dcls = terms[DCLS],
+                                              .dmask_token = terms[DMASK],
+                                              .dposition = terms[DPOSITION]};
+    slc_patch_embedding_backward_ref(&args);
+    args.dout = dout64, args.dcls = want[DCLS], args.dmask_token = want[DMASK], args.dposition = want[DPOSITION];
+    slc_patch_embedding_backward_ref(&args);
+    args.dtype = t->dtype, args.gradient = t->gradient, args.dout = dout, args.fresh = t->fresh;
     float *first[GRADIENTS + 1] = {0};
     TEST_EACH_WAY_OF(way, dout_count)
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -120,10 +140,8 @@ static void check_backward(const test_case *t, const uint8_t *masked)
         void *dx = test_floats(dx_count), *got[GRADIENTS] = {0};
         for (int i = 0; i < GRADIENTS; i++)
             if (counts[i]) got[i] = test_copy_typed(t->gradient, counts[i], before[i]);
-        assert_int_equal(slc_patch_embedding_backward(&stream, t->dtype, t->gradient, t->batch, t->patches, t->channels,
-                                                      dout, masked, dx, got[DCLS], got[DMASK], got[DPOSITION],
-                                                      t->fresh),
-                         SLUICE_OK);
+        args.dx = dx, args.dcls = got[DCLS], args.dmask_token = got[DMASK], args.dposition = got[DPOSITION];
+        assert_int_equal(slc_patch_embedding_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dx", t->dtype, dx_count, dx, dx64, 0, 0);
         test_same_bits_typed("dx", t->dtype, dx_count, dx, &first[GRADIENTS]);
         for (int i = 0; i < GRADIENTS; i++) {
@@ -165,13 +183,14 @@ static void mask_and_token_come_together(void **state)
     sluice_stream stream = test_stream(1);
     float x[2] = {0}, cls[1] = {0}, out[3];
     uint8_t masked[2] = {0};
-    assert_int_equal(slc_patch_embedding_forward(&stream, SLUICE_FP32, 1, 2, 1, x, cls, NULL, masked, NULL, out),
-                     SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_patch_embedding_forward(&stream, SLUICE_FP32, 1, 2, 1, x, cls, cls, NULL, NULL, out),
-                     SLUICE_ERR_ARGUMENT);
-    assert_int_equal(
-        slc_patch_embedding_backward(&stream, SLUICE_FP32, SLUICE_FP32, 1, 2, 1, out, masked, x, cls, NULL, NULL, 1),
-        SLUICE_ERR_ARGUMENT);
+    slc_patch_embedding_forward_args forward = {
+        .batch = 1, .patches = 2, .channels = 1, .x = x, .cls = cls, .masked = masked, .out = out};
+    const slc_patch_embedding_backward_args backward = {
+        .batch = 1, .patches = 2, .channels = 1, .dout = out, .masked = masked, .dx = x, .dcls = cls, .fresh = true};
+    assert_int_equal(slc_patch_embedding_forward(&stream, &forward), SLUICE_ERR_ARGUMENT);
+    forward.masked = NULL, forward.mask_token = cls;
+    assert_int_equal(slc_patch_embedding_forward(&stream, &forward), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_patch_embedding_backward(&stream, &backward), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 
@@ -192,19 +211,39 @@ static void large_results(void **state)
     {
         const uint64_t bytes = sluice_dtype_bytes(dtype);
         const unsigned char *in = typed[dtype];
-        assert_int_equal(slc_patches_unfold(&stream, dtype, &shape, x, out), SLUICE_OK);
+        slc_patches_unfold_args unfold = {.dtype = dtype, .shape = shape, .pixels = x, .columns = out};
+        assert_int_equal(slc_patches_unfold(&stream, &unfold), SLUICE_OK);
+        unfold.shape = single, unfold.columns = one;
         for (uint64_t b = 0; b < BATCH; b++) {
-            slc_patches_unfold(&stream, dtype, &single, x + b * pixels, one);
+            unfold.pixels = x + b * pixels;
+            slc_patches_unfold(&stream, &unfold);
             assert_memory_equal(out + b * pixels * bytes, one, pixels * bytes);
         }
-        slc_patch_embedding_forward(&stream, dtype, BATCH, PATCHES, CHANNELS, in, in, NULL, NULL, in, out);
+        slc_patch_embedding_forward_args forward = {.dtype = dtype,
+                                                    .batch = BATCH,
+                                                    .patches = PATCHES,
+                                                    .channels = CHANNELS,
+                                                    .x = in,
+                                                    .cls = in,
+                                                    .position = in,
+                                                    .out = out};
+        slc_patch_embedding_forward(&stream, &forward);
+        forward.batch = 1, forward.out = one;
         for (uint64_t b = 0; b < BATCH; b++) {
-            slc_patch_embedding_forward(&stream, dtype, 1, PATCHES, CHANNELS, in + b * shorter * bytes, in, NULL, NULL,
-                                        in, one);
+            forward.x = in + b * shorter * bytes;
+            slc_patch_embedding_forward(&stream, &forward);
             assert_memory_equal(out + b * image * bytes, one, image * bytes);
         }
-        slc_patch_embedding_backward(&stream, dtype, dtype, BATCH, PATCHES, CHANNELS, in, NULL, out, gradient, NULL,
-                                     NULL, 1);
+        const slc_patch_embedding_backward_args backward = {.dtype = dtype,
+                                                            .gradient = dtype,
+                                                            .batch = BATCH,
+                                                            .patches = PATCHES,
+                                                            .channels = CHANNELS,
+                                                            .dout = in,
+                                                            .dx = out,
+                                                            .dcls = gradient,
+                                                            .fresh = true};
+        slc_patch_embedding_backward(&stream, &backward);
         for (uint64_t b = 0; b < BATCH; b++)
             assert_memory_equal(out + b * shorter * bytes, in + (b * image + CHANNELS) * bytes, shorter * bytes);
     }

@@ -3,16 +3,30 @@
 #ifndef SLC_KERNEL_POOL_H
 #define SLC_KERNEL_POOL_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
-
-#include <sluice/dtype.h>
 
 typedef enum { SLC_POOL_FIRST, SLC_POOL_MEAN_OF_REST /* needs tokens > 1 */ } slc_pool_kind;
 
-sluice_status slc_pool_forward(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
-                               uint64_t tokens, uint64_t channels, const void *x, void *y);
-/* Stores all of dx; rows that do not count in y get 0. */
-sluice_status slc_pool_backward(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
-                                uint64_t tokens, uint64_t channels, const void *dy, void *dx);
+typedef struct {
+    sluice_dtype dtype;
+    slc_pool_kind kind;
+    uint64_t batch, tokens, channels;
+    const void *from; /* x; in backward dy */
+    void *to;         /* y; in backward dx, all of which is stored: rows that do not count in y get 0 */
+} slc_pool_args;
+
+sluice_status slc_pool_forward(sluice_stream *stream, const slc_pool_args *args);
+sluice_status slc_pool_backward(sluice_stream *stream, const slc_pool_args *args);
+
+/* ---- Forms ---- */
+
+void slc_pool_forward_ref(const slc_pool_args *args);
+void slc_pool_backward_ref(const slc_pool_args *args);
+
+SLC_ISA_DECLARE(slc_pool_forward_range);  /* over ranges of sequences */
+SLC_ISA_DECLARE(slc_pool_backward_range); /* over ranges of rows */
+SLC_DEVICE_DECLARE(slc_pool_forward);
+SLC_DEVICE_DECLARE(slc_pool_backward);
 
 #endif

@@ -1,5 +1,5 @@
 /* Goes through sixteen channels at a time, down the rows in order. */
-#include "lib/kernels/pool/pool_cpu.h"
+#include "lib/kernels/pool/pool.h"
 
 #include "lib/kernels/lanes.h"
 
@@ -41,18 +41,12 @@ void SLC_ISA(slc_pool_forward_range)(const void *context, uint32_t part, uint64_
 {
     (void)part;
     const slc_pool_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        forward(SLUICE_BF16, args, first, last);
-    else
-        forward(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, forward, args, first, last);
 }
 
 void SLC_ISA(slc_pool_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_pool_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        backward(SLUICE_BF16, args, first, last);
-    else
-        backward(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, backward, args, first, last);
 }

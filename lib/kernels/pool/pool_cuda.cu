@@ -1,5 +1,5 @@
 /* A thread has eight channels of a row, and goes down the rows in their order, as the host does. */
-#include "lib/kernels/pool/pool_cuda.h"
+#include "lib/kernels/pool/pool.h"
 
 #include "lib/kernels/gpu.cuh"
 
@@ -30,30 +30,30 @@ template <class T, bool FORWARD> struct pool_elements {
     }
 };
 
-template <class T>
-static sluice_status forward(sluice_stream *stream, slc_pool_kind kind, uint64_t batch, uint64_t tokens,
-                             uint64_t channels, const void *x, void *y)
+template <class T, bool FORWARD>
+static sluice_status pool(sluice_stream *stream, const char *name, uint64_t count, const slc_pool_args *a)
 {
-    const pool_elements<T, true> elements = {tokens, channels, kind == SLC_POOL_MEAN_OF_REST, (const T *)x, (T *)y};
-    return gpu_launch_each(stream, "pool_forward", batch * channels, elements);
+    const pool_elements<T, FORWARD> elements = {a->tokens, a->channels, a->kind == SLC_POOL_MEAN_OF_REST,
+                                                (const T *)a->from, (T *)a->to};
+    return gpu_launch_each(stream, name, count, elements);
 }
 
-sluice_status slc_pool_forward_cuda(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
-                                    uint64_t tokens, uint64_t channels, const void *x, void *y)
+template <class T> static sluice_status forward(sluice_stream *stream, const slc_pool_args *args)
 {
-    return GPU_BY_TYPE(dtype, forward, stream, kind, batch, tokens, channels, x, y);
+    return pool<T, true>(stream, "pool_forward", args->batch * args->channels, args);
 }
 
-template <class T>
-static sluice_status backward(sluice_stream *stream, slc_pool_kind kind, uint64_t batch, uint64_t tokens,
-                              uint64_t channels, const void *dy, void *dx)
+sluice_status slc_pool_forward_cuda(sluice_stream *stream, const slc_pool_args *args)
 {
-    const pool_elements<T, false> elements = {tokens, channels, kind == SLC_POOL_MEAN_OF_REST, (const T *)dy, (T *)dx};
-    return gpu_launch_each(stream, "pool_backward", batch * tokens * channels, elements);
+    return GPU_BY_TYPE(args->dtype, forward, stream, args);
 }
 
-sluice_status slc_pool_backward_cuda(sluice_stream *stream, sluice_dtype dtype, slc_pool_kind kind, uint64_t batch,
-                                     uint64_t tokens, uint64_t channels, const void *dy, void *dx)
+template <class T> static sluice_status backward(sluice_stream *stream, const slc_pool_args *args)
 {
-    return GPU_BY_TYPE(dtype, backward, stream, kind, batch, tokens, channels, dy, dx);
+    return pool<T, false>(stream, "pool_backward", args->batch * args->tokens * args->channels, args);
+}
+
+sluice_status slc_pool_backward_cuda(sluice_stream *stream, const slc_pool_args *args)
+{
+    return GPU_BY_TYPE(args->dtype, backward, stream, args);
 }

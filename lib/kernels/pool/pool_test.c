@@ -2,7 +2,6 @@
  * count. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/pool/pool.h"
-#include "lib/kernels/pool/pool_ref.h"
 
 /* Returns `count` elements of x as `dtype`; x becomes their rounded values. The caller frees the result. */
 static void *as_type(sluice_dtype dtype, uint64_t count, float *x)
@@ -30,16 +29,21 @@ static void check(sluice_dtype dtype, slc_pool_kind kind, uint64_t batch, uint64
     void *y = test_floats(some), *dx = test_floats(all);
     double *x64 = test_widen(all, x), *dy64 = test_widen(some, dy), *y64 = test_doubles(some),
            *dx64 = test_doubles(all);
-    slc_pool_forward_ref(kind, batch, tokens, channels, x64, y64);
-    slc_pool_backward_ref(kind, batch, tokens, channels, dy64, dx64);
+    slc_pool_args forward = {
+        .dtype = dtype, .kind = kind, .batch = batch, .tokens = tokens, .channels = channels, .from = x64, .to = y64};
+    slc_pool_args backward = forward;
+    backward.from = dy64, backward.to = dx64;
+    slc_pool_forward_ref(&forward);
+    slc_pool_backward_ref(&backward);
+    forward.from = typed_x, forward.to = y, backward.from = typed_dy, backward.to = dx;
     /* with few elements half a unit of the last place, with many its root mean square */
     double bar = dtype == SLUICE_FP32 ? 1e-6 : some < 64 ? 4e-3 : 2e-3;
     float *first[2] = {0}, *got_y = test_floats(some), *got_dx = test_floats(all);
     TEST_EACH_WAY_OF(way, all)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
-        assert_int_equal(slc_pool_forward(&stream, dtype, kind, batch, tokens, channels, typed_x, y), SLUICE_OK);
-        assert_int_equal(slc_pool_backward(&stream, dtype, kind, batch, tokens, channels, typed_dy, dx), SLUICE_OK);
+        assert_int_equal(slc_pool_forward(&stream, &forward), SLUICE_OK);
+        assert_int_equal(slc_pool_backward(&stream, &backward), SLUICE_OK);
         widen(dtype, some, y, got_y);
         widen(dtype, all, dx, got_dx);
         test_close("y", some, got_y, y64, bar);

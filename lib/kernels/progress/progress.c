@@ -1,13 +1,14 @@
 #include "lib/kernels/progress/progress.h"
 
-#include "lib/device/cuda.h"
-#include "lib/kernels/host.h"
-#include "lib/kernels/progress/progress_cuda.h"
+#include "lib/kernels/dispatch.h"
+
+static void progress_host(sluice_stream *stream, uint64_t *word, uint64_t number)
+{
+    (void)stream;
+    *word = number;
+}
 
 sluice_status slc_progress(sluice_stream *stream, uint64_t *word, uint64_t number)
 {
-    if (SLC_ON_CUDA(stream)) return slc_progress_cuda(stream, word, number);
-    sluice_status status = slc_host_check(stream, "progress");
-    if (!status) *word = number;
-    return status;
+    return SLC_DEVICE_RUN(stream, progress, word, number);
 }

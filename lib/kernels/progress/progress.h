@@ -8,4 +8,6 @@
 /* `word` lies in pinned memory (slc_pinned_create); the host may read it at any time. */
 sluice_status slc_progress(sluice_stream *stream, uint64_t *word, uint64_t number);
 
+SLC_DEVICE_DECLARE(slc_progress);
+
 #endif

@@ -1,4 +1,4 @@
-#include "lib/kernels/progress/progress_cuda.h"
+#include "lib/kernels/progress/progress.h"
 
 #include "lib/kernels/gpu.cuh"
 

@@ -4,20 +4,27 @@
 #ifndef SLC_KERNEL_REDUCE_H
 #define SLC_KERNEL_REDUCE_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
-#include <sluice/dtype.h>
-#include <stdbool.h>
+/* value = scale * sum */
+typedef struct {
+    uint64_t count;
+    sluice_dtype from, to;      /* types of the sources, and of the destinations */
+    const void *const *sources; /* in rank order; any of them may be a destination if `from` is `to` */
+    uint32_t source_count, destination_count;
+    void *const *destinations; /* each of them gets the result (all-reduce by push) */
+    float scale;
+    bool accumulate; /* the destination becomes its old value + value; only with 1 destination */
+    /* On a host the results for 1 destination bypass the cache: for results that are too large for it and replace no
+     * source. Several destinations are stored as ever. */
+    bool stream_stores;
+} slc_reduce_args;
 
-/* sources: `source_count` pointers in rank order to elements of type `from`; any of them may be a destination if `from`
- * is `to`. value = scale * sum. accumulate: the destination becomes its old value + value, else value (only with 1
- * destination). destinations: `destination_count` pointers to elements of type `to`, each of which gets the result
- * (all-reduce by push). stream_stores: on a host the results for 1 destination bypass the cache (for results that are
- * too large for it and replace no source; several destinations are stored as ever). Errors: ARGUMENT (no source or
- * destination, accumulate with several destinations). */
-sluice_status slc_reduce(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
-                         uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
-                         void *const *destinations, uint32_t destination_count, bool stream_stores);
+/* Errors: ARGUMENT (no source or destination, accumulate with several destinations), UNSUPPORTED (more than
+ * SLC_REDUCE_CUDA_MOST sources or destinations on a GPU; for the functions below, too). */
+enum { SLC_REDUCE_CUDA_MOST = 64 };
+sluice_status slc_reduce(sluice_stream *stream, const slc_reduce_args *args);
 
 /* Sum small vectors of int64 or float64 likewise (norm bins, losses), on the caller's thread; a source may be a
  * destination. */
@@ -25,5 +32,16 @@ sluice_status slc_reduce_int64(sluice_stream *stream, uint64_t count, const int6
                                uint32_t source_count, int64_t *const *destinations, uint32_t destination_count);
 sluice_status slc_reduce_float64(sluice_stream *stream, uint64_t count, const double *const *sources,
                                  uint32_t source_count, double *const *destinations, uint32_t destination_count);
+
+/* ---- Forms ---- */
+
+/* The plain loop in float, because the contract fixes every rounding: its arrays have the types that the arguments
+ * say. */
+void slc_reduce_ref(const slc_reduce_args *args);
+
+SLC_ISA_DECLARE(slc_reduce_range); /* over ranges of elements */
+SLC_DEVICE_DECLARE(slc_reduce);
+SLC_DEVICE_DECLARE(slc_reduce_int64);
+SLC_DEVICE_DECLARE(slc_reduce_float64);
 
 #endif

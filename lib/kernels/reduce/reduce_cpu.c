@@ -1,6 +1,6 @@
 /* Sixteen elements of every source are read before any destination is written, so a destination may be a source. The
  * loop is written once and specialised for the types and for the numbers of sources that hosts have. */
-#include "lib/kernels/reduce/reduce_cpu.h"
+#include "lib/kernels/reduce/reduce.h"
 
 #include "lib/kernels/lanes.h"
 
@@ -77,7 +77,7 @@ LANES_INLINE void by_sources(const slc_reduce_args *args, sluice_dtype from, slu
     }
 }
 
-LANES_INLINE void by_destinations(const slc_reduce_args *args, sluice_dtype from, sluice_dtype to, bool stream,
+LANES_INLINE void by_destinations(sluice_dtype from, sluice_dtype to, const slc_reduce_args *args, bool stream,
                                   uint64_t first, uint64_t whole)
 {
     if (stream)
@@ -86,18 +86,6 @@ LANES_INLINE void by_destinations(const slc_reduce_args *args, sluice_dtype from
         by_sources(args, from, to, true, false, first, whole);
     else
         by_sources(args, from, to, false, false, first, whole);
-}
-
-static void by_types(const slc_reduce_args *args, bool stream, uint64_t first, uint64_t whole)
-{
-    if (args->from == SLUICE_FP32 && args->to == SLUICE_FP32)
-        by_destinations(args, SLUICE_FP32, SLUICE_FP32, stream, first, whole);
-    else if (args->from == SLUICE_FP32)
-        by_destinations(args, SLUICE_FP32, SLUICE_BF16, stream, first, whole);
-    else if (args->to == SLUICE_FP32)
-        by_destinations(args, SLUICE_BF16, SLUICE_FP32, stream, first, whole);
-    else
-        by_destinations(args, SLUICE_BF16, SLUICE_BF16, stream, first, whole);
 }
 
 /* The number of elements before the destination's first 64-byte border at or after `first`. */
@@ -111,14 +99,15 @@ void SLC_ISA(slc_reduce_range)(const void *context, uint32_t part, uint64_t firs
 {
     (void)part;
     const slc_reduce_args *args = context;
-    if (args->stream) {
+    const bool stream = args->stream_stores && args->destination_count == 1;
+    if (stream) {
         uint64_t head = elements_to_border(args, first);
         if (head > last - first) head = last - first;
         for (uint64_t left = head; left; left -= left < LANES ? left : LANES) some(args, first + head - left, left);
         first += head;
     }
     uint64_t whole = first + (last - first) / LANES * LANES;
-    by_types(args, args->stream, first, whole);
+    LANES_BY_TYPES(args->from, args->to, by_destinations, args, stream, first, whole);
     if (whole < last) some(args, whole, last - whole);
-    if (args->stream) lanes_stream_end();
+    if (stream) lanes_stream_end();
 }

@@ -1,5 +1,5 @@
 /* Eight elements a thread; a thread reads all its sources before it stores, so a destination may be a source. */
-#include "lib/kernels/reduce/reduce_cuda.h"
+#include "lib/kernels/reduce/reduce.h"
 
 #include "lib/kernels/gpu.cuh"
 
@@ -23,39 +23,24 @@ template <class From, class To> struct reduce_elements {
     }
 };
 
-template <class From, class To>
-static sluice_status launch(sluice_stream *stream, uint64_t count, const void *const *sources, uint32_t source_count,
-                            float scale, bool accumulate, void *const *destinations, uint32_t destination_count)
+template <class From, class To> static sluice_status launch(sluice_stream *stream, const slc_reduce_args *args)
 {
-    reduce_elements<From, To> r = {source_count, destination_count, scale, accumulate, true, {}, {}};
-    for (uint32_t s = 0; s < source_count; s++) {
-        r.sources[s] = (const From *)sources[s];
-        r.aligned = r.aligned && gpu_aligned(sources[s]);
+    reduce_elements<From, To> r = {
+        args->source_count, args->destination_count, args->scale, args->accumulate, true, {}, {}};
+    for (uint32_t s = 0; s < args->source_count; s++) {
+        r.sources[s] = (const From *)args->sources[s];
+        r.aligned = r.aligned && gpu_aligned(args->sources[s]);
     }
-    for (uint32_t d = 0; d < destination_count; d++) {
-        r.destinations[d] = (To *)destinations[d];
-        r.aligned = r.aligned && gpu_aligned(destinations[d]);
+    for (uint32_t d = 0; d < args->destination_count; d++) {
+        r.destinations[d] = (To *)args->destinations[d];
+        r.aligned = r.aligned && gpu_aligned(args->destinations[d]);
     }
-    return gpu_launch_each(stream, "reduce", count, r);
+    return gpu_launch_each(stream, "reduce", args->count, r);
 }
 
-template <class From>
-static sluice_status launch_to(sluice_stream *stream, uint64_t count, const void *const *sources, uint32_t source_count,
-                               float scale, bool accumulate, sluice_dtype to, void *const *destinations,
-                               uint32_t destination_count)
+sluice_status slc_reduce_cuda(sluice_stream *stream, const slc_reduce_args *args)
 {
-    return to == SLUICE_BF16 ? launch<From, gpu_bf16>(stream, count, sources, source_count, scale, accumulate,
-                                                      destinations, destination_count)
-                             : launch<From, float>(stream, count, sources, source_count, scale, accumulate,
-                                                   destinations, destination_count);
-}
-
-sluice_status slc_reduce_cuda(sluice_stream *stream, uint64_t count, sluice_dtype from, const void *const *sources,
-                              uint32_t source_count, float scale, bool accumulate, sluice_dtype to,
-                              void *const *destinations, uint32_t destination_count)
-{
-    return GPU_BY_TYPE(from, launch_to, stream, count, sources, source_count, scale, accumulate, to, destinations,
-                       destination_count);
+    return GPU_BY_TYPES(args->from, args->to, launch, stream, args);
 }
 
 /* Small vectors of a type that is summed as it is. */

@@ -1,5 +1,5 @@
 /* Sums in rank order, scales once, rounds once, stores everywhere. */
-#include "lib/kernels/reduce/reduce_ref.h"
+#include "lib/kernels/reduce/reduce.h"
 
 static float get(sluice_dtype dtype, const void *array, uint64_t i)
 {
@@ -14,14 +14,13 @@ static void put(sluice_dtype dtype, void *array, uint64_t i, float value)
         ((float *)array)[i] = value;
 }
 
-void slc_reduce_ref(uint64_t count, sluice_dtype from, const void *const *sources, uint32_t source_count, float scale,
-                    bool accumulate, sluice_dtype to, void *const *destinations, uint32_t destination_count)
+void slc_reduce_ref(const slc_reduce_args *args)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        float sum = get(from, sources[0], i);
-        for (uint32_t s = 1; s < source_count; s++) sum += get(from, sources[s], i);
-        float value = scale * sum;
-        if (accumulate) value = get(to, destinations[0], i) + value;
-        for (uint32_t d = 0; d < destination_count; d++) put(to, destinations[d], i, value);
+    for (uint64_t i = 0; i < args->count; i++) {
+        float sum = get(args->from, args->sources[0], i);
+        for (uint32_t s = 1; s < args->source_count; s++) sum += get(args->from, args->sources[s], i);
+        float value = args->scale * sum;
+        if (args->accumulate) value = get(args->to, args->destinations[0], i) + value;
+        for (uint32_t d = 0; d < args->destination_count; d++) put(args->to, args->destinations[d], i, value);
     }
 }

@@ -2,7 +2,6 @@
  * aliasing. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/reduce/reduce.h"
-#include "lib/kernels/reduce/reduce_ref.h"
 
 enum { MOST = 7, LONGEST = 70000, SLACK = 16 }; /* LONGEST is cut between threads */
 
@@ -54,12 +53,21 @@ static void check(const reduction *r)
         memcpy(expected[0], sources[r->alias], all * out_bytes);
         got[0] = sources[r->alias] + r->offset * out_bytes;
     }
-    slc_reduce_ref(r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, want, r->destinations);
+    slc_reduce_args args = {.count = r->count,
+                            .from = r->from,
+                            .to = r->to,
+                            .sources = in,
+                            .source_count = r->sources,
+                            .destination_count = r->destinations,
+                            .destinations = want,
+                            .scale = r->scale,
+                            .accumulate = r->accumulate,
+                            .stream_stores = r->stream};
+    slc_reduce_ref(&args);
 
     sluice_stream stream = test_stream(r->threads);
-    assert_int_equal(slc_reduce(&stream, r->count, r->from, in, r->sources, r->scale, r->accumulate, r->to, got,
-                                r->destinations, r->stream),
-                     SLUICE_OK);
+    args.destinations = got;
+    assert_int_equal(slc_reduce(&stream, &args), SLUICE_OK);
     for (uint32_t d = 0; d < r->destinations; d++) /* memory around the range must be untouched too */
         assert_memory_equal((char *)got[d] - r->offset * out_bytes, expected[d], all * out_bytes);
     for (uint32_t s = 0; s < r->sources; s++) test_release(sources[s]);
@@ -112,8 +120,17 @@ static void close_to_float64(void **state)
     {
         sluice_stream stream = test_stream(1);
         void *to_wide = wide, *to_narrow = narrow;
-        slc_reduce(&stream, COUNT, SLUICE_BF16, in, MOST, 0.25f, false, SLUICE_FP32, &to_wide, 1, false);
-        slc_reduce(&stream, COUNT, SLUICE_BF16, in, MOST, 0.25f, false, SLUICE_BF16, &to_narrow, 1, false);
+        slc_reduce_args args = {.count = COUNT,
+                                .from = SLUICE_BF16,
+                                .to = SLUICE_FP32,
+                                .sources = in,
+                                .source_count = MOST,
+                                .destination_count = 1,
+                                .destinations = &to_wide,
+                                .scale = 0.25f};
+        slc_reduce(&stream, &args);
+        args.to = SLUICE_BF16, args.destinations = &to_narrow;
+        slc_reduce(&stream, &args);
         for (int i = 0; i < COUNT; i++) {
             double sum = 0, size = 0;
             for (uint32_t s = 0; s < MOST; s++) {
@@ -142,9 +159,14 @@ static void destinations_of_unequal_alignment(void **state)
     {
         sluice_stream stream = test_stream(1);
         void *destinations[] = {x + 1, y + 6};
-        assert_int_equal(
-            slc_reduce(&stream, COUNT, SLUICE_FP32, sources, 2, 0.5f, false, SLUICE_FP32, destinations, 2, true),
-            SLUICE_OK);
+        const slc_reduce_args args = {.count = COUNT,
+                                      .sources = sources,
+                                      .source_count = 2,
+                                      .destination_count = 2,
+                                      .destinations = destinations,
+                                      .scale = 0.5f,
+                                      .stream_stores = true};
+        assert_int_equal(slc_reduce(&stream, &args), SLUICE_OK);
         for (int i = 0; i < COUNT; i++) {
             float want = 0.5f * (a[i] + b[i]);
             assert_memory_equal(&x[1 + i], &want, sizeof want);
@@ -186,11 +208,12 @@ static void wrong_arguments(void **state)
     (void)state;
     float x = 0, y = 0;
     const void *source = &x;
-    const sluice_dtype fp32 = SLUICE_FP32;
     void *to[] = {&y, &x};
     sluice_stream stream = test_stream(1);
-    assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 0, 1, false, fp32, to, 1, false), SLUICE_ERR_ARGUMENT);
-    assert_int_equal(slc_reduce(&stream, 1, fp32, &source, 1, 1, true, fp32, to, 2, false), SLUICE_ERR_ARGUMENT);
+    slc_reduce_args args = {.count = 1, .sources = &source, .destination_count = 1, .destinations = to, .scale = 1};
+    assert_int_equal(slc_reduce(&stream, &args), SLUICE_ERR_ARGUMENT);
+    args.source_count = 1, args.destination_count = 2, args.accumulate = true;
+    assert_int_equal(slc_reduce(&stream, &args), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 

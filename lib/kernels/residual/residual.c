@@ -3,10 +3,7 @@
 #include "lib/kernels/residual/residual.h"
 
 #include "lib/base/status.h"
-#include "lib/device/cuda.h"
-#include "lib/kernels/host.h"
-#include "lib/kernels/residual/residual_cpu.h"
-#include "lib/kernels/residual/residual_cuda.h"
+#include "lib/kernels/dispatch.h"
 
 enum { GRAIN = 8192, COLUMN_GRAIN = 128 };
 
@@ -15,99 +12,86 @@ static const slc_dropout *unless_zero(const slc_dropout *dropout)
     return dropout && dropout->probability > 0 ? dropout : NULL;
 }
 
-sluice_status slc_residual_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
-                                   const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
-                                   const void *residual, void *out)
+static void residual_forward_host(sluice_stream *stream, const slc_residual_forward_args *args)
 {
-    sluice_status status = slc_dropout_check(dropout, "residual_forward");
-    if (status) return status;
-    const uint64_t count = rows * channels, bytes = count * sluice_dtype_bytes(dtype);
-    dropout = unless_zero(dropout);
-    if (!bias && !dropout && !scale && !residual) return x == out ? SLUICE_OK : slc_copy(stream, out, x, bytes);
-    if (SLC_ON_CUDA(stream))
-        return slc_residual_forward_cuda(stream, dtype, rows, channels, x, bias, dropout, scale, residual, out);
-    status = slc_host_check(stream, "residual_forward");
-    if (status) return status;
+    slc_host_run(stream, args->rows * args->channels, GRAIN, 16, SLC_ISA_PICK(slc_residual_forward_range), args);
+}
 
-    bool in_place = out == x || out == residual, whole_rows = channels % 16 == 0 || rows == 1;
-    const slc_residual_forward_args args = {.dtype = dtype,
-                                            .channels = channels,
-                                            .x = x,
-                                            .bias = bias,
-                                            .scale = scale,
-                                            .residual = residual,
-                                            .dropout = dropout,
-                                            .out = out,
-                                            .stream = !in_place && whole_rows && slc_host_streams(out, bytes)};
-    slc_host_run(stream, count, GRAIN, 16, SLC_ISA_PICK(slc_residual_forward_range), &args);
-    return SLUICE_OK;
+sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_forward_args *args)
+{
+    sluice_status status = slc_dropout_check(args->dropout, "residual_forward");
+    if (status) return status;
+    slc_residual_forward_args a = *args;
+    a.dropout = unless_zero(args->dropout);
+    if (!a.bias && !a.dropout && !a.scale && !a.residual)
+        return a.x == a.out ? SLUICE_OK
+                            : slc_copy(stream, a.out, a.x, a.rows * a.channels * sluice_dtype_bytes(a.dtype));
+    return SLC_DEVICE_RUN(stream, residual_forward, &a);
 }
 
 sluice_status slc_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b,
                       void *out)
 {
-    return slc_residual_forward(stream, dtype, 1, count, a, NULL, NULL, NULL, b, out);
+    const slc_residual_forward_args args = {
+        .dtype = dtype, .rows = 1, .channels = count, .x = a, .residual = b, .out = out};
+    return slc_residual_forward(stream, &args);
 }
 
 sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
                                 const void *x, void *y)
 {
-    return slc_residual_forward(stream, dtype, 1, count, x, NULL, dropout, NULL, NULL, y);
+    const slc_residual_forward_args args = {
+        .dtype = dtype, .rows = 1, .channels = count, .x = x, .dropout = dropout, .out = y};
+    return slc_residual_forward(stream, &args);
+}
+
+static void residual_backward_host(sluice_stream *stream, const slc_residual_backward_args *args)
+{
+    slc_host_run(stream, args->channels, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_residual_backward_range), args);
+    slc_host_add_sums(args->gradient, args->channels, args->workspace, 1, 0, args->dscale, args->fresh);
+}
+
+sluice_status slc_residual_backward(sluice_stream *stream, const slc_residual_backward_args *args)
+{
+    slc_residual_backward_args a = *args;
+    if (!a.scale) {
+        const slc_residual_forward_args alone = {
+            .dtype = a.dtype, .rows = a.rows, .channels = a.channels, .x = a.dout, .dropout = a.dropout, .out = a.dx};
+        return slc_residual_forward(stream, &alone);
+    }
+    sluice_status status = slc_dropout_check(a.dropout, "residual_backward");
+    a.dropout = unless_zero(a.dropout);
+    return status ? status : SLC_DEVICE_RUN(stream, residual_backward, &a);
 }
 
 uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels)
 {
-    return SLC_ON_CUDA(stream) ? slc_column_sums_cuda_bytes(rows, channels) : channels * sizeof(float);
+    return slc_bias_backward_workspace_bytes(stream, rows, channels);
 }
 
-sluice_status slc_residual_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
-                                    uint64_t channels, const void *dout, const void *x, const void *bias,
-                                    const slc_dropout *dropout, const void *scale, void *dx, void *dscale, int fresh,
-                                    void *workspace)
+static void bias_backward_host(sluice_stream *stream, const slc_bias_backward_args *args)
 {
-    if (!scale) return slc_residual_forward(stream, dtype, rows, channels, dout, NULL, dropout, NULL, NULL, dx);
-    sluice_status status = slc_dropout_check(dropout, "residual_backward");
-    if (status) return status;
-    if (SLC_ON_CUDA(stream))
-        return slc_residual_backward_cuda(stream, dtype, gradient, rows, channels, dout, x, bias, dropout, scale, dx,
-                                          dscale, fresh, workspace);
-    status = slc_host_check(stream, "residual_backward");
-    if (status) return status;
-    const slc_residual_backward_args args = {.dtype = dtype,
-                                             .rows = rows,
-                                             .channels = channels,
-                                             .dout = dout,
-                                             .x = x,
-                                             .bias = bias,
-                                             .scale = scale,
-                                             .dropout = unless_zero(dropout),
-                                             .dx = dx,
-                                             .sums = workspace};
-    slc_host_run(stream, channels, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_residual_backward_range), &args);
-    slc_host_add_sums(gradient, channels, args.sums, 1, 0, dscale, fresh);
-    return SLUICE_OK;
+    slc_host_run(stream, args->columns, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_bias_backward_range), args);
+    slc_host_add_sums(args->gradient, args->columns, args->workspace, 1, 0, args->dbias, args->fresh);
+}
+
+sluice_status slc_bias_backward(sluice_stream *stream, const slc_bias_backward_args *args)
+{
+    slc_bias_backward_args a = *args;
+    if (!a.stride) a.stride = a.columns;
+    if (a.stride < a.columns)
+        return slc_error(SLUICE_ERR_ARGUMENT, "kernel bias_backward: rows of %llu columns lie %llu elements apart",
+                         (unsigned long long)a.columns, (unsigned long long)a.stride);
+    return SLC_DEVICE_RUN(stream, bias_backward, &a);
+}
+
+static uint64_t bias_backward_workspace_bytes_host(const sluice_stream *stream, uint64_t rows, uint64_t columns)
+{
+    (void)stream, (void)rows;
+    return columns * sizeof(float);
 }
 
 uint64_t slc_bias_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t columns)
 {
-    return SLC_ON_CUDA(stream) ? slc_column_sums_cuda_bytes(rows, columns) : columns * sizeof(float);
-}
-
-sluice_status slc_bias_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
-                                uint64_t columns, const void *dy, uint64_t stride, void *dbias, int fresh,
-                                void *workspace)
-{
-    if (stride && stride < columns)
-        return slc_error(SLUICE_ERR_ARGUMENT, "kernel bias_backward: rows of %llu columns lie %llu elements apart",
-                         (unsigned long long)columns, (unsigned long long)stride);
-    if (SLC_ON_CUDA(stream))
-        return slc_bias_backward_cuda(stream, dtype, gradient, rows, columns, dy, stride ? stride : columns, dbias,
-                                      fresh, workspace);
-    sluice_status status = slc_host_check(stream, "bias_backward");
-    if (status) return status;
-    const slc_bias_args args = {
-        .dtype = dtype, .rows = rows, .stride = stride ? stride : columns, .dy = dy, .sums = workspace};
-    slc_host_run(stream, columns, COLUMN_GRAIN, 16, SLC_ISA_PICK(slc_bias_range), &args);
-    slc_host_add_sums(gradient, columns, args.sums, 1, 0, dbias, fresh);
-    return SLUICE_OK;
+    return SLC_DEVICE_PICK(stream, bias_backward_workspace_bytes)(stream, rows, columns);
 }

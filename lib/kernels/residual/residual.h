@@ -4,38 +4,77 @@
 #define SLC_KERNEL_RESIDUAL_H
 
 #include "lib/kernels/dropout/dropout.h"
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
 /* out[i] = a[i] + b[i]; out may be a or b. */
 sluice_status slc_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b,
                       void *out);
 
-/* out = residual + scale * dropout(x + bias), rows x channels. bias and scale (BEiT's lambda) have one element for each
- * channel; bias, dropout, scale and residual may be NULL. out may be x or residual. Errors: ARGUMENT (dropout.h). */
-sluice_status slc_residual_forward(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
-                                   const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
-                                   const void *residual, void *out);
+/* out = residual + scale * dropout(x + bias), rows x channels. */
+typedef struct {
+    sluice_dtype dtype;
+    uint64_t rows, channels;
+    const void *x;
+    const void *bias, *scale; /* [channels]; scale is BEiT's lambda. NULL: none */
+    const slc_dropout *dropout;
+    const void *residual; /* NULL: none */
+    void *out;            /* may be x or residual */
+} slc_residual_forward_args;
+
+/* Errors: ARGUMENT (dropout.h). */
+sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_forward_args *args);
 
 /* Dropout alone: y = x times the element's factor, in forward and in backward. y may be x. Errors: ARGUMENT
  * (probability). */
 sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
                                 const void *x, void *y);
 
-/* Backward of slc_residual_forward: dx = dropout(scale * dout); dscale += sum over rows of dout * dropout(x + bias), or
- * is stored if fresh != 0. dbias is slc_bias_backward of dx, the residual's gradient is dout. With scale NULL, x, bias,
- * dscale and workspace are unused. dx may be dout. workspace: slc_residual_backward_workspace_bytes. */
-uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels);
-sluice_status slc_residual_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
-                                    uint64_t channels, const void *dout, const void *x, const void *bias,
-                                    const slc_dropout *dropout, const void *scale, void *dx, void *dscale, int fresh,
-                                    void *workspace);
+/* Backward of slc_residual_forward: dx = dropout(scale * dout), and dscale is the sum over rows of dout * dropout(x +
+ * bias). dbias is slc_bias_backward of dx, the residual's gradient is dout. */
+typedef struct {
+    sluice_dtype dtype, gradient;
+    uint64_t rows, channels;
+    const void *dout;
+    const void *x, *bias, *scale; /* as in forward; without scale neither x, bias, dscale nor workspace is used */
+    const slc_dropout *dropout;
+    void *dx;     /* may be dout */
+    void *dscale; /* added to, or stored if `fresh` */
+    bool fresh;
+    void *workspace; /* slc_residual_backward_workspace_bytes */
+} slc_residual_backward_args;
 
-/* dbias[column] += sum over rows of dy, or is stored if fresh != 0. `stride`: elements from one row of dy to the next;
- * 0: columns. The result is the same for any number of threads. workspace: slc_bias_backward_workspace_bytes. Errors:
- * ARGUMENT (stride). */
+/* Errors: ARGUMENT (dropout.h). */
+sluice_status slc_residual_backward(sluice_stream *stream, const slc_residual_backward_args *args);
+uint64_t slc_residual_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t channels);
+
+/* dbias[column] is the sum over rows of dy, the same for any number of threads. */
+typedef struct {
+    sluice_dtype dtype, gradient;
+    uint64_t rows, columns, stride; /* stride: elements from one row of dy to the next; 0: columns */
+    const void *dy;
+    void *dbias; /* added to, or stored if `fresh` */
+    bool fresh;
+    void *workspace; /* slc_bias_backward_workspace_bytes */
+} slc_bias_backward_args;
+
+/* Errors: ARGUMENT (stride). */
+sluice_status slc_bias_backward(sluice_stream *stream, const slc_bias_backward_args *args);
 uint64_t slc_bias_backward_workspace_bytes(const sluice_stream *stream, uint64_t rows, uint64_t columns);
-sluice_status slc_bias_backward(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
-                                uint64_t columns, const void *dy, uint64_t stride, void *dbias, int fresh,
-                                void *workspace);
+
+/* ---- Forms ---- */
+
+void slc_residual_forward_ref(const slc_residual_forward_args *args);
+void slc_residual_backward_ref(const slc_residual_backward_args *args);
+void slc_bias_backward_ref(const slc_bias_backward_args *args);
+
+/* Where there is a dropout its probability is above 0; sums of columns are left in the workspace. */
+SLC_ISA_DECLARE(slc_residual_forward_range);  /* over ranges of elements */
+SLC_ISA_DECLARE(slc_residual_backward_range); /* over ranges of columns */
+SLC_ISA_DECLARE(slc_bias_backward_range);     /* over ranges of columns */
+SLC_DEVICE_DECLARE(slc_residual_forward);
+SLC_DEVICE_DECLARE(slc_residual_backward);
+SLC_DEVICE_DECLARE(slc_bias_backward);
+SLC_DEVICE_DECLARE(slc_bias_backward_workspace_bytes);
 
 #endif

@@ -1,9 +1,10 @@
 /* Forward goes over runs of elements that lie in one row; their dropout factors are made in advance, into the
  * first-level cache. Column sums go down eight rows at a time: these are eight streams that the processor can prefetch,
  * and there is one access to the sums for eight to dy. */
-#include "lib/kernels/residual/residual_cpu.h"
+#include "lib/kernels/residual/residual.h"
 
 #include "lib/kernels/dropout/dropout_lanes.h"
+#include "lib/kernels/host.h"
 #include "lib/kernels/lanes.h"
 
 enum { RUN = 1024, ROOM = RUN + 2 * SLC_DROPOUT_GROUP };
@@ -25,6 +26,10 @@ LANES_INLINE lanes branch(sluice_dtype dtype, const void *x, uint64_t at, const 
 LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *context, uint64_t first, uint64_t last)
 {
     const slc_residual_forward_args args = *context;
+    const uint64_t bytes = args.rows * args.channels * sluice_dtype_bytes(dtype);
+    const bool in_place = args.out == args.x || args.out == args.residual,
+               whole_rows = args.channels % LANES == 0 || args.rows == 1,
+               stream = !in_place && whole_rows && slc_host_streams(args.out, bytes);
     float room[ROOM + LANES];
     for (uint64_t at = first; at < last;) {
         const uint64_t column = at % args.channels, count = least(least(last - at, args.channels - column), RUN);
@@ -34,28 +39,25 @@ LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *c
             lanes v = branch(dtype, args.x, at + i, args.bias, column + i, factors ? factors + i : NULL, left);
             if (args.scale) v = lanes_mul(v, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
             if (args.residual) v = lanes_add(v, lanes_load_some_as(dtype, args.residual, at + i, left, 0.0f));
-            lanes_stream_some_as(dtype, args.out, at + i, left, v, args.stream);
+            lanes_stream_some_as(dtype, args.out, at + i, left, v, stream);
         }
         at += count;
     }
-    if (args.stream) lanes_stream_end();
+    if (stream) lanes_stream_end();
 }
 
 void SLC_ISA(slc_residual_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
     const slc_residual_forward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        forward(SLUICE_BF16, args, first, last);
-    else
-        forward(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, forward, args, first, last);
 }
 
 LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args *context, uint64_t first, uint64_t last)
 {
     const slc_residual_backward_args args = *context;
-    float room[ROOM + LANES];
-    for (uint64_t column = first; column < last; column++) args.sums[column] = 0;
+    float room[ROOM + LANES], *sums = args.workspace;
+    for (uint64_t column = first; column < last; column++) sums[column] = 0;
     for (uint64_t row = 0; row < args.rows; row++)
         for (uint64_t column = first; column < last; column += RUN) {
             const uint64_t at = row * args.channels + column, count = least(last - column, RUN);
@@ -65,10 +67,10 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args 
                 const float *factor = factors ? factors + i : NULL;
                 lanes d = lanes_load_some_as(dtype, args.dout, at + i, left, 0.0f);
                 lanes kept = branch(dtype, args.x, at + i, args.bias, column + i, factor, left);
-                lanes sum = lanes_load_some(args.sums + column + i, left, 0.0f);
+                lanes sum = lanes_load_some(sums + column + i, left, 0.0f);
                 lanes dx = lanes_mul(d, lanes_load_some_as(dtype, args.scale, column + i, left, 0.0f));
                 if (factor) dx = lanes_mul(dx, lanes_load(factor));
-                lanes_store_some(args.sums + column + i, left, lanes_add(sum, lanes_mul(d, kept)));
+                lanes_store_some(sums + column + i, left, lanes_add(sum, lanes_mul(d, kept)));
                 lanes_store_some_as(dtype, args.dx, at + i, left, dx);
             }
         }
@@ -78,16 +80,14 @@ void SLC_ISA(slc_residual_backward_range)(const void *context, uint32_t part, ui
 {
     (void)part;
     const slc_residual_backward_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        backward(SLUICE_BF16, args, first, last);
-    else
-        backward(SLUICE_FP32, args, first, last);
+    LANES_BY_TYPE(args->dtype, backward, args, first, last);
 }
 
 enum { ROWS = 8 };
 
 /* Sums eight rows, or fewer: missing rows count as zero. */
-LANES_INLINE lanes rows_sum(sluice_dtype dtype, const slc_bias_args *args, uint64_t at, uint64_t rows, uint64_t left)
+LANES_INLINE lanes rows_sum(sluice_dtype dtype, const slc_bias_backward_args *args, uint64_t at, uint64_t rows,
+                            uint64_t left)
 {
     lanes row[ROWS];
     for (uint64_t i = 0; i < ROWS; i++)
@@ -97,9 +97,9 @@ LANES_INLINE lanes rows_sum(sluice_dtype dtype, const slc_bias_args *args, uint6
     return row[0];
 }
 
-LANES_INLINE void bias(sluice_dtype dtype, const slc_bias_args *args, uint64_t first, uint64_t last)
+LANES_INLINE void bias(sluice_dtype dtype, const slc_bias_backward_args *args, uint64_t first, uint64_t last)
 {
-    float *sums = args->sums;
+    float *sums = args->workspace;
     for (uint64_t column = first; column < last; column++) sums[column] = 0;
     for (uint64_t row = 0; row < args->rows; row += ROWS) {
         const uint64_t base = row * args->stride, rows = least(args->rows - row, ROWS);
@@ -112,12 +112,9 @@ LANES_INLINE void bias(sluice_dtype dtype, const slc_bias_args *args, uint64_t f
     }
 }
 
-void SLC_ISA(slc_bias_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
+void SLC_ISA(slc_bias_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {
     (void)part;
-    const slc_bias_args *args = context;
-    if (args->dtype == SLUICE_BF16)
-        bias(SLUICE_BF16, args, first, last);
-    else
-        bias(SLUICE_FP32, args, first, last);
+    const slc_bias_backward_args *args = context;
+    LANES_BY_TYPE(args->dtype, bias, args, first, last);
 }

@@ -1,89 +1,70 @@
 /* Forward takes eight elements a thread, which may lie in two rows; column sums are those of gpu_sums.cuh. */
-#include "lib/kernels/residual/residual_cuda.h"
+#include "lib/kernels/residual/residual.h"
 
 #include "lib/kernels/dropout/dropout_cuda.cuh"
 #include "lib/kernels/gpu_sums.cuh"
 
 template <class T> struct residual_elements {
-    uint64_t channels;
-    const T *x, *bias, *scale, *residual; /* all but x may be NULL */
-    T *out;
+    slc_residual_forward_args a;
     gpu_dropout dropout;
     bool aligned;
     __device__ void operator()(uint64_t at, uint64_t left) const
     {
+        const T *const bias = (const T *)a.bias, *const scale = (const T *)a.scale;
         float v[GPU_EACH], rest[GPU_EACH];
-        gpu_load8(x + at, aligned, left, 0.0f, v);
-        if (residual) gpu_load8(residual + at, aligned, left, 0.0f, rest);
+        gpu_load8((const T *)a.x + at, aligned, left, 0.0f, v);
+        if (a.residual) gpu_load8((const T *)a.residual + at, aligned, left, 0.0f, rest);
         for (unsigned e = 0; e < GPU_EACH && e < left; e++) {
-            const uint64_t column = (at + e) % channels;
+            const uint64_t column = (at + e) % a.channels;
             if (bias) v[e] += gpu_widen(bias[column]);
             if (dropout.limit) v[e] *= gpu_dropout_factor(dropout, at + e);
             if (scale) v[e] *= gpu_widen(scale[column]);
-            if (residual) v[e] += rest[e];
+            if (a.residual) v[e] += rest[e];
         }
-        gpu_store8(out + at, aligned, left, v);
+        gpu_store8((T *)a.out + at, aligned, left, v);
     }
 };
 
-template <class T>
-static sluice_status forward(sluice_stream *stream, uint64_t rows, uint64_t channels, const void *x, const void *bias,
-                             const slc_dropout *dropout, const void *scale, const void *residual, void *out)
+template <class T> static sluice_status forward(sluice_stream *stream, const slc_residual_forward_args *a)
 {
-    const residual_elements<T> elements = {channels,
-                                           (const T *)x,
-                                           (const T *)bias,
-                                           (const T *)scale,
-                                           (const T *)residual,
-                                           (T *)out,
-                                           gpu_dropout_of(dropout),
-                                           gpu_aligned(x) && gpu_aligned(residual) && gpu_aligned(out)};
-    return gpu_launch_each(stream, "residual_forward", rows * channels, elements);
+    const residual_elements<T> elements = {*a, gpu_dropout_of(a->dropout),
+                                           gpu_aligned(a->x) && gpu_aligned(a->residual) && gpu_aligned(a->out)};
+    return gpu_launch_each(stream, "residual_forward", a->rows * a->channels, elements);
 }
 
-sluice_status slc_residual_forward_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t rows, uint64_t channels,
-                                        const void *x, const void *bias, const slc_dropout *dropout, const void *scale,
-                                        const void *residual, void *out)
+sluice_status slc_residual_forward_cuda(sluice_stream *stream, const slc_residual_forward_args *args)
 {
-    return GPU_BY_TYPE(dtype, forward, stream, rows, channels, x, bias, dropout, scale, residual, out);
+    return GPU_BY_TYPE(args->dtype, forward, stream, args);
 }
 
 /* Stores dx, and gives what is summed into dscale. */
 template <class T> struct residual_column {
-    uint64_t channels;
-    const T *dout, *x, *bias, *scale; /* bias may be NULL */
-    T *dx;
+    slc_residual_backward_args a;
     gpu_dropout dropout;
     __device__ float operator()(uint64_t row, uint64_t column) const
     {
-        const uint64_t at = row * channels + column;
-        const float d = gpu_widen(dout[at]), factor = dropout.limit ? gpu_dropout_factor(dropout, at) : 1.0f;
-        float kept = gpu_widen(x[at]), slope = d * gpu_widen(scale[column]);
-        if (bias) kept += gpu_widen(bias[column]);
+        const uint64_t at = row * a.channels + column;
+        const float d = gpu_widen(((const T *)a.dout)[at]);
+        const float factor = dropout.limit ? gpu_dropout_factor(dropout, at) : 1.0f;
+        float kept = gpu_widen(((const T *)a.x)[at]), slope = d * gpu_widen(((const T *)a.scale)[column]);
+        if (a.bias) kept += gpu_widen(((const T *)a.bias)[column]);
         if (dropout.limit) kept *= factor, slope *= factor;
-        dx[at] = gpu_round<T>(slope);
+        ((T *)a.dx)[at] = gpu_round<T>(slope);
         return d * kept;
     }
 };
 
-template <class T>
-static sluice_status backward(sluice_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t channels,
-                              const void *dout, const void *x, const void *bias, const slc_dropout *dropout,
-                              const void *scale, void *dx, void *dscale, bool fresh, float *workspace)
+template <class T> static sluice_status backward(sluice_stream *stream, const slc_residual_backward_args *a)
 {
-    const residual_column<T> column = {channels,         (const T *)dout, (const T *)x,           (const T *)bias,
-                                       (const T *)scale, (T *)dx,         gpu_dropout_of(dropout)};
-    return gpu_launch_column_sums(stream, "residual_backward", rows, channels, column, workspace, gradient, dscale,
-                                  fresh);
+    const residual_column<T> column = {*a, gpu_dropout_of(a->dropout)};
+    const gpu_columns sums = {"residual_backward", a->rows,  a->channels, a->gradient,
+                              a->dscale,           a->fresh, a->workspace};
+    return gpu_launch_column_sums(stream, sums, column);
 }
 
-sluice_status slc_residual_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient,
-                                         uint64_t rows, uint64_t channels, const void *dout, const void *x,
-                                         const void *bias, const slc_dropout *dropout, const void *scale, void *dx,
-                                         void *dscale, bool fresh, float *workspace)
+sluice_status slc_residual_backward_cuda(sluice_stream *stream, const slc_residual_backward_args *args)
 {
-    return GPU_BY_TYPE(dtype, backward, stream, gradient, rows, channels, dout, x, bias, dropout, scale, dx, dscale,
-                       fresh, workspace);
+    return GPU_BY_TYPE(args->dtype, backward, stream, args);
 }
 
 template <class T> struct plain_column {
@@ -95,22 +76,19 @@ template <class T> struct plain_column {
     }
 };
 
-template <class T>
-static sluice_status sum_bias(sluice_stream *stream, sluice_dtype gradient, uint64_t rows, uint64_t columns,
-                              const void *dy, uint64_t stride, void *dbias, bool fresh, float *workspace)
+template <class T> static sluice_status sum_bias(sluice_stream *stream, const slc_bias_backward_args *a)
 {
-    const plain_column<T> column = {stride, (const T *)dy};
-    return gpu_launch_column_sums(stream, "bias_backward", rows, columns, column, workspace, gradient, dbias, fresh);
+    const plain_column<T> column = {a->stride, (const T *)a->dy};
+    const gpu_columns sums = {"bias_backward", a->rows, a->columns, a->gradient, a->dbias, a->fresh, a->workspace};
+    return gpu_launch_column_sums(stream, sums, column);
 }
 
-sluice_status slc_bias_backward_cuda(sluice_stream *stream, sluice_dtype dtype, sluice_dtype gradient, uint64_t rows,
-                                     uint64_t columns, const void *dy, uint64_t stride, void *dbias, bool fresh,
-                                     float *workspace)
+sluice_status slc_bias_backward_cuda(sluice_stream *stream, const slc_bias_backward_args *args)
 {
-    return GPU_BY_TYPE(dtype, sum_bias, stream, gradient, rows, columns, dy, stride, dbias, fresh, workspace);
+    return GPU_BY_TYPE(args->dtype, sum_bias, stream, args);
 }
 
-uint64_t slc_column_sums_cuda_bytes(uint64_t rows, uint64_t columns)
+uint64_t slc_bias_backward_workspace_bytes_cuda(const sluice_stream *, uint64_t rows, uint64_t columns)
 {
     return gpu_column_parts(rows) * columns * sizeof(float);
 }

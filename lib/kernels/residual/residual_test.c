@@ -2,7 +2,6 @@
  * every instruction set, and, for sums down the columns, for every number of threads. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/residual/residual.h"
-#include "lib/kernels/residual/residual_ref.h"
 
 static void adds(void **state)
 {
@@ -69,29 +68,38 @@ static void check_forward(const inputs *in)
 {
     double *want = test_doubles(in->count);
     const slc_dropout *rule = TERM(in, DROPOUT, &in->rule);
-    slc_residual_forward_ref(in->rows, in->channels, in->x64, TERM(in, BIAS, in->bias64), rule,
-                             TERM(in, SCALE, in->scale64), TERM(in, RESIDUAL, in->residual64), want);
+    slc_residual_forward_ref(&(slc_residual_forward_args){.rows = in->rows,
+                                                          .channels = in->channels,
+                                                          .x = in->x64,
+                                                          .bias = TERM(in, BIAS, in->bias64),
+                                                          .scale = TERM(in, SCALE, in->scale64),
+                                                          .dropout = rule,
+                                                          .residual = TERM(in, RESIDUAL, in->residual64),
+                                                          .out = want});
     float *first = NULL;
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *out = test_floats(in->count), *inside = test_copy_typed(in->dtype, in->count, in->x),
              *stay = test_copy_typed(in->dtype, in->count, in->residual);
-        const void *bias = TERM(in, BIAS, in->bias), *scale = TERM(in, SCALE, in->scale);
-        const void *residual = TERM(in, RESIDUAL, in->residual);
-        assert_int_equal(
-            slc_residual_forward(&stream, in->dtype, in->rows, in->channels, in->x, bias, rule, scale, residual, out),
-            SLUICE_OK);
+        slc_residual_forward_args args = {.dtype = in->dtype,
+                                          .rows = in->rows,
+                                          .channels = in->channels,
+                                          .x = in->x,
+                                          .bias = TERM(in, BIAS, in->bias),
+                                          .scale = TERM(in, SCALE, in->scale),
+                                          .dropout = rule,
+                                          .residual = TERM(in, RESIDUAL, in->residual),
+                                          .out = out};
+        assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
         test_close_typed("out", in->dtype, in->count, out, want, 1e-6, 2e-3);
         test_same_bits_typed("out", in->dtype, in->count, out, &first);
-        assert_int_equal(slc_residual_forward(&stream, in->dtype, in->rows, in->channels, inside, bias, rule, scale,
-                                              residual, inside),
-                         SLUICE_OK);
+        args.x = inside, args.out = inside;
+        assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
         test_same_bits_typed("out in place of x", in->dtype, in->count, inside, &first);
-        if (residual) {
-            assert_int_equal(
-                slc_residual_forward(&stream, in->dtype, in->rows, in->channels, in->x, bias, rule, scale, stay, stay),
-                SLUICE_OK);
+        if (args.residual) {
+            args.x = in->x, args.residual = stay, args.out = stay;
+            assert_int_equal(slc_residual_forward(&stream, &args), SLUICE_OK);
             test_same_bits_typed("out in place of residual", in->dtype, in->count, stay, &first);
         }
         test_release(out), test_release(inside), test_release(stay);
@@ -100,14 +108,22 @@ static void check_forward(const inputs *in)
     test_release(want), test_release(first);
 }
 
-static void check_backward(const inputs *in, sluice_dtype gradient, int fresh)
+static void check_backward(const inputs *in, sluice_dtype gradient, bool fresh)
 {
     double *dx64 = test_doubles(in->count);
     void *before = test_uniform_typed(gradient, in->channels, -1, 1, 6);
     double *dscale64 = test_widen_typed(gradient, in->channels, before);
     const slc_dropout *rule = TERM(in, DROPOUT, &in->rule);
-    slc_residual_backward_ref(in->rows, in->channels, in->dout64, in->x64, TERM(in, BIAS, in->bias64), rule,
-                              TERM(in, SCALE, in->scale64), dx64, dscale64, fresh);
+    slc_residual_backward_ref(&(slc_residual_backward_args){.rows = in->rows,
+                                                            .channels = in->channels,
+                                                            .dout = in->dout64,
+                                                            .x = in->x64,
+                                                            .bias = TERM(in, BIAS, in->bias64),
+                                                            .scale = TERM(in, SCALE, in->scale64),
+                                                            .dropout = rule,
+                                                            .dx = dx64,
+                                                            .dscale = dscale64,
+                                                            .fresh = fresh});
     float *first_dx = NULL, *first[TEST_KINDS] = {0};
     TEST_EACH_WAY_OF(way, in->count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
@@ -116,10 +132,20 @@ static void check_backward(const inputs *in, sluice_dtype gradient, int fresh)
              *dscale = test_copy_typed(gradient, in->channels, before);
         uint64_t bytes = slc_residual_backward_workspace_bytes(&stream, in->rows, in->channels);
         void *workspace = test_uniform_floats(bytes / sizeof(float), 7, 8, 9); /* its content must not matter */
-        assert_int_equal(slc_residual_backward(&stream, in->dtype, gradient, in->rows, in->channels, dx, in->x,
-                                               TERM(in, BIAS, in->bias), rule, TERM(in, SCALE, in->scale), dx, dscale,
-                                               fresh, workspace),
-                         SLUICE_OK);
+        const slc_residual_backward_args args = {.dtype = in->dtype,
+                                                 .gradient = gradient,
+                                                 .rows = in->rows,
+                                                 .channels = in->channels,
+                                                 .dout = dx,
+                                                 .x = in->x,
+                                                 .bias = TERM(in, BIAS, in->bias),
+                                                 .scale = TERM(in, SCALE, in->scale),
+                                                 .dropout = rule,
+                                                 .dx = dx,
+                                                 .dscale = dscale,
+                                                 .fresh = fresh,
+                                                 .workspace = workspace};
+        assert_int_equal(slc_residual_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dx", in->dtype, in->count, dx, dx64, 1e-6, 2e-3);
         test_close_typed("dscale", gradient, in->channels, dscale, dscale64, 1e-5, 3e-3);
         test_same_bits_typed("dx", in->dtype, in->count, dx, &first_dx);
@@ -160,9 +186,20 @@ static void backward_sees_the_mask_of_forward(void **state)
     for (int i = 0; i < COUNT; i++) ones[i] = 1;
     for (int i = 0; i < CHANNELS; i++) scale[i] = 2;
     const slc_dropout rule = {0.5f, 3, 11};
-    slc_residual_forward(&stream, SLUICE_FP32, ROWS, CHANNELS, ones, NULL, &rule, scale, NULL, out);
-    slc_residual_backward(&stream, SLUICE_FP32, SLUICE_FP32, ROWS, CHANNELS, ones, ones, NULL, &rule, scale, dx, dscale,
-                          1, workspace);
+    const slc_residual_forward_args forward = {
+        .rows = ROWS, .channels = CHANNELS, .x = ones, .scale = scale, .dropout = &rule, .out = out};
+    const slc_residual_backward_args backward = {.rows = ROWS,
+                                                 .channels = CHANNELS,
+                                                 .dout = ones,
+                                                 .x = ones,
+                                                 .scale = scale,
+                                                 .dropout = &rule,
+                                                 .dx = dx,
+                                                 .dscale = dscale,
+                                                 .fresh = true,
+                                                 .workspace = workspace};
+    slc_residual_forward(&stream, &forward);
+    slc_residual_backward(&stream, &backward);
     uint64_t kept = 0;
     for (int i = 0; i < COUNT; i++) {
         assert_true(out[i] == 0 || out[i] == 4);
@@ -191,10 +228,20 @@ static void large_as_small(void **state)
         sluice_stream stream = test_stream(2);
         char *out = (char *)test_floats(in.count), *piece = (char *)test_floats(some * channels);
         const size_t offset = first * channels * sluice_dtype_bytes(dtype);
-        slc_residual_forward(&stream, dtype, rows, channels, in.x, in.bias, &in.rule, in.scale, in.residual, out);
+        slc_residual_forward_args args = {.dtype = dtype,
+                                          .rows = rows,
+                                          .channels = channels,
+                                          .x = in.x,
+                                          .bias = in.bias,
+                                          .scale = in.scale,
+                                          .dropout = &in.rule,
+                                          .residual = in.residual,
+                                          .out = out};
+        slc_residual_forward(&stream, &args);
         in.rule.first += first * channels;
-        slc_residual_forward(&stream, dtype, some, channels, (char *)in.x + offset, in.bias, &in.rule, in.scale,
-                             (char *)in.residual + offset, piece);
+        args.rows = some, args.out = piece;
+        args.x = (char *)in.x + offset, args.residual = (char *)in.residual + offset;
+        slc_residual_forward(&stream, &args);
         assert_memory_equal(out + offset, piece, some * channels * sluice_dtype_bytes(dtype));
         test_release(out), test_release(piece);
         inputs_destroy(&in);
@@ -205,21 +252,30 @@ static void large_as_small(void **state)
 /* ---- Bias ---- */
 
 static void check_columns(sluice_dtype dtype, sluice_dtype gradient, uint64_t rows, uint64_t columns, uint64_t stride,
-                          int fresh)
+                          bool fresh)
 {
     const uint64_t count = rows * (stride ? stride : columns);
     void *dy = test_uniform_typed(dtype, count, -1, 1, 1), *before = test_uniform_typed(gradient, columns, -1, 1, 2);
     double *dy64 = test_widen_typed(dtype, count, dy), *want = test_widen_typed(gradient, columns, before);
     float *first[TEST_KINDS] = {0};
-    slc_bias_backward_ref(rows, columns, dy64, stride, want, fresh);
+    slc_bias_backward_ref(&(slc_bias_backward_args){
+        .rows = rows, .columns = columns, .stride = stride, .dy = dy64, .dbias = want, .fresh = fresh});
     TEST_EACH_WAY_OF(way, count)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         sluice_stream stream = test_stream(threads);
         void *dbias = test_copy_typed(gradient, columns, before);
         uint64_t bytes = slc_bias_backward_workspace_bytes(&stream, rows, columns);
         void *workspace = test_uniform_floats(bytes / sizeof(float), 7, 8, 9);
-        assert_int_equal(
-            slc_bias_backward(&stream, dtype, gradient, rows, columns, dy, stride, dbias, fresh, workspace), SLUICE_OK);
+        const slc_bias_backward_args args = {.dtype = dtype,
+                                             .gradient = gradient,
+                                             .rows = rows,
+                                             .columns = columns,
+                                             .stride = stride,
+                                             .dy = dy,
+                                             .dbias = dbias,
+                                             .fresh = fresh,
+                                             .workspace = workspace};
+        assert_int_equal(slc_bias_backward(&stream, &args), SLUICE_OK);
         test_close_typed("dbias", gradient, columns, dbias, want, 1e-5, 3e-3);
         test_same_bits_typed("dbias", gradient, columns, dbias, TEST_FIRST(first));
         test_release(dbias), test_release(workspace);
@@ -246,8 +302,9 @@ static void overlapping_rows_are_refused(void **state)
     (void)state;
     sluice_stream stream = test_stream(1);
     float dy[8] = {0}, dbias[4], workspace[4];
-    assert_int_equal(slc_bias_backward(&stream, SLUICE_FP32, SLUICE_FP32, 2, 4, dy, 3, dbias, 1, workspace),
-                     SLUICE_ERR_ARGUMENT);
+    const slc_bias_backward_args args = {
+        .rows = 2, .columns = 4, .stride = 3, .dy = dy, .dbias = dbias, .fresh = true, .workspace = workspace};
+    assert_int_equal(slc_bias_backward(&stream, &args), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 }
 

@@ -32,10 +32,26 @@ sluice_status slc_step_words_inspect(sluice_stream *stream, sluice_dtype dtype, 
  *                          slc_norm_result of the bins; 1 if clip is 0 or an element was not finite
  *   told.skip            = skip_non_finite, and an element was not finite
  *   norms[i]             = slc_norm_result of norm_bins[i], or for a maximum the number whose bits norm_bins[i][0] is
- * There are norm_count bins and numbers: for each parameter norms_each norms, then maxima_each maxima. All bits are
- * those that the host computes from the same bins. */
-sluice_status slc_step_words_agree(sluice_stream *stream, slc_step_words *words, double clip, bool skip_non_finite,
-                                   uint32_t norm_count, uint32_t norms_each, uint32_t maxima_each,
-                                   const int64_t (*norm_bins)[SLC_NORM_BINS], double *norms);
+ * All bits are those that the host computes from the same bins. */
+typedef struct {
+    slc_step_words *words;
+    double clip;
+    bool skip_non_finite;
+    uint32_t norm_count; /* bins and numbers: for each parameter norms_each norms, then maxima_each maxima */
+    uint32_t norms_each, maxima_each;
+    const int64_t (*norm_bins)[SLC_NORM_BINS]; /* [norm_count] */
+    double *norms;                             /* [norm_count] */
+} slc_step_words_agree_args;
+
+sluice_status slc_step_words_agree(sluice_stream *stream, const slc_step_words_agree_args *args);
+
+SLC_DEVICE_DECLARE(slc_step_words_begin);
+SLC_DEVICE_DECLARE(slc_step_words_inspect);
+SLC_DEVICE_DECLARE(slc_step_words_agree);
+
+/* The plain version, which looks at one element after the other. Inspects elements that were widened to fp32. */
+void slc_step_words_inspect_ref(uint64_t count, const float *x, bool norm, uint32_t parameter, slc_step_words *words);
+/* Returns the square root of the sum in the bins, off by a few roundings of long double. */
+long double slc_step_words_norm_ref(const int64_t *bins);
 
 #endif

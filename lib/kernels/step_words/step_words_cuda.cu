@@ -1,6 +1,6 @@
 /* One launch for each call. A block that finds elements which are not finite says so once; sums are integers, so their
  * order does not matter. */
-#include "lib/kernels/step_words/step_words_cuda.h"
+#include "lib/kernels/step_words/step_words.h"
 
 #include "lib/kernels/norm/norm_cuda.cuh"
 #include "lib/kernels/step_words/conclusions.h"
@@ -82,22 +82,16 @@ sluice_status slc_step_words_inspect_cuda(sluice_stream *stream, sluice_dtype dt
 /* A thread makes one number; the first one concludes, too. They are few and far between, so blocks are small. */
 enum { AGREE_THREADS = 32 };
 
-static __global__ void __launch_bounds__(AGREE_THREADS)
-    agree(slc_step_words *words, double clip, bool skip_non_finite, uint32_t norm_count, uint32_t norms_each,
-          uint32_t maxima_each, const int64_t *norm_bins, double *norms)
+static __global__ void __launch_bounds__(AGREE_THREADS) agree(slc_step_words_agree_args a)
 {
     const uint32_t i = blockIdx.x * AGREE_THREADS + threadIdx.x;
-    if (!i) step_words_conclude(words, clip, skip_non_finite);
-    if (i < norm_count)
-        norms[i] = step_words_number(i, norms_each, maxima_each, norm_bins + (uint64_t)i * SLC_NORM_BINS);
+    if (!i) step_words_conclude(a.words, a.clip, a.skip_non_finite);
+    if (i < a.norm_count) a.norms[i] = step_words_number(i, a.norms_each, a.maxima_each, a.norm_bins[i]);
 }
 
-sluice_status slc_step_words_agree_cuda(sluice_stream *stream, slc_step_words *words, double clip, bool skip_non_finite,
-                                        uint32_t norm_count, uint32_t norms_each, uint32_t maxima_each,
-                                        const int64_t (*norm_bins)[SLC_NORM_BINS], double *norms)
+sluice_status slc_step_words_agree_cuda(sluice_stream *stream, const slc_step_words_agree_args *args)
 {
-    const uint32_t blocks = norm_count ? (norm_count + AGREE_THREADS - 1) / AGREE_THREADS : 1;
-    GPU_START(agree, dim3(blocks), dim3(AGREE_THREADS), 0, slc_cuda_stream(stream), words, clip, skip_non_finite,
-              norm_count, norms_each, maxima_each, (const int64_t *)norm_bins, norms);
+    const uint32_t blocks = args->norm_count ? (args->norm_count + AGREE_THREADS - 1) / AGREE_THREADS : 1;
+    GPU_START(agree, dim3(blocks), dim3(AGREE_THREADS), 0, slc_cuda_stream(stream), *args);
     return slc_cuda_launched(stream, "step_words_agree");
 }

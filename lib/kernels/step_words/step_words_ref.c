@@ -1,7 +1,5 @@
 /* Bins by norm_ref.c's definition; a norm by adding up what each bin counts: bin j counts units of 2^(12 j - 298). */
-#include "lib/kernels/step_words/step_words_ref.h"
-
-#include "lib/kernels/norm/norm_ref.h"
+#include "lib/kernels/step_words/step_words.h"
 
 #include <math.h>
 

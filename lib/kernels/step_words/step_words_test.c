@@ -1,9 +1,7 @@
 /* The words of a step must hold what a plain look at each element finds, to the bit, for any cut into calls; and the
  * conclusions must be those that a host draws from the same bins. */
 #include "lib/kernels/kernel_test.h"
-#include "lib/kernels/norm/norm_ref.h"
 #include "lib/kernels/step_words/step_words.h"
-#include "lib/kernels/step_words/step_words_ref.h"
 
 typedef int64_t bins_of_norm[SLC_NORM_BINS];
 
@@ -200,7 +198,8 @@ static void check_conclusion(sluice_stream *stream, slc_step_words *words, doubl
     double want = 1;
     if (clip > 0 && !before.non_finite) want = fmin(1, clip / (slc_norm_result(before.bins) + 1e-6));
     words->told = (sluice_step_words){5, 7}; /* to be replaced */
-    assert_int_equal(slc_step_words_agree(stream, words, clip, skips, 0, 0, 0, NULL, NULL), SLUICE_OK);
+    const slc_step_words_agree_args args = {.words = words, .clip = clip, .skip_non_finite = skips};
+    assert_int_equal(slc_step_words_agree(stream, &args), SLUICE_OK);
     assert_memory_equal(&words->told.gradient_factor, &want, sizeof want);
     assert_int_equal(words->told.skip, skips && before.non_finite);
     assert_memory_equal(words->bins, before.bins, sizeof before.bins);
@@ -251,8 +250,14 @@ static void norms_are_the_hosts(void **state)
             slc_step_words *words = new_words(&stream);
             double *norms = test_bytes((count + 1) * sizeof *norms);
             norms[count] = -5;
-            assert_int_equal(slc_step_words_agree(&stream, words, 0, true, count, norms_each, maxima_each, bins, norms),
-                             SLUICE_OK);
+            const slc_step_words_agree_args args = {.words = words,
+                                                    .skip_non_finite = true,
+                                                    .norm_count = count,
+                                                    .norms_each = norms_each,
+                                                    .maxima_each = maxima_each,
+                                                    .norm_bins = bins,
+                                                    .norms = norms};
+            assert_int_equal(slc_step_words_agree(&stream, &args), SLUICE_OK);
             for (uint32_t i = 0; i < count; i++)
                 if (i % each < norms_each)
                     check_norm(norms[i], bins[i]);

@@ -1,22 +1,17 @@
 /* Checks the arguments and computes the factors of a call. */
 #include "lib/kernels/zero_one/zero_one.h"
 
-#include "lib/base/status.h"
 #include "lib/kernels/host.h"
 #include "lib/kernels/zero_one/zero_one_cpu.h"
 
 enum { GRAIN = 16384 };
 
-static sluice_status check(const sluice_stream *stream, const slc_compress_shape *shape, uint64_t first, uint64_t count,
+static sluice_status check(const sluice_stream *stream, const slc_compress_results *results,
                            const slc_zero_one_range *range)
 {
-    sluice_status status = slc_compress_check(shape);
+    sluice_status status = slc_compress_check(results->shape);
     if (!status) status = slc_host_check(stream, "zero_one");
-    if (!status) status = slc_compress_check_range(shape, first, count);
-    if (!status && range->count != shape->count)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "0/1 Adam: an update of %llu elements after an exchange of %llu",
-                           (unsigned long long)range->count, (unsigned long long)shape->count);
-    return status;
+    return status ? status : slc_compress_check_results(results, range->count);
 }
 
 static slc_adamw_factors factors_of(const slc_adamw_settings *settings, const slc_zero_one_range *range)
@@ -27,35 +22,33 @@ static slc_adamw_factors factors_of(const slc_adamw_settings *settings, const sl
 }
 
 sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_settings *settings,
-                                    const slc_compress_shape *shape, const void *packets, uint64_t stride,
-                                    uint64_t first, uint64_t count, const slc_zero_one_range *range, bool *finite)
+                                    const slc_compress_results *results, const slc_zero_one_range *range, bool *finite)
 {
-    sluice_status status = check(stream, shape, first, count, range);
-    if (status || !count) return status;
+    sluice_status status = check(stream, results, range);
+    if (status || !results->count) return status;
     const slc_zero_one_packets_args args = {.factors = factors_of(settings, range),
                                             .range = *range,
-                                            .packets = slc_compress_packets_of(shape, packets, stride),
-                                            .first = first,
+                                            .packets = slc_compress_packets_of(results),
+                                            .first = results->first,
                                             .finite = finite};
-    slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_zero_one_gradient_range), &args);
+    slc_host_run(stream, results->count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_zero_one_gradient_range), &args);
     return SLUICE_OK;
 }
 
 sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_settings *settings, double momentum_factor,
-                                     double value_factor, const slc_compress_shape *shape, const void *packets,
-                                     uint64_t stride, uint64_t first, uint64_t count, const slc_zero_one_range *range,
-                                     bool *finite)
+                                     double value_factor, const slc_compress_results *results,
+                                     const slc_zero_one_range *range, bool *finite)
 {
-    sluice_status status = check(stream, shape, first, count, range);
-    if (status || !count) return status;
+    sluice_status status = check(stream, results, range);
+    if (status || !results->count) return status;
     const slc_zero_one_packets_args args = {.factors = factors_of(settings, range),
                                             .momentum_factor = (float)momentum_factor,
                                             .value_factor = range->no_decay ? 1 : (float)value_factor,
                                             .range = *range,
-                                            .packets = slc_compress_packets_of(shape, packets, stride),
-                                            .first = first,
+                                            .packets = slc_compress_packets_of(results),
+                                            .first = results->first,
                                             .finite = finite};
-    slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_zero_one_exchanged_range), &args);
+    slc_host_run(stream, results->count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_zero_one_exchanged_range), &args);
     return SLUICE_OK;
 }
 

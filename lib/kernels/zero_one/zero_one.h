@@ -29,12 +29,10 @@ typedef struct {
     bool begins; /* this is the interval's first step */
 } slc_zero_one_range;
 
-/* Updates elements first..first+count-1 of the tensor; packets, stride and *finite are as in slc_compress_apply:
- * elements under a scale that is not finite stay untouched. range: the whole tensor. It moves 20.1 bytes for each fp32
- * element. */
+/* Updates the elements that `results` names; *finite is as in slc_compress_apply: elements under a scale that is not
+ * finite stay untouched. range: the whole tensor. It moves 20.1 bytes for each fp32 element. */
 sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_settings *settings,
-                                    const slc_compress_shape *shape, const void *packets, uint64_t stride,
-                                    uint64_t first, uint64_t count, const slc_zero_one_range *range, bool *finite);
+                                    const slc_compress_results *results, const slc_zero_one_range *range, bool *finite);
 
 /* Updates any range of elements. An element that would become infinite or NaN stays untouched, and *finite becomes
  * false. In one pass it moves 32 bytes for each fp32 element (in the interval's first step 28, and 4 more with
@@ -42,12 +40,11 @@ sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_setti
 sluice_status slc_zero_one_local(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                  const void *gradient, const slc_zero_one_range *range, bool *finite);
 
-/* Takes pieces as slc_zero_one_gradient does. Of settings it reads only epsilon and bias_correction2. value_factor
- * counts as 1 for a tensor with no_decay. It moves 16.1 bytes for each fp32 element, 20.1 without `kept` (in the
- * interval's first step 16.1). */
+/* Updates the elements that `results` names, as slc_zero_one_gradient does. Of settings it reads only epsilon and
+ * bias_correction2. value_factor counts as 1 for a tensor with no_decay. It moves 16.1 bytes for each fp32
+ * element, 20.1 without `kept` (in the interval's first step 16.1). */
 sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_settings *settings, double momentum_factor,
-                                     double value_factor, const slc_compress_shape *shape, const void *packets,
-                                     uint64_t stride, uint64_t first, uint64_t count, const slc_zero_one_range *range,
-                                     bool *finite);
+                                     double value_factor, const slc_compress_results *results,
+                                     const slc_zero_one_range *range, bool *finite);
 
 #endif

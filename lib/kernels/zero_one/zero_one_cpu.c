@@ -114,7 +114,7 @@ LANES_INLINE lanes local_some(const slc_adamw_factors *f, const slc_zero_one_ran
     return odd;
 }
 
-LANES_INLINE void local_range(const local_args *args, sluice_dtype gradient_dtype, uint64_t first, uint64_t last)
+LANES_INLINE void local_range(sluice_dtype gradient_dtype, const local_args *args, uint64_t first, uint64_t last)
 {
     const local_args a = *args;
     lanes odd = lanes_set(0.0f);
@@ -129,8 +129,5 @@ void SLC_ISA(slc_zero_one_local_range)(const void *context, uint32_t part, uint6
 {
     (void)part;
     const local_args *args = context;
-    if (args->gradient_dtype == SLUICE_BF16)
-        local_range(args, SLUICE_BF16, first, last);
-    else
-        local_range(args, SLUICE_FP32, first, last);
+    LANES_BY_TYPE(args->gradient_dtype, local_range, args, first, last);
 }

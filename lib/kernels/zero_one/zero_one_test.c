@@ -102,12 +102,11 @@ static bool update(kind which, sluice_stream *stream, const slc_compress_shape *
     bool finite = true;
     uint64_t count = shape->count, cut = count / 32 * 16;
     for (int piece = 1; which != LOCAL && piece >= 0; piece--) {
-        uint64_t first = piece ? cut : 0, length = piece ? count - cut : cut;
-        assert_int_equal(which == GRADIENT
-                             ? slc_zero_one_gradient(stream, &settings, shape, packets, stride_of(shape), first, length,
-                                                     range, &finite)
-                             : slc_zero_one_exchanged(stream, &settings, momentum_factor, value_factor, shape, packets,
-                                                      stride_of(shape), first, length, range, &finite),
+        const slc_compress_results results = {shape, packets, stride_of(shape), piece ? cut : 0,
+                                              piece ? count - cut : cut};
+        assert_int_equal(which == GRADIENT ? slc_zero_one_gradient(stream, &settings, &results, range, &finite)
+                                           : slc_zero_one_exchanged(stream, &settings, momentum_factor, value_factor,
+                                                                    &results, range, &finite),
                          SLUICE_OK);
     }
     if (which == LOCAL)
@@ -302,23 +301,20 @@ static void wrong_arguments(void **state)
     char *packets = packets_create(&shape);
     bool finite = true;
     slc_zero_one_range range = range_of(&c, &t);
+    slc_compress_results results = {.shape = &shape, .packets = packets, .stride = stride_of(&shape)};
     const uint64_t pieces[][2] = {{8, 992}, {0, 100}, {16, 1000}, {1008, 16}};
     for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++) {
-        assert_int_equal(slc_zero_one_gradient(&stream, &settings, &shape, packets, stride_of(&shape), pieces[i][0],
-                                               pieces[i][1], &range, &finite),
-                         SLUICE_ERR_ARGUMENT);
-        assert_int_equal(slc_zero_one_exchanged(&stream, &settings, momentum_factor, value_factor, &shape, packets,
-                                                stride_of(&shape), pieces[i][0], pieces[i][1], &range, &finite),
-                         SLUICE_ERR_ARGUMENT);
+        results.first = pieces[i][0], results.count = pieces[i][1];
+        assert_int_equal(slc_zero_one_gradient(&stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
+        assert_int_equal(
+            slc_zero_one_exchanged(&stream, &settings, momentum_factor, value_factor, &results, &range, &finite),
+            SLUICE_ERR_ARGUMENT);
     }
-    range.count = 992;
-    assert_int_equal(
-        slc_zero_one_gradient(&stream, &settings, &shape, packets, stride_of(&shape), 0, 992, &range, &finite),
-        SLUICE_ERR_ARGUMENT);
-    shape.count = range.count = 0;
-    assert_int_equal(
-        slc_zero_one_gradient(&stream, &settings, &shape, packets, stride_of(&shape), 0, 0, &range, &finite),
-        SLUICE_OK);
+    range.count = results.count = 992;
+    results.first = 0;
+    assert_int_equal(slc_zero_one_gradient(&stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
+    shape.count = range.count = results.count = 0;
+    assert_int_equal(slc_zero_one_gradient(&stream, &settings, &results, &range, &finite), SLUICE_OK);
     assert_int_equal(slc_zero_one_local(&stream, &settings, SLUICE_FP32, packets, &range, &finite), SLUICE_OK);
     test_release(packets);
     tensor_destroy(&t);

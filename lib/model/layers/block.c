@@ -222,7 +222,9 @@ static sluice_status attend(slc_layer_run *slot)
     void *out = slc_layer_run_tensor(slot, ATTENTION), *logsumexp = slc_layer_run_tensor(slot, LOGSUMEXP);
     void *scratch = slc_layer_run_scratch(slot, slc_attention_workspace_bytes(slot->m->stream, &shape));
     if (slot->scan) return SLUICE_OK;
-    return slc_attention_forward(slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, scratch);
+    const slc_attention_forward_args args = {
+        .shape = shape, .q = in.q, .k = in.k, .v = in.v, .out = out, .logsumexp = logsumexp, .workspace = scratch};
+    return slc_attention_forward(slot->m->stream, &args);
 }
 
 /* Only the new tokens' queries are answered; their keys and values go into the cache. */
@@ -237,8 +239,14 @@ static sluice_status attend_with_cache(slc_layer_run *slot)
     void *out = slc_layer_run_tensor(slot, ATTENTION);
     void *scratch = slc_layer_run_scratch(slot, slc_attention_extend_workspace_bytes(slot->m->stream, &shape));
     if (slot->scan) return SLUICE_OK;
-    const slc_attention_cache cache = slc_model_cache_of(slot->m, slot->number - 1);
-    return slc_attention_extend(slot->m->stream, &shape, in.q, in.k, in.v, &cache, out, scratch);
+    const slc_attention_forward_args args = {.shape = shape,
+                                             .q = in.q,
+                                             .k = in.k,
+                                             .v = in.v,
+                                             .out = out,
+                                             .cache = slc_model_cache_of(slot->m, slot->number - 1),
+                                             .workspace = scratch};
+    return slc_attention_extend(slot->m->stream, &args);
 }
 
 static sluice_status attend_backward(slc_layer_run *slot)
@@ -254,9 +262,22 @@ static sluice_status attend_backward(slc_layer_run *slot)
     bool fresh = false, relative = slot->layer->params[SLC_RELATIVE_TABLE] != NULL;
     void *dtable = slc_layer_run_gradient(slot, SLC_RELATIVE_TABLE, &fresh);
     if (relative && (!dtable || !shape.relative)) return SLUICE_ERR_ORDER;
-    return slc_attention_backward(
-        slot->m->stream, &shape, in.q, in.k, in.v, out, logsumexp, dout, gradient.q, gradient.k, gradient.v,
-        relative ? slc_layer_run_gradient_dtype(slot, SLC_RELATIVE_TABLE) : SLUICE_FP32, dtable, fresh, scratch);
+    const slc_attention_backward_args args = {
+        .shape = shape,
+        .q = in.q,
+        .k = in.k,
+        .v = in.v,
+        .out = out,
+        .dout = dout,
+        .logsumexp = logsumexp,
+        .dq = gradient.q,
+        .dk = gradient.k,
+        .dv = gradient.v,
+        .gradient = relative ? slc_layer_run_gradient_dtype(slot, SLC_RELATIVE_TABLE) : SLUICE_FP32,
+        .drelative = dtable,
+        .fresh = fresh,
+        .workspace = scratch};
+    return slc_attention_backward(slot->m->stream, &args);
 }
 
 /* ---- Forward ---- */

@@ -69,26 +69,34 @@ static slc_pool_kind pool_kind(const slc_layer_run *slot)
     return c->family == SLUICE_BEIT && !c->first_row_pooling ? SLC_POOL_MEAN_OF_REST : SLC_POOL_FIRST;
 }
 
+static slc_pool_args pool_args(const slc_layer_run *slot, const void *from, void *to)
+{
+    const sluice_model *m = slot->m;
+    return (slc_pool_args){.dtype = slot->layer->dtype,
+                           .kind = pool_kind(slot),
+                           .batch = m->batch,
+                           .tokens = m->tokens,
+                           .channels = m->config.channels,
+                           .from = from,
+                           .to = to};
+}
+
 static sluice_status pool(slc_layer_run *slot)
 {
     slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
     const void *x = slc_layer_run_tensor(slot, SLC_INPUT);
     void *y = slc_layer_run_tensor(slot, POOLED);
-    return slot->scan ? SLUICE_OK
-                      : slc_pool_forward(m->stream, slot->layer->dtype, pool_kind(slot), m->batch, m->tokens,
-                                         m->config.channels, x, y);
+    const slc_pool_args args = pool_args(slot, x, y);
+    return slot->scan ? SLUICE_OK : slc_pool_forward(slot->m->stream, &args);
 }
 
 static sluice_status pool_backward(slc_layer_run *slot)
 {
     slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
     const void *dy = slc_layer_run_tensor(slot, DPOOLED);
     void *dx = slc_layer_run_tensor(slot, SLC_GRADIENT);
-    return slot->scan ? SLUICE_OK
-                      : slc_pool_backward(m->stream, slot->layer->dtype, pool_kind(slot), m->batch, m->tokens,
-                                          m->config.channels, dy, dx);
+    const slc_pool_args args = pool_args(slot, dy, dx);
+    return slot->scan ? SLUICE_OK : slc_pool_backward(slot->m->stream, &args);
 }
 
 static sluice_status squash(slc_layer_run *slot)
@@ -145,8 +153,15 @@ static sluice_status make_losses(slc_layer_run *slot, float scale)
     if (slot->scan) return SLUICE_OK;
     uint64_t classes = m->config.classes;
     sluice_status status =
-        slc_cross_entropy(m->stream, m->batch, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
-                          targets, scale != 0 ? m->label_smoothing : 0, scale, losses);
+        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = slot->layer->dtype,
+                                                               .rows = m->batch,
+                                                               .classes = classes,
+                                                               .stride = slc_logits_stride(m, classes),
+                                                               .logits = logits,
+                                                               .targets = targets,
+                                                               .smoothing = scale != 0 ? m->label_smoothing : 0,
+                                                               .gradient_scale = scale,
+                                                               .losses = losses});
     return status ? status : slc_copy(m->stream, m->memory->losses, losses, m->batch * sizeof *losses);
 }
 

@@ -112,8 +112,15 @@ static sluice_status look_up(slc_layer_run *slot, uint32_t out)
         tables.position = (const unsigned char *)tables.position +
                           slc_layer_bytes(slot->layer, (uint64_t)m->cache.tokens * m->config.channels);
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
-    return slc_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens, m->config.channels, places, types,
-                                 &tables, to);
+    const slc_embedding_forward_args args = {.dtype = slot->layer->dtype,
+                                             .batch = m->batch,
+                                             .length = m->tokens,
+                                             .channels = m->config.channels,
+                                             .tokens = places,
+                                             .types = types,
+                                             .tables = tables,
+                                             .out = to};
+    return slc_embedding_forward(m->stream, &args);
 }
 
 /* The kernel adds, so a fresh gradient must be zeroed first. sluice_param_gradient does so. */
@@ -138,8 +145,17 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
                                                .token_order = place_order,
                                                .type_order = type_order};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
-    return slc_embedding_backward(m->stream, slot->layer->dtype, slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
-                                  m->batch, m->tokens, m->config.channels, places, types, from, &gradients, scratch);
+    const slc_embedding_backward_args args = {.dtype = slot->layer->dtype,
+                                              .gradient = slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
+                                              .batch = m->batch,
+                                              .length = m->tokens,
+                                              .channels = m->config.channels,
+                                              .tokens = places,
+                                              .types = types,
+                                              .dout = from,
+                                              .gradients = gradients,
+                                              .workspace = scratch};
+    return slc_embedding_backward(m->stream, &args);
 }
 
 static sluice_status text_forward(slc_layer_run *slot)
@@ -188,7 +204,10 @@ static sluice_status take_images(slc_layer_run *slot)
     sluice_status status = SLUICE_OK;
     if (placed) status = slc_copy(m->stream, placed, m->in.pixels, slc_model_pixels(m) * sizeof *placed);
     if (!status)
-        status = slc_patches_unfold(m->stream, slot->layer->dtype, &shape, placed ? placed : m->in.pixels, columns);
+        status = slc_patches_unfold(m->stream, &(slc_patches_unfold_args){.dtype = slot->layer->dtype,
+                                                                          .shape = shape,
+                                                                          .pixels = placed ? placed : m->in.pixels,
+                                                                          .columns = columns});
     uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
     if (!status && masked && m->in.masked_patches)
         status = slc_copy(m->stream, masked, m->in.masked_patches, patches);
@@ -208,8 +227,17 @@ static sluice_status assemble(slc_layer_run *slot)
     if (slot->scan) return SLUICE_OK;
     const void *cls = slc_layer_run_value(slot, SLC_CLS_TOKEN), *mask_token = slc_layer_run_value(slot, SLC_MASK_TOKEN);
     if (!cls || (masks && !mask_token)) return SLUICE_ERR_ORDER;
-    return slc_patch_embedding_forward(m->stream, slot->layer->dtype, m->batch, m->tokens - 1, m->config.channels, x,
-                                       cls, mask_token, masked, slc_layer_run_value(slot, SLC_POSITION_TABLE), out);
+    const slc_patch_embedding_forward_args args = {.dtype = slot->layer->dtype,
+                                                   .batch = m->batch,
+                                                   .patches = m->tokens - 1,
+                                                   .channels = m->config.channels,
+                                                   .x = x,
+                                                   .cls = cls,
+                                                   .masked = masked,
+                                                   .mask_token = mask_token,
+                                                   .position = slc_layer_run_value(slot, SLC_POSITION_TABLE),
+                                                   .out = out};
+    return slc_patch_embedding_forward(m->stream, &args);
 }
 
 static sluice_status assemble_backward(slc_layer_run *slot)
@@ -227,9 +255,19 @@ static sluice_status assemble_backward(slc_layer_run *slot)
     void *dmask = slc_layer_run_gradient(slot, SLC_MASK_TOKEN, &also);
     void *dposition = slc_layer_run_gradient(slot, SLC_POSITION_TABLE, &also);
     if (!dcls || (masks && !dmask)) return SLUICE_ERR_ORDER;
-    return slc_patch_embedding_backward(m->stream, slot->layer->dtype,
-                                        slc_layer_run_gradient_dtype(slot, SLC_CLS_TOKEN), m->batch, patches, channels,
-                                        dout, masked, dx, dcls, dmask, dposition, fresh);
+    const slc_patch_embedding_backward_args args = {.dtype = slot->layer->dtype,
+                                                    .gradient = slc_layer_run_gradient_dtype(slot, SLC_CLS_TOKEN),
+                                                    .batch = m->batch,
+                                                    .patches = patches,
+                                                    .channels = channels,
+                                                    .dout = dout,
+                                                    .masked = masked,
+                                                    .dx = dx,
+                                                    .dcls = dcls,
+                                                    .dmask_token = dmask,
+                                                    .dposition = dposition,
+                                                    .fresh = fresh};
+    return slc_patch_embedding_backward(m->stream, &args);
 }
 
 static sluice_status images_forward(slc_layer_run *slot)

@@ -39,7 +39,8 @@ static sluice_status product(slc_layer_run *slot, const slc_gemm_shape *shape, c
     if (status) return status;
     void *scratch = slc_layer_run_scratch(slot, bytes);
     if (slot->scan) return SLUICE_OK;
-    return slc_gemm(slot->m->stream, shape, a, b, bias, residual, c, scratch, bytes);
+    const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
+    return slc_gemm(slot->m->stream, shape, &operands, scratch, bytes);
 }
 
 sluice_status slc_apply_dense(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view y, slc_view residual)
@@ -90,8 +91,16 @@ sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *d, sl
     void *scratch =
         slc_layer_run_scratch(slot, slc_bias_backward_workspace_bytes(slot->m->stream, d->rows, d->outputs));
     if (slot->scan) return SLUICE_OK;
-    return slc_bias_backward(slot->m->stream, dtype, slc_layer_run_gradient_dtype(slot, d->bias), d->rows, d->outputs,
-                             output, dy.stride, dbias, fresh_bias, scratch);
+    const slc_bias_backward_args args = {.dtype = dtype,
+                                         .gradient = slc_layer_run_gradient_dtype(slot, d->bias),
+                                         .rows = d->rows,
+                                         .columns = d->outputs,
+                                         .stride = dy.stride,
+                                         .dy = output,
+                                         .dbias = dbias,
+                                         .fresh = fresh_bias,
+                                         .workspace = scratch};
+    return slc_bias_backward(slot->m->stream, &args);
 }
 
 sluice_status slc_apply_dense_input(slc_layer_run *slot, const slc_dense *d, slc_view dy, slc_view dx, bool add,
@@ -130,8 +139,17 @@ sluice_status slc_apply_norm(slc_layer_run *slot, slc_param_place weight, uint64
     const void *gamma = slc_layer_run_value(slot, weight),
                *beta = slc_layer_run_value(slot, (slc_param_place)(weight + 1));
     if (!gamma || !beta) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_forward(slot->m->stream, dtype, rows, slot->m->config.channels, from, NULL, NULL, gamma, beta,
-                                  (float)slot->m->config.epsilon, to, mean, mean + rows);
+    const slc_layer_norm_forward_args args = {.dtype = dtype,
+                                              .rows = rows,
+                                              .channels = slot->m->config.channels,
+                                              .epsilon = slot->m->config.epsilon,
+                                              .x = from,
+                                              .gamma = gamma,
+                                              .beta = beta,
+                                              .y = to,
+                                              .mean = mean,
+                                              .rstd = mean + rows};
+    return slc_layer_norm_forward(slot->m->stream, &args);
 }
 
 sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view dy,
@@ -152,9 +170,22 @@ sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weigh
     void *dgamma = slc_layer_run_gradient(slot, weight, &fresh),
          *dbeta = slc_layer_run_gradient(slot, bias, &fresh_bias);
     if (!gamma || !dgamma || !dbeta) return SLUICE_ERR_ORDER;
-    return slc_layer_norm_backward(stream, dtype, slc_layer_run_gradient_dtype(slot, weight), rows, channels, from,
-                                   normed, gamma, mean, mean + rows, more, to, dgamma, dbeta, fresh && fresh_bias,
-                                   scratch);
+    const slc_layer_norm_backward_args args = {.dtype = dtype,
+                                               .gradient = slc_layer_run_gradient_dtype(slot, weight),
+                                               .rows = rows,
+                                               .channels = channels,
+                                               .dy = from,
+                                               .x = normed,
+                                               .gamma = gamma,
+                                               .mean = mean,
+                                               .rstd = mean + rows,
+                                               .dx_add = more,
+                                               .dx = to,
+                                               .dgamma = dgamma,
+                                               .dbeta = dbeta,
+                                               .fresh = fresh && fresh_bias,
+                                               .workspace = scratch};
+    return slc_layer_norm_backward(stream, &args);
 }
 
 /* ---- Elementwise ---- */
@@ -193,8 +224,15 @@ sluice_status slc_apply_branch(slc_layer_run *slot, uint32_t place, slc_param_pl
     if (slot->scan) return SLUICE_OK;
     const void *factor = slc_layer_run_value(slot, scale);
     if (scale && !factor) return SLUICE_ERR_ORDER;
-    return slc_residual_forward(m->stream, slot->layer->dtype, m->rows, m->config.channels, from, NULL, &dropout,
-                                factor, add, to);
+    const slc_residual_forward_args args = {.dtype = slot->layer->dtype,
+                                            .rows = m->rows,
+                                            .channels = m->config.channels,
+                                            .x = from,
+                                            .scale = factor,
+                                            .dropout = &dropout,
+                                            .residual = add,
+                                            .out = to};
+    return slc_residual_forward(m->stream, &args);
 }
 
 sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t dout,
@@ -212,9 +250,20 @@ sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc
     const void *factor = slc_layer_run_value(slot, scale);
     void *dscale = slc_layer_run_gradient(slot, scale, &fresh);
     if (scale && (!factor || !dscale)) return SLUICE_ERR_ORDER;
-    sluice_dtype gradient = scale ? slc_layer_run_gradient_dtype(slot, scale) : SLUICE_FP32;
-    return slc_residual_backward(m->stream, slot->layer->dtype, gradient, m->rows, channels, from, input, NULL,
-                                 &dropout, factor, to, dscale, fresh, scratch);
+    const slc_residual_backward_args args = {.dtype = slot->layer->dtype,
+                                             .gradient =
+                                                 scale ? slc_layer_run_gradient_dtype(slot, scale) : SLUICE_FP32,
+                                             .rows = m->rows,
+                                             .channels = channels,
+                                             .dout = from,
+                                             .x = input,
+                                             .scale = factor,
+                                             .dropout = &dropout,
+                                             .dx = to,
+                                             .dscale = dscale,
+                                             .fresh = fresh,
+                                             .workspace = scratch};
+    return slc_residual_backward(m->stream, &args);
 }
 
 sluice_status slc_apply_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence)

@@ -104,8 +104,15 @@ static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
     if (slot->scan) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary;
     sluice_status status =
-        slc_cross_entropy(m->stream, k.rows, classes, slc_logits_stride(m, classes), logits, slot->layer->dtype,
-                          targets + k.first, scale != 0 ? m->label_smoothing : 0, scale, losses + k.first);
+        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = slot->layer->dtype,
+                                                               .rows = k.rows,
+                                                               .classes = classes,
+                                                               .stride = slc_logits_stride(m, classes),
+                                                               .logits = logits,
+                                                               .targets = targets + k.first,
+                                                               .smoothing = scale != 0 ? m->label_smoothing : 0,
+                                                               .gradient_scale = scale,
+                                                               .losses = losses + k.first});
     if (status) return status;
     return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
 }
