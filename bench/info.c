@@ -1,6 +1,6 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "bench/cli/output/provenance.h"
 #include "ilp/slot_model.h"
 #include "lib/comm/transport.h"

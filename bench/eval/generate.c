@@ -3,7 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
 #include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/eval/sampling.h"

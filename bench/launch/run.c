@@ -1,6 +1,6 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "bench/launch/launch.h"
 
 #include <argp.h>

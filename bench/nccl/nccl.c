@@ -1,6 +1,6 @@
 /* `sluice nccl`: what the NCCL shim recorded. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/output/result_file.h"

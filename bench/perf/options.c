@@ -2,7 +2,7 @@
 #include "bench/perf/options.h"
 
 #include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "bench/cli/throttle_option.h"
 #include "lib/base/text/parse_quantity.h"
 

@@ -3,7 +3,7 @@
 #include "lib/base/numbers/median.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "lib/kernels/gemm/gemm.h"
 
 #include <argp.h>

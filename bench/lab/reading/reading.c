@@ -1,7 +1,7 @@
 /* `sluice-lab reading`: what it costs that ranks compare the files that each of them reads. A file is read by turns
  * with and without what is compared, as loading and opening do it. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "lib/base/clock.h"
 #include "lib/base/file/file.h"
 #include "lib/base/numbers/median.h"

@@ -3,7 +3,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 

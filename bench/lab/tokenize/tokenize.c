@@ -1,6 +1,6 @@
 /* `sluice-lab tokenize`: encodes and decodes texts, for comparison with other tokenizers. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 #include "lib/base/status.h"
 #include "lib/tokenizer/tokenizer.h"
 
