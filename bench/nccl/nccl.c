@@ -5,6 +5,7 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/nccl/profile/profile.h"
 #include "bench/nccl/summary/summary.h"
+#include "bench/nccl/summary/tables.h"
 #include "bench/nccl/summary/timeline.h"
 #include "bench/nccl/watch/watch.h"
 #include "bench/plan/profile_table.h"
@@ -18,7 +19,7 @@ typedef struct {
     size_t path_count;
     const char *json, *timeline, *profile, *compute;
     uint64_t reserved_bytes;
-    bool watch;
+    bool watch, columns;
     double stall_s;
 } nccl_options;
 
@@ -42,6 +43,8 @@ static const slc_option option_rows[] = {
      "With -o: take compute times from these records, of a run of the same program on one rank"},
     {"reserved", "SIZE", 0, SLC_OPTION_SIZE, FIELD(reserved_bytes), "0", 0,
      "With -o: what the program keeps itself on a rank, as 4GiB: activations, which no record shows"},
+    {"columns", NULL, 0, SLC_OPTION_FLAG, FIELD(columns), NULL, SLC_OPTION_HIDDEN,
+     "Print what the keys of the JSON mean, as Markdown"},
     {0},
 };
 
@@ -166,6 +169,11 @@ static int run_nccl(int argc, char **argv)
         return slc_fail("sluice nccl");
     }
     slc_command_line_parse(&line, argc, argv, &o);
+    if (o.columns) {
+        slc_nccl_tables_describe(stdout);
+        free(o.paths);
+        return 0;
+    }
     if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
     int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, o.json) : report_once(&o);
     free(o.paths);

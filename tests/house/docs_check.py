@@ -3,7 +3,8 @@
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
-preloaded has a path; a record's lists are those of its header. `--self-test` checks that a tree with planted faults is refused."""
+preloaded has a path; a record's lists are those of its header, and the keys of `sluice nccl` those that it prints.
+`--self-test` checks that a tree with planted faults is refused."""
 import os
 import re
 import subprocess
@@ -175,6 +176,22 @@ def check_record_lists(root):
             yield f"docs/formats.md: \"{title}\" is not followed by \"{words}\", as record.h has it"
 
 
+def columns_fault(printed, page):
+    """Says why the page has not the keys of `sluice nccl --json` that the command prints; None where it has them."""
+    found = re.search(r"<!-- columns of `sluice nccl`[^\n]*-->\n(.*?)<!-- end of columns -->", page, re.S)
+    if len(re.findall(r"^\| `\w+` \| (?!type)", printed, re.M)) < 20:
+        return "sluice nccl --columns prints no table of columns"
+    if not found or found[1] != printed:
+        return "docs/formats.md: not the columns that `sluice nccl --columns` prints; `./dev format` writes them anew"
+    return None
+
+
+def check_columns(sluice, root):
+    fault = columns_fault(output(sluice, "nccl", "--columns"), read(os.path.join(root, "docs", "formats.md")))
+    if fault:
+        yield fault
+
+
 def check_results():
     maker = os.path.join(ROOT, "bench", "results_page.py")
     for what in ("--check", "--self-test"):
@@ -242,6 +259,12 @@ def self_test():
                               '#define SLC_RECORD_OPERATIONS(X) \\\n    X(D, "e")\n\n'))
     if lists != [("Operations", "1 e"), ("by the reason", "one, two, c")]:
         wrong.append(f"docs_check self-test: the lists of a record are {lists}")
+    columns = "| `t` | type | meaning |\n" + "".join(f"| `k{i}` | text | x |\n" for i in range(20))
+    marked = "<!-- columns of `sluice nccl`: -->\n%s<!-- end of columns -->\n"
+    faults = [columns_fault(columns, marked % columns), columns_fault(columns, marked % columns.replace("x", "y", 1)),
+              columns_fault(columns, columns), columns_fault("| `t` | type |\n", marked % "| `t` | type |\n")]
+    if [bool(fault) for fault in faults] != [False, True, True, True]:
+        wrong.append(f"docs_check self-test: faults of columns are {faults}")
     wrong += self_test_messages()
     for fault in wrong:
         print(fault)
@@ -255,7 +278,8 @@ def main():
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
     faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_options(sluice, ROOT),
-              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_results(),
+              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT),
+              *check_columns(sluice, ROOT), *check_results(),
               *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0
