@@ -4,7 +4,7 @@
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/estimate/report.h"
-#include "bench/plan/table.h"
+#include "bench/plan/words/table.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"

@@ -8,7 +8,7 @@
 #include "bench/nccl/summary/tables.h"
 #include "bench/nccl/summary/timeline.h"
 #include "bench/nccl/watch/watch.h"
-#include "bench/plan/profile_table.h"
+#include "bench/plan/words/profile_table.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

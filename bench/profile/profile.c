@@ -2,7 +2,7 @@
  * published figures for machines that one does not have. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
-#include "bench/plan/profile_table.h"
+#include "bench/plan/words/profile_table.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"

@@ -5,7 +5,7 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
-#include "bench/plan/run_plan.h"
+#include "bench/plan/words/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"

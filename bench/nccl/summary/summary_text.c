@@ -1,7 +1,7 @@
 /* The summary for people: one table after another, each with its heading, none without a row. */
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/tables.h"
-#include "bench/plan/quantities.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/text/size_text.h"
 
 #include <inttypes.h>

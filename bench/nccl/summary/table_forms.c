@@ -1,6 +1,6 @@
 /* Walks the columns of a table: for people, as JSON, and as the documents describe it. */
 #include "bench/nccl/summary/tables.h"
-#include "bench/plan/quantities.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/text/size_text.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-#include "bench/plan/picture.h"
+#include "bench/plan/pictures/picture.h"
 
 #include "bench/cli/output/gnuplot.h"
 #include "bench/cli/output/picture_file.h"

@@ -1,7 +1,7 @@
 /* `sluice check`: may a plan run, and how well is it packed? Reading a plan validates it; the output says what was
  * checked. */
 #include "bench/cli/command.h"
-#include "bench/plan/files.h"
+#include "bench/plan/commands/files.h"
 #include "bench/cli/output/result_file.h"
 #include "lib/base/status.h"
 

@@ -1,5 +1,5 @@
 /* Reads a profile and its plan, simulates the plan, writes the timeline. */
-#include "bench/plan/files.h"
+#include "bench/plan/commands/files.h"
 
 #include "bench/cli/output/result_file.h"
 #include "lib/base/file/json_file.h"

@@ -1,8 +1,8 @@
 /* `sluice sim`: predicts how long a plan's step takes, and where compute waits for communication. */
 #include "bench/cli/command.h"
-#include "bench/plan/exposed_table.h"
+#include "bench/plan/words/exposed_table.h"
 #include "bench/cli/outcome.h"
-#include "bench/plan/files.h"
+#include "bench/plan/commands/files.h"
 #include "bench/cli/output/result_file.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"
