@@ -1,6 +1,6 @@
 /* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/cli/output/provenance.h"
 #include "ilp/slot_model.h"
 #include "lib/comm/transport.h"
@@ -10,7 +10,6 @@
 #include "lib/plan/request.h"
 #include "lib/sluice/settings.h"
 
-#include <argp.h>
 #include <jansson.h>
 #include <sluice/version.h>
 #include <sluice/world.h>
@@ -36,23 +35,12 @@ typedef struct {
     bool json, settings;
 } info_options;
 
-static const struct argp_option option_rows[] = {
-    {"json", 'j', NULL, 0, "Print JSON", 0},
-    {"settings", 's', NULL, 0, "Print what every SLUICE_ variable means, as Markdown", 0},
+static const slc_option option_rows[] = {
+    {"json", NULL, 0, SLC_OPTION_FLAG, SLC_OPTION_FIELD(info_options, json), NULL, 0, "Print JSON", .letter = 'j'},
+    {"settings", NULL, 0, SLC_OPTION_FLAG, SLC_OPTION_FIELD(info_options, settings), NULL, 0,
+     "Print what every SLUICE_ variable means, as Markdown", .letter = 's'},
     {0},
 };
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    info_options *options = state->input;
-    (void)text;
-    switch (key) {
-    case 'j': options->json = true; return 0;
-    case 's': options->settings = true; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "it takes no arguments"); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
 
 static json_t *devices(void)
 {
@@ -183,9 +171,8 @@ static int print_facts(bool as_json)
 
 static int run_info(int argc, char **argv)
 {
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
+    const slc_command_line line = {
+        .rows = option_rows,
         .doc =
             "Prints versions, transports, devices, the GPU or why there is none, instruction set, what plans, and the "
             "launcher that started this process.\v"
@@ -196,7 +183,7 @@ static int run_info(int argc, char **argv)
             "More: docs/launching.md",
     };
     info_options options = {0};
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     int exit_code = 0;
     if (options.settings)
         slc_settings_print(slc_all_settings, slc_all_settings_count, stdout);

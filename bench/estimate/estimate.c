@@ -1,19 +1,16 @@
 /* `sluice estimate`: what a training would need and take, without the machines that it is for. */
 #include "bench/cli/command.h"
-#include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/estimate/report.h"
-#include "bench/plan/table.h"
+#include "bench/plan/words/table.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { KEY_MACHINES = 512, KEY_RANKS_A_HOST, KEY_PACE, KEY_EFFORT };
 
 typedef struct {
     slc_training_options training;
@@ -36,35 +33,20 @@ static const slc_training_difference differences[] = {
     {0},
 };
 
-static const struct argp_option rows[] = {
-    {.doc = "The estimate:"},
-    {"machines", KEY_MACHINES, "NAME", SLC_OPTION_SHORT,
-     "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)", 0},
-    {"pace", KEY_PACE, "FLOPS,BYTES", SLC_OPTION_SHORT,
-     "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)", 0},
-    {"ranks-a-host", KEY_RANKS_A_HOST, "N", SLC_OPTION_SHORT, "Ranks that share a host's memory (default: all)", 0},
-    {"effort", KEY_EFFORT, "S", SLC_OPTION_SHORT, "Work to make each plan, in nominal seconds (default: 1)", 0},
+static const char *const headings[] = {NULL, "The estimate:"};
+#define FIELD(name) SLC_OPTION_FIELD(estimate_options, name)
+
+static const slc_option option_rows[] = {
+    {"machines", "NAME", 1, SLC_OPTION_TEXT, FIELD(machines), NULL, SLC_OPTION_SHORT,
+     "Compute and link of these machines, as 64xA100-200gbit (a wrong name lists all)"},
+    {"pace", "FLOPS,BYTES", 1, SLC_OPTION_TEXT, FIELD(pace), NULL, SLC_OPTION_SHORT,
+     "Pace that a rank reaches in matrix products and through memory, as 100gflops,20GB (default: measured here)"},
+    {"ranks-a-host", "N", 1, SLC_OPTION_COUNT, FIELD(ranks_a_host), NULL, SLC_OPTION_SHORT,
+     "Ranks that share a host's memory (default: all)", 1, SLUICE_RANKS_MOST},
+    {"effort", "S", 1, SLC_OPTION_TIME, FIELD(effort_s), "1", SLC_OPTION_SHORT,
+     "Work to make each plan, in nominal seconds", SLC_OPTION_ABOVE_0},
     {0},
 };
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    estimate_options *o = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->training; return 0;
-    case KEY_MACHINES: o->machines = text; return 0;
-    case KEY_PACE: o->pace = text; return 0;
-    case KEY_RANKS_A_HOST:
-        o->ranks_a_host = slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks-a-host");
-        return 0;
-    case KEY_EFFORT:
-        if (slc_parse_seconds(text, &o->effort_s) || o->effort_s <= 0)
-            argp_error(state, "--effort: \"%s\" is no time above 0", text);
-        return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\": options only", text); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* Phases of compressed optimizers have plans of their own. */
 static sluice_status check_options(slc_training_options *o)
@@ -196,12 +178,12 @@ static sluice_status estimate(const estimate_options *o)
 
 static int run_estimate(int argc, char **argv)
 {
-    estimate_options options = {.effort_s = 1};
-    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .options = rows,
-        .parser = parse_option,
-        .children = children,
+    estimate_options options = {0};
+    const slc_command_line line = {
+        .rows = option_rows,
+        .headings = headings,
+        .shared = slc_training_command_line(differences),
+        .shared_field = offsetof(estimate_options, training),
         .doc =
             "Says what a training would need and take: the smallest budget, the memory of each strategy, and plans for "
             "several budgets. It takes train's options, starts no ranks and allocates none of the model's memory; of "
@@ -214,7 +196,7 @@ static int run_estimate(int argc, char **argv)
             "  sluice estimate -n 2 --budget 60% --profile-out profile.json --plan-out plan.json\n"
             "More: docs/estimate.md",
     };
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     options.training.shape_only = true;
     if (check_options(&options.training)) {
         slc_fail("sluice estimate");

@@ -1,6 +1,6 @@
 #include "bench/estimate/report.h"
 
-#include "bench/plan/quantities.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/text/size_text.h"
 
 #include <inttypes.h>

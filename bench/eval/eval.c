@@ -3,19 +3,16 @@
  */
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
-#include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/cli/rank_report.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
-#include "lib/base/text/parse_quantity.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors.h"
 
-#include <argp.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -163,94 +160,81 @@ static sluice_status evaluate_inputs(evaluation *e)
     return slc_outcome_status(&e->outcome);
 }
 
-enum { DATA = 1000, TOKENIZER, CONTEXT, BATCH, STRIDE, SEED, BUDGET };
-static const uint64_t MOST = UINT32_MAX;
+#define FIELD(name) SLC_OPTION_FIELD(slc_eval_options, name)
+static const double MOST = UINT32_MAX;
+static const char *const headings[] = {[2] = "With --data:", [3] = "With --inputs:", [4] = "With both:"};
 
-static const struct argp_option option_rows[] = {
-    {"weights", 'w', "PATH", 0, "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", 1},
-    {"data", DATA, "PATH", 0,
+/* Those of training's options that mean here what they mean there. */
+static sluice_status set_data(void *options, const slc_option *row, char *text)
+{
+    return slc_training_option_set(&((slc_eval_options *)options)->data, row->name, text);
+}
+
+static const slc_option option_rows[] = {
+    {"weights", "PATH", 1, SLC_OPTION_TEXT, FIELD(weights), NULL, 0,
+     "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", .letter = 'w'},
+    {"data", "PATH", 1, SLC_OPTION_SET, FIELD(data), NULL, 0,
      "Evaluate all of it: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
      "commas (\\, is a comma of a name)",
-     1},
-    {"inputs", 'i', "FILE", 0,
+     .set = set_data},
+    {"inputs", "FILE", 1, SLC_OPTION_TEXT, FIELD(inputs), NULL, 0,
      "Or one batch: safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, "
      "bool_masked_pos "
      "(beit); and labels, for the loss",
-     1},
-    {0, 0, NULL, 0, "With --data:", 2},
-    {"tokenizer", TOKENIZER, "PATH", 0, "Read text with this tokenizer.json (default: that of --weights, or bytes)", 2},
-    {"context", CONTEXT, "N", 0, "Tokens of a window (default: the model's context)", 2},
-    {"stride", STRIDE, "N", 0,
+     .letter = 'i'},
+    {"tokenizer", "PATH", 2, SLC_OPTION_SET, FIELD(data.tokenizer), NULL, 0,
+     "Read text with this tokenizer.json (default: that of --weights, or bytes)", .set = set_data},
+    {"context", "N", 2, SLC_OPTION_COUNT, FIELD(data.context), NULL, 0,
+     "Tokens of a window (default: the model's context)", 1, MOST},
+    {"stride", "N", 2, SLC_OPTION_COUNT, FIELD(stride), NULL, 0,
      "Tokens from one window to the next; fewer than --context let each token be guessed from more of the text before "
      "it "
      "(default: --context)",
-     2},
-    {"batch", BATCH, "N", 0, "Windows or images at a time (default 4)", 2},
-    {"seed", SEED, "N", 0, "Seed of the draw of tokens that bert guesses (default 1)", 2},
-    {0, 0, NULL, 0, "With --inputs:", 3},
-    {"logits", 'l', "FILE", 0, "Write \"logits\" as safetensors", 3},
-    {"gradients", 'g', "FILE", 0, "Write the loss's gradient of every parameter, under its name", 3},
-    {0, 0, NULL, 0, "With both:", 4},
-    {"precision", 'p', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 4},
-    {"threads", 't', "N", 0, "Compute threads (default: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1)", 4},
-    {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB (default: what it needs)", 4},
-    {"device", 'd', "NAME=cpu,cuda", 0, "Device: cpu, or cuda: a GPU (default cpu)", 4},
-    {"json", 'j', "FILE", 0, "Write the results as JSON; '-': standard output", 4},
+     1, MOST},
+    {"batch", "N", 2, SLC_OPTION_COUNT, FIELD(data.batch), "4", 0, "Windows or images at a time", 1, 65536},
+    {"seed", "N", 2, SLC_OPTION_COUNT, FIELD(data.seed), "1", 0, "Seed of the draw of tokens that bert guesses", 0,
+     MOST},
+    {"logits", "FILE", 3, SLC_OPTION_TEXT, FIELD(logits), NULL, 0, "Write \"logits\" as safetensors", .letter = 'l'},
+    {"gradients", "FILE", 3, SLC_OPTION_TEXT, FIELD(gradients), NULL, 0,
+     "Write the loss's gradient of every parameter, under its name", .letter = 'g'},
+    {"precision", "NAME", 4, SLC_OPTION_WORD, FIELD(precision), "fp32", 0, "fp32 or bf16", .choices = "fp32,bf16",
+     .letter = 'p'},
+    {"threads", "N", 4, SLC_OPTION_COUNT, FIELD(threads), NULL, 0,
+     "Compute threads (default: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1)", 1, SLC_THREADS_MOST,
+     .letter = 't'},
+    {"budget", "SIZE", 4, SLC_OPTION_SIZE, FIELD(budget_bytes), NULL, 0,
+     "Memory it may use, as 900MiB (default: what it needs)", 1},
+    {"device", "NAME=cpu,cuda", 4, SLC_OPTION_TEXT, FIELD(device), "cpu", 0, "Device: cpu, or cuda: a GPU",
+     .letter = 'd'},
+    {"json", "FILE", 4, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the results as JSON; '-': standard output",
+     .letter = 'j'},
     {0},
 };
 
-static void set_text(slc_eval_options *o, const char *name, const char *text, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    if (slc_training_option_set(&o->data, name, text)) argp_error(state, "%s", sluice_last_error());
-}
-
-static void check_given(slc_eval_options *o, struct argp_state *state)
-{
-    if (!o->weights) argp_error(state, "--weights is needed");
-    if (!o->inputs == !o->data.data_count) argp_error(state, "give either --data or --inputs");
-    if (o->inputs && (o->data.tokenizer || o->data.context || o->stride))
-        argp_error(state, "--tokenizer, --context and --stride go with --data; --inputs are tokens already");
-    if (!o->inputs && (o->logits || o->gradients)) argp_error(state, "--logits and --gradients go with --inputs");
+    slc_eval_options *o = options;
+    const char *why = NULL;
+    if (!o->weights)
+        why = "--weights is needed";
+    else if (!o->inputs == !o->data.data_count)
+        why = "give either --data or --inputs";
+    else if (o->inputs && (o->data.tokenizer || o->data.context || o->stride))
+        why = "--tokenizer, --context and --stride go with --data; --inputs are tokens already";
+    else if (!o->inputs && (o->logits || o->gradients))
+        why = "--logits and --gradients go with --inputs";
     o->data.weights = o->weights;
-}
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    slc_eval_options *o = state->input;
-    switch (key) {
-    case 'w': o->weights = text; return 0;
-    case 'i': o->inputs = text; return 0;
-    case 'l': o->logits = text; return 0;
-    case 'g': o->gradients = text; return 0;
-    case 'j': o->json = text; return 0;
-    case 'd': o->device = text; return 0;
-    case DATA: set_text(o, "data", text, state); return 0;
-    case TOKENIZER: set_text(o, "tokenizer", text, state); return 0;
-    case CONTEXT: o->data.context = slc_whole_number(text, 1, MOST, state, "--context"); return 0;
-    case STRIDE: o->stride = (uint32_t)slc_whole_number(text, 1, MOST, state, "--stride"); return 0;
-    case BATCH: o->data.batch = slc_whole_number(text, 1, 65536, state, "--batch"); return 0;
-    case SEED: o->data.seed = slc_whole_number(text, 0, MOST, state, "--seed"); return 0;
-    case 'p':
-        o->precision = text;
-        if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--precision %s: use fp32 or bf16", text);
-        return 0;
-    case 't': o->threads = slc_whole_number(text, 1, SLC_THREADS_MOST, state, "--threads"); return 0;
-    case BUDGET:
-        if (slc_parse_bytes(text, &o->budget_bytes) || !o->budget_bytes)
-            argp_error(state, "--budget: \"%s\" is no size; give bytes, as 900MiB", text);
-        return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" follows no option; data are --data PATH", text); return 0;
-    case ARGP_KEY_END: check_given(o, state); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    return why ? slc_error(SLUICE_ERR_ARGUMENT, "%s", why) : SLUICE_OK;
 }
 
 static int run_eval(int argc, char **argv)
 {
-    slc_eval_options options = {.precision = "fp32", .device = "cpu"};
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
+    slc_eval_options options = {0};
+    const slc_command_line line = {
+        .rows = option_rows,
+        .headings = headings,
+        .hint = "data are --data PATH",
+        .check = check,
         .doc = "Evaluates weights in Hugging Face's files (gpt2, bert, vit, beit): loss and perplexity or accuracy on "
                "data, or loss, logits and gradients on one batch of inputs.\v"
                "Examples:\n"
@@ -262,7 +246,7 @@ static int run_eval(int argc, char **argv)
                "More: docs/models.md",
     };
     slc_training_options_init(&options.data);
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     if (slc_is_one_of_several_ranks()) {
         slc_error(SLUICE_ERR_UNSUPPORTED, "one rank evaluates; start it without a launcher");
         return slc_rank_refuse("sluice eval");

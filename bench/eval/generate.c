@@ -2,8 +2,7 @@
  * the model in one pass; each further token is computed alone, next to a cache of keys and values. */
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
-#include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/cli/rank_report.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/eval/sampling.h"
@@ -23,7 +22,7 @@
 typedef struct {
     const char *weights, *tokenizer, *prompt, *prompt_file, *prompt_tokens, *precision, *device, *json;
     uint64_t budget_bytes; /* 0: none */
-    uint32_t tokens;
+    uint32_t tokens, ranks;
     uint64_t threads; /* 0 until the environment has said how many */
     slc_sampling sampling;
 } generate_options;
@@ -256,86 +255,61 @@ static sluice_status generate(generation *g)
 
 /* ---- The command ---- */
 
-enum { PROMPT_FILE = 1000, PROMPT_TOKENS, TOKENIZER, TOP_K, BUDGET, DEVICE };
-static const uint64_t MOST = UINT32_MAX;
+#define FIELD(name) SLC_OPTION_FIELD(generate_options, name)
+static const double MOST = UINT32_MAX;
 
-static const struct argp_option option_rows[] = {
-    {"weights", 'w', "DIR", 0,
-     "A GPT-2: a folder with config.json, model.safetensors and, unless its tokens are bytes, tokenizer.json", 1},
-    {"tokenizer", TOKENIZER, "PATH", 0, "This tokenizer.json (default: that of --weights, or bytes)", 1},
-    {"prompt", 'p', "TEXT", 0, "The text to go on with", 1},
-    {"prompt-file", PROMPT_FILE, "FILE", 0, "The same, from a file", 1},
-    {"prompt-tokens", PROMPT_TOKENS, "LIST", 0,
+static const slc_option option_rows[] = {
+    {"weights", "DIR", 1, SLC_OPTION_TEXT, FIELD(weights), NULL, 0,
+     "A GPT-2: a folder with config.json, model.safetensors and, unless its tokens are bytes, tokenizer.json",
+     .letter = 'w'},
+    {"tokenizer", "PATH", 1, SLC_OPTION_TEXT, FIELD(tokenizer), NULL, 0,
+     "This tokenizer.json (default: that of --weights, or bytes)"},
+    {"prompt", "TEXT", 1, SLC_OPTION_TEXT, FIELD(prompt), NULL, 0, "The text to go on with", .letter = 'p'},
+    {"prompt-file", "FILE", 1, SLC_OPTION_TEXT, FIELD(prompt_file), NULL, 0, "The same, from a file"},
+    {"prompt-tokens", "LIST", 1, SLC_OPTION_TEXT, FIELD(prompt_tokens), NULL, 0,
      "The same as numbers of tokens, as 464,3290: needs no tokenizer; without one, tokens that are not bytes are "
-     "written as numbers",
-     1},
-    {"tokens", 'k', "N", 0, "Write at most N tokens (default 64)", 1},
-    {"temperature", 'T', "T", 0, "0: always the likeliest token; T > 0: draw by softmax(logits / T) (default 0)", 1},
-    {"top-k", TOP_K, "K", 0, "Draw among the K likeliest tokens; 0: among all (default 0)", 1},
-    {"seed", 's', "S", 0, "Seed of the drawing (default 1)", 1},
-    {"precision", 'P', "NAME=fp32,bf16", 0, "fp32 or bf16 (default fp32)", 1},
-    {"threads", 't', "N", 0, "Compute threads (default: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1)", 1},
-    {"budget", BUDGET, "SIZE", 0, "Memory it may use, as 900MiB; none: what it needs", 1},
-    {"device", DEVICE, "NAME=cpu", 0, "Device: cpu (default cpu)", 1},
-    {"json", 'j', "FILE", 0, "Write tokens, text, speed and memory as JSON; '-': standard output", 1},
-    {"ranks", 'n', "N", OPTION_HIDDEN, "", 1},
+     "written as numbers"},
+    {"tokens", "N", 1, SLC_OPTION_COUNT, FIELD(tokens), "64", 0, "Write at most N tokens", 1, MOST, .letter = 'k'},
+    {"temperature", "T", 1, SLC_OPTION_REAL, FIELD(sampling.temperature), "0", 0,
+     "0: always the likeliest token; T > 0: draw by softmax(logits / T)", 0, 1e6, .letter = 'T'},
+    {"top-k", "K", 1, SLC_OPTION_COUNT, FIELD(sampling.top_k), "0", 0,
+     "Draw among the K likeliest tokens; 0: among all", 0, MOST},
+    {"seed", "S", 1, SLC_OPTION_COUNT, FIELD(sampling.seed), "1", 0, "Seed of the drawing", 0, MOST, .letter = 's'},
+    {"precision", "NAME", 1, SLC_OPTION_WORD, FIELD(precision), "fp32", 0, "fp32 or bf16", .choices = "fp32,bf16",
+     .letter = 'P'},
+    {"threads", "N", 1, SLC_OPTION_COUNT, FIELD(threads), NULL, 0,
+     "Compute threads (default: SLURM_CPUS_PER_TASK, else OMP_NUM_THREADS, else 1)", 1, SLC_THREADS_MOST,
+     .letter = 't'},
+    {"budget", "SIZE", 1, SLC_OPTION_SIZE, FIELD(budget_bytes), NULL, 0,
+     "Memory it may use, as 900MiB; none: what it needs", 1},
+    {"device", "NAME=cpu", 1, SLC_OPTION_TEXT, FIELD(device), "cpu", 0, "Device: cpu"},
+    {"json", "FILE", 1, SLC_OPTION_TEXT, FIELD(json), NULL, 0,
+     "Write tokens, text, speed and memory as JSON; '-': standard output", .letter = 'j'},
+    {"ranks", "N", 1, SLC_OPTION_COUNT, FIELD(ranks), NULL, SLC_OPTION_HIDDEN, "", 1, MOST, .letter = 'n'},
     {0},
 };
 
-static void check_given(const generate_options *o, struct argp_state *state)
+static sluice_status check(void *options)
 {
+    const generate_options *o = options;
     const int prompts = (o->prompt != NULL) + (o->prompt_file != NULL) + (o->prompt_tokens != NULL);
-    if (!o->weights) argp_error(state, "--weights is needed: the folder of a GPT-2");
-    if (prompts != 1) argp_error(state, "give one of --prompt, --prompt-file and --prompt-tokens");
-}
-
-static void parse_budget(generate_options *o, const char *text, struct argp_state *state)
-{
-    if (slc_parse_bytes(text, &o->budget_bytes) || !o->budget_bytes)
-        argp_error(state, "--budget: \"%s\" is no size; give bytes, as 900MiB", text);
-}
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    generate_options *o = state->input;
-    switch (key) {
-    case 'w': o->weights = text; return 0;
-    case 'p': o->prompt = text; return 0;
-    case TOKENIZER: o->tokenizer = text; return 0;
-    case PROMPT_FILE: o->prompt_file = text; return 0;
-    case PROMPT_TOKENS: o->prompt_tokens = text; return 0;
-    case 'k': o->tokens = (uint32_t)slc_whole_number(text, 1, MOST, state, "--tokens"); return 0;
-    case 'T': o->sampling.temperature = slc_number(text, 0, 1e6, false, state, "--temperature"); return 0;
-    case TOP_K: o->sampling.top_k = (uint32_t)slc_whole_number(text, 0, MOST, state, "--top-k"); return 0;
-    case 's': o->sampling.seed = slc_whole_number(text, 0, MOST, state, "--seed"); return 0;
-    case 't': o->threads = slc_whole_number(text, 1, SLC_THREADS_MOST, state, "--threads"); return 0;
-    case 'j': o->json = text; return 0;
-    case BUDGET: parse_budget(o, text, state); return 0;
-    case DEVICE:
-        o->device = text;
-        if (strcmp(text, "cpu"))
-            argp_error(state, "--device %s: text is generated on the cpu alone; leave --device out", text);
-        return 0;
-    case 'P':
-        o->precision = text;
-        if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--precision %s: use fp32 or bf16", text);
-        return 0;
-    case 'n':
-        if (slc_whole_number(text, 1, MOST, state, "-n") > 1)
-            argp_error(state, "-n %s: one rank generates; leave -n out", text);
-        return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" follows no option; the prompt is --prompt TEXT", text); return 0;
-    case ARGP_KEY_END: check_given(o, state); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    if (strcmp(o->device, "cpu"))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--device %s: text is generated on the cpu alone; leave --device out",
+                         o->device);
+    if (o->ranks > 1)
+        return slc_error(SLUICE_ERR_ARGUMENT, "-n %u: one rank generates; leave -n out", (unsigned)o->ranks);
+    if (!o->weights) return slc_error(SLUICE_ERR_ARGUMENT, "--weights is needed: the folder of a GPT-2");
+    if (prompts == 1) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "give one of --prompt, --prompt-file and --prompt-tokens");
 }
 
 static int run_generate(int argc, char **argv)
 {
-    generate_options options = {.precision = "fp32", .device = "cpu", .tokens = 64, .sampling = {.seed = 1}};
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
+    generate_options options = {0};
+    const slc_command_line line = {
+        .rows = option_rows,
+        .hint = "the prompt is --prompt TEXT",
+        .check = check,
         .doc =
             "Goes on with a text by a GPT-2, and writes what follows the prompt to standard output.\v"
             "Examples:\n"
@@ -346,7 +320,7 @@ static int run_generate(int argc, char **argv)
             "are no more than the model's context.\n"
             "More: docs/models.md",
     };
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     if (slc_is_one_of_several_ranks()) {
         slc_error(SLUICE_ERR_UNSUPPORTED, "one rank generates; start it without a launcher");
         return slc_rank_refuse("sluice generate");

@@ -1,9 +1,9 @@
 /* `sluice run`: the command line of the local launcher. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/launch/launch.h"
+#include "lib/base/status.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <limits.h>
 #include <sluice/world.h>
@@ -13,48 +13,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_TIMEOUT = 256, KEY_LIMIT, KEY_PORT };
 enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as shells have them */
 
-static const struct argp_option option_rows[] = {
-    {"ranks", 'n', "N", 0, "Number of ranks", 0},
-    {"timeout", KEY_TIMEOUT, "S", 0, "A rank that is silent or absent for S seconds is an error (SLUICE_COMM_TIMEOUT)",
-     0},
-    {"limit", KEY_LIMIT, "S", 0, "End the job after S seconds, with exit code 124", 0},
-    {"port", KEY_PORT, "P", 0, "Port of the rendezvous (default: a free one)", 0},
+#define FIELD(name) SLC_OPTION_FIELD(slc_launch_options, name)
+
+/* The ranks read the time as it was typed. */
+static sluice_status set_timeout(void *options, const slc_option *row, char *text)
+{
+    double seconds;
+    sluice_status status = slc_option_number(row, text, &seconds);
+    if (!status) ((slc_launch_options *)options)->timeout_s = text;
+    return status;
+}
+
+static const slc_option option_rows[] = {
+    {"ranks", "N", 0, SLC_OPTION_COUNT, FIELD(ranks), NULL, 0, "Number of ranks", 1, SLUICE_RANKS_MOST, .letter = 'n'},
+    {"timeout", "S", 0, SLC_OPTION_SET, FIELD(timeout_s), NULL, 0,
+     "A rank that is silent or absent for S seconds is an error (SLUICE_COMM_TIMEOUT)", 0.001, 1e9, .set = set_timeout},
+    {"limit", "S", 0, SLC_OPTION_REAL, FIELD(limit_s), NULL, 0, "End the job after S seconds, with exit code 124",
+     0.001, 1e9},
+    {"port", "P", 0, SLC_OPTION_COUNT, FIELD(port), NULL, 0, "Port of the rendezvous (default: a free one)", 1,
+     SLUICE_PORT_LAST},
     {0},
 };
 
-static double number(const char *text, double least, double most, struct argp_state *state, const char *what)
+static sluice_status check(void *options)
 {
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most))
-        argp_error(state, "%s: \"%s\" is not between %g and %g", what, text, least, most);
-    return value;
-}
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    slc_launch_options *options = state->input;
-    switch (key) {
-    case 'n': options->ranks = (int)number(text, 1, SLUICE_RANKS_MOST, state, "-n"); return 0;
-    case KEY_TIMEOUT:
-        number(text, 0.001, 1e9, state, "--timeout");
-        options->timeout_s = text;
-        return 0;
-    case KEY_LIMIT: options->limit_s = number(text, 0.001, 1e9, state, "--limit"); return 0;
-    case KEY_PORT: options->port = (int)number(text, 1, SLUICE_PORT_LAST, state, "--port"); return 0;
-    case ARGP_KEY_ARG: /* the first word of the command: the rest is its own */
-        options->command = &state->argv[state->next - 1];
-        state->next = state->argc;
-        return 0;
-    case ARGP_KEY_END:
-        if (!options->ranks) argp_error(state, "say how many ranks: -n N");
-        if (!options->command) argp_error(state, "say what to run: sluice run -n N -- CMD...");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    const slc_launch_options *o = options;
+    if (!o->ranks) return slc_error(SLUICE_ERR_ARGUMENT, "say how many ranks: -n N");
+    return o->command ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "say what to run: sluice run -n N -- CMD...");
 }
 
 /* ---- The program ---- */
@@ -96,10 +83,11 @@ static sluice_status check_settings(void)
 
 static int run_ranks(int argc, char **argv)
 {
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
-        .args_doc = "-- CMD...",
+    const slc_command_line line = {
+        .rows = option_rows,
+        .arguments = "-- CMD...",
+        .program = offsetof(slc_launch_options, command),
+        .check = check,
         .doc = "Starts N ranks of CMD on this machine and sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, "
                "MASTER_ADDR, MASTER_PORT and SLUICE_JOB_TOKEN for each. Lines of output get their rank in front. When "
                "a rank fails, the others have 3 seconds to speak, then they are ended.\v"
@@ -113,7 +101,7 @@ static int run_ranks(int argc, char **argv)
                "More: docs/launching.md",
     };
     slc_launch_options options = {0};
-    slc_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     int exit_code, why = find_program(options.command[0]);
     if (why) { /* told once, and not by each rank */
         fprintf(stderr, "sluice run: cannot run %s: %s\n", options.command[0], strerror(why));

@@ -1,49 +1,50 @@
 /* `sluice nccl`: what the NCCL shim recorded. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
-#include "bench/cli/number.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/nccl/profile/profile.h"
 #include "bench/nccl/summary/summary.h"
+#include "bench/nccl/summary/tables.h"
 #include "bench/nccl/summary/timeline.h"
 #include "bench/nccl/watch/watch.h"
-#include "bench/plan/profile_table.h"
-#include "lib/base/text/parse_quantity.h"
+#include "bench/plan/words/profile_table.h"
 #include "lib/base/status.h"
 
-#include <argp.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-enum { KEY_JSON = 256, KEY_TIMELINE, KEY_WATCH, KEY_STALL, KEY_COMPUTE, KEY_RESERVED };
 
 typedef struct {
     const char **paths;
     size_t path_count;
     const char *json, *timeline, *profile, *compute;
     uint64_t reserved_bytes;
-    bool watch;
+    bool watch, columns;
     double stall_s;
 } nccl_options;
 
-static const struct argp_option option_rows[] = {
-    {"json", KEY_JSON, "FILE", 0, "Write the summary as JSON; '-': standard output, and no tables", 0},
-    {"timeline", KEY_TIMELINE, "FILE", 0,
+#define FIELD(name) SLC_OPTION_FIELD(nccl_options, name)
+
+static const slc_option option_rows[] = {
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0,
+     "Write the summary as JSON; '-': standard output, and no tables"},
+    {"timeline", "FILE", 0, SLC_OPTION_TEXT, FIELD(timeline), NULL, 0,
      "Write all calls, and operations whose times are known, as JSON for Perfetto or chrome://tracing; '-': standard "
-     "output, and no tables",
-     0},
-    {"watch", KEY_WATCH, NULL, 0,
-     "Compare what the ranks call while they run, until a fault is found (exit code 1) or all have ended", 0},
-    {"stall", KEY_STALL, "SECONDS", 0, "A rank that others wait for is late after this time (default 10)", 0},
-    {"output", 'o', "FILE", 0,
+     "output, and no tables"},
+    {"watch", NULL, 0, SLC_OPTION_FLAG, FIELD(watch), NULL, 0,
+     "Compare what the ranks call while they run, until a fault is found (exit code 1) or all have ended"},
+    {"stall", "SECONDS", 0, SLC_OPTION_REAL, FIELD(stall_s), "10", 0,
+     "A rank that others wait for is late after this time", 0.01, 1e6},
+    {"output", "FILE", 0, SLC_OPTION_TEXT, FIELD(profile), NULL, 0,
      "Write a profile for sluice plan (needs records made with SLUICE_SHIM_TIME=1); '-': standard output, and no "
      "tables",
-     0},
-    {"compute", KEY_COMPUTE, "DIR", 0,
-     "With -o: take compute times from these records, of a run of the same program on one rank", 0},
-    {"reserved", KEY_RESERVED, "SIZE", 0,
-     "With -o: what the program keeps itself on a rank, as 4GiB: activations, which no record shows (default 0)", 0},
+     .letter = 'o'},
+    {"compute", "DIR", 0, SLC_OPTION_TEXT, FIELD(compute), NULL, 0,
+     "With -o: take compute times from these records, of a run of the same program on one rank"},
+    {"reserved", "SIZE", 0, SLC_OPTION_SIZE, FIELD(reserved_bytes), "0", 0,
+     "With -o: what the program keeps itself on a rank, as 4GiB: activations, which no record shows"},
+    {"columns", NULL, 0, SLC_OPTION_FLAG, FIELD(columns), NULL, SLC_OPTION_HIDDEN,
+     "Print what the keys of the JSON mean, as Markdown"},
     {0},
 };
 
@@ -64,30 +65,26 @@ static const char doc[] =
     "  sluice nccl -o profile.json --reserved 4GiB && sluice plan --profile profile.json --budget 60%\n"
     "More: docs/nccl-shim.md";
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static sluice_status take_path(void *options, char *path)
 {
-    nccl_options *o = state->input;
-    switch (key) {
-    case KEY_JSON: o->json = text; return 0;
-    case KEY_TIMELINE: o->timeline = text; return 0;
-    case KEY_WATCH: o->watch = true; return 0;
-    case KEY_STALL: o->stall_s = slc_number(text, 0.01, 1e6, false, state, "--stall"); return 0;
-    case 'o': o->profile = text; return 0;
-    case KEY_COMPUTE: o->compute = text; return 0;
-    case KEY_RESERVED:
-        if (slc_parse_bytes(text, &o->reserved_bytes)) argp_error(state, "--reserved: %s", sluice_last_error());
-        return 0;
-    case ARGP_KEY_ARG: o->paths[o->path_count++] = text; return 0;
-    case ARGP_KEY_END:
-        if (slc_is_standard_output(o->json) + slc_is_standard_output(o->timeline) + slc_is_standard_output(o->profile) >
-            1)
-            argp_error(state, "only one of --json, --timeline and -o can be standard output");
-        if (!o->profile && (o->compute || o->reserved_bytes)) argp_error(state, "--compute and --reserved go with -o");
-        if (o->watch && o->profile) argp_error(state, "a profile is written without --watch");
-        if (o->watch && o->timeline) argp_error(state, "--timeline is written without --watch");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    nccl_options *o = options;
+    o->paths[o->path_count++] = path;
+    return SLUICE_OK;
+}
+
+static sluice_status check(void *options)
+{
+    const nccl_options *o = options;
+    const char *why = NULL;
+    if (slc_is_standard_output(o->json) + slc_is_standard_output(o->timeline) + slc_is_standard_output(o->profile) > 1)
+        why = "only one of --json, --timeline and -o can be standard output";
+    else if (!o->profile && (o->compute || o->reserved_bytes))
+        why = "--compute and --reserved go with -o";
+    else if (o->watch && o->profile)
+        why = "a profile is written without --watch";
+    else if (o->watch && o->timeline)
+        why = "--timeline is written without --watch";
+    return why ? slc_error(SLUICE_ERR_ARGUMENT, "%s", why) : SLUICE_OK;
 }
 
 /* The folder in which the shim of this user's programs records, as plugins/nccl/shim has it. */
@@ -164,13 +161,19 @@ static int report_once(const nccl_options *o)
 static int run_nccl(int argc, char **argv)
 {
     char folder[64];
-    const struct argp parser = {.options = option_rows, .parser = parse_option, .args_doc = "[DIR...]", .doc = doc};
-    nccl_options o = {.paths = calloc((size_t)argc + 1, sizeof *o.paths), .stall_s = 10};
+    const slc_command_line line = {
+        .rows = option_rows, .arguments = "[DIR...]", .take = take_path, .check = check, .doc = doc};
+    nccl_options o = {.paths = calloc((size_t)argc + 1, sizeof *o.paths)};
     if (!o.paths) {
         slc_error(SLUICE_ERR_MEMORY, "options");
         return slc_fail("sluice nccl");
     }
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
+    if (o.columns) {
+        slc_nccl_tables_describe(stdout);
+        free(o.paths);
+        return 0;
+    }
     if (!o.path_count) o.paths[o.path_count++] = standard_folder(folder, sizeof folder);
     int code = o.watch ? slc_nccl_watch(o.paths, o.path_count, o.stall_s, o.json) : report_once(&o);
     free(o.paths);

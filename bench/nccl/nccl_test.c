@@ -139,6 +139,43 @@ static void traffic_is_added_up(void **state)
     json_decref(json);
 }
 
+/* A column has its place and width, a line ends with its last cell that is known, and one that no row knows is left
+ * out. */
+static void tables_for_people(void **state)
+{
+    (void)state;
+    write_training(RANKS, true, 64);
+    made_record r = made_record_new("a", 7, 8, true);
+    unsigned split = made_communicator(&r, 0x77fe000000000000, 0, 2);
+    r.communicators[split].parent_key = 0x1a2b000000000000;
+    made_call c = {.operation = SLC_RECORD_BROADCAST, .dtype = 7, .peer = -1, .time_ns = 50000000000, .count = 4};
+    made_entry(&r, &c);
+    made_record_write(&r, path_of("split.nccl"), 0);
+    made_record_free(&r);
+    assert_int_equal(run_nccl("."), 0);
+    says("rank    host                  pid  state         calls      kept  program\n"
+         "0       a                       7  ended             1         1  train --steps 10\n"
+         "0       node-a                100  ended            30        30  train --steps 10\n");
+    says("communicator ranks         calls a rank\n");
+    says("1a2b         4 of 4                  30\n");
+    says("77fe         1 of 2                   1  split from 1a2b  no record of rank 1\n");
+    says("communicator operation       dtype       calls a rank       bytes   mean size   mean time    algbw    "
+         "busbw\n");
+    says("1a2b         all_reduce      float32               30    80.0 MiB     2.7 MiB      673 us     4.15     "
+         "6.23\n");
+    says("77fe         broadcast       float32                1        16 B        16 B\n");
+    says("size up to          calls               bytes        \n"
+         "4 B                    40  33.1 %       160 B   0.0 %\n");
+    json_t *json = json_of("--json - .");
+    json_t *row = json_array_get(json_object_get(json, "traffic"), 1);
+    assert_true(json_is_null(json_object_get(row, "time_s")) && json_is_null(json_object_get(row, "busbw")));
+    json_decref(json);
+    empty_folder(NULL);
+    write_training(RANKS, false, 64);
+    assert_int_equal(run_nccl("."), 0);
+    says("communicator operation       dtype       calls a rank       bytes   mean size\n");
+}
+
 static void text_for_people(void **state)
 {
     (void)state;
@@ -404,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(traffic_is_added_up, empty_folder),
+        cmocka_unit_test_setup(tables_for_people, empty_folder),
         cmocka_unit_test_setup(text_for_people, empty_folder),
         cmocka_unit_test_setup(small_calls_that_could_go_together, empty_folder),
         cmocka_unit_test_setup(transforms_and_why_calls_passed, empty_folder),

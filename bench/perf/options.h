@@ -13,6 +13,8 @@ typedef struct {
     bool sums, gather_after; /* slc_perf_config */
 } slc_perf_operation;
 
+enum { SLC_PERF_OPTIONS_MAX = 32 };
+
 typedef struct {
     const slc_perf_operation *operation;
     const char *path, *throttle, *json; /* "", "", NULL: not given */
@@ -22,6 +24,7 @@ typedef struct {
     bool beside, in_place, copy;
     bool fp32, bf16;   /* at least one is true */
     bool sum, average; /* at least one is true; of what does not sum: `sum` alone */
+    const char *typed[SLC_PERF_OPTIONS_MAX];
 } slc_perf_options;
 
 /* On a wrong option argp prints the error and exits. Strings stay argv's. */

@@ -1,9 +1,8 @@
 /* `sluice profile`: writes the profile that planning needs. It is measured by training a few steps, or made from
  * published figures for machines that one does not have. */
 #include "bench/cli/command.h"
-#include "bench/cli/number.h"
-#include "bench/cli/parse.h"
-#include "bench/plan/profile_table.h"
+#include "bench/cli/options/command_line.h"
+#include "bench/plan/words/profile_table.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/measure_profile.h"
 #include "lib/base/status.h"
@@ -12,24 +11,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_OUTPUT = 'o', KEY_MADE = 512, KEY_CLUSTER, KEY_WORLD, KEY_EFFICIENCY };
-
 typedef struct {
     slc_training_options training;
     const char *path, *cluster;
     slc_made_options made;
 } profile_options;
 
-static const struct argp_option rows[] = {
-    {.doc = "The profile:"},
-    {"output", KEY_OUTPUT, "FILE", SLC_OPTION_SHORT, "Where to write it (default profile.json)", 0},
-    {"made", KEY_MADE, "MODEL", SLC_OPTION_SHORT,
-     "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)", 0},
-    {"cluster", KEY_CLUSTER, "NAME", SLC_OPTION_SHORT,
-     "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)", 0},
-    {"world", KEY_WORLD, "N", SLC_OPTION_SHORT, "With --made: ranks (default: the cluster's)", 0},
-    {"efficiency", KEY_EFFICIENCY, "X", SLC_OPTION_SHORT, "With --made: the part of the peak FLOP/s that is reached",
-     0},
+static const char *const headings[] = {NULL, "The profile:"};
+#define FIELD(name) SLC_OPTION_FIELD(profile_options, name)
+
+static const slc_option option_rows[] = {
+    {"output", "FILE", 1, SLC_OPTION_TEXT, FIELD(path), "profile.json", SLC_OPTION_SHORT, "Where to write it",
+     .letter = 'o'},
+    {"made", "MODEL", 1, SLC_OPTION_TEXT, FIELD(made.model), NULL, SLC_OPTION_SHORT,
+     "Do not measure: make it for this model, as gpt3-175b (a wrong name lists all)"},
+    {"cluster", "NAME", 1, SLC_OPTION_TEXT, FIELD(cluster), NULL, SLC_OPTION_SHORT,
+     "With --made: the machines, as 64xA100-200gbit (a wrong name lists all)"},
+    {"world", "N", 1, SLC_OPTION_COUNT, FIELD(made.world), NULL, SLC_OPTION_SHORT,
+     "With --made: ranks (default: the cluster's)", 1, SLC_PROFILE_WORLD_MAX},
+    {"efficiency", "X", 1, SLC_OPTION_REAL, FIELD(made.efficiency), NULL, SLC_OPTION_SHORT,
+     "With --made: the part of the peak FLOP/s that is reached", 1e-6, 1},
     {0},
 };
 
@@ -45,25 +46,13 @@ static const slc_training_difference differences[] = {
     {0},
 };
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    profile_options *o = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->training; return 0;
-    case KEY_OUTPUT: o->path = text; return 0;
-    case KEY_MADE: o->made.model = text; return 0;
-    case KEY_CLUSTER: o->cluster = text; return 0;
-    case KEY_WORLD:
-        o->made.world = (uint32_t)slc_number(text, 1, SLC_PROFILE_WORLD_MAX, false, state, "--world");
-        return 0;
-    case KEY_EFFICIENCY: o->made.efficiency = slc_number(text, 1e-6, 1, false, state, "--efficiency"); return 0;
-    case ARGP_KEY_END:
-        if (!o->made.model && (o->cluster || o->made.world || o->made.efficiency > 0))
-            argp_error(state, "--cluster, --world and --efficiency go with --made");
-        if (o->made.model && !o->cluster) argp_error(state, "--made needs --cluster");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    const profile_options *o = options;
+    if (!o->made.model && (o->cluster || o->made.world || o->made.efficiency > 0))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--cluster, --world and --efficiency go with --made");
+    if (o->made.model && !o->cluster) return slc_error(SLUICE_ERR_ARGUMENT, "--made needs --cluster");
+    return SLUICE_OK;
 }
 
 /* ---- Made ---- */
@@ -109,12 +98,13 @@ static int make_and_write(profile_options *o)
 
 static int run_profile(int argc, char **argv)
 {
-    profile_options options = {.path = "profile.json"};
-    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .options = rows,
-        .parser = parse_option,
-        .children = children,
+    profile_options options = {0};
+    const slc_command_line line = {
+        .rows = option_rows,
+        .headings = headings,
+        .check = check,
+        .shared = slc_training_command_line(differences),
+        .shared_field = offsetof(profile_options, training),
         .doc = "Writes a profile: sizes and times of every layer, and what the link does. Measured by training some "
                "steps (8 unless --steps says otherwise) with the serial schedule, which lets nothing run beside "
                "compute; the slowest rank's medians count.\v"
@@ -125,7 +115,7 @@ static int run_profile(int argc, char **argv)
                "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n"
                "More: docs/what-a-plan-says.md",
     };
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     if (options.made.model) return make_and_write(&options);
     slc_lr_schedule_drop(&options.training); /* a profile's few steps are no whole schedule */
     return slc_training_profile(&options.training, options.path, argv + 1);

@@ -3,8 +3,8 @@
 #include "bench/sweep/options.h"
 
 #include "bench/cli/default_threads.h"
+#include "bench/cli/options/command_line.h"
 #include "bench/cli/throttle_option.h"
-#include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
@@ -12,50 +12,67 @@
 #include "lib/plan/job.h"
 #include "sched/planner.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    KEY_REPEAT = 256,
-    KEY_DEMO,
-    KEY_TRADEOFF,
-    KEY_SHARES,
-    KEY_PROFILE,
-    KEY_PART,
-    KEY_DONE,
-    KEY_OVERALL,
-    KEY_OVERWRITE,
-    KEY_CELL_TIMEOUT,
-    KEY_JOIN
-};
+static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
 
-static const struct argp_option option_rows[] = {
-    {.doc = "The sweep:"},
-    {"output", 'o', "DIR", SLC_OPTION_SHORT,
-     "Folder of the results; a sweep of the same settings that is there is continued (default out/bench/DATE-WHAT)", 0},
-    {"overwrite", KEY_OVERWRITE, NULL, SLC_OPTION_SHORT, "Replace results that the folder has", 0},
-    {"cell-timeout", KEY_CELL_TIMEOUT, "S", SLC_OPTION_SHORT,
-     "A run that takes longer has failed, and the sweep goes on (default: no limit)", 0},
-    {"join", KEY_JOIN, NULL, SLC_OPTION_SHORT,
-     "Instead: one table and picture of the sweeps in the folders that follow, as --join A B", 0},
-    {"repeat", KEY_REPEAT, "N", SLC_OPTION_SHORT,
-     "Run every combination N times, first each once, then each again (default 3; 1 with --demo or --tradeoff)", 0},
-    {"demo", KEY_DEMO, NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores", 0},
-    {"tradeoff", KEY_TRADEOFF, NULL, SLC_OPTION_SHORT,
-     "Instead: one budget, its free memory shared between strategies and schedule", 0},
-    {"shares", KEY_SHARES, "N", 0, "Shares of the trade-off (default 11: 0 %, 10 %, ... 100 %)", 0},
-    {"profile", KEY_PROFILE, "FILE", 0, "The trade-off of this profile, predicted only: nothing is trained", 0},
-    {"part", KEY_PART, "N", OPTION_HIDDEN, NULL, 0},
-    {"done", KEY_DONE, "N", OPTION_HIDDEN, NULL, 0},
-    {"overall", KEY_OVERALL, "N", OPTION_HIDDEN, NULL, 0},
+static sluice_status set_demo(void *options, const slc_option *row, char *text)
+{
+    static const char *const demo[][2] = {{"ranks", "2"},
+                                          {"size", "mini"},
+                                          {"batch", "4"},
+                                          {"context", "64"},
+                                          {"steps", "24"},
+                                          {"lr", "0.0005"},
+                                          {"schedule", usual},
+                                          {"budget", "none,80%,65%,64%,63%,auto:3"},
+                                          {"throttle", "none,1gbit"}};
+    slc_bench_options *o = options;
+    (void)row;
+    (void)text;
+    o->demo = true;
+    for (size_t i = 0; i < sizeof demo / sizeof *demo; i++)
+        slc_training_option_set(&o->training, demo[i][0], demo[i][1]);
+    o->training.strategy = usual_strategies; /* as if it had not been given */
+    return SLUICE_OK;
+}
+
+#define FIELD(name) SLC_OPTION_FIELD(slc_bench_options, name)
+static const double MOST = 1e6;
+static const char *const headings[] = {NULL, "The sweep:"};
+
+static const slc_option option_rows[] = {
+    {"output", "DIR", 1, SLC_OPTION_TEXT, FIELD(output), NULL, SLC_OPTION_SHORT,
+     "Folder of the results; a sweep of the same settings that is there is continued (default out/bench/DATE-WHAT)",
+     .letter = 'o'},
+    {"overwrite", NULL, 1, SLC_OPTION_FLAG, FIELD(overwrite), NULL, SLC_OPTION_SHORT,
+     "Replace results that the folder has"},
+    {"cell-timeout", "S", 1, SLC_OPTION_TIME, FIELD(cell_timeout_s), NULL, SLC_OPTION_SHORT,
+     "A run that takes longer has failed, and the sweep goes on (default: no limit)", SLC_OPTION_ABOVE_0},
+    {"join", NULL, 1, SLC_OPTION_FLAG, FIELD(join), NULL, SLC_OPTION_SHORT,
+     "Instead: one table and picture of the sweeps in the folders that follow, as --join A B"},
+    {"repeat", "N", 1, SLC_OPTION_COUNT, FIELD(repeat), "3", SLC_OPTION_SHORT,
+     "Run every combination N times, first each once, then each again", 1, MOST,
+     .note = "; 1 with --demo or --tradeoff"},
+    {"demo", NULL, 1, SLC_OPTION_SET, FIELD(demo), NULL, 0, "The sweep of `./dev demo`: about two minutes on two cores",
+     .set = set_demo},
+    {"tradeoff", NULL, 1, SLC_OPTION_FLAG, FIELD(tradeoff), NULL, SLC_OPTION_SHORT,
+     "Instead: one budget, its free memory shared between strategies and schedule"},
+    {"shares", "N", 1, SLC_OPTION_COUNT, FIELD(shares), "11", 0, "Shares of the trade-off", 2, MOST,
+     .note = ": 0 %, 10 %, ... 100 %"},
+    {"profile", "FILE", 1, SLC_OPTION_TEXT, FIELD(profile), NULL, 0,
+     "The trade-off of this profile, predicted only: nothing is trained"},
+    {"part", "N", 1, SLC_OPTION_COUNT, FIELD(part), NULL, SLC_OPTION_HIDDEN, "", 0, MOST},
+    {"done", "N", 1, SLC_OPTION_COUNT, FIELD(done), NULL, SLC_OPTION_HIDDEN, "", 0, MOST},
+    {"overall", "N", 1, SLC_OPTION_COUNT, FIELD(overall), NULL, SLC_OPTION_HIDDEN, "", 0, MOST},
     {0},
 };
-
-static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
+static_assert(sizeof option_rows / sizeof *option_rows - 1 <= SLC_BENCH_OPTIONS_MAX,
+              "each option has a place in `typed`");
 
 /* The options that differ from those of `sluice train`: some take lists, a run is short, and nothing of it is kept. */
 static const slc_training_difference differences[] = {
@@ -462,78 +479,24 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 
 /* ---- Parsing ---- */
 
-static void set_demo(slc_training_options *t)
-{
-    static const char *const demo[][2] = {{"ranks", "2"},
-                                          {"size", "mini"},
-                                          {"batch", "4"},
-                                          {"context", "64"},
-                                          {"steps", "24"},
-                                          {"lr", "0.0005"},
-                                          {"schedule", usual},
-                                          {"budget", "none,80%,65%,64%,63%,auto:3"},
-                                          {"throttle", "none,1gbit"}};
-    for (size_t i = 0; i < sizeof demo / sizeof *demo; i++) slc_training_option_set(t, demo[i][0], demo[i][1]);
-    t->strategy = usual_strategies; /* as if it had not been given */
-}
-
-static uint64_t count(const char *text, uint64_t least, struct argp_state *state, const char *option)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || value != floor(value) || !(value >= (double)least && value <= 1e6))
-        argp_error(state, "%s %s: give a whole number from %llu to 1000000", option, text, (unsigned long long)least);
-    return (uint64_t)value;
-}
-
-static double seconds(const char *text, struct argp_state *state, const char *option)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value > 0 && value <= 1e9))
-        argp_error(state, "%s %s: give seconds, more than 0", option, text);
-    return value;
-}
-
 /* --join may stand after the first of its folders, so whether a word is one is known at the end. */
-static error_t add_source(slc_bench_options *options, char *text, struct argp_state *state)
+static sluice_status take_source(void *options, char *text)
 {
-    bool joins = options->join;
-    for (int i = state->next; i < state->argc; i++) joins |= !strcmp(state->argv[i], "--join");
-    if (!joins) argp_error(state, "\"%s\" is no option; lists take commas, not spaces", text);
-    char **sources = realloc(options->sources, (options->source_count + 1) * sizeof *sources);
-    if (!sources) return ENOMEM;
-    options->sources = sources;
-    sources[options->source_count++] = text;
-    return 0;
+    slc_bench_options *o = options;
+    char **sources = realloc(o->sources, (o->source_count + 1) * sizeof *sources);
+    if (!sources) return slc_error(SLUICE_ERR_MEMORY, "--join");
+    o->sources = sources;
+    sources[o->source_count++] = text;
+    return SLUICE_OK;
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    slc_bench_options *options = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &options->training; return 0;
-    case 'o': options->output = text; return 0;
-    case KEY_REPEAT: options->repeat = count(text, 1, state, "--repeat"); return 0;
-    case KEY_DEMO:
-        options->demo = true;
-        set_demo(&options->training);
-        return 0;
-    case KEY_TRADEOFF: options->tradeoff = true; return 0;
-    case KEY_SHARES: options->shares = count(text, 2, state, "--shares"); return 0;
-    case KEY_PROFILE: options->profile = text; return 0;
-    case KEY_OVERWRITE: options->overwrite = true; return 0;
-    case KEY_CELL_TIMEOUT: options->cell_timeout_s = seconds(text, state, "--cell-timeout"); return 0;
-    case KEY_PART: options->part = (int)count(text, 0, state, "--part"); return 0;
-    case KEY_DONE: options->done = count(text, 0, state, "--done"); return 0;
-    case KEY_OVERALL: options->overall = count(text, 0, state, "--overall"); return 0;
-    case KEY_JOIN: options->join = true; return 0;
-    case ARGP_KEY_ARG: return add_source(options, text, state);
-    case ARGP_KEY_END:
-        if (options->join && !options->source_count) argp_error(state, "--join: name folders of sweeps, as --join A B");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    const slc_bench_options *o = options;
+    if (o->join && !o->source_count)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--join: name folders of sweeps, as --join A B");
+    if (o->join || !o->source_count) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" is no option; lists take commas, not spaces", o->sources[0]);
 }
 
 /* A comparison of losses takes more steps than one of times, and gives each optimizer its own strategy. */
@@ -542,7 +505,7 @@ static void set_defaults(slc_bench_options *o)
     slc_training_options *t = &o->training;
     const char *rates = slc_training_option_typed(t, "lr");
     bool several = strchr(t->optimizer, ',') || (rates && strchr(rates, ','));
-    if (!o->repeat) o->repeat = o->demo || o->tradeoff ? 1 : 3;
+    if ((o->demo || o->tradeoff) && !slc_option_typed(option_rows, o->typed, "repeat")) o->repeat = 1;
     if (several && !slc_training_option_given(t, "steps")) t->steps = 200;
     if (several && !slc_training_option_given(t, "strategy")) t->strategy = usual;
     if (o->tradeoff && !slc_training_option_given(t, "recompute")) t->recompute = "none";
@@ -550,10 +513,16 @@ static void set_defaults(slc_bench_options *o)
 
 sluice_status slc_bench_options_parse(int argc, char **argv, slc_bench_options *out)
 {
-    const struct argp_child children[] = {{slc_training_argp(differences), 0, NULL, 0}, {0}};
-    const struct argp parser = {.options = option_rows, .parser = parse_option, .children = children, .doc = help_text};
-    *out = (slc_bench_options){.part = -1, .shares = 11};
-    slc_parse(&parser, argc, argv, 0, out);
+    const slc_command_line line = {.rows = option_rows,
+                                   .headings = headings,
+                                   .doc = help_text,
+                                   .typed = offsetof(slc_bench_options, typed),
+                                   .take = take_source,
+                                   .check = check,
+                                   .shared = slc_training_command_line(differences),
+                                   .shared_field = offsetof(slc_bench_options, training)};
+    *out = (slc_bench_options){.part = -1};
+    slc_command_line_parse(&line, argc, argv, out);
     set_defaults(out);
     if (out->join) return SLUICE_OK;
     sluice_status status = slc_fill_threads(&out->training.threads); /* a column, and what a folder's runs share */

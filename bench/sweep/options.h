@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-enum { SLC_BENCH_LIST_MAX = 64, SLC_BENCH_SHARES_MAX = 101 };
+enum { SLC_BENCH_LIST_MAX = 64, SLC_BENCH_SHARES_MAX = 101, SLC_BENCH_OPTIONS_MAX = 16 };
 
 typedef struct {
     char *text[SLC_BENCH_LIST_MAX];
@@ -24,7 +24,7 @@ typedef struct {
     slc_bench_list strategies, schedules, budgets, throttles, optimizers, tied;
     double learning_rates[SLC_BENCH_LIST_MAX];                   /* of each optimizer */
     slc_bench_list batches, precisions, recomputes, rank_counts; /* as they would be typed */
-    uint64_t repeat;                                             /* 0 until defaults are set */
+    uint64_t repeat;
     bool demo;
     const char *output;            /* a folder; NULL: bench/sweep/opening.h chooses one */
     char chosen[SLC_FOLDER_BYTES]; /* that one */
@@ -42,6 +42,8 @@ typedef struct {
     /* Set by a bench that starts itself again, for its ranks. */
     int part;               /* descriptor of bench/sweep/folder/under_way.h; -1: this is the whole sweep */
     uint64_t done, overall; /* runs before this part and in all parts; 0: this part is all */
+
+    const char *typed[SLC_BENCH_OPTIONS_MAX]; /* of its own options (slc_command_line) */
 } slc_bench_options;
 
 /* Reads the command line; on a wrong option argp prints the error and exits. The caller frees the lists. Errors:

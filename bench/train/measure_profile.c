@@ -4,7 +4,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/rank_report.h"
-#include "bench/plan/profile_table.h"
+#include "bench/plan/words/profile_table.h"
 #include "bench/launch/self_launch.h"
 #include "bench/train/options/paths_check.h"
 #include "bench/train/run.h"

@@ -3,10 +3,9 @@
 #include "bench/cli/command.h"
 #include "bench/cli/error_line.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/cli/parse.h"
 #include "bench/cli/rank_report.h"
 #include "bench/launch/self_launch.h"
-#include "bench/plan/run_plan.h"
+#include "bench/plan/words/run_plan.h"
 #include "bench/launch/stop_signals.h"
 #include "bench/train/checkpoint/checkpoint.h"
 #include "bench/train/checkpoint/go_on.h"
@@ -360,25 +359,13 @@ static int start_ranks(uint64_t ranks, char *const *args)
     return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    (void)text;
-    if (key == ARGP_KEY_INIT) {
-        state->child_inputs[0] = state->input;
-        return 0;
-    }
-    return ARGP_ERR_UNKNOWN;
-}
-
 static int run_train(int argc, char **argv)
 {
     const uint64_t begun_ns = slc_clock_ns();
     slc_training_options options;
     slc_training_deadline deadline;
-    const struct argp_child children[] = {{slc_training_argp(NULL), 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .parser = parse_option,
-        .children = children,
+    const slc_command_line line = {
+        .shared = slc_training_command_line(NULL),
         .doc =
             "Trains a bundled model on real data, on this rank or on every rank of a launcher's job.\v"
             "Examples:\n"
@@ -394,7 +381,7 @@ static int run_train(int argc, char **argv)
             "75.\n"
             "More: docs/models.md",
     };
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     if (slc_training_go_on(&options) || slc_training_resume_model(&options) || slc_training_options_check(&options) ||
         slc_deadline_find(&options, begun_ns, time(NULL), &deadline) ||
         (!slc_launched() && slc_training_paths_check(&options)))

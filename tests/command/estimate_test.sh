@@ -142,7 +142,7 @@ refused 2 'there are 8 ranks' -n 8 --ranks-a-host 9
 refused 2 'say how fast their network is' -n 4 --ranks-a-host 2 --pace 1tflops,1TB
 refused 2 'knows no compressed phases' --strategy onebit
 refused 2 'only sluice train keeps' --save "$work/run"
-refused 2 '"word": options only' word
+refused 2 '"word" follows no option' word
 refused 2 'cannot read' --weights "$work/nothing"
 [ ! -e "$work/run" ] || check "nothing was saved" absent present
 

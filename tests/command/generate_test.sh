@@ -157,9 +157,9 @@ mistakes() {
     refuses "5 tokens and --tokens 124 are 129, and the model's context is 128" \
         --weights nano --prompt hello --tokens 124
     refuses 'give a model with a longer context' --weights nano --prompt-file text
-    refuses '--temperature: "-1"' --weights nano --prompt a --temperature=-1
-    refuses '--top-k: "x"' --weights nano --prompt a --top-k x
-    refuses '--tokens: "0"' --weights nano --prompt a --tokens 0
+    refuses '--temperature -1: give a number from 0' --weights nano --prompt a --temperature=-1
+    refuses '--top-k x: give a whole number' --weights nano --prompt a --top-k x
+    refuses '--tokens 0: give a whole number from 1' --weights nano --prompt a --tokens 0
     refuses '--budget: "60%"' --weights nano --prompt a --budget 60%
     refuses '--precision fp8' --weights nano --prompt a --precision fp8
     refuses '--device cuda: text is generated on the cpu alone' --weights nano --prompt a --device cuda

@@ -3,9 +3,10 @@
 heading where it names one; the pages of settings and of the command are what the command prints, that of results what
 the files in bench/results say; the README's tables name the subcommands, each once and no other; every option that a
 page gives to `sluice` or `sluice-lab` is one; every message of docs/troubleshooting.md is in a source; what is
-preloaded has a path; a record's lists are those of its header; every page is in the site's navigation; docs/errors.md
-has a row for each status of sluice/status.h and each exit code; docs/planning.md has the figures of its example;
-sentences are short. `--self-test` checks that a tree with planted faults is refused."""
+preloaded has a path; a record's lists are those of its header, and the keys of `sluice nccl` those that it prints; every
+page is in the site's navigation; docs/errors.md has a row for each status of sluice/status.h and each exit code;
+docs/planning.md has the figures of its example; sentences are short. `--self-test` checks that a tree with planted faults
+is refused."""
 import os
 import re
 import subprocess
@@ -210,12 +211,12 @@ def check_statuses(root):
 
 def check_exit_codes(root):
     """Each code that a command may end with by itself has a row in docs/errors.md."""
-    known = re.findall(r"EXIT_\w+ = (\d+)", read(os.path.join(root, "bench", "cli", "command.h")))
+    known = re.findall(r"EXIT_\w+ = (\d+)", read(os.path.join(root, "bench", "cli", "exit_codes.h")))
     rows = re.findall(r"^\| (\d+) \|", read(os.path.join(root, "docs", "errors.md")), re.M)
-    yield from (f"docs/errors.md: no row for the exit code {code} of bench/cli/command.h" for code in known
+    yield from (f"docs/errors.md: no row for the exit code {code} of bench/cli/exit_codes.h" for code in known
                 if rows.count(code) != 1)
     if not known:
-        yield "bench/cli/command.h: its exit codes are not where they should be"
+        yield "bench/cli/exit_codes.h: its exit codes are not where they should be"
 
 
 WORDS_MOST, WORDS_MANY, MANY_SHARE = 60, 40, 0.02  # of a sentence; more than so many in so large a share of all
@@ -254,6 +255,22 @@ def check_sentences(root):
                        f"{sentence[:60]}...")
     if many > MANY_SHARE * count or not count:
         yield f"docs: {many} of {count} sentences have more than {WORDS_MANY} words, of at most {MANY_SHARE:.0%}"
+
+
+def columns_fault(printed, page):
+    """Says why the page has not the keys of `sluice nccl --json` that the command prints; None where it has them."""
+    found = re.search(r"<!-- columns of `sluice nccl`[^\n]*-->\n(.*?)<!-- end of columns -->", page, re.S)
+    if len(re.findall(r"^\| `\w+` \| (?!type)", printed, re.M)) < 20:
+        return "sluice nccl --columns prints no table of columns"
+    if not found or found[1] != printed:
+        return "docs/formats.md: not the columns that `sluice nccl --columns` prints; `./dev format` writes them anew"
+    return None
+
+
+def check_columns(sluice, root):
+    fault = columns_fault(output(sluice, "nccl", "--columns"), read(os.path.join(root, "docs", "formats.md")))
+    if fault:
+        yield fault
 
 
 def check_results():
@@ -362,6 +379,12 @@ def self_test():
                               '#define SLC_RECORD_OPERATIONS(X) \\\n    X(D, "e")\n\n'))
     if lists != [("Operations", "1 e"), ("by the reason", "one, two, c")]:
         wrong.append(f"docs_check self-test: the lists of a record are {lists}")
+    columns = "| `t` | type | meaning |\n" + "".join(f"| `k{i}` | text | x |\n" for i in range(20))
+    marked = "<!-- columns of `sluice nccl`: -->\n%s<!-- end of columns -->\n"
+    faults = [columns_fault(columns, marked % columns), columns_fault(columns, marked % columns.replace("x", "y", 1)),
+              columns_fault(columns, columns), columns_fault("| `t` | type |\n", marked % "| `t` | type |\n")]
+    if [bool(fault) for fault in faults] != [False, True, True, True]:
+        wrong.append(f"docs_check self-test: faults of columns are {faults}")
     wrong += [*self_test_messages(), *self_test_sentences(), *self_test_pages()]
     for fault in wrong:
         print(fault)
@@ -374,9 +397,10 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return 0 if self_test() else 1
     sluice = os.path.abspath(sys.argv[1])
-    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_example(sluice), *check_options(sluice, ROOT),
-              *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT), *check_statuses(ROOT), *check_exit_codes(ROOT),
-              *navigation.faults(ROOT), *check_sentences(ROOT), *check_results(),
+    faults = [*check_links(ROOT), *check_settings(sluice), *check_command_page(sluice), *check_example(sluice),
+              *check_options(sluice, ROOT), *check_messages(ROOT), *check_preloads(ROOT), *check_record_lists(ROOT),
+              *check_columns(sluice, ROOT), *check_statuses(ROOT), *check_exit_codes(ROOT), *navigation.faults(ROOT),
+              *check_sentences(ROOT), *check_results(),
               *check_programs(sluice)]
     print("\n".join(faults) if faults else "docs: links, settings, commands and options agree with the tree")
     return 1 if faults else 0

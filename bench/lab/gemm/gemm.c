@@ -2,11 +2,9 @@
 #include "bench/cli/command.h"
 #include "lib/base/numbers/median.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "lib/kernels/gemm/gemm.h"
 
-#include <argp.h>
 #include <inttypes.h>
 #include <sluice/status.h>
 #include <stdio.h>
@@ -15,7 +13,6 @@
 #include <time.h>
 
 enum { MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
-enum { KEY_ROWS = 256, KEY_ROUNDS, KEY_THREADS, KEY_JSON };
 
 typedef struct {
     uint64_t rows;
@@ -24,11 +21,14 @@ typedef struct {
     json_t *results;  /* a JSON array */
 } gemm_options;
 
-static const struct argp_option option_rows[] = {
-    {"rows", KEY_ROWS, "N", 0, "Tokens of a micro-batch, at most 256 of them in the head (default 256)", 0},
-    {"rounds", KEY_ROUNDS, "N", 0, "Times each product is measured (default 9)", 0},
-    {"threads", KEY_THREADS, "N", 0, "Threads (default 1)", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
+#define FIELD(name) SLC_OPTION_FIELD(gemm_options, name)
+
+static const slc_option option_rows[] = {
+    {"rows", "N", 0, SLC_OPTION_COUNT, FIELD(rows), "256", 0,
+     "Tokens of a micro-batch, at most 256 of them in the head", 1, 65536},
+    {"rounds", "N", 0, SLC_OPTION_COUNT, FIELD(rounds), "9", 0, "Times each product is measured", 1, MOST_ROUNDS},
+    {"threads", "N", 0, SLC_OPTION_COUNT, FIELD(threads), "1", 0, "Threads", 1, MOST_THREADS},
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the rows as JSON; '-': standard output"},
     {0},
 };
 
@@ -39,19 +39,6 @@ static const char doc[] = "Measures the products of GPT-2 124M's training.\v"
                           "Examples:\n"
                           "  sluice-lab gemm\n"
                           "  sluice-lab gemm --rows 1024 --rounds 15 --json gemm.json";
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-    gemm_options *o = state->input;
-    switch (key) {
-    case KEY_ROWS: o->rows = slc_whole_number(text, 1, 65536, state, "--rows"); return 0;
-    case KEY_ROUNDS: o->rounds = (uint32_t)slc_whole_number(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
-    case KEY_THREADS: o->threads = (uint32_t)slc_whole_number(text, 1, MOST_THREADS, state, "--threads"); return 0;
-    case KEY_JSON: o->json = text; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* ---- One product ---- */
 
@@ -162,11 +149,11 @@ static sluice_status measure_all(sluice_stream *stream, const gemm_options *o)
 
 static int gemm_main(int argc, char **argv)
 {
-    gemm_options options = {.rows = 256, .rounds = 9, .threads = 1};
-    const struct argp parser = {option_rows, parse, NULL, doc, NULL, NULL, NULL};
+    gemm_options options = {0};
+    const slc_command_line line = {.rows = option_rows, .doc = doc};
     slc_device *device = NULL;
     sluice_stream stream;
-    slc_parse(&parser, argc, argv, 0, &options);
+    slc_command_line_parse(&line, argc, argv, &options);
     sluice_status status = slc_device_open("cpu", &device);
     if (!status) status = slc_stream_create(device, options.threads, &stream);
     if (!status) {

@@ -6,53 +6,47 @@
 #include "bench/lab/kernels/kernel_table.h"
 #include "bench/cli/memory_fit.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/cli/number.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "lib/base/numbers/median.h"
-#include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"
 
-#include <argp.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000, WORKSPACE = 64 << 20 };
-enum {
-    KEY_OP = 256,
-    KEY_DTYPE,
-    KEY_SIZE,
-    KEY_COPY,
-    KEY_CHANNELS,
-    KEY_ROUNDS,
-    KEY_THREADS,
-    KEY_JSON,
-    KEY_DEVICE,
-    KEY_SMALL
-};
-
 typedef struct {
-    const char *op, *dtype, *json;
+    const char *op, *dtype, *device, *json;
     uint64_t bytes, copy_bytes, channels;
     uint32_t rounds, threads;
-    bool cuda, small, host_sizes; /* host_sizes: an option was given that is for the host alone */
+    bool cuda, small;
+    const char *typed[16];
 } kernels_options;
 
-static const struct argp_option option_rows[] = {
-    {"op", KEY_OP, "NAME", 0, "One kernel (default: all of them)", 0},
-    {"dtype", KEY_DTYPE, "TYPE", 0, "fp32 or bf16 (default: both)", 0},
-    {"size", KEY_SIZE, "BYTES", 0, "Of one array (default 64MiB)", 0},
-    {"copy", KEY_COPY, "BYTES", 0, "Of the copy, which is never smaller than an array (default 256MiB)", 0},
-    {"channels", KEY_CHANNELS, "N", 0, "Elements of a row (default 768)", 0},
-    {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the copy and the kernel once (default 9)", 0},
-    {"threads", KEY_THREADS, "N", 0, "Threads of a kernel; the copy has one (default 1)", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "cpu or cuda (default cpu)", 0},
-    {"small", KEY_SMALL, NULL, 0, "On cuda: sizes that an emulated GPU can afford", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
+#define FIELD(name) SLC_OPTION_FIELD(kernels_options, name)
+static const double LEAST_BYTES = 4096, MOST_BYTES = 0x1p34;
+
+static const slc_option option_rows[] = {
+    {"op", "NAME", 0, SLC_OPTION_TEXT, FIELD(op), NULL, 0, "One kernel (default: all of them)"},
+    {"dtype", "TYPE", 0, SLC_OPTION_WORD, FIELD(dtype), NULL, 0, "fp32 or bf16 (default: both)",
+     .choices = "fp32,bf16"},
+    {"size", "BYTES", 0, SLC_OPTION_SIZE, FIELD(bytes), "64MiB", 0, "Of one array", LEAST_BYTES, MOST_BYTES},
+    {"copy", "BYTES", 0, SLC_OPTION_SIZE, FIELD(copy_bytes), "256MiB", 0,
+     "Of the copy, which is never smaller than an array", LEAST_BYTES, MOST_BYTES},
+    {"channels", "N", 0, SLC_OPTION_COUNT, FIELD(channels), "768", 0, "Elements of a row", 1, 1 << 20},
+    {"rounds", "N", 0, SLC_OPTION_COUNT, FIELD(rounds), "9", 0, "Rounds; each runs the copy and the kernel once", 1,
+     MOST_ROUNDS},
+    {"threads", "N", 0, SLC_OPTION_COUNT, FIELD(threads), "1", 0, "Threads of a kernel; the copy has one", 1, 4096},
+    {"device", "NAME", 0, SLC_OPTION_WORD, FIELD(device), "cpu", 0, "cpu or cuda", .choices = "cpu,cuda"},
+    {"small", NULL, 0, SLC_OPTION_FLAG, FIELD(small), NULL, 0, "On cuda: sizes that an emulated GPU can afford"},
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the rows as JSON; '-': standard output"},
     {0},
 };
+static_assert(sizeof option_rows / sizeof *option_rows - 1 <= sizeof((kernels_options *)NULL)->typed / sizeof(char *),
+              "each option has a place in `typed`");
 
 static const char doc[] =
     "Measures the kernels whose pace memory sets beside a copy by one thread, by turns.\v"
@@ -81,7 +75,7 @@ static bool known(const kernels_options *o)
     return false;
 }
 
-static void refuse_op(const kernels_options *o, struct argp_state *state)
+static sluice_status refuse_op(const kernels_options *o)
 {
     char names[1024] = "";
     for (uint32_t i = 0; i < slc_kernel_table_rows; i++) {
@@ -89,57 +83,22 @@ static void refuse_op(const kernels_options *o, struct argp_state *state)
         if (!o->cuda || slc_kernel_table[i].gpu)
             snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", slc_kernel_table[i].name);
     }
-    argp_error(state, "--op %s: use one of %s%s%s", o->op, names, o->cuda ? ", " : "",
-               o->cuda ? slc_gpu_kernels_others() : "");
+    return slc_error(SLUICE_ERR_ARGUMENT, "--op %s: use one of %s%s%s", o->op, names, o->cuda ? ", " : "",
+                     o->cuda ? slc_gpu_kernels_others() : "");
 }
 
 /* Refuses options that exclude each other, which can be seen only once all of them are read. */
-static void check_options(const kernels_options *o, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    if (o->cuda && o->host_sizes)
-        argp_error(state, "--size, --copy, --channels and --threads are not for --device cuda");
-    if (!o->cuda && o->small) argp_error(state, "--small is for --device cuda; give --size on the host");
-    if (o->op && !known(o)) refuse_op(o, state);
-}
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-    kernels_options *o = state->input;
-    switch (key) {
-    case KEY_OP: o->op = text; return 0;
-    case KEY_DTYPE:
-        o->dtype = text;
-        if (strcmp(text, "fp32") && strcmp(text, "bf16")) argp_error(state, "--dtype %s: use fp32 or bf16", text);
-        return 0;
-    case KEY_DEVICE:
-        o->cuda = !strcmp(text, "cuda");
-        if (!o->cuda && strcmp(text, "cpu")) argp_error(state, "--device %s: use cpu or cuda", text);
-        return 0;
-    case KEY_SMALL: o->small = true; return 0;
-    case KEY_SIZE:
-        o->host_sizes = true;
-        if (slc_parse_bytes(text, &o->bytes) || o->bytes < 4096 || o->bytes > UINT64_C(1) << 34)
-            argp_error(state, "--size: \"%s\" is no size from 4 KiB to 16 GiB", text);
-        return 0;
-    case KEY_COPY:
-        o->host_sizes = true;
-        if (slc_parse_bytes(text, &o->copy_bytes) || o->copy_bytes < 4096 || o->copy_bytes > UINT64_C(1) << 34)
-            argp_error(state, "--copy: \"%s\" is no size from 4 KiB to 16 GiB", text);
-        return 0;
-    case KEY_CHANNELS:
-        o->host_sizes = true;
-        o->channels = slc_whole_number(text, 1, 1 << 20, state, "--channels");
-        return 0;
-    case KEY_ROUNDS: o->rounds = (uint32_t)slc_whole_number(text, 1, MOST_ROUNDS, state, "--rounds"); return 0;
-    case KEY_THREADS:
-        o->host_sizes = true;
-        o->threads = (uint32_t)slc_whole_number(text, 1, 4096, state, "--threads");
-        return 0;
-    case KEY_JSON: o->json = text; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
-    case ARGP_KEY_END: check_options(o, state); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    static const char *const of_the_host[] = {"size", "copy", "channels", "threads"};
+    kernels_options *o = options;
+    o->cuda = !strcmp(o->device, "cuda");
+    for (size_t i = 0; o->cuda && i < sizeof of_the_host / sizeof *of_the_host; i++)
+        if (slc_option_typed(option_rows, o->typed, of_the_host[i]))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--size, --copy, --channels and --threads are not for --device cuda");
+    if (!o->cuda && o->small)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--small is for --device cuda; give --size on the host");
+    return o->op && !known(o) ? refuse_op(o) : SLUICE_OK;
 }
 
 /* ---- Measuring ---- */
@@ -328,10 +287,10 @@ static sluice_status measure_on_gpu(const kernels_options *o)
 
 static int run(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse, .doc = doc};
-    kernels_options o = {.bytes = 64 << 20, .copy_bytes = 256 << 20, .channels = 768, .rounds = 9, .threads = 1};
-    argp_err_exit_status = EXIT_USAGE;
-    slc_parse(&parser, argc, argv, 0, &o);
+    const slc_command_line line = {
+        .rows = option_rows, .typed = offsetof(kernels_options, typed), .check = check, .doc = doc};
+    kernels_options o = {0};
+    slc_command_line_parse(&line, argc, argv, &o);
     sluice_status status = o.cuda ? measure_on_gpu(&o) : measure_and_write(&o);
     if (status) slc_fail("sluice-lab kernels");
     return status ? EXIT_FAILED : 0;

@@ -4,20 +4,16 @@
 #include "bench/lab/overhead/measure.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/launch/self_launch.h"
-#include "bench/cli/number.h"
-#include "bench/cli/parse.h"
-#include "lib/base/text/parse_quantity.h"
+#include "bench/cli/options/command_line.h"
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
 
-#include <argp.h>
 #include <jansson.h>
 #include <sluice/world.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_PLANS = 32 };
-enum { KEY_RANKS = 256, KEY_LAYERS, KEY_LAYER_BYTES, KEY_BLOCK, KEY_SLOT, KEY_ROUNDS, KEY_STEPS, KEY_JSON };
 static const double aim_share = 0.01, aim_block_s = 5e-6, aim_wall = 1.01;
 
 typedef struct {
@@ -29,15 +25,21 @@ typedef struct {
     char *texts[MOST_PLANS]; /* owned texts of the plans that were given */
 } overhead_options;
 
-static const struct argp_option option_rows[] = {
-    {"ranks", KEY_RANKS, "N", 0, "Start N ranks on this machine", 0},
-    {"layers", KEY_LAYERS, "N", 0, "Layers of the model (default 8)", 0},
-    {"layer", KEY_LAYER_BYTES, "BYTES", 0, "Parameters of a layer (default 4MiB)", 0},
-    {"block", KEY_BLOCK, "BYTES", 0, "Base block (default 64KiB)", 0},
-    {"slot", KEY_SLOT, "TIME", 0, "Compute of a forward or backward (default 4ms)", 0},
-    {"rounds", KEY_ROUNDS, "N", 0, "Rounds; each runs the plan under the engine and by hand (default 9)", 0},
-    {"steps", KEY_STEPS, "N", 0, "Steps of a run (default 5)", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
+#define FIELD(name) SLC_OPTION_FIELD(overhead_options, name)
+static const double LEAST_BYTES = 64, MOST_BYTES = 0x1p34;
+
+static const slc_option option_rows[] = {
+    {"ranks", "N", 0, SLC_OPTION_COUNT, FIELD(ranks), NULL, 0, "Start N ranks on this machine", 1, SLUICE_RANKS_MOST},
+    {"layers", "N", 0, SLC_OPTION_COUNT, FIELD(config.layers), "8", 0, "Layers of the model", 1, 10000},
+    {"layer", "BYTES", 0, SLC_OPTION_SIZE, FIELD(config.layer_bytes), "4MiB", 0, "Parameters of a layer", LEAST_BYTES,
+     MOST_BYTES},
+    {"block", "BYTES", 0, SLC_OPTION_SIZE, FIELD(config.block_bytes), "64KiB", 0, "Base block", LEAST_BYTES,
+     MOST_BYTES},
+    {"slot", "TIME", 0, SLC_OPTION_TIME, FIELD(config.slot_s), "4ms", 0, "Compute of a forward or backward"},
+    {"rounds", "N", 0, SLC_OPTION_COUNT, FIELD(config.rounds), "9", 0,
+     "Rounds; each runs the plan under the engine and by hand", 1, 10000},
+    {"steps", "N", 0, SLC_OPTION_COUNT, FIELD(config.steps), "5", 0, "Steps of a run", 1, 100000},
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the rows as JSON; '-': standard output"},
     {0},
 };
 
@@ -50,45 +52,25 @@ static const char doc[] =
     "  sluice-lab overhead --ranks 2\n"
     "  sluice-lab overhead --layers 4 --block 64K fsdp:priority:blocks --json overhead.json";
 
-static uint64_t bytes(const char *text, struct argp_state *state, const char *option)
+static sluice_status add_plan(void *options, char *text)
 {
-    uint64_t value = 0;
-    if (slc_parse_bytes(text, &value) || value < 64 || value > UINT64_C(1) << 34)
-        argp_error(state, "%s: \"%s\" is no size from 64 bytes to 16 GiB", option, text);
-    return value;
-}
-
-static void add_plan(overhead_options *o, const char *text, struct argp_state *state)
-{
+    overhead_options *o = options;
     char *copy = strdup(text), *colon = copy ? strchr(copy, ':') : NULL,
          *second = colon ? strchr(colon + 1, ':') : NULL;
-    if (!copy) argp_failure(state, EXIT_FAILED, 0, "no memory");
-    if (!colon || colon == copy || !colon[1] || second == colon + 1 || (second && strcmp(second, ":blocks")))
-        argp_error(state, "\"%s\": a plan is STRATEGY:SCHEDULE or STRATEGY:SCHEDULE:blocks", text);
-    if (o->plan_count == MOST_PLANS) argp_error(state, "more than %d plans", MOST_PLANS);
+    if (!copy) return slc_error(SLUICE_ERR_MEMORY, "plans");
+    if (o->plan_count == MOST_PLANS) {
+        free(copy);
+        return slc_error(SLUICE_ERR_ARGUMENT, "more than %d plans", MOST_PLANS);
+    }
+    if (!colon || colon == copy || !colon[1] || second == colon + 1 || (second && strcmp(second, ":blocks"))) {
+        free(copy);
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\": a plan is STRATEGY:SCHEDULE or STRATEGY:SCHEDULE:blocks", text);
+    }
     *colon = 0;
     if (second) *second = 0;
     o->texts[o->plan_count] = copy;
     o->plans[o->plan_count++] = (slc_overhead_plan){copy, colon + 1, second != NULL};
-}
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-    overhead_options *o = state->input;
-    switch (key) {
-    case KEY_RANKS: o->ranks = (uint32_t)slc_whole_number(text, 1, SLUICE_RANKS_MOST, state, "--ranks"); return 0;
-    case KEY_LAYERS: o->config.layers = (uint32_t)slc_whole_number(text, 1, 10000, state, "--layers"); return 0;
-    case KEY_LAYER_BYTES: o->config.layer_bytes = bytes(text, state, "--layer"); return 0;
-    case KEY_BLOCK: o->config.block_bytes = bytes(text, state, "--block"); return 0;
-    case KEY_SLOT:
-        if (slc_parse_seconds(text, &o->config.slot_s)) argp_error(state, "--slot: \"%s\" is no time", text);
-        return 0;
-    case KEY_ROUNDS: o->config.rounds = (uint32_t)slc_whole_number(text, 1, 10000, state, "--rounds"); return 0;
-    case KEY_STEPS: o->config.steps = (uint32_t)slc_whole_number(text, 1, 100000, state, "--steps"); return 0;
-    case KEY_JSON: o->json = text; return 0;
-    case ARGP_KEY_ARG: add_plan(o, text, state); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    return SLUICE_OK;
 }
 
 /* ---- Output of rank 0 ---- */
@@ -239,12 +221,9 @@ static int launch(const overhead_options *o, char **args)
 
 static int run(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "[PLAN...]", .doc = doc};
-    overhead_options o = {
-        .config = {
-            .layers = 8, .rounds = 9, .steps = 5, .layer_bytes = 4 << 20, .block_bytes = 64 << 10, .slot_s = 0.004}};
-    argp_err_exit_status = EXIT_USAGE;
-    slc_parse(&parser, argc, argv, 0, &o);
+    const slc_command_line line = {.rows = option_rows, .arguments = "[PLAN...]", .take = add_plan, .doc = doc};
+    overhead_options o = {0};
+    slc_command_line_parse(&line, argc, argv, &o);
     default_plans(&o);
     int code = slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
     for (int i = 0; i < MOST_PLANS; i++) free(o.texts[i]);

@@ -1,7 +1,7 @@
 /* `sluice-lab reading`: what it costs that ranks compare the files that each of them reads. A file is read by turns
  * with and without what is compared, as loading and opening do it. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "lib/base/clock.h"
 #include "lib/base/file/file.h"
 #include "lib/base/numbers/median.h"
@@ -32,9 +32,11 @@ typedef struct {
     double elapsed_s[2][ROUNDS_MOST], processor_s[2][ROUNDS_MOST];
 } reading_times;
 
-static const struct argp_option option_rows[] = {
-    {"rounds", 'r', "N", 0, "Readings of each kind (default 9)", 0},
-    {"cached", 'c', NULL, 0, "Read what the system holds in memory; else the file comes from the disk each time", 0},
+static const slc_option option_rows[] = {
+    {"rounds", "N", 0, SLC_OPTION_COUNT, SLC_OPTION_FIELD(reading_options, rounds), "9", 0, "Readings of each kind", 1,
+     ROUNDS_MOST, .letter = 'r'},
+    {"cached", NULL, 0, SLC_OPTION_FLAG, SLC_OPTION_FIELD(reading_options, cached), NULL, 0,
+     "Read what the system holds in memory; else the file comes from the disk each time", .letter = 'c'},
     {0},
 };
 
@@ -46,24 +48,18 @@ static const char doc[] =
     "  sluice-lab reading gpt2/model.safetensors\n"
     "  sluice-lab reading --cached --rounds 21 book.txt";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static sluice_status take_path(void *options, char *path)
 {
-    reading_options *o = state->input;
-    char *end;
-    switch (key) {
-    case 'r':
-        o->rounds = (unsigned)strtoul(arg, &end, 10);
-        if (*end || !o->rounds || o->rounds > ROUNDS_MOST)
-            argp_error(state, "--rounds: \"%s\" is no number from 1 to %d", arg, ROUNDS_MOST);
-        return 0;
-    case 'c': o->cached = true; return 0;
-    case ARGP_KEY_ARG:
-        if (o->path) argp_error(state, "one FILE, not \"%s\" and \"%s\"", o->path, arg);
-        o->path = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS: argp_error(state, "name a FILE"); return EINVAL;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    reading_options *o = options;
+    if (o->path) return slc_error(SLUICE_ERR_ARGUMENT, "one FILE, not \"%s\" and \"%s\"", o->path, path);
+    o->path = path;
+    return SLUICE_OK;
+}
+
+static sluice_status check(void *options)
+{
+    const reading_options *o = options;
+    return o->path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "name a FILE");
 }
 
 static bool is_weights(const char *path)
@@ -135,11 +131,12 @@ static void print_times(const reading_options *o, const slc_file *file, reading_
 
 static int run(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "FILE", .doc = doc};
+    const slc_command_line line = {
+        .rows = option_rows, .arguments = "FILE", .take = take_path, .check = check, .doc = doc};
     static reading_times times;
-    reading_options o = {.rounds = 9};
+    reading_options o = {0};
     slc_file file;
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
     sluice_status status = slc_file_open(o.path, &file);
     if (!status && fsync(file.fd)) status = slc_error(SLUICE_ERR_IO, "%s: %s", o.path, strerror(errno));
     if (!status) status = read_rounds(&o, &file, &times);

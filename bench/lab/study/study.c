@@ -2,15 +2,10 @@
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/cli/number.h"
-#include "bench/cli/parse.h"
-#include "lib/base/text/parse_quantity.h"
+#include "bench/cli/options/command_line.h"
 #include "lib/base/status.h"
 
-#include <argp.h>
 #include <string.h>
-
-enum { KEY_SEED = 256, KEY_JSON, KEY_EFFORT, KEY_STEPS, KEY_BUDGETS, KEY_MODEL, KEY_PROFILES };
 
 /* The studies: X(name, what it measures). */
 #define STUDIES(X)                                                                                                     \
@@ -33,17 +28,23 @@ typedef struct {
     const char *name, *json;
 } study_options;
 
-static const struct argp_option option_rows[] = {
-    {"count", 'c', "N", 0, "Profiles (default: each study's own number)", 0},
-    {"seed", KEY_SEED, "N", 0, "Seed of the first profile (default 1)", 0},
-    {"effort", KEY_EFFORT, "S", 0, "Effort of each plan in nominal seconds (default: the planner's own)", 0},
-    {"steps", KEY_STEPS, "N", 0, "Steps that each plan will run, so that planning ends when they cannot win back more",
-     0},
-    {"budgets", KEY_BUDGETS, "N", 0, "Budgets of each profile, for `published` (default 5)", 0},
-    {"model", KEY_MODEL, "NAME", 0, "For `published`: only this model", 0},
-    {"profiles", KEY_PROFILES, "DIR", 0,
-     "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the rows as JSON; '-': standard output", 0},
+#define FIELD(name) SLC_OPTION_FIELD(study_options, name)
+static const double MOST = 0x1p53;
+
+static const slc_option option_rows[] = {
+    {"count", "N", 0, SLC_OPTION_COUNT, FIELD(study.count), NULL, 0, "Profiles (default: each study's own number)", 0,
+     UINT32_MAX, .letter = 'c'},
+    {"seed", "N", 0, SLC_OPTION_COUNT, FIELD(study.seed), "1", 0, "Seed of the first profile", 0, MOST},
+    {"effort", "S", 0, SLC_OPTION_TIME, FIELD(study.effort_s), NULL, 0,
+     "Effort of each plan in nominal seconds (default: the planner's own)"},
+    {"steps", "N", 0, SLC_OPTION_COUNT, FIELD(study.steps), NULL, 0,
+     "Steps that each plan will run, so that planning ends when they cannot win back more", 1, MOST},
+    {"budgets", "N", 0, SLC_OPTION_COUNT, FIELD(study.budgets), NULL, 0,
+     "Budgets of each profile, for `published` (default 5)", 1, 1000},
+    {"model", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.model), NULL, 0, "For `published`: only this model"},
+    {"profiles", "DIR", 0, SLC_OPTION_TEXT, FIELD(study.profiles), NULL, 0,
+     "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`"},
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the rows as JSON; '-': standard output"},
     {0},
 };
 
@@ -53,29 +54,18 @@ static const char doc[] = "Studies the planner on drawn profiles; nothing is tra
                                                      "  sluice-lab study budgets --json budgets.json\n"
                                                      "  sluice-lab study published --count 23 --budgets 13";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static sluice_status take_study(void *options, char *name)
 {
-    study_options *o = state->input;
-    switch (key) {
-    case 'c': o->study.count = (uint32_t)slc_whole_number(arg, 0, UINT32_MAX, state, "--count"); return 0;
-    case KEY_SEED: o->study.seed = slc_whole_number(arg, 0, UINT64_MAX, state, "--seed"); return 0;
-    case KEY_STEPS: o->study.steps = slc_whole_number(arg, 1, UINT64_MAX, state, "--steps"); return 0;
-    case KEY_BUDGETS: o->study.budgets = (uint32_t)slc_whole_number(arg, 1, 1000, state, "--budgets"); return 0;
-    case KEY_MODEL: o->study.model = arg; return 0;
-    case KEY_PROFILES: o->study.profiles = arg; return 0;
-    case KEY_JSON: o->json = arg; return 0;
-    case KEY_EFFORT:
-        if (slc_parse_seconds(arg, &o->study.effort_s)) argp_error(state, "--effort: \"%s\" is no time", arg);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (o->name) argp_error(state, "one study at a time");
-        o->name = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!o->name) argp_error(state, "which study? One of:" STUDIES(NAME));
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    study_options *o = options;
+    if (o->name) return slc_error(SLUICE_ERR_ARGUMENT, "one study at a time");
+    o->name = name;
+    return SLUICE_OK;
+}
+
+static sluice_status check(void *options)
+{
+    const study_options *o = options;
+    return o->name ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "which study? One of:" STUDIES(NAME));
 }
 
 static sluice_status write_rows(const study_options *o)
@@ -89,10 +79,10 @@ static sluice_status write_rows(const study_options *o)
 
 static int study_main(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "STUDY", .doc = doc};
-    study_options o = {.study = {.seed = 1}};
-    argp_err_exit_status = EXIT_USAGE;
-    slc_parse(&parser, argc, argv, 0, &o);
+    const slc_command_line line = {
+        .rows = option_rows, .arguments = "STUDY", .take = take_study, .check = check, .doc = doc};
+    study_options o = {0};
+    slc_command_line_parse(&line, argc, argv, &o);
     o.study.out = slc_is_standard_output(o.json) ? stderr : stdout;
     size_t chosen = 0;
     while (chosen < sizeof studies / sizeof *studies && strcmp(studies[chosen].name, o.name)) chosen++;

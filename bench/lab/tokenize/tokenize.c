@@ -1,10 +1,9 @@
 /* `sluice-lab tokenize`: encodes and decodes texts, for comparison with other tokenizers. */
 #include "bench/cli/command.h"
-#include "bench/cli/parse.h"
+#include "bench/cli/options/command_line.h"
 #include "lib/base/status.h"
 #include "lib/tokenizer/tokenizer.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,9 +15,11 @@ typedef struct {
     bool special, times;
 } tokenize_options;
 
-static const struct argp_option option_rows[] = {
-    {"special", 's', NULL, 0, "Add the special tokens of a text, and keep special tokens where text is decoded", 0},
-    {"time", 't', NULL, 0, "Print what encoding took of the processor to standard error", 0},
+static const slc_option option_rows[] = {
+    {"special", NULL, 0, SLC_OPTION_FLAG, SLC_OPTION_FIELD(tokenize_options, special), NULL, 0,
+     "Add the special tokens of a text, and keep special tokens where text is decoded", .letter = 's'},
+    {"time", NULL, 0, SLC_OPTION_FLAG, SLC_OPTION_FIELD(tokenize_options, times), NULL, 0,
+     "Print what encoding took of the processor to standard error", .letter = 't'},
     {0},
 };
 
@@ -31,19 +32,18 @@ static const char doc[] =
     "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --special bert/\n"
     "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --time gpt2/ >/dev/null";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static sluice_status take_path(void *options, char *path)
 {
-    tokenize_options *o = state->input;
-    switch (key) {
-    case 's': o->special = true; return 0;
-    case 't': o->times = true; return 0;
-    case ARGP_KEY_ARG:
-        if (o->path) argp_error(state, "one TOKENIZER, not \"%s\" and \"%s\"", o->path, arg);
-        o->path = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS: argp_error(state, "name a TOKENIZER"); return EINVAL;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    tokenize_options *o = options;
+    if (o->path) return slc_error(SLUICE_ERR_ARGUMENT, "one TOKENIZER, not \"%s\" and \"%s\"", o->path, path);
+    o->path = path;
+    return SLUICE_OK;
+}
+
+static sluice_status check(void *options)
+{
+    const tokenize_options *o = options;
+    return o->path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "name a TOKENIZER");
 }
 
 /* Reads the next text; *text is NULL at the end. */
@@ -108,10 +108,11 @@ static sluice_status tokenize(const tokenize_options *o, const slc_tokenizer *to
 
 static int run(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse, .args_doc = "TOKENIZER", .doc = doc};
+    const slc_command_line line = {
+        .rows = option_rows, .arguments = "TOKENIZER", .take = take_path, .check = check, .doc = doc};
     tokenize_options o = {0};
     slc_tokenizer *tokenizer = NULL;
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
     sluice_status status = slc_tokenizer_open(o.path, &tokenizer);
     if (!status) status = tokenize(&o, tokenizer);
     slc_tokenizer_close(tokenizer);

@@ -1,114 +1,18 @@
 /* The summary for people: one table after another, each with its heading, none without a row. */
 #include "bench/nccl/summary/summary.h"
-#include "bench/plan/quantities.h"
+#include "bench/nccl/summary/tables.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/text/size_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 40, MOST_STEP_LINES = 16, MOST_SEQUENCES = 5 };
+enum { MOST_STEP_LINES = 16 };
 
-static int by_number(const void *a, const void *b)
+static void print_table(const slc_nccl_table *table, const slc_nccl_summary *s, FILE *out)
 {
-    const int *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* Sorts the numbers and writes them as "0-3, 5"; what does not fit ends with "…". */
-static void ranges(int *numbers, size_t count, char *out, size_t size)
-{
-    size_t used = 0;
-    *out = 0;
-    qsort(numbers, count, sizeof *numbers, by_number);
-    for (size_t i = 0, end; i < count; i = end) {
-        char range[32];
-        for (end = i + 1; end < count && numbers[end] <= numbers[end - 1] + 1; end++) continue;
-        int first = numbers[i], last = numbers[end - 1];
-        snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", i ? ", " : "", first, last);
-        if (used + strlen(range) + 4 >= size) {
-            strcat(out, "…");
-            return;
-        }
-        used += (size_t)snprintf(out + used, size - used, "%s", range);
-    }
-}
-
-/* The ranks that the process is in the communicator of its first row. */
-static void own_ranks(const slc_nccl_process *p, char *out, size_t size)
-{
-    int ranks[SLC_RECORD_COMMUNICATORS];
-    size_t count = 0;
-    for (uint32_t i = 0; i < p->header.communicators; i++)
-        if (p->communicators[i].key == p->communicators[0].key && p->communicators[i].rank >= 0)
-            ranks[count++] = p->communicators[i].rank;
-    if (!count && p->header.launch_rank >= 0) ranks[count++] = p->header.launch_rank;
-    snprintf(out, size, "-");
-    if (count) ranges(ranks, count, out, size);
-}
-
-static void print_processes(const slc_nccl_summary *s, FILE *out)
-{
-    const slc_nccl_records *records = s->records;
-    fprintf(out, "%-7s %-16s %8s  %-9s %9s %9s  %s\n", "rank", "host", "pid", "state", "calls", "kept", "program");
-    for (size_t i = 0; i < records->count && i < MOST_ROWS; i++) {
-        const slc_nccl_process *p = &records->processes[i];
-        char ranks[24];
-        own_ranks(p, ranks, sizeof ranks);
-        fprintf(out, "%-7s %-16.63s %8" PRId64 "  %-9s %9" PRIu64 " %9zu  %.60s\n", ranks, p->header.host,
-                p->header.pid, slc_nccl_state_name(p->state), p->header.entries, p->entry_count, p->header.command);
-    }
-    if (records->count > MOST_ROWS) fprintf(out, "and %zu more processes\n", records->count - MOST_ROWS);
-    fputc('\n', out);
-}
-
-/* Says which ranks have no record. */
-static void print_missing(const slc_nccl_communicator_sum *c, FILE *out)
-{
-    enum { MOST = 4096 }; /* a line has no room for more */
-    int *missing = malloc(MOST * sizeof *missing);
-    size_t count = 0, have = 0;
-    for (int rank = 0; missing && rank < c->size && count < MOST; rank++) {
-        while (have < c->rank_count && c->ranks[have].row->rank < rank) have++;
-        if (have == c->rank_count || c->ranks[have].row->rank > rank) missing[count++] = rank;
-    }
-    char text[80];
-    ranges(missing, count, text, sizeof text);
-    if (count) fprintf(out, "  no record of rank %s", text);
-    free(missing);
-}
-
-static void print_communicators(const slc_nccl_summary *s, FILE *out)
-{
-    if (!s->communicator_count) return;
-    fprintf(out, "%-12s %-11s %14s\n", "communicator", "ranks", "calls a rank");
-    for (size_t i = 0; i < s->communicator_count && i < MOST_ROWS; i++) {
-        const slc_nccl_communicator_sum *c = &s->communicators[i];
-        char ranks[32];
-        snprintf(ranks, sizeof ranks, "%zu of %d", c->rank_count, c->size);
-        fprintf(out, "%04x         %-11s %14" PRIu64, (unsigned)(c->key >> 48), ranks, c->calls / c->rank_count);
-        if (c->parent_key) fprintf(out, "  split from %04x", (unsigned)(c->parent_key >> 48));
-        print_missing(c, out);
-        fputc('\n', out);
-    }
-    if (s->communicator_count > MOST_ROWS)
-        fprintf(out, "and %zu more communicators\n", s->communicator_count - MOST_ROWS);
-    fputc('\n', out);
-}
-
-static void print_traffic_row(const slc_nccl_traffic *t, FILE *out)
-{
-    char time[24];
-    size_t ranks = t->communicator->rank_count;
-    fprintf(out, "%04x         %-15s %-11s %12.6g %11s %11s", (unsigned)(t->communicator->key >> 48),
-            slc_nccl_operation_name(t->operation), slc_nccl_dtype_name(t->dtype), (double)t->calls / (double)ranks,
-            slc_size_of(t->bytes / ranks).text, slc_size_of(t->bytes / t->calls).text);
-    if (t->timed_calls) {
-        double rate = (double)t->timed_bytes / t->timed_s;
-        fprintf(out, " %11s %8.2f %8.2f", slc_plan_seconds(t->timed_s / (double)t->timed_calls, time), rate * 1e-9,
-                rate * 1e-9 * slc_nccl_bus_factor(t->operation, t->communicator->size));
-    }
-    fputc('\n', out);
+    if (slc_nccl_table_print(table, s, out)) fputc('\n', out);
 }
 
 static bool any_times(const slc_nccl_summary *s)
@@ -123,13 +27,7 @@ static void print_traffic(const slc_nccl_summary *s, FILE *out)
     bool timed = any_times(s), asked = false;
     if (!s->traffic_count) return;
     for (size_t i = 0; i < s->records->count; i++) asked |= s->records->processes[i].header.times_at > 0;
-    fprintf(out, "%-12s %-15s %-11s %12s %11s %11s", "communicator", "operation", "dtype", "calls a rank", "bytes",
-            "mean size");
-    if (timed) fprintf(out, " %11s %8s %8s", "mean time", "algbw", "busbw");
-    fputc('\n', out);
-    for (size_t i = 0; i < s->traffic_count && i < MOST_ROWS; i++) print_traffic_row(&s->traffic[i], out);
-    if (s->traffic_count > MOST_ROWS)
-        fprintf(out, "and %zu more rows; --json has them\n", s->traffic_count - MOST_ROWS);
+    slc_nccl_table_print(&slc_nccl_traffic_rows, s, out);
     if (timed)
         fprintf(out, "(GB/s, as nccl-tests counts; a time includes waiting for the other ranks)\n\n");
     else
@@ -142,30 +40,11 @@ static void print_busy(const slc_nccl_summary *s, FILE *out)
     for (size_t i = 0; i < s->records->count; i++)
         if (s->busy[i].span_s > 0 && (!most || s->busy[i].busy_s > most->busy_s)) most = &s->busy[i];
     if (!most) return;
-    char host[24], rank[24], busy[24], span[24];
-    own_ranks(&s->records->processes[most - s->busy], rank, sizeof rank);
-    snprintf(host, sizeof host, "rank %.18s", rank);
-    fprintf(out, "NCCL ran for %s of %s (%.1f %%) on %s, the busiest one\n\n", slc_plan_seconds(most->busy_s, busy),
-            slc_plan_seconds(most->span_s, span), 100 * most->busy_s / most->span_s, host);
-}
-
-static void print_sizes(const slc_nccl_summary *s, FILE *out)
-{
-    uint64_t calls = 0, sum = 0;
-    for (unsigned i = 0; i < SLC_NCCL_SIZE_CLASSES; i++) {
-        calls += s->sizes[i].calls;
-        sum += s->sizes[i].bytes;
-    }
-    if (!calls) return;
-    fprintf(out, "%-12s %12s %7s %11s %7s\n", "size up to", "calls", "", "bytes", "");
-    for (unsigned i = 0; i < SLC_NCCL_SIZE_CLASSES; i++) {
-        const slc_nccl_size_class *c = &s->sizes[i];
-        if (!c->calls) continue;
-        fprintf(out, "%-12s %12" PRIu64 " %5.1f %% %11s %5.1f %%\n", slc_size_of(UINT64_C(1) << 2 * i).text, c->calls,
-                100 * (double)c->calls / (double)calls, slc_size_of(c->bytes).text,
-                sum ? 100 * (double)c->bytes / (double)sum : 0);
-    }
-    fputc('\n', out);
+    char rank[SLC_NCCL_RANKS_BYTES], busy[24], span[24];
+    slc_nccl_own_ranks(&s->records->processes[most - s->busy], rank);
+    fprintf(out, "NCCL ran for %s of %s (%.1f %%) on rank %.18s, the busiest one\n\n",
+            slc_plan_seconds(most->busy_s, busy), slc_plan_seconds(most->span_s, span),
+            100 * most->busy_s / most->span_s, rank);
 }
 
 static void print_step_call(const slc_nccl_process *p, const slc_nccl_entry *e, FILE *out)
@@ -240,21 +119,8 @@ static void print_grouping(const slc_nccl_summary *s, FILE *out)
     const slc_nccl_grouping *g = &s->grouping;
     char a[24], b[24], c[24];
     if (!g->count) return;
-    fprintf(out,
-            "small calls that could go together: n of V bytes save (n-1) alpha and cost 2 kappa + 4 sum V/M\n"
-            "%6s %6s  %-36s %11s %9s %9s  %-9s  %s\n",
-            "times", "n", "", "bytes", "save", "cost", "in", "called from");
-    for (size_t i = 0; i < g->count && i < MOST_SEQUENCES; i++) {
-        const slc_nccl_sequence *q = &g->sequences[i];
-        char caller[300], what[64];
-        snprintf(what, sizeof what, "%04x %s %s",
-                 (unsigned)(q->process->communicators[q->first->communicator].key >> 48),
-                 slc_nccl_operation_name(q->first->operation), slc_nccl_dtype_name(q->first->dtype));
-        fprintf(out, "%6" PRIu64 " %6" PRIu64 "  %-36s %11s %9s %9s  %-9s  %s\n", q->count, q->calls, what,
-                slc_size_of(q->bytes).text, slc_plan_seconds(q->saved_s, b), slc_plan_seconds(q->spent_s, c),
-                q->grouped ? "a group" : "no group", slc_nccl_caller(q->process, q->first, caller));
-    }
-    if (g->count > MOST_SEQUENCES) fprintf(out, "and %zu more kinds; --json has them\n", g->count - MOST_SEQUENCES);
+    fprintf(out, "small calls that could go together: n of V bytes save (n-1) alpha and cost 2 kappa + 4 sum V/M\n");
+    slc_nccl_table_print(&slc_nccl_sequences, s, out);
     fprintf(out, "alpha: %s, %s; in a group %s, kappa %s, M %.3g TB/s, usual values of a GPU\n",
             slc_plan_seconds(g->costs.alpha_s, a),
             g->costs.alpha_is_measured ? "measured on operations of at most 4 KiB" : "a usual value of a GPU",
@@ -310,11 +176,11 @@ static void print_lost(const slc_nccl_summary *s, FILE *out)
 
 void slc_nccl_summary_print(const slc_nccl_summary *summary, FILE *out)
 {
-    print_processes(summary, out);
-    print_communicators(summary, out);
+    print_table(&slc_nccl_processes, summary, out);
+    print_table(&slc_nccl_communicators, summary, out);
     print_traffic(summary, out);
     print_busy(summary, out);
-    print_sizes(summary, out);
+    print_table(&slc_nccl_sizes, summary, out);
     print_steps(summary, out);
     print_grouping(summary, out);
     print_transforms(summary, out);

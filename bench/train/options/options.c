@@ -3,7 +3,6 @@
 #include "bench/train/options/options.h"
 
 #include "bench/cli/default_threads.h"
-#include "bench/cli/parse.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
@@ -25,10 +24,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A CHOICE is a text that becomes an enumerator of sluice_config: its place among the choices. */
-typedef enum { TEXT, CHOICE, COUNT, REAL, FLAG, PATHS } option_type;
+#define TEXT SLC_OPTION_TEXT
+#define COUNT SLC_OPTION_COUNT
+#define REAL SLC_OPTION_REAL
+#define FLAG SLC_OPTION_FLAG
+#define PATHS SLC_OPTION_SET
 
-typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT, GROUPS = OUTPUT } option_group;
+/* A further use: the value's place among the choices is an enumerator of sluice_config. */
+enum { ENUMERATOR = SLC_MEASURED << 1 };
+
+typedef enum { MODEL = 1, TRAINING, COMPRESSED, RESOURCES, OUTPUT } option_group;
 static const char *const headings[] = {
     [MODEL] = "Model and data:",
     [TRAINING] = "Training:",
@@ -37,21 +42,7 @@ static const char *const headings[] = {
     [OUTPUT] = "Evaluation, checkpoints, results:",
 };
 
-typedef struct {
-    const char *name, *argument;
-    option_group group;
-    option_type type;
-    size_t field;         /* of slc_training_options */
-    const char *fallback; /* as the user would type it; NULL: not set */
-    unsigned uses;        /* slc_option_use */
-    const char *doc;
-    double least, most;          /* COUNT, REAL */
-    const char *choices, *later; /* with commas: the names that are allowed; those that are known and not yet built */
-    size_t config;               /* the field of sluice_config that it sets; 0: none */
-    char letter;                 /* the short option; 0: none */
-} option_row;
-
-#define FIELD(name) .field = offsetof(slc_training_options, name)
+#define FIELD(name) SLC_OPTION_FIELD(slc_training_options, name)
 #define CONFIG(name) .config = offsetof(sluice_config, name)
 static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
@@ -59,9 +50,11 @@ enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough f
 /* Made from the table of schedulers by list_schedules. */
 static char schedule_names[256], schedule_doc[768];
 
+static sluice_status add_paths(void *options, const slc_option *row, char *list);
+
 /* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
  * name. */
-static const option_row rows[] = {
+static const slc_option rows[] = {
     {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED,
      "Model: gpt2, bert, vit, beit", .choices = "gpt2,bert,vit,beit"},
     {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
@@ -76,15 +69,16 @@ static const option_row rows[] = {
      "model.safetensors, or an llm.c checkpoint; none: first values"},
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN | SLC_MEASURED,
      "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
-     "commas (\\, is a comma of a name); none: the system's licences, or scikit-learn's handwritten digits"},
+     "commas (\\, is a comma of a name); none: the system's licences, or scikit-learn's handwritten digits",
+     .set = add_paths},
     {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
      "model "
      "with first values gets its vocabulary"},
-    {"precision", "NAME", TRAINING, CHOICE, FIELD(precision), "fp32", SLC_SAVED | SLC_MEASURED,
+    {"precision", "NAME", TRAINING, TEXT, FIELD(precision), "fp32", SLC_SAVED | SLC_MEASURED | ENUMERATOR,
      "Type of values, gradients and activations: fp32, or bf16 with an fp32 master copy", .choices = "fp32,bf16",
      .later = "fp16", CONFIG(precision)},
-    {"wire", "NAME", TRAINING, CHOICE, FIELD(wire), "bf16", SLC_SAVED | SLC_MEASURED,
+    {"wire", "NAME", TRAINING, TEXT, FIELD(wire), "bf16", SLC_SAVED | SLC_MEASURED | ENUMERATOR,
      "Type of bf16 layers' gradients, in memory and between ranks: bf16, fp32", .choices = "fp32,bf16", CONFIG(wire)},
     {"layer-precision", "LIST", TRAINING, TEXT, FIELD(layer_precision), NULL, SLC_SAVED | SLC_MEASURED,
      "Layers that differ, as h.0=fp32,h.1=fp32"},
@@ -144,13 +138,14 @@ static const option_row rows[] = {
      "Clip the gradient's global norm; 0: do not", 0, 1e30, CONFIG(clip)},
     {"dropout", "X", TRAINING, REAL, FIELD(dropout), "0", SLC_SAVED | SLC_MEASURED,
      "Share of embeddings, attention probabilities and branches that a step leaves out; 0: none", 0, 0.99},
-    {"nan", "WHAT", TRAINING, CHOICE, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+    {"nan", "WHAT", TRAINING, TEXT, FIELD(nan), "stop", SLC_SAVED | SLC_REPORTED | SLC_MEASURED | ENUMERATOR,
      "A gradient that is not finite: stop, or skip the step", .choices = "stop,skip", CONFIG(nan)},
     {"nan-limit", "N", TRAINING, COUNT, FIELD(nan_limit), "10", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "With --nan skip: so many skipped steps in a row end the run with an error", 1, MOST},
-    {"accumulate", "WHEN", TRAINING, CHOICE, FIELD(accumulate), "last", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Reduce gradients after the last micro-batch, or after each", .choices = "last,each", CONFIG(accumulate)},
-    {"tied", "HOW", TRAINING, CHOICE, FIELD(tied), "joint", SLC_SAVED | SLC_MEASURED,
+    {"accumulate", "WHEN", TRAINING, TEXT, FIELD(accumulate), "last",
+     SLC_SAVED | SLC_REPORTED | SLC_MEASURED | ENUMERATOR, "Reduce gradients after the last micro-batch, or after each",
+     .choices = "last,each", CONFIG(accumulate)},
+    {"tied", "HOW", TRAINING, TEXT, FIELD(tied), "joint", SLC_SAVED | SLC_MEASURED | ENUMERATOR,
      "A token table that is the head's matrix too: joint: one gradient of both uses; split: the rows that are looked "
      "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table",
      .choices = "joint,split", CONFIG(tied)},
@@ -174,7 +169,7 @@ static const option_row rows[] = {
      .choices = "none,onebit"},
     {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), slc_schedule_default, SLC_MEASURED, schedule_doc,
      .choices = schedule_names, CONFIG(schedule)},
-    {"recompute", "WHICH", RESOURCES, CHOICE, FIELD(recompute), "auto", SLC_MEASURED,
+    {"recompute", "WHICH", RESOURCES, TEXT, FIELD(recompute), "auto", SLC_MEASURED | ENUMERATOR,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
     {"plan", "FILE", RESOURCES, TEXT, FIELD(plan), NULL, SLC_REPORTED | SLC_MEASURED,
@@ -225,8 +220,9 @@ static const option_row rows[] = {
      "Write the profile that the plan was made from: for sluice plan, sim, check and trace; '-': standard output"},
     {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
+    {0},
 };
-enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
+enum { ROWS = sizeof rows / sizeof *rows - 1 };
 static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.typed has a place for each option");
 
 /* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
@@ -236,25 +232,12 @@ static const char *const short_help[] = {
     "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",
 };
 
-static const option_row *find_row(const char *name)
+static const slc_option *find_row(const char *name)
 {
-    for (int i = 0; i < ROWS; i++)
-        if (!strcmp(rows[i].name, name)) return &rows[i];
-    return NULL;
+    return slc_option_find(rows, name);
 }
 
-/* The place of a value in a list with commas; -1: it is not there. */
-static int place_in(const char *list, const char *value)
-{
-    size_t length = strlen(value), named;
-    for (int place = 0; list && *list; place++, list += named + (list[named] != 0)) {
-        named = strcspn(list, ",");
-        if (named == length && !strncmp(list, value, length)) return place;
-    }
-    return -1;
-}
-
-static const char *text_of(const slc_training_options *options, const option_row *row)
+static const char *text_of(const slc_training_options *options, const slc_option *row)
 {
     const char *text;
     memcpy(&text, (const char *)options + row->field, sizeof text);
@@ -263,35 +246,37 @@ static const char *text_of(const slc_training_options *options, const option_row
 
 /* ---- What a command has otherwise ---- */
 
-static const slc_training_difference *own_differences;
+static slc_option own_rows[ROWS + 1];  /* the table with a command's differences */
+static const slc_option *taken = rows; /* by this process: the table, or own_rows */
 
-static slc_training_difference difference_of(const option_row *row)
+static slc_training_difference difference_of(const slc_option *row, const slc_training_difference *differences)
 {
-    for (const slc_training_difference *d = own_differences; d && d->name; d++)
-        if (place_in(d->name, row->name) >= 0) return *d;
+    for (const slc_training_difference *d = differences; d && d->name; d++)
+        if (slc_option_place(d->name, row->name) >= 0) return *d;
     return (slc_training_difference){0};
 }
 
-static const char *fallback_of(const option_row *row)
+static bool is_short(const slc_option *row, const slc_training_difference *own)
 {
-    const char *own = difference_of(row).fallback;
-    return own ? own : row->fallback;
+    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++)
+        if (!strcmp(short_help[i], row->name)) return true;
+    return own->doc != NULL;
+}
+
+static slc_option own_row(const slc_option *row, const slc_training_difference *differences)
+{
+    const slc_training_difference own = difference_of(row, differences);
+    slc_option out = *row;
+    if (own.fallback) out.fallback = own.fallback;
+    if (own.argument) out.argument = own.argument;
+    if (own.doc) out.doc = own.doc;
+    if (is_short(row, &own)) out.flags |= SLC_OPTION_SHORT;
+    out.refused = own.refused;
+    out.list = own.list;
+    return out;
 }
 
 /* ---- Parsing ---- */
-
-static sluice_status parse_number(const option_row *row, const char *text, double *out)
-{
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    bool whole = row->type != COUNT || value == floor(value);
-    if (end == text || *end || errno || !whole || !(value >= row->least && value <= row->most))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: give a %s from %.10g to %.10g", row->name, text,
-                         row->type == COUNT ? "whole number" : "number", row->least, row->most);
-    *out = value;
-    return SLUICE_OK;
-}
 
 /* A list is cut up in a copy, because a launcher hands its arguments on as they were typed. Copies stay until the
  * process ends. */
@@ -311,51 +296,36 @@ static char *copy_list(const char *list)
 }
 
 /* A repeated --data adds to the earlier ones. */
-static sluice_status add_paths(slc_training_options *options, const char *list)
+static sluice_status add_paths(void *options, const slc_option *row, char *list)
 {
+    slc_training_options *o = options;
     char *rest = copy_list(list), *path;
-    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--data");
+    if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
     while ((path = slc_next_item(&rest)) != NULL) {
         if (!*path) continue;
-        if (options->data_count == SLC_TRAINING_DATA_MAX)
-            return slc_error(SLUICE_ERR_ARGUMENT, "--data: more than %d paths; put the files in one folder",
+        if (o->data_count == SLC_TRAINING_DATA_MAX)
+            return slc_error(SLUICE_ERR_ARGUMENT, "--%s: more than %d paths; put the files in one folder", row->name,
                              SLC_TRAINING_DATA_MAX);
-        options->data[options->data_count++] = path;
+        o->data[o->data_count++] = path;
     }
-    return SLUICE_OK;
-}
-
-static sluice_status set_option(slc_training_options *options, const option_row *row, char *text)
-{
-    char *field = (char *)options + row->field;
-    double number = 1;
-    sluice_status status = SLUICE_OK;
-    options->typed[row - rows] = text ? text : "";
-    if (row->type == PATHS) return add_paths(options, text);
-    if (row->type == COUNT || row->type == REAL) status = parse_number(row, text, &number);
-    if (status) return status;
-    if (row->type == TEXT || row->type == CHOICE)
-        memcpy(field, &text, sizeof text);
-    else if (row->type == REAL)
-        memcpy(field, &number, sizeof number);
-    else
-        memcpy(field, &(uint64_t){(uint64_t)number}, sizeof(uint64_t));
     return SLUICE_OK;
 }
 
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text)
 {
-    return set_option(options, find_row(name), (char *)text);
+    const slc_option *row = find_row(name);
+    options->typed[row - rows] = text;
+    return slc_option_set(row, options, (char *)text);
 }
 
 bool slc_training_option_given(const slc_training_options *options, const char *name)
 {
-    return options->typed[find_row(name) - rows] != NULL;
+    return slc_training_option_typed(options, name) != NULL;
 }
 
 const char *slc_training_option_typed(const slc_training_options *options, const char *name)
 {
-    return options->typed[find_row(name) - rows];
+    return slc_option_typed(rows, options->typed, name);
 }
 
 static void append(char *list, size_t bytes, const char *between, const char *name)
@@ -390,100 +360,27 @@ void slc_training_options_init(slc_training_options *options)
     *options = (slc_training_options){0};
     list_schedules();
     for (int i = 0; i < ROWS; i++)
-        if (fallback_of(&rows[i]))
-            set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
-        else if (rows[i].type == REAL)
-            memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
-    memset(options->typed, 0, sizeof options->typed);
+        if (rows[i].type == REAL) memcpy((char *)options + rows[i].field, &(double){NAN}, sizeof(double));
+    slc_option_defaults(taken, options);
 }
 
-/* Each number of a list is checked, and the first one is set. */
-static sluice_status set_typed(slc_training_options *options, const option_row *row, char *text)
+static void begin(void *options)
 {
-    const bool numbers = row->type == COUNT || row->type == REAL;
-    if (!numbers || !difference_of(row).list) return set_option(options, row, text);
-    char *rest = copy_list(text), *first = rest, *item;
-    sluice_status status = rest ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
-    while (!status && (item = strsep(&rest, ",")) != NULL) status = set_option(options, row, item);
-    if (!status) status = set_option(options, row, first);
-    options->typed[row - rows] = text;
-    return status;
+    slc_training_options_init(options);
 }
 
-static int key_of(int row)
+const slc_command_line *slc_training_command_line(const slc_training_difference *differences)
 {
-    return rows[row].letter ? rows[row].letter : FIRST_KEY + row;
-}
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    slc_training_options *options = state->input;
-    if (key == ARGP_KEY_INIT) {
-        slc_training_options_init(options);
-        return 0;
-    }
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "\"%s\" follows no option; text to train on, for one, is --data FILE", text);
-    for (int i = 0; i < ROWS; i++) {
-        if (key != key_of(i)) continue;
-        const char *refused = difference_of(&rows[i]).refused;
-        if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
-        if (set_typed(options, &rows[i], text)) argp_error(state, "%s", sluice_last_error());
-        return 0;
-    }
-    return ARGP_ERR_UNKNOWN;
-}
-
-/* ---- Help ---- */
-
-static char help_texts[32 << 10]; /* of the parser that was asked for last */
-
-/* Appends to help_texts; argp has no room for what is made. */
-static const char *made_text(size_t *used, const char *first, const char *between, const char *second, const char *end)
-{
-    char *text = help_texts + *used;
-    const size_t room = sizeof help_texts - *used;
-    int length = snprintf(text, room, "%s%s%s%s", first, between, second, end);
-    assert(length >= 0 && (size_t)length < room);
-    *used += (size_t)length + 1;
-    return text;
-}
-
-static bool is_short(const option_row *row, const slc_training_difference *own)
-{
-    for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++)
-        if (!strcmp(short_help[i], row->name)) return true;
-    return own->doc != NULL;
-}
-
-static struct argp_option help_of(int index, size_t *used)
-{
-    const option_row *row = &rows[index];
-    const slc_training_difference own = difference_of(row);
-    const char *fallback = fallback_of(row);
-    struct argp_option option = {.name = row->name,
-                                 .key = key_of(index),
-                                 .arg = own.argument ? own.argument : row->argument,
-                                 .doc = own.doc ? own.doc : row->doc,
-                                 .group = row->group};
-    if (own.refused) option.flags |= OPTION_HIDDEN;
-    if (is_short(row, &own)) option.flags |= SLC_OPTION_SHORT;
-    if (row->choices && !strchr(option.arg, '=')) option.arg = made_text(used, option.arg, "=", row->choices, "");
-    if (fallback && *fallback) option.doc = made_text(used, option.doc, " (default ", fallback, ")");
-    return option;
-}
-
-const struct argp *slc_training_argp(const slc_training_difference *differences)
-{
-    static struct argp_option argp_rows[GROUPS + ROWS + 1];
-    static const struct argp parser = {.options = argp_rows, .parser = parse_option};
-    size_t used = 0;
-    own_differences = differences;
+    static const slc_command_line line = {.rows = own_rows,
+                                          .headings = headings,
+                                          .hint = "text to train on, for one, is --data FILE",
+                                          .typed = offsetof(slc_training_options, typed),
+                                          .begin = begin};
     list_schedules();
     for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
-    for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
-    for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
-    return &parser;
+    for (int i = 0; i < ROWS; i++) own_rows[i] = own_row(&rows[i], differences);
+    taken = own_rows;
+    return &line;
 }
 
 /* ---- Checking ---- */
@@ -491,10 +388,10 @@ const struct argp *slc_training_argp(const slc_training_difference *differences)
 static sluice_status check_names(const slc_training_options *o)
 {
     for (int i = 0; i < ROWS; i++) {
-        const option_row *row = &rows[i];
+        const slc_option *row = &rows[i];
         const char *value = row->choices ? text_of(o, row) : NULL;
-        if (!value || !strcmp(value, row->fallback) || place_in(row->choices, value) >= 0) continue;
-        if (place_in(row->later, value) >= 0)
+        if (!value || !strcmp(value, row->fallback) || slc_option_place(row->choices, value) >= 0) continue;
+        if (slc_option_place(row->later, value) >= 0)
             return slc_error(SLUICE_ERR_UNSUPPORTED, "--%s %s: not built in this version; use %s", row->name, value,
                              row->choices);
         return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: unknown; use %s", row->name, value, row->choices);
@@ -567,10 +464,10 @@ sluice_status slc_training_options_check(slc_training_options *o)
 
 /* ---- Between ranks ---- */
 
-static uint64_t digest(const slc_training_options *o, const option_row *row)
+static uint64_t digest(const slc_training_options *o, const slc_option *row)
 {
-    if (row->uses & SLC_OWN) return 0;
-    if (row->type != TEXT && row->type != CHOICE) return slc_fnv(SLC_FNV_START, (const char *)o + row->field, 8);
+    if (row->flags & SLC_OWN) return 0;
+    if (row->type != TEXT) return slc_fnv(SLC_FNV_START, (const char *)o + row->field, 8);
     const char *text = text_of(o, row) ? text_of(o, row) : "";
     return slc_fnv(SLC_FNV_START, text, strlen(text));
 }
@@ -600,13 +497,13 @@ static json_t *paths_json(const slc_training_options *o)
     return paths;
 }
 
-static json_t *value_json(const slc_training_options *o, const option_row *row)
+static json_t *value_json(const slc_training_options *o, const slc_option *row)
 {
     const char *field = (const char *)o + row->field;
     double real;
     uint64_t count;
     if (row->type == PATHS) return paths_json(o);
-    if (row->type == TEXT || row->type == CHOICE) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
+    if (row->type == TEXT) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
     memcpy(&real, field, sizeof real);
     memcpy(&count, field, sizeof count);
     if (row->type == REAL) return json_real(real);
@@ -621,7 +518,7 @@ int slc_training_options_json(const slc_training_options *o, unsigned uses, json
     filled.lr_horizon = slc_lr_schedule_horizon(o);
     for (int i = 0; !failed && i < ROWS; i++) {
         char key[32];
-        if (!(rows[i].uses & uses)) continue;
+        if (!(rows[i].flags & uses)) continue;
         snprintf(key, sizeof key, "%s", rows[i].name);
         for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
         failed = json_object_set_new(settings, key, value_json(&filled, &rows[i]));
@@ -631,8 +528,8 @@ int slc_training_options_json(const slc_training_options *o, unsigned uses, json
 
 bool slc_training_option_must_equal(const char *name)
 {
-    const option_row *row = find_row(name);
-    return row && (row->uses & SLC_EQUAL);
+    const slc_option *row = find_row(name);
+    return row && (row->flags & SLC_EQUAL);
 }
 
 /* ---- What the options describe ---- */
@@ -680,14 +577,14 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
 static void copy_to_config(const slc_training_options *o, sluice_config *config)
 {
     for (int i = 0; i < ROWS; i++) {
-        const option_row *row = &rows[i];
+        const slc_option *row = &rows[i];
         const char *from = (const char *)o + row->field;
         char *to = (char *)config + row->config;
         uint64_t count;
         if (!row->config) continue;
         memcpy(&count, from, sizeof count);
-        if (row->type == CHOICE)
-            memcpy(to, &(int){place_in(row->choices, text_of(o, row))}, sizeof(int));
+        if (row->flags & ENUMERATOR)
+            memcpy(to, &(int){slc_option_place(row->choices, text_of(o, row))}, sizeof(int));
         else if (row->type == COUNT)
             memcpy(to, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
         else /* TEXT, REAL */

@@ -1,12 +1,12 @@
-/* The options that subcommands which train share, as an argp parser for a command's children: its input is a
+/* The options that subcommands which train share, as a slc_command_line for their own to share: its options are a
  * slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
  * them for each run. Strings stay their owner's (argv, the table). One thread. */
 #ifndef SLC_BENCH_TRAINING_OPTIONS_H
 #define SLC_BENCH_TRAINING_OPTIONS_H
 
+#include "bench/cli/options/command_line.h"
 #include "bench/train/options/training_options.h"
 
-#include <argp.h>
 #include <jansson.h>
 #include <sluice/model.h>
 #include <sluice/runtime.h>
@@ -23,7 +23,7 @@ typedef struct {
 } slc_training_difference;
 
 /* `differences` end with {0}; NULL: there are none. They hold for the process, in slc_training_options_init too. */
-const struct argp *slc_training_argp(const slc_training_difference *differences);
+const slc_command_line *slc_training_command_line(const slc_training_difference *differences);
 
 /* Sets the defaults; the parser does it too before it reads the first option. */
 void slc_training_options_init(slc_training_options *options);
@@ -43,7 +43,7 @@ typedef enum {
     SLC_EQUAL = 4,            /* a run that is resumed with another value is refused */
     SLC_REPORTED = 8,         /* one of the "settings" of a JSON report */
     SLC_OWN = 16,             /* ranks may differ: hosts keep files at different places, the least budget counts */
-    SLC_MEASURED = 32,        /* what is measured depends on it */
+    SLC_MEASURED = 32,        /* what is measured depends on it; the last of the uses */
 } slc_option_use;
 
 /* Adds the options that have one of `uses` to the object `settings`, in the order of the table, with the optimizer's

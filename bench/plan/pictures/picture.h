@@ -3,6 +3,7 @@
 #ifndef SLC_BENCH_PLAN_PICTURE_H
 #define SLC_BENCH_PLAN_PICTURE_H
 
+#include "bench/cli/options/option.h"
 #include "sched/simulate/memory_series.h"
 
 #include <stdbool.h>
@@ -10,8 +11,9 @@
 
 enum { SLC_PICTURE_WIDTH = 1400 }; /* pixels */
 
-/* Does the name end in .svg or .png? */
-bool slc_is_picture_path(const char *path);
+/* Sets an option that names a picture, SLC_OPTION_SET of a const char *. Errors: ARGUMENT where the name does not end
+ * in .svg or .png. */
+sluice_status slc_picture_option(void *options, const slc_option *row, char *text);
 
 /* Lets `put` write a gnuplot script after the head that sets terminal and output, runs it, and checks the picture.
  * Errors: UNSUPPORTED (no gnuplot), PATH, IO, SYSTEM. */

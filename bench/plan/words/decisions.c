@@ -1,5 +1,5 @@
 /* Finds what each decision saves and costs, by the same sizes and times that the planner reads. */
-#include "bench/plan/decisions.h"
+#include "bench/plan/words/decisions.h"
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"

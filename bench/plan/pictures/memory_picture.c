@@ -1,8 +1,8 @@
-#include "bench/plan/memory_picture.h"
+#include "bench/plan/pictures/memory_picture.h"
 
-#include "bench/plan/memory_peak.h"
-#include "bench/plan/picture.h"
-#include "bench/plan/quantities.h"
+#include "bench/plan/pictures/memory_peak.h"
+#include "bench/plan/pictures/picture.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 

@@ -1,4 +1,4 @@
-#include "bench/plan/picture.h"
+#include "bench/plan/pictures/picture.h"
 
 #include "bench/cli/output/gnuplot.h"
 #include "bench/cli/output/picture_file.h"
@@ -21,10 +21,18 @@ const slc_memory_colour slc_memory_colours[SLC_MEMORY_COLOURS] = {
 
 /* ---- Files ---- */
 
-bool slc_is_picture_path(const char *path)
+static bool is_picture_path(const char *path)
 {
     size_t length = strlen(path);
     return length > 4 && *path != '|' && (!strcmp(path + length - 4, ".svg") || !strcmp(path + length - 4, ".png"));
+}
+
+sluice_status slc_picture_option(void *options, const slc_option *row, char *text)
+{
+    if (!is_picture_path(text))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: the name must end in .svg or .png", row->name, text);
+    memcpy((char *)options + row->field, &text, sizeof text);
+    return SLUICE_OK;
 }
 
 void slc_picture_put_quoted(FILE *file, const char *text)

@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_PLAN_TABLE_H
 #define SLC_BENCH_PLAN_TABLE_H
 
-#include "bench/plan/decisions.h"
+#include "bench/plan/words/decisions.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* Prints the table of `sluice plan` and `sluice train`. */
-#include "bench/plan/table.h"
+#include "bench/plan/words/table.h"
 
-#include "bench/plan/distance_words.h"
-#include "bench/plan/quantities.h"
+#include "bench/plan/words/distance_words.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/status.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"

@@ -1,5 +1,5 @@
 /* The unit that leaves at least 1. */
-#include "bench/plan/quantities.h"
+#include "bench/plan/words/quantities.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,17 +1,14 @@
 /* `sluice check`: may a plan run, and how well is it packed? Reading a plan validates it; the output says what was
  * checked. */
 #include "bench/cli/command.h"
-#include "bench/plan/files.h"
+#include "bench/plan/commands/files.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/cli/parse.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { KEY_JSON = 256 };
 
 typedef struct {
     slc_plan_files files;
@@ -22,20 +19,11 @@ typedef struct {
     uint64_t slots, operations, late, blocks, waits, claims, wrapping;
 } counts;
 
-static const struct argp_option option_rows[] = {
-    {"json", KEY_JSON, "FILE", 0, "Write the figures as JSON; '-': standard output", 1},
+static const slc_option option_rows[] = {
+    {"json", "FILE", 1, SLC_OPTION_TEXT, SLC_OPTION_FIELD(check_options, json), NULL, 0,
+     "Write the figures as JSON; '-': standard output"},
     {0},
 };
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    check_options *o = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
-    case KEY_JSON: o->json = text; return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
 
 static counts count_items(const slc_program *program)
 {
@@ -112,11 +100,10 @@ static sluice_status write_json(const check_options *o)
 static int run_check(int argc, char **argv)
 {
     check_options o = {0};
-    const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
-        .children = children,
+    const slc_command_line line = {
+        .rows = option_rows,
+        .shared = &slc_plan_files_line,
+        .shared_field = offsetof(check_options, files),
         .doc = "Validates a plan against the profile it was made from.\v"
                "Shares no code with the planner. The exit code is 0 for a valid plan and 2 for any other, with a line "
                "that says what is wrong and where.\n\n"
@@ -125,7 +112,7 @@ static int run_check(int argc, char **argv)
                "  sluice check --profile profile.json --plan plan.json --json -\n"
                "More: docs/timelines.md",
     };
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
     sluice_status status = slc_plan_files_read(&o.files);
     if (!status) print_findings(slc_is_standard_output(o.json) ? stderr : stdout, &o.files);
     if (!status) status = write_json(&o);

@@ -2,22 +2,21 @@
 #ifndef SLC_BENCH_PLAN_FILES_H
 #define SLC_BENCH_PLAN_FILES_H
 
+#include "bench/cli/options/command_line.h"
 #include "lib/plan/profile.h"
 #include "sched/simulate/simulate.h"
 
-#include <argp.h>
-
-/* The options --profile, --plan, --world and --lossy. slc_plan_files_argp returns an argp parser for a command's
- * children; its input is a slc_plan_files. --profile and --plan are mandatory. */
+/* The options --profile, --plan, --world and --lossy, for a command's line to share. --profile and --plan are
+ * mandatory. */
 typedef struct {
     const char *profile_path, *plan_path;
-    const char *lossy;   /* NULL: as in the profile, or as the plan was made */
-    unsigned long world; /* 0: the profile's */
+    const char *lossy; /* NULL: as in the profile, or as the plan was made */
+    uint32_t world;    /* 0: the profile's */
     slc_profile *profile;
     slc_plan *plan;
 } slc_plan_files;
 
-const struct argp *slc_plan_files_argp(void);
+extern const slc_command_line slc_plan_files_line;
 
 /* Reads both files; slc_plan_files_fini frees what was read. Errors: those of reading, with the file and the path
  * inside it. */

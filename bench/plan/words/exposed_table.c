@@ -1,5 +1,5 @@
 /* Groups waits by the names of slot and operation without their numbers. */
-#include "bench/plan/exposed_table.h"
+#include "bench/plan/words/exposed_table.h"
 
 #include "lib/base/status.h"
 

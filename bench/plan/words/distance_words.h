@@ -2,7 +2,7 @@
 #ifndef SLC_BENCH_PLAN_DISTANCE_WORDS_H
 #define SLC_BENCH_PLAN_DISTANCE_WORDS_H
 
-#include "bench/plan/decisions.h"
+#include "bench/plan/words/decisions.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* Says in words, and as JSON, what was decided and why. */
-#include "bench/plan/decisions.h"
+#include "bench/plan/words/decisions.h"
 
-#include "bench/plan/distance_words.h"
-#include "bench/plan/quantities.h"
+#include "bench/plan/words/distance_words.h"
+#include "bench/plan/words/quantities.h"
 #include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
 

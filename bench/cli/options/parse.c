@@ -1,6 +1,6 @@
 /* Goes through the arguments as getopt_long will, before it does: only so can a mistake be answered with a suggestion.
  */
-#include "bench/cli/parse.h"
+#include "bench/cli/options/parse.h"
 
 #include "bench/cli/command.h"
 #include "bench/cli/rank_report.h"

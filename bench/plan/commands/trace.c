@@ -1,12 +1,10 @@
 /* `sluice trace`: writes a plan's timeline from the simulator, as events for a viewer or as a picture. */
 #include "bench/cli/command.h"
-#include "bench/cli/number.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/parse.h"
-#include "bench/plan/files.h"
-#include "bench/plan/picture.h"
-#include "bench/plan/quantities.h"
-#include "bench/plan/timeline_picture.h"
+#include "bench/plan/commands/files.h"
+#include "bench/plan/pictures/picture.h"
+#include "bench/plan/words/quantities.h"
+#include "bench/plan/pictures/timeline_picture.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 #include "sched/planner.h"
@@ -14,41 +12,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_PICTURE = 256, KEY_STEPS, KEY_BUDGET };
-
 typedef struct {
     slc_plan_files files;
     const char *output, *picture, *budget;
     uint32_t steps;
 } trace_options;
 
-static const struct argp_option option_rows[] = {
-    {"output", 'o', "FILE", 0, "Write the timeline as JSON for Perfetto or chrome://tracing; '-': standard output", 1},
-    {"picture", KEY_PICTURE, "FILE", 0, "Draw one step: FILE.svg or FILE.png (needs gnuplot)", 1},
-    {"budget", KEY_BUDGET, "SIZE", 0, "With --picture: show this budget as a line, as 900MiB, or 60% of what dp needs",
-     1},
-    {"steps", KEY_STEPS, "N", 0, "Steps in the timeline (default 2)", 1},
+#define FIELD(name) SLC_OPTION_FIELD(trace_options, name)
+
+static const slc_option option_rows[] = {
+    {"output", "FILE", 1, SLC_OPTION_TEXT, FIELD(output), NULL, 0,
+     "Write the timeline as JSON for Perfetto or chrome://tracing; '-': standard output", .letter = 'o'},
+    {"picture", "FILE", 1, SLC_OPTION_SET, FIELD(picture), NULL, 0,
+     "Draw one step: FILE.svg or FILE.png (needs gnuplot)", .set = slc_picture_option},
+    {"budget", "SIZE", 1, SLC_OPTION_TEXT, FIELD(budget), NULL, 0,
+     "With --picture: show this budget as a line, as 900MiB, or 60% of what dp needs"},
+    {"steps", "N", 1, SLC_OPTION_COUNT, FIELD(steps), "2", 0, "Steps in the timeline", 1, 1000},
     {0},
 };
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    trace_options *o = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
-    case 'o': o->output = text; return 0;
-    case KEY_PICTURE:
-        if (!slc_is_picture_path(text)) argp_error(state, "--picture %s: the name must end in .svg or .png", text);
-        o->picture = text;
-        return 0;
-    case KEY_BUDGET: o->budget = text; return 0;
-    case KEY_STEPS: o->steps = (uint32_t)slc_whole_number(text, 1, 1000, state, "--steps"); return 0;
-    case ARGP_KEY_END:
-        if (!o->output && !o->picture) argp_error(state, "give -o FILE or --picture FILE");
-        if (o->budget && !o->picture) argp_error(state, "--budget goes with --picture");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    const trace_options *o = options;
+    if (!o->output && !o->picture) return slc_error(SLUICE_ERR_ARGUMENT, "give -o FILE or --picture FILE");
+    if (o->budget && !o->picture) return slc_error(SLUICE_ERR_ARGUMENT, "--budget goes with --picture");
+    return SLUICE_OK;
 }
 
 /* A share is one of what dp with the serial schedule needs, as for sluice plan. */
@@ -109,12 +97,12 @@ static sluice_status write_all(const trace_options *o, const slc_forecast *f, co
 
 static int run_trace(int argc, char **argv)
 {
-    trace_options o = {.steps = 2};
-    const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
-        .children = children,
+    trace_options o = {0};
+    const slc_command_line line = {
+        .rows = option_rows,
+        .check = check,
+        .shared = &slc_plan_files_line,
+        .shared_field = offsetof(trace_options, files),
         .doc = "Shows the timeline of a plan, as the simulator runs it.\v"
                "Lanes for compute, communication and updates, an arrow from what a slot waited for to the slot, and "
                "memory by category. Open the JSON at https://ui.perfetto.dev or chrome://tracing. Of a real run, "
@@ -124,7 +112,7 @@ static int run_trace(int argc, char **argv)
                "  sluice trace --profile profile.json --plan plan.json --picture step.svg\n"
                "More: docs/timelines.md",
     };
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
     slc_forecast forecast;
     slc_item_times *items = NULL;
     sluice_status status = slc_plan_files_read(&o.files);

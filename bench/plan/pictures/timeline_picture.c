@@ -1,8 +1,8 @@
 /* Writes a gnuplot script that contains its data, and runs it. One step is shown, from its first slot on. The part of
  * an operation before or after the step is shown at the place that it has in the next or the previous step. */
-#include "bench/plan/timeline_picture.h"
+#include "bench/plan/pictures/timeline_picture.h"
 
-#include "bench/plan/picture.h"
+#include "bench/plan/pictures/picture.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Reads the plan and its profile as a tool would read them from files, so that what a run shows is what `sluice plan`
  * shows of the same two files. */
-#include "bench/plan/run_plan.h"
+#include "bench/plan/words/run_plan.h"
 
-#include "bench/plan/table.h"
+#include "bench/plan/words/table.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* Reads a profile and its plan, simulates the plan, writes the timeline. */
-#include "bench/plan/files.h"
+#include "bench/plan/commands/files.h"
 
-#include "bench/cli/number.h"
 #include "bench/cli/output/result_file.h"
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
@@ -12,41 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_PROFILE = 2000, KEY_PLAN, KEY_WORLD, KEY_LOSSY };
+#define FIELD(name) SLC_OPTION_FIELD(slc_plan_files, name)
 
-static const struct argp_option option_rows[] = {
-    {"profile", KEY_PROFILE, "FILE", 0, "The profile that the plan was made from (sluice profile)", 0},
-    {"plan", KEY_PLAN, "FILE", 0, "The plan (sluice plan)", 0},
-    {"world", KEY_WORLD, "N", 0, "Ranks, where the plan is for more or fewer than the profile's", 0},
-    {"lossy", KEY_LOSSY, "WHAT=none,onebit", 0, "none or onebit (default: as the plan was made)", 0},
+static const slc_option option_rows[] = {
+    {"profile", "FILE", 0, SLC_OPTION_TEXT, FIELD(profile_path), NULL, 0,
+     "The profile that the plan was made from (sluice profile)"},
+    {"plan", "FILE", 0, SLC_OPTION_TEXT, FIELD(plan_path), NULL, 0, "The plan (sluice plan)"},
+    {"world", "N", 0, SLC_OPTION_COUNT, FIELD(world), NULL, 0,
+     "Ranks, where the plan is for more or fewer than the profile's", 1, SLC_PROFILE_WORLD_MAX},
+    {"lossy", "WHAT", 0, SLC_OPTION_WORD, FIELD(lossy), NULL, 0, "none or onebit (default: as the plan was made)",
+     .choices = "none,onebit"},
     {0},
 };
 
-static error_t parse_option(int key, char *text, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    slc_plan_files *files = state->input;
-    switch (key) {
-    case KEY_PROFILE: files->profile_path = text; return 0;
-    case KEY_PLAN: files->plan_path = text; return 0;
-    case KEY_LOSSY:
-        files->lossy = text;
-        if (strcmp(text, "none") && strcmp(text, "onebit")) argp_error(state, "--lossy %s: use none or onebit", text);
-        return 0;
-    case KEY_WORLD: files->world = slc_whole_number(text, 1, SLC_PROFILE_WORLD_MAX, state, "--world"); return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is no option", text); return 0;
-    case ARGP_KEY_END:
-        if (!files->profile_path) argp_error(state, "--profile FILE is missing");
-        if (!files->plan_path) argp_error(state, "--plan FILE is missing");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    const slc_plan_files *files = options;
+    if (!files->profile_path) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing");
+    return files->plan_path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "--plan FILE is missing");
 }
 
-const struct argp *slc_plan_files_argp(void)
-{
-    static const struct argp parser = {.options = option_rows, .parser = parse_option};
-    return &parser;
-}
+const slc_command_line slc_plan_files_line = {.rows = option_rows, .check = check};
 
 /* Was the plan made for a compressed phase? A faulty file is reported later, when it is read. */
 static bool is_compressed(const char *plan_path)
@@ -70,7 +55,7 @@ static bool wants_compressed(const slc_plan_files *files)
 sluice_status slc_plan_files_read(slc_plan_files *files)
 {
     sluice_status status = slc_profile_read(files->profile_path, &files->profile);
-    if (!status && files->world) status = slc_profile_set_world(files->profile, (uint32_t)files->world);
+    if (!status && files->world) status = slc_profile_set_world(files->profile, files->world);
     if (!status) status = slc_profile_set_compressed(files->profile, wants_compressed(files));
     if (!status) status = slc_plan_read(&files->profile->job, files->plan_path, &files->plan);
     return status;

@@ -1,11 +1,9 @@
 /* `sluice sim`: predicts how long a plan's step takes, and where compute waits for communication. */
 #include "bench/cli/command.h"
-#include "bench/cli/number.h"
-#include "bench/plan/exposed_table.h"
+#include "bench/plan/words/exposed_table.h"
 #include "bench/cli/outcome.h"
-#include "bench/plan/files.h"
+#include "bench/plan/commands/files.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/cli/parse.h"
 #include "lib/base/status.h"
 #include "sched/simulate/trace_json.h"
 
@@ -14,7 +12,6 @@
 #include <string.h>
 
 enum { TRACED_STEPS = 2, MOST_LINES = 12 };
-enum { KEY_SPREAD = 256, KEY_SEED, KEY_PASSES, KEY_TRACE, KEY_JSON };
 
 typedef struct {
     slc_plan_files files;
@@ -22,29 +19,19 @@ typedef struct {
     const char *trace, *json;
 } sim_options;
 
-static const struct argp_option option_rows[] = {
-    {"spread", KEY_SPREAD, "X", 0, "Multiply every duration by a random factor in 1 - X to 1 + X (default 0: exact)",
-     1},
-    {"seed", KEY_SEED, "N", 0, "Seed of those factors (default 0)", 1},
-    {"passes", KEY_PASSES, "N", 0, "Steps to simulate at most (default: until they repeat)", 1},
-    {"trace", KEY_TRACE, "FILE", 0, "Write a timeline for Perfetto or chrome://tracing; '-': standard output", 2},
-    {"json", KEY_JSON, "FILE", 0, "Write the figures as JSON; '-': standard output", 2},
+#define FIELD(name) SLC_OPTION_FIELD(sim_options, name)
+
+static const slc_option option_rows[] = {
+    {"spread", "X", 1, SLC_OPTION_REAL, FIELD(simulation.spread), "0", 0,
+     "Multiply every duration by a random factor in 1 - X to 1 + X", 0, 0.99, .note = ": exact"},
+    {"seed", "N", 1, SLC_OPTION_COUNT, FIELD(simulation.seed), "0", 0, "Seed of those factors", 0, 1e15},
+    {"passes", "N", 1, SLC_OPTION_COUNT, FIELD(simulation.passes), NULL, 0,
+     "Steps to simulate at most (default: until they repeat)", 2, 1e6},
+    {"trace", "FILE", 2, SLC_OPTION_TEXT, FIELD(trace), NULL, 0,
+     "Write a timeline for Perfetto or chrome://tracing; '-': standard output"},
+    {"json", "FILE", 2, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the figures as JSON; '-': standard output"},
     {0},
 };
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-    sim_options *o = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->files; return 0;
-    case KEY_SPREAD: o->simulation.spread = slc_number(text, 0, 0.99, false, state, "--spread"); return 0;
-    case KEY_SEED: o->simulation.seed = (uint64_t)slc_number(text, 0, 1e15, true, state, "--seed"); return 0;
-    case KEY_PASSES: o->simulation.passes = (uint32_t)slc_number(text, 2, 1e6, true, state, "--passes"); return 0;
-    case KEY_TRACE: o->trace = text; return 0;
-    case KEY_JSON: o->json = text; return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
 
 static void put_row(FILE *out, const char *name, double s, const slc_forecast *f, const char *what)
 {
@@ -118,11 +105,10 @@ static sluice_status show_simulation(const sim_options *o, const slc_forecast *f
 static int run_sim(int argc, char **argv)
 {
     sim_options o = {0};
-    const struct argp_child children[] = {{slc_plan_files_argp(), 0, NULL, 0}, {0}};
-    const struct argp parser = {
-        .options = option_rows,
-        .parser = parse_option,
-        .children = children,
+    const slc_command_line line = {
+        .rows = option_rows,
+        .shared = &slc_plan_files_line,
+        .shared_field = offsetof(sim_options, files),
         .doc = "Simulates a plan's steps with the times of its profile.\v"
                "Compute and communication are two lanes, as in the engine; where they overlap they slow each other "
                "down as the profile says. The table tells which layers wait, for what, largest first.\n\n"
@@ -132,7 +118,7 @@ static int run_sim(int argc, char **argv)
                "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -\n"
                "More: docs/timelines.md",
     };
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
     slc_forecast forecast;
     slc_item_times *items = NULL;
     sluice_status status = slc_plan_files_read(&o.files);

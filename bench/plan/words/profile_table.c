@@ -1,5 +1,5 @@
 /* Prints the table of a profile. */
-#include "bench/plan/profile_table.h"
+#include "bench/plan/words/profile_table.h"
 
 #include "lib/plan/roles.h"
 

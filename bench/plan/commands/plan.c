@@ -2,10 +2,10 @@
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/outcome.h"
-#include "bench/cli/parse.h"
-#include "bench/plan/memory_picture.h"
-#include "bench/plan/picture.h"
-#include "bench/plan/table.h"
+#include "bench/cli/options/command_line.h"
+#include "bench/plan/pictures/memory_picture.h"
+#include "bench/plan/pictures/picture.h"
+#include "bench/plan/words/table.h"
 #include "lib/base/clock.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -15,23 +15,9 @@
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    KEY_PROFILE = 256,
-    KEY_WORLD,
-    KEY_BUDGET,
-    KEY_STRATEGY,
-    KEY_SCHEDULE,
-    KEY_RECOMPUTE,
-    KEY_LOSSY,
-    KEY_EFFORT,
-    KEY_TIME_LIMIT,
-    KEY_PICTURE
-};
 
 typedef struct {
     const char *profile, *budget, *strategy, *schedule, *recompute, *lossy, *output, *picture;
@@ -39,29 +25,37 @@ typedef struct {
     double time_limit_s, effort_s;
 } plan_options;
 
-static const struct argp_option option_rows[] = {
-    {"profile", KEY_PROFILE, "FILE", 0, "Profile to plan for (sluice profile writes one)", 0},
-    {"world", KEY_WORLD, "N", 0, "Ranks (default: the profile's)", 0},
-    {"budget", KEY_BUDGET, "SIZE", 0, "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)", 0},
-    {"strategy", KEY_STRATEGY, "NAME=auto,dp,oss,sdp,fsdp,onebit,mixed", 0,
-     "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED or a JSON file (default auto)", 0},
-    {"lossy", KEY_LOSSY, "WHAT=none,onebit", 0,
+#define FIELD(name) SLC_OPTION_FIELD(plan_options, name)
+
+static const slc_option option_rows[] = {
+    {"profile", "FILE", 0, SLC_OPTION_TEXT, FIELD(profile), NULL, 0, "Profile to plan for (sluice profile writes one)"},
+    {"world", "N", 0, SLC_OPTION_COUNT, FIELD(world), NULL, 0, "Ranks (default: the profile's)", 1,
+     SLC_PROFILE_WORLD_MAX},
+    {"budget", "SIZE", 0, SLC_OPTION_TEXT, FIELD(budget), NULL, 0,
+     "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)"},
+    {"strategy", "NAME=auto,dp,oss,sdp,fsdp,onebit,mixed", 0, SLC_OPTION_TEXT, FIELD(strategy), "auto", 0,
+     "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED or a JSON file"},
+    {"lossy", "WHAT", 0, SLC_OPTION_WORD, FIELD(lossy), NULL, 0,
      "onebit: a step of a compressed optimizer, where layers may exchange their momentum compressed; none: no such "
      "step "
      "(default: as the profile says, with --strategy onebit: onebit)",
-     0},
-    {"schedule", KEY_SCHEDULE, "NAME", 0, "ilp, portfolio, or one of the others (default ilp; without GLPK portfolio)",
-     0},
-    {"recompute", KEY_RECOMPUTE, "HOW=auto,none,all", 0, "auto, none or all of the layers that can (default auto)", 0},
-    {"effort", KEY_EFFORT, "S", 0,
+     .choices = "none,onebit"},
+    {"schedule", "NAME", 0, SLC_OPTION_TEXT, FIELD(schedule), slc_schedule_default, 0,
+     "ilp (not in a build without GLPK), portfolio, or one of the others"},
+    {"recompute", "HOW", 0, SLC_OPTION_WORD, FIELD(recompute), "auto", 0, "auto, none or all of the layers that can",
+     .choices = "auto,none,all"},
+    {"effort", "S", 0, SLC_OPTION_TIME, FIELD(effort_s), NULL, 0,
      "Work that planning may do, in nominal seconds, so that equal input gives the equal plan anywhere "
      "(default: 0.9 for 48 layers, 4.5 for 126, twice that with recomputation)",
-     0},
-    {"time-limit", KEY_TIME_LIMIT, "S", 0,
-     "Take the best plan found after so many seconds, which may differ from run to run (default: none)", 0},
-    {"picture", KEY_PICTURE, "FILE", 0,
-     "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)", 0},
-    {"output", 'o', "FILE", 0, "Write the plan as JSON; '-': standard output", 0},
+     SLC_OPTION_ABOVE_0},
+    {"time-limit", "S", 0, SLC_OPTION_TIME, FIELD(time_limit_s), NULL, 0,
+     "Take the best plan found after so many seconds, which may differ from run to run (default: none)",
+     SLC_OPTION_ABOVE_0},
+    {"picture", "FILE", 0, SLC_OPTION_SET, FIELD(picture), NULL, 0,
+     "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)",
+     .set = slc_picture_option},
+    {"output", "FILE", 0, SLC_OPTION_TEXT, FIELD(output), NULL, 0, "Write the plan as JSON; '-': standard output",
+     .letter = 'o'},
     {0},
 };
 
@@ -75,50 +69,13 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "Then: sluice sim, sluice check, sluice trace.\n"
                           "More: docs/what-a-plan-says.md";
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static sluice_status check(void *options)
 {
-    plan_options *o = state->input;
-    char *end;
-    switch (key) {
-    case KEY_PROFILE: o->profile = arg; return 0;
-    case KEY_BUDGET: o->budget = arg; return 0;
-    case KEY_STRATEGY: o->strategy = arg; return 0;
-    case KEY_SCHEDULE: o->schedule = arg; return 0;
-    case KEY_RECOMPUTE: o->recompute = arg; return 0;
-    case KEY_LOSSY: o->lossy = arg; return 0;
-    case 'o': o->output = arg; return 0;
-    case KEY_PICTURE:
-        if (!slc_is_picture_path(arg)) argp_error(state, "--picture %s: the name must end in .svg or .png", arg);
-        o->picture = arg;
-        return 0;
-    case KEY_WORLD: {
-        errno = 0;
-        unsigned long n = strtoul(arg, &end, 10);
-        if (*end || arg[0] < '0' || arg[0] > '9' || errno || !n || n > SLC_PROFILE_WORLD_MAX)
-            argp_error(state, "--world: \"%s\" is no number of ranks from 1 to %d", arg, SLC_PROFILE_WORLD_MAX);
-        o->world = (uint32_t)n;
-        return 0;
-    }
-    case KEY_EFFORT:
-        if (slc_parse_seconds(arg, &o->effort_s) || o->effort_s <= 0)
-            argp_error(state, "--effort: \"%s\" is no time above 0", arg);
-        return 0;
-    case KEY_TIME_LIMIT:
-        if (slc_parse_seconds(arg, &o->time_limit_s) || o->time_limit_s <= 0)
-            argp_error(state, "--time-limit: \"%s\" is no time above 0", arg);
-        return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\": options only", arg); return 0;
-    case ARGP_KEY_END:
-        if (!o->profile) argp_error(state, "--profile FILE is missing; sluice profile writes one");
-        if (strcmp(o->recompute, "auto") && strcmp(o->recompute, "none") && strcmp(o->recompute, "all"))
-            argp_error(state, "--recompute %s: use auto, none or all", o->recompute);
-        if (o->lossy && strcmp(o->lossy, "none") && strcmp(o->lossy, "onebit"))
-            argp_error(state, "--lossy %s: use none or onebit", o->lossy);
-        if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
-            argp_error(state, "--strategy onebit with --lossy none: onebit is lossy");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    const plan_options *o = options;
+    if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
+    if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--strategy onebit with --lossy none: onebit is lossy");
+    return SLUICE_OK;
 }
 
 static void choose_recompute(const slc_job *job, const char *how, uint8_t *recompute)
@@ -192,11 +149,10 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
 
 static int run_plan(int argc, char **argv)
 {
-    static const struct argp parser = {.options = option_rows, .parser = parse_option, .doc = doc};
-    plan_options o = {.strategy = "auto", .schedule = slc_schedule_default, .recompute = "auto"};
+    static const slc_command_line line = {.rows = option_rows, .check = check, .doc = doc};
+    plan_options o = {0};
     slc_profile *profile = NULL;
-    argp_err_exit_status = EXIT_USAGE;
-    slc_parse(&parser, argc, argv, 0, &o);
+    slc_command_line_parse(&line, argc, argv, &o);
     sluice_status status = slc_profile_read(o.profile, &profile);
     if (!status && o.world) status = slc_profile_set_world(profile, o.world);
     if (!o.lossy && !strcmp(o.strategy, "onebit")) o.lossy = "onebit";

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/plan/memory_peak.h"
+#include "bench/plan/pictures/memory_peak.h"
 #include "lib/plan/profile.h"
 #include "sched/layout/drawn_plan_test.h"
 #include "sched/planner.h"

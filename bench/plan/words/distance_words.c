@@ -1,5 +1,5 @@
 /* Says what a plan's distance to the bound is made of. */
-#include "bench/plan/distance_words.h"
+#include "bench/plan/words/distance_words.h"
 
 #include "lib/base/text/size_text.h"
 

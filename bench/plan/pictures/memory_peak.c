@@ -1,4 +1,4 @@
-#include "bench/plan/memory_peak.h"
+#include "bench/plan/pictures/memory_peak.h"
 
 #include "lib/base/status.h"
 #include "lib/memory/category.h"
