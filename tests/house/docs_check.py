@@ -321,7 +321,7 @@ def self_test_messages():
 def self_test_pages():
     """A status without a row, a row with another number, a page outside of the navigation."""
     tree = {"include/sluice/status.h": "    SLUICE_OK = 0,\n    SLUICE_ERR_A = -1, /* a */\n    SLUICE_ERR_B = -2\n",
-            "bench/cli/command.h": "enum { EXIT_A = 1, EXIT_B = 75 };\n",
+            "bench/cli/exit_codes.h": "enum { EXIT_A = 1, EXIT_B = 75 };\n",
             "docs/errors.md": "| 1 | x |\n| `SLUICE_OK` | 0 | x |\n| `SLUICE_ERR_B` | -3 | x |\n",
             "docs/README.md": "## Door\n\n- [errors.md](errors.md): x; see [how](other.md)\n", "docs/other.md": "# O\n"}
     with tempfile.TemporaryDirectory() as root:
