@@ -90,6 +90,7 @@ ROOMS = {
     "lib/data": {"images": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},
+    "lib/optim": {"onebit": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],
@@ -119,7 +120,8 @@ PUBLIC_ONLY = {
     "docs/examples": ["sluice/"],
 }
 # What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data,
-# lib/tokenizer, and the planner's face (what a schedule is called, what a plan needs). Folder: headers that it may include besides, and why.
+# lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), and the tables of optimizers and of
+# families. Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
     "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},
@@ -136,7 +138,8 @@ CLIENTS = {
         "sched/study/tradeoff.h": "the trade-off is simulated before it is run",
     },
 }
-CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h", "bench/"]
+CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h",
+               "lib/optim/optimizers.h", "lib/weights/family.h", "bench/"]
 # A family of names belongs to one part, or to one folder of it: what a header defines as slc_PREFIX_... lies there.
 PREFIXES = {
     "apply": "lib/model",
@@ -149,6 +152,7 @@ PREFIXES = {
     "control": "lib/comm",
     "device": "lib/device",
     "engine": "lib/engine",
+    "family": "lib/weights",
     "flow": "ilp",
     "gemm": "lib/kernels",
     "images": "lib/data",
@@ -158,6 +162,7 @@ PREFIXES = {
     "nccl": "bench/nccl plugins/nccl/record",
     "op": "lib/comm",
     "option": "bench/cli bench/train",
+    "optimizer": "lib/optim",
     "order": "sched",
     "output": "bench/launch",
     "record": "plugins/nccl/record",

@@ -1,10 +1,10 @@
 /* Computes the constants of a step, tensor by tensor; kernels do the rest. */
-#include "lib/optim/onebit_adam.h"
+#include "lib/optim/onebit/onebit_adam.h"
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
-#include "lib/optim/freeze.h"
+#include "lib/optim/onebit/freeze.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static const char name[] = "1-bit Adam";
 enum { EXP_AVG, EXP_AVG_SQ };
 
 typedef struct {
-    slc_optimizer_settings settings;
+    slc_compressed_settings settings;
     slc_freeze freeze;
     uint32_t parameter_count;
     sluice_stream *stream;
@@ -149,7 +149,8 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
     return SLUICE_OK;
 }
 
-sluice_status slc_onebit_adam_create(const slc_optimizer_settings *settings, sluice_stream *stream, slc_compressed *out)
+sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
+                                     slc_compressed *out)
 {
     const slc_freeze_settings freeze = {settings->onebit.freeze_step, settings->onebit.freeze_change,
                                         settings->adamw.beta2, settings->onebit.compat};
