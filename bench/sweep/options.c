@@ -6,6 +6,7 @@
 #include "bench/cli/throttle_option.h"
 #include "bench/cli/parse.h"
 #include "bench/train/options/onebit_options.h"
+#include "bench/train/options/optimizer_options.h"
 #include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -311,6 +312,7 @@ static void set_optimizer(slc_bench_case *one, const char *optimizer)
     one->training.optimizer = optimizer;
     one->training.optimizer = one->optimizer = slc_training_optimizer(&one->training);
     slc_training_onebit_only(&one->training);
+    slc_training_optimizer_drop(&one->training, one->optimizer, false);
 }
 
 /* Is there another learning rate of the same optimizer? */
@@ -406,6 +408,7 @@ static sluice_status check_cases(slc_bench_options *o)
 {
     sluice_status status = SLUICE_OK;
     slc_bench_case one;
+    slc_training_options said = o->training;
     bool compressed = false;
     uint64_t cases = o->budgets.count * combinations(o);
     for (uint64_t t = 0; !status && t < o->throttles.count; t++)
@@ -418,13 +421,14 @@ static sluice_status check_cases(slc_bench_options *o)
         o->training.model = one.training.model;
         o->training.size = one.training.size;
         compressed |= slc_training_is_compressed(one.optimizer);
+        slc_training_optimizer_drop(&said, one.optimizer, true);
     }
-    if (status || compressed) return status;
-    /* Each case drops the options that are not for its optimizer, so they are checked here. */
-    slc_training_options said = o->training;
+    if (status) return status;
+    /* Each case drops the options that are not for its optimizer: those that all have dropped are refused here. */
     said.strategy = "dp";
     said.optimizer = one.optimizer;
-    return slc_training_onebit_check(&said);
+    status = slc_training_optimizer_check(&said);
+    return status || compressed ? status : slc_training_onebit_check(&said);
 }
 
 static sluice_status check_mode(const slc_bench_options *o)

@@ -131,13 +131,13 @@ typedef struct {
 
 /* ---- For implementations ---- */
 
-/* The settings of all bundled optimizers, as a configuration has them. adamw is for 1-bit Adam and 0/1 Adam too, lamb
- * for 1-bit LAMB, whose compat ignores norm_min and norm_max. */
+/* The settings of all compressed optimizers, as a configuration has them: adamw of 1-bit Adam and 0/1 Adam, lamb of
+ * 1-bit LAMB, whose compat ignores norm_min and norm_max. */
 typedef struct {
     sluice_adamw adamw;
     sluice_lamb lamb;
     sluice_onebit onebit;
-} slc_optimizer_settings;
+} slc_compressed_settings;
 
 /* ORDER unless the step of tensor i compresses; ARGUMENT unless its shape has its count. */
 sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, uint32_t i, bool compresses);

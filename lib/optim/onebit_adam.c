@@ -12,7 +12,7 @@ static const char name[] = "1-bit Adam";
 enum { EXP_AVG, EXP_AVG_SQ };
 
 typedef struct {
-    slc_optimizer_settings settings;
+    slc_compressed_settings settings;
     slc_freeze freeze;
     uint32_t parameter_count;
     sluice_stream *stream;
@@ -147,7 +147,8 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
     return SLUICE_OK;
 }
 
-sluice_status slc_onebit_adam_create(const slc_optimizer_settings *settings, sluice_stream *stream, slc_compressed *out)
+sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
+                                     slc_compressed *out)
 {
     const slc_freeze_settings freeze = {settings->onebit.freeze_step, settings->onebit.freeze_change,
                                         settings->adamw.beta2, settings->onebit.compat};

@@ -8,7 +8,7 @@
 enum { STEPS = 9, FREEZE = 4 };
 static const sluice_adamw adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
 
-static void job_init(test_job *j, const slc_optimizer_settings *settings, const test_mode *mode)
+static void job_init(test_job *j, const slc_compressed_settings *settings, const test_mode *mode)
 {
     *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-3};
     assert_int_equal(slc_onebit_adam_create(settings, &j->stream, &j->onebit), SLUICE_OK);
@@ -57,7 +57,7 @@ static void plain_momentum(const test_job *j, uint32_t t, plain *s)
 
 static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
 {
-    const slc_optimizer_settings *c = j->settings;
+    const slc_compressed_settings *c = j->settings;
     const double b1 = adam.beta1, b2 = adam.beta2, wd = t == TEST_NO_DECAY ? 0 : adam.weight_decay;
     bool frozen = step > FREEZE, compressed = frozen && j->mode.exchanged;
     if (c->onebit.compat && step == 1) return;
@@ -86,7 +86,7 @@ static void check_tensor(const test_job *j, uint32_t t, const plain *s, const fl
         assert_int_equal(j->rounded[t][i], sluice_bf16_from_float(j->value[t][i]));
 }
 
-static void check_mode(const slc_optimizer_settings *settings, const test_mode *mode)
+static void check_mode(const slc_compressed_settings *settings, const test_mode *mode)
 {
     test_job j;
     job_init(&j, settings, mode);
@@ -113,7 +113,7 @@ static void check_mode(const slc_optimizer_settings *settings, const test_mode *
 
 static void check_modes(bool compat, bool mask, bool exchanged)
 {
-    const slc_optimizer_settings settings = {
+    const slc_compressed_settings settings = {
         .adamw = adam, .onebit.freeze_step = FREEZE, .onebit.compat = compat, .onebit.compat_mask = mask};
     TEST_EACH_ISA(isa)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
@@ -145,7 +145,7 @@ static void tensors_that_are_not_compressed(void **state)
 static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
 {
     (void)state;
-    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
+    const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     for (int exchanged = 0; exchanged < 2; exchanged++) {
         float *first[TEST_TENSORS][3] = {0};
         TEST_EACH_ISA(isa)
@@ -171,7 +171,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
 static void warm_up_is_adamw_to_the_bit(void **state)
 {
     (void)state;
-    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
+    const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     test_job j;
     job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
     sluice_optimizer adamw;
@@ -200,7 +200,7 @@ static void warm_up_is_adamw_to_the_bit(void **state)
 
 /* ---- The freeze ---- */
 
-static uint64_t first_frozen_step(const slc_optimizer_settings *settings, double growth)
+static uint64_t first_frozen_step(const slc_compressed_settings *settings, double growth)
 {
     sluice_stream stream = test_stream(1);
     slc_compressed o;
@@ -223,7 +223,7 @@ static uint64_t first_frozen_step(const slc_optimizer_settings *settings, double
 static void freezes_when_it_is_time(void **state)
 {
     (void)state;
-    slc_optimizer_settings s = {.adamw = {0.9, 0.9, 1e-8, 0}, .onebit.freeze_step = 1};
+    slc_compressed_settings s = {.adamw = {0.9, 0.9, 1e-8, 0}, .onebit.freeze_step = 1};
     assert_int_equal(first_frozen_step(&s, 0), 2);
     s.onebit.freeze_step = 5;
     assert_int_equal(first_frozen_step(&s, 0), 6);
@@ -250,7 +250,7 @@ static void freezes_when_it_is_time(void **state)
 static void infinities_are_skipped(void **state)
 {
     (void)state;
-    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
+    const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     test_job j;
     job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
     for (uint64_t step = 1; step <= STEPS; step++) {
@@ -277,7 +277,7 @@ static void infinities_are_skipped(void **state)
 static void one_infinite_result_spares_the_tensor(void **state)
 {
     (void)state;
-    const slc_optimizer_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
+    const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     test_job j;
     job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
     for (uint64_t step = 1; step <= FREEZE + 2; step++) {
@@ -315,7 +315,7 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     sluice_stream stream = test_stream(1);
     slc_compressed onebit;
-    slc_optimizer_settings s = {.adamw = adam};
+    slc_compressed_settings s = {.adamw = adam};
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     s.onebit.freeze_change = NAN;
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);

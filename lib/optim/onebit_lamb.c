@@ -28,7 +28,7 @@ typedef struct {
 } parameter;
 
 typedef struct {
-    slc_optimizer_settings settings;
+    slc_compressed_settings settings;
     sluice_adamw adam;
     slc_freeze freeze;
     parameter *parameters;
@@ -71,7 +71,7 @@ static bool trusts_one(const onebit_lamb *o, bool no_decay)
 
 static double trust_of(const onebit_lamb *o, bool no_decay, const double *norms)
 {
-    const slc_optimizer_settings *s = &o->settings;
+    const slc_compressed_settings *s = &o->settings;
     if (trusts_one(o, no_decay)) return 1;
     if (!s->onebit.compat)
         return slc_lamb_trust(norms[NORM_VALUE], norms[NORM_UPDATE], s->lamb.norm_min, s->lamb.norm_max);
@@ -81,7 +81,7 @@ static double trust_of(const onebit_lamb *o, bool no_decay, const double *norms)
 
 static void average_trust(const onebit_lamb *o, parameter *p, const double *norms)
 {
-    const slc_optimizer_settings *s = &o->settings;
+    const slc_compressed_settings *s = &o->settings;
     double trust = trust_of(o, p->no_decay, norms);
     if (trust == 1) return;
     trust = fmax(s->onebit.trust_min, fmin(s->onebit.trust_max, trust));
@@ -99,7 +99,7 @@ static double coefficient_of(const onebit_lamb *o, const parameter *p)
 /* The factor of this step, which the next one starts from. fmax and fmin take a number before NaN. */
 static void next_factor(const onebit_lamb *o, parameter *p, const double *frozen)
 {
-    const slc_optimizer_settings *s = &o->settings;
+    const slc_compressed_settings *s = &o->settings;
     if (trusts_one(o, p->no_decay)) return;
     double factor = frozen[FROZEN_RATIO], share = 1;
     if (frozen[FROZEN_MOVE] < frozen[FROZEN_UPDATE]) share = frozen[FROZEN_MOVE] / frozen[FROZEN_UPDATE];
@@ -366,7 +366,7 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
 
 /* ---- Creation ---- */
 
-static sluice_status check_settings(const slc_optimizer_settings *s)
+static sluice_status check_settings(const slc_compressed_settings *s)
 {
     if (s->onebit.compat && s->onebit.freeze_step == 1)
         return slc_error(
@@ -423,9 +423,10 @@ static const slc_compressed functions = {
     .destroy = destroy,
 };
 
-sluice_status slc_onebit_lamb_create(const slc_optimizer_settings *settings, sluice_stream *stream, slc_compressed *out)
+sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sluice_stream *stream,
+                                     slc_compressed *out)
 {
-    const slc_optimizer_settings *s = settings;
+    const slc_compressed_settings *s = settings;
     const sluice_adamw adam = {s->lamb.beta1, s->lamb.beta2, s->lamb.epsilon, s->lamb.weight_decay};
     const slc_freeze_settings freeze = {s->onebit.freeze_step, s->onebit.freeze_change, adam.beta2, s->onebit.compat};
     sluice_status status = slc_lamb_check(name, &s->lamb);

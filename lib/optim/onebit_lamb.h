@@ -31,7 +31,7 @@
 #include "lib/optim/compressed.h"
 
 /* Does as slc_onebit_adam_create. */
-sluice_status slc_onebit_lamb_create(const slc_optimizer_settings *settings, sluice_stream *stream,
+sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                      slc_compressed *out);
 
 #endif

@@ -8,9 +8,9 @@ enum { STEPS = 9, FREEZE = 4 };
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, NUMBERS };
 
 /* With decay a factor takes any value up to its maximum; without decay it meets the other bounds. */
-static slc_optimizer_settings settings_of(bool compat, bool mask, double decay)
+static slc_compressed_settings settings_of(bool compat, bool mask, double decay)
 {
-    return (slc_optimizer_settings){
+    return (slc_compressed_settings){
         .lamb = {.beta1 = 0.9, .beta2 = 0.97, .epsilon = 1e-6, .weight_decay = decay, .norm_max = 9},
         .onebit.freeze_step = FREEZE,
         .onebit.compat = compat,
@@ -23,7 +23,7 @@ static slc_optimizer_settings settings_of(bool compat, bool mask, double decay)
         .onebit.factor_threshold = decay > 0 ? 0.99 : 0.1};
 }
 
-static void job_init(test_job *j, const slc_optimizer_settings *settings, const test_mode *mode)
+static void job_init(test_job *j, const slc_compressed_settings *settings, const test_mode *mode)
 {
     *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-2};
     assert_int_equal(slc_onebit_lamb_create(settings, &j->stream, &j->onebit), SLUICE_OK);
@@ -33,7 +33,7 @@ static void job_init(test_job *j, const slc_optimizer_settings *settings, const 
 /* Runs a step and checks which step does what. */
 static void fast_step(test_job *j, uint64_t step, uint64_t piece)
 {
-    const slc_optimizer_settings *c = j->settings;
+    const slc_compressed_settings *c = j->settings;
     slc_compressed_phase phase = j->onebit.phase(j->onebit.context, step);
     assert_int_equal(phase.compressed, step > FREEZE);
     assert_int_equal(phase.fuses, c->onebit.compat);
@@ -85,7 +85,7 @@ static double clamp(double x, double low, double high)
 
 static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s)
 {
-    const slc_optimizer_settings *c = j->settings;
+    const slc_compressed_settings *c = j->settings;
     const double b1 = c->lamb.beta1, b2 = c->lamb.beta2, wd = t == TEST_NO_DECAY ? 0 : c->lamb.weight_decay;
     const double c1 = c->onebit.compat ? 1 : 1 - pow(b1, (double)step),
                  c2 = c->onebit.compat ? 1 : 1 - pow(b2, (double)step);
@@ -142,7 +142,7 @@ static void plain_momenta(const test_job *j, plain *s)
 /* Updates tensor t; `last` is its momentum before the step, s->m[t] the new one. */
 static void plain_frozen(const test_job *j, uint64_t step, uint32_t t, const double *last, plain *s)
 {
-    const slc_optimizer_settings *c = j->settings;
+    const slc_compressed_settings *c = j->settings;
     const double b1 = c->lamb.beta1, b2 = c->lamb.beta2, wd = t == TEST_NO_DECAY ? 0 : c->lamb.weight_decay;
     const bool native = !c->onebit.compat, masks = native || c->onebit.compat_mask;
     const double c1 = native ? 1 - pow(b1, (double)step) : 1, c2 = native ? 1 - pow(b2, FREEZE) : 1,
@@ -223,7 +223,7 @@ static void check_state(const test_job *j, const plain *s, float *const *before,
         assert_true(fabs((double)j->flat[0][i] - s->tail[i - j->elements]) <= bar * fabs(s->tail[i - j->elements]));
 }
 
-static void check_mode(const slc_optimizer_settings *settings, const test_mode *mode)
+static void check_mode(const slc_compressed_settings *settings, const test_mode *mode)
 {
     test_job j;
     job_init(&j, settings, mode);
@@ -255,7 +255,7 @@ static void check_modes(bool compat, bool mask, bool exchanged)
     TEST_EACH_ISA(isa)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
         for (int decay = 0; decay < 2; decay++) {
-            slc_optimizer_settings settings = settings_of(compat, mask, decay ? 0.05 : 0);
+            slc_compressed_settings settings = settings_of(compat, mask, decay ? 0.05 : 0);
             check_mode(&settings, &(test_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
         }
 }
@@ -287,7 +287,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
     (void)state;
     const uint64_t pieces[] = {UINT64_MAX / 2, 4096, 16};
     for (int variant = 0; variant < 4; variant++) {
-        slc_optimizer_settings settings = settings_of(variant & 1, false, 0.05);
+        slc_compressed_settings settings = settings_of(variant & 1, false, 0.05);
         float *first[TEST_TENSORS][4] = {0};
         TEST_EACH_ISA(isa)
         for (uint32_t i = 0; i < 3; i++) {
@@ -313,7 +313,7 @@ static void warm_up_is_lamb_to_the_bit(void **state)
 {
     (void)state;
     test_job j;
-    slc_optimizer_settings settings = settings_of(false, false, 0.05);
+    slc_compressed_settings settings = settings_of(false, false, 0.05);
     job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
     sluice_optimizer lamb;
     assert_int_equal(slc_lamb_create(&settings.lamb, &j.stream, &lamb), SLUICE_OK);
@@ -359,7 +359,7 @@ static void the_first_exchange_may_fail(void **state)
     (void)state;
     for (int compat = 0; compat < 2; compat++) {
         test_job j;
-        slc_optimizer_settings settings = settings_of(compat, true, 0.05);
+        slc_compressed_settings settings = settings_of(compat, true, 0.05);
         job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
         for (uint64_t step = 1; step <= FREEZE; step++) {
             test_draw_gradients(&j, step);
@@ -382,7 +382,7 @@ static void infinities_are_skipped(void **state)
     (void)state;
     for (int compat = 0; compat < 2; compat++) {
         test_job j;
-        slc_optimizer_settings settings = settings_of(compat, true, 0.05);
+        slc_compressed_settings settings = settings_of(compat, true, 0.05);
         job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
         for (uint64_t step = 1; step <= STEPS; step++) {
             test_draw_gradients(&j, step);
@@ -411,7 +411,7 @@ static void checkpoints_keep_every_number(void **state)
 {
     (void)state;
     test_job j;
-    slc_optimizer_settings settings = settings_of(false, false, 0.05);
+    slc_compressed_settings settings = settings_of(false, false, 0.05);
     const test_mode mode = {.ranks = 2, .threads = 1, .exchanged = true};
     job_init(&j, &settings, &mode);
     for (uint64_t step = 1; step <= FREEZE + 2; step++) {
@@ -445,7 +445,7 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     sluice_stream stream = test_stream(1);
     slc_compressed lamb;
-    slc_optimizer_settings bad[9];
+    slc_compressed_settings bad[9];
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) bad[i] = settings_of(i == 8, false, 0);
     bad[0].lamb.beta1 = 1, bad[1].onebit.freeze_step = 0, bad[2].onebit.coefficient_beta = 1,
     bad[3].onebit.trust_min = 1;
@@ -456,7 +456,7 @@ static void refuses_what_cannot_be(void **state)
         assert_int_equal(slc_onebit_lamb_create(&bad[i], &stream, &lamb), SLUICE_ERR_ARGUMENT);
     assert_non_null(strstr(sluice_last_error(), "freeze_step of 2 or more"));
     for (int compat = 0; compat < 2; compat++) { /* only that is refused */
-        slc_optimizer_settings good = settings_of(compat, false, 0);
+        slc_compressed_settings good = settings_of(compat, false, 0);
         good.onebit.freeze_step = 1 + (uint64_t)compat;
         assert_int_equal(slc_onebit_lamb_create(&good, &stream, &lamb), SLUICE_OK);
         lamb.destroy(lamb.context);
@@ -465,7 +465,7 @@ static void refuses_what_cannot_be(void **state)
 
     for (int compat = 0; compat < 2; compat++) {
         test_job j;
-        slc_optimizer_settings settings = settings_of(compat, false, 0);
+        slc_compressed_settings settings = settings_of(compat, false, 0);
         job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
         test_draw_gradients(&j, 1);
         sluice_update updates[TEST_TENSORS];

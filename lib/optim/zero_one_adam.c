@@ -37,7 +37,7 @@ typedef struct {
 } step_plan;
 
 typedef struct {
-    slc_optimizer_settings settings;
+    slc_compressed_settings settings;
     counters now;
     step_plan plans[2]; /* by the step's parity */
     uint32_t ranks;
@@ -328,7 +328,7 @@ static sluice_status progress_load(void *context, uint32_t parameter, const doub
     return SLUICE_OK;
 }
 
-static sluice_status check(const slc_optimizer_settings *s)
+static sluice_status check(const slc_compressed_settings *s)
 {
     sluice_status status = slc_adam_check(name, &s->adamw);
     if (status) return status;
@@ -343,7 +343,7 @@ static sluice_status check(const slc_optimizer_settings *s)
     return SLUICE_OK;
 }
 
-sluice_status slc_zero_one_adam_create(const slc_optimizer_settings *settings, sluice_stream *stream,
+sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                        slc_compressed *out)
 {
     sluice_status status = check(settings);

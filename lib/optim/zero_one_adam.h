@@ -42,7 +42,7 @@
 
 /* Fills `out`; everything runs on `stream`, which must outlive it. The caller ends it with out->destroy(out->context).
  * Errors: ARGUMENT, MEMORY. */
-sluice_status slc_zero_one_adam_create(const slc_optimizer_settings *settings, sluice_stream *stream,
+sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                        slc_compressed *out);
 
 #endif

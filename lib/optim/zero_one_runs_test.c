@@ -236,10 +236,10 @@ static void refuses_what_cannot_be(void **state)
     (void)state;
     sluice_stream stream = test_stream(1);
     slc_compressed out;
-    const slc_optimizer_settings good = {
+    const slc_compressed_settings good = {
         .adamw = {0.9, 0.999, 1e-8, 0},
         .onebit = {.var_freeze_step = 5, .var_update_scaler = 2, .local_step_scaler = 2, .local_step_clipper = 2}};
-    slc_optimizer_settings bad[] = {good, good, good, good, good};
+    slc_compressed_settings bad[] = {good, good, good, good, good};
     bad[0].onebit.var_freeze_step = bad[1].onebit.var_update_scaler = bad[2].onebit.local_step_scaler =
         bad[3].onebit.local_step_clipper = 0;
     bad[4].adamw.beta1 = 1;

@@ -33,7 +33,7 @@ typedef struct {
 TEST_INLINE void optimizer_create(job *j)
 {
     const mode *c = &j->mode;
-    const slc_optimizer_settings settings = {
+    const slc_compressed_settings settings = {
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = c->weight_decay},
         .onebit.var_freeze_step = c->freeze,
         .onebit.var_update_scaler = c->scaler,

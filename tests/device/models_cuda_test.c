@@ -9,6 +9,7 @@
 
 #include "lib/base/numbers/random.h"
 #include "lib/device/device.h"
+#include "lib/optim/optimizers.h"
 #include "tests/support/seed.h"
 
 #include <math.h>
@@ -26,6 +27,7 @@ typedef struct {
     uint32_t micro_batches; /* with 3, memory of inputs is used a second time while the first may be in flight */
     double dropout;
     sluice_dtype precision;
+    const char *optimizer; /* NULL: the default */
 } job;
 
 /* All micro-batches of the job, one after the other; steps take the same. The second has no target. */
@@ -179,6 +181,7 @@ static outcome run_on(const char *device, const job *j, const sluice_model_confi
     config.strategy = "dp";
     config.micro_batches = j->micro_batches;
     config.precision = j->precision;
+    if (j->optimizer) config.optimizer_name = j->optimizer;
     const sluice_model_options options =
         SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = sees(c) ? 0 : LENGTH, .dropout_seed = 3);
     must(sluice_world_create(NULL, &world));
@@ -251,6 +254,7 @@ static const enum sanitizer sanitizer = NONE;
 static uint32_t steps_of(const job *j)
 {
     const bool many = sanitizer == ADDRESS && !strcmp(j->family, "gpt2") && j->precision == SLUICE_FP32;
+    if (j->optimizer) return sanitizer == NONE ? 5 : 2;
     return sanitizer == NONE ? STEPS : many ? 8 : 2;
 }
 
@@ -292,44 +296,54 @@ static void trains_as_on_the_host(const job *j)
 static void gpt2(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"gpt2", SLUICE_HEAD_TOKENS, 3, 0.1, SLUICE_FP32});
+    trains_as_on_the_host(&(job){"gpt2", SLUICE_HEAD_TOKENS, 3, 0.1, SLUICE_FP32, NULL});
 }
 
 static void bert(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"bert", SLUICE_HEAD_TOKENS, 1, 0, SLUICE_FP32});
+    trains_as_on_the_host(&(job){"bert", SLUICE_HEAD_TOKENS, 1, 0, SLUICE_FP32, NULL});
 }
 
 static void bert_with_classes(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"bert", SLUICE_HEAD_CLASSES, 1, 0.1, SLUICE_FP32});
+    trains_as_on_the_host(&(job){"bert", SLUICE_HEAD_CLASSES, 1, 0.1, SLUICE_FP32, NULL});
 }
 
 static void vit(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"vit", SLUICE_HEAD_CLASSES, 2, 0, SLUICE_FP32});
+    trains_as_on_the_host(&(job){"vit", SLUICE_HEAD_CLASSES, 2, 0, SLUICE_FP32, NULL});
 }
 
 static void beit(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"beit", SLUICE_HEAD_CLASSES, 1, 0, SLUICE_FP32});
+    trains_as_on_the_host(&(job){"beit", SLUICE_HEAD_CLASSES, 1, 0, SLUICE_FP32, NULL});
 }
 
 static void beit_with_masked_patches(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"beit", SLUICE_HEAD_TOKENS, 3, 0.1, SLUICE_FP32});
+    trains_as_on_the_host(&(job){"beit", SLUICE_HEAD_TOKENS, 3, 0.1, SLUICE_FP32, NULL});
 }
 
 static void bf16(void **state)
 {
     (void)state;
-    trains_as_on_the_host(&(job){"gpt2", SLUICE_HEAD_TOKENS, 1, 0, SLUICE_BF16});
-    trains_as_on_the_host(&(job){"vit", SLUICE_HEAD_CLASSES, 1, 0, SLUICE_BF16});
+    trains_as_on_the_host(&(job){"gpt2", SLUICE_HEAD_TOKENS, 1, 0, SLUICE_BF16, NULL});
+    trains_as_on_the_host(&(job){"vit", SLUICE_HEAD_CLASSES, 1, 0, SLUICE_BF16, NULL});
+}
+
+static void other_optimizers(void **state)
+{
+    (void)state;
+    for (size_t i = 1; slc_optimizer_at(i); i++) {
+        if (!slc_optimizer_at(i)->on_gpu) continue;
+        const char *name = slc_optimizer_at(i)->name;
+        trains_as_on_the_host(&(job){"gpt2", SLUICE_HEAD_TOKENS, 1, 0, SLUICE_FP32, name});
+    }
 }
 
 int main(void)
@@ -346,7 +360,7 @@ int main(void)
                                        cmocka_unit_test(beit_with_masked_patches), cmocka_unit_test(bf16),
                                        /* These run the streams and kernels of those above again. */
                                        cmocka_unit_test(bert_with_classes), cmocka_unit_test(vit),
-                                       cmocka_unit_test(beit)};
+                                       cmocka_unit_test(beit), cmocka_unit_test(other_optimizers)};
     if (sanitizer == THREAD) {
         const struct CMUnitTest fewer[] = {tests[0], tests[1], tests[2], tests[3]};
         return cmocka_run_group_tests(fewer, NULL, NULL);

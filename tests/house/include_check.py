@@ -114,7 +114,8 @@ PUBLIC_ONLY = {
     "docs/examples": ["sluice/"],
 }
 # What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data,
-# lib/tokenizer, and the planner's face (what a schedule is called, what a plan needs). Folder: headers that it may include besides, and why.
+# lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), and the table of optimizers.
+# Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
     "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},
@@ -131,7 +132,8 @@ CLIENTS = {
         "sched/study/tradeoff.h": "the trade-off is simulated before it is run",
     },
 }
-CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h", "bench/"]
+CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h",
+               "lib/optim/optimizers.h", "bench/"]
 # A family of names belongs to one part, or to one folder of it: what a header defines as slc_PREFIX_... lies there.
 PREFIXES = {
     "apply": "lib/model",
@@ -152,6 +154,7 @@ PREFIXES = {
     "moment": "lib/engine",
     "nccl": "bench/nccl plugins/nccl/record",
     "op": "lib/comm",
+    "optimizer": "lib/optim",
     "order": "sched",
     "output": "bench/launch",
     "record": "plugins/nccl/record",

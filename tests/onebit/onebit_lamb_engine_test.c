@@ -61,7 +61,7 @@ typedef struct {
 static void create_optimizer(lone *l)
 {
     const sluice_config config = model_config(&l->all->trial);
-    const slc_optimizer_settings settings = {.lamb = config.lamb, .onebit = config.onebit};
+    const slc_compressed_settings settings = {.lamb = config.lamb, .onebit = config.onebit};
     assert_int_equal(slc_onebit_lamb_create(&settings, &l->stream, &l->o), SLUICE_OK);
 }
 

@@ -187,11 +187,11 @@ static void check_record(const record *all, uint32_t ranks)
     sluice_stream stream = test_stream(1);
     slc_compressed o;
     const trial *t = &all->trial;
-    const slc_optimizer_settings settings = {.adamw = model_config(t).adamw,
-                                             .onebit.var_freeze_step = t->var_freeze_step,
-                                             .onebit.var_update_scaler = t->var_update_scaler,
-                                             .onebit.local_step_scaler = t->local_step_scaler,
-                                             .onebit.local_step_clipper = t->local_step_clipper};
+    const slc_compressed_settings settings = {.adamw = model_config(t).adamw,
+                                              .onebit.var_freeze_step = t->var_freeze_step,
+                                              .onebit.var_update_scaler = t->var_update_scaler,
+                                              .onebit.local_step_scaler = t->local_step_scaler,
+                                              .onebit.local_step_clipper = t->local_step_clipper};
     slc_compressed_parameter parameters[PARAMS_MAX] = {{0}};
     assert_int_equal(slc_zero_one_adam_create(&settings, &stream, &o), SLUICE_OK);
     assert_int_equal(o.commit(o.context, ranks, all->param_count, parameters), SLUICE_OK);

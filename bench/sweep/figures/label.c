@@ -2,6 +2,7 @@
 #include "bench/sweep/figures/label.h"
 
 #include "bench/sweep/results.h"
+#include "bench/train/options/optimizer_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +29,10 @@ static bool is_among(const char *name, const char *const *names)
 /* Says whether a setting is a number of the optimizer's own, which it has when no option gives another. */
 static bool follows_from_optimizer(const char *name)
 {
-    static const char *const names[] = {"lr",     "weight_decay", "beta1",         "beta2", "epsilon",
-                                        "onebit", "freeze_step",  "freeze_change", NULL};
+    static const char *const names[] = {"lr", "onebit", "freeze_step", "freeze_change", NULL};
+    const slc_optimizer_setting *setting;
+    for (size_t i = 0; (setting = slc_training_optimizer_setting(i)) != NULL; i++)
+        if (!strcmp(setting->name, name)) return true;
     return is_among(name, names);
 }
 

@@ -48,7 +48,7 @@ sluice_status slc_agreement_check_settings(const char *folder, const json_t *the
                          folder, what_to_do);
     json_object_foreach ((json_t *)here, key, value) {
         const json_t *other = json_object_get(there, key);
-        if (same(other, value)) continue;
+        if (same(other, value) || (!other && json_is_null(value))) continue; /* an option that is newer than they are */
         put_value(other, a, sizeof a);
         put_value(value, b, sizeof b);
         return slc_error(SLUICE_ERR_ARGUMENT, "%s has results of --%s %s, and this sweep has --%s %s: %s", folder, key,

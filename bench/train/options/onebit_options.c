@@ -1,4 +1,4 @@
-/* Options of compressed optimizers. The settings of --onebit are a table of fields of sluice_onebit. */
+/* Options of compressed optimizers. The settings of --onebit are those of sluice_onebit in the table of optimizers. */
 #include "bench/train/options/onebit_options.h"
 
 #include "bench/train/options/optimizer_options.h"
@@ -16,8 +16,7 @@ enum { LEAST_WARM_UP = 5 }; /* steps; with the variance of fewer gradients, upda
 
 bool slc_training_is_compressed(const char *optimizer)
 {
-    return !strcmp(optimizer, "onebit_adam") || !strcmp(optimizer, "onebit_lamb") ||
-           !strcmp(optimizer, "zero_one_adam");
+    return slc_optimizer_is_compressed(optimizer);
 }
 
 static bool is_one_of(const char *text, const char *const *names)
@@ -38,35 +37,27 @@ static bool allowed(const slc_training_options *o)
     return !strcmp(o->lossy, "onebit") && !slc_training_is_exact(o->strategy);
 }
 
+const char *slc_training_optimizer_usual(bool compressed)
+{
+    size_t i = 0;
+    while (slc_optimizer_at(i)->compressed != compressed) i++;
+    return slc_optimizer_at(i)->name;
+}
+
 const char *slc_training_optimizer(const slc_training_options *o)
 {
     if (*o->optimizer) return o->optimizer;
-    return !strcmp(o->strategy, "onebit") || allowed(o) ? "onebit_adam" : "adamw";
+    return slc_training_optimizer_usual(!strcmp(o->strategy, "onebit") || allowed(o));
 }
 
 /* ---- Settings ---- */
 
-typedef enum { WHOLE, SHARE, RATIO, SWITCH } value_kind;
-
-typedef struct {
-    const char *key;
-    value_kind kind;
-    size_t offset;
-    bool is_option; /* it has a training option of its own, and is no key of --onebit */
-} onebit_row;
-
-#define ROW(field, kind, is_option)                                                                                    \
-    {                                                                                                                  \
-#field, kind, offsetof(sluice_onebit, field), is_option                                                        \
-    }
-static const onebit_row rows[] = {
-    ROW(freeze_step, WHOLE, true),        ROW(freeze_change, SHARE, true),       ROW(compat, SWITCH, true),
-    ROW(compat_mask, SWITCH, false),      ROW(coefficient_beta, SHARE, false),   ROW(trust_min, RATIO, false),
-    ROW(trust_max, RATIO, false),         ROW(factor_min, RATIO, false),         ROW(factor_max, RATIO, false),
-    ROW(factor_threshold, SHARE, false),  ROW(var_freeze_step, WHOLE, true),     ROW(var_update_scaler, WHOLE, false),
-    ROW(local_step_scaler, WHOLE, false), ROW(local_step_clipper, WHOLE, false),
-};
-enum { ROWS = sizeof rows / sizeof *rows };
+static const slc_optimizer_group *onebit_settings(void)
+{
+    size_t g = 0;
+    while (strcmp(slc_optimizer_group_at(g)->name, "onebit")) g++;
+    return slc_optimizer_group_at(g);
+}
 
 json_t *slc_training_onebit_json(const slc_training_options *o)
 {
@@ -75,56 +66,61 @@ json_t *slc_training_onebit_json(const slc_training_options *o)
     if (!slc_training_is_compressed(o->optimizer)) return json_null();
     slc_training_onebit(o, &config.onebit);
     json_t *settings = json_object();
-    for (int i = 0; i < ROWS; i++) {
-        const void *field = (const char *)&config.onebit + rows[i].offset;
-        json_object_set_new(settings, rows[i].key,
-                            rows[i].kind == WHOLE    ? json_integer((json_int_t) * (const uint64_t *)field)
-                            : rows[i].kind == SWITCH ? json_boolean(*(const bool *)field)
-                                                     : json_real(*(const double *)field));
+    for (uint32_t i = 0; i < onebit_settings()->count; i++) {
+        const slc_optimizer_setting *s = &onebit_settings()->settings[i];
+        const void *field = (const char *)&config + s->offset;
+        json_object_set_new(settings, s->name,
+                            s->type == SLC_OPTIMIZER_WHOLE    ? json_integer((json_int_t) * (const uint64_t *)field)
+                            : s->type == SLC_OPTIMIZER_SWITCH ? json_boolean(*(const bool *)field)
+                                                              : json_real(*(const double *)field));
     }
     return settings;
 }
 
 static void list_keys(char *text, size_t bytes)
 {
+    const slc_optimizer_group *group = onebit_settings();
     size_t used = 0;
     *text = 0;
-    for (int i = 0; i < ROWS && used < bytes; i++)
-        if (!rows[i].is_option)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", rows[i].key);
+    for (uint32_t i = 0; i < group->count && used < bytes; i++)
+        if (group->settings[i].way == SLC_OPTIMIZER_KEY)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", group->settings[i].name);
 }
 
-static bool set_value(const onebit_row *row, const char *text, sluice_onebit *out)
+static bool set_value(const slc_optimizer_setting *s, const char *text, sluice_config *out)
 {
-    static const struct {
-        double least, most;
-    } range[] = {{1, 4294967295.0}, {0, 1}, {0, 1e9}, {0, 1}};
-    char *end, *field = (char *)out + row->offset;
+    char *end, *field = (char *)out + s->offset;
     errno = 0;
     double value = strtod(text, &end);
-    bool whole = row->kind == WHOLE || row->kind == SWITCH;
-    if (end == text || *end || errno || !(value >= range[row->kind].least && value <= range[row->kind].most))
-        return false;
-    if (whole && value != floor(value)) return false;
-    if (row->kind == WHOLE)
+    if (end == text || *end || errno || !(value >= s->least && value <= s->most)) return false;
+    if (s->type != SLC_OPTIMIZER_REAL && value != floor(value)) return false;
+    if (s->type == SLC_OPTIMIZER_WHOLE)
         *(uint64_t *)field = (uint64_t)value;
-    else if (row->kind == SWITCH)
+    else if (s->type == SLC_OPTIMIZER_SWITCH)
         *(bool *)field = value > 0;
     else
         *(double *)field = value;
     return true;
 }
 
-static sluice_status set_pair(const char *pair, sluice_onebit *out)
+static const char *what_is_wanted(const slc_optimizer_setting *s)
 {
-    static const char *const wanted[] = {"a whole number from 1", "a number from 0 to 1", "a number from 0", "0 or 1"};
+    return s->type == SLC_OPTIMIZER_WHOLE    ? "a whole number from 1"
+           : s->type == SLC_OPTIMIZER_SWITCH ? "0 or 1"
+           : s->most > 1                     ? "a number from 0"
+                                             : "a number from 0 to 1";
+}
+
+static sluice_status set_pair(const char *pair, sluice_config *out)
+{
+    const slc_optimizer_group *group = onebit_settings();
     char keys[512];
     size_t length = strcspn(pair, "=");
-    for (int i = 0; i < ROWS; i++) {
-        if (rows[i].is_option || strlen(rows[i].key) != length || strncmp(rows[i].key, pair, length)) continue;
-        if (pair[length] && set_value(&rows[i], pair + length + 1, out)) return SLUICE_OK;
-        return slc_error(SLUICE_ERR_ARGUMENT, "--onebit %s: give %s=VALUE, %s", pair, rows[i].key,
-                         wanted[rows[i].kind]);
+    for (uint32_t i = 0; i < group->count; i++) {
+        const slc_optimizer_setting *s = &group->settings[i];
+        if (s->way != SLC_OPTIMIZER_KEY || strlen(s->name) != length || strncmp(s->name, pair, length)) continue;
+        if (pair[length] && set_value(s, pair + length + 1, out)) return SLUICE_OK;
+        return slc_error(SLUICE_ERR_ARGUMENT, "--onebit %s: give %s=VALUE, %s", pair, s->name, what_is_wanted(s));
     }
     list_keys(keys, sizeof keys);
     return slc_error(SLUICE_ERR_ARGUMENT, "--onebit %s: unknown; KEY=VALUE with commas between, KEY being one of %s",
@@ -133,11 +129,13 @@ static sluice_status set_pair(const char *pair, sluice_onebit *out)
 
 static sluice_status set_pairs(const char *list, sluice_onebit *out)
 {
+    sluice_config config = {.onebit = *out};
     char *copy = strdup(list);
     if (!copy) return slc_error(SLUICE_ERR_MEMORY, "--onebit");
     sluice_status status = SLUICE_OK;
     for (char *rest = copy, *pair; !status && (pair = strsep(&rest, ",")) != NULL;)
-        if (*pair) status = set_pair(pair, out);
+        if (*pair) status = set_pair(pair, &config);
+    *out = config.onebit;
     free(copy);
     return status;
 }
@@ -152,9 +150,11 @@ uint64_t slc_training_freeze_step(const slc_training_options *o)
 /* Returns the steps that a variance remembers: 1 / (1 - beta2). */
 static uint64_t variance_steps(const slc_training_options *o)
 {
-    slc_training_options filled = *o;
-    slc_training_optimizer_fill(&filled);
-    return (uint64_t)ceil(1 / (1 - filled.beta2) - 1e-6);
+    sluice_config config;
+    sluice_config_init(&config);
+    slc_training_optimizer_config(o, &config);
+    const size_t beta2 = slc_optimizer_option(slc_training_optimizer_row(o), "beta2")->offset;
+    return (uint64_t)ceil(1 / (1 - *(const double *)((const char *)&config + beta2)) - 1e-6);
 }
 
 void slc_training_onebit(const slc_training_options *o, sluice_onebit *out)
@@ -176,10 +176,13 @@ static sluice_status check_consent(const slc_training_options *o)
 {
     bool asked = !strcmp(o->strategy, "onebit");
     if (slc_training_is_compressed(o->optimizer) || (!asked && !allowed(o))) return SLUICE_OK;
+    char names[SLC_OPTIMIZER_NAMES_BYTES];
+    const char *usual = slc_training_optimizer_usual(true);
+    slc_optimizer_names(SLC_OPTIMIZERS_COMPRESSED, names);
     return slc_error(SLUICE_ERR_ARGUMENT,
-                     "--%s onebit with --optimizer %s: onebit needs a compressed optimizer: onebit_adam (also if you "
-                     "leave --optimizer out), onebit_lamb or zero_one_adam",
-                     asked ? "strategy" : "lossy", o->optimizer);
+                     "--%s onebit with --optimizer %s: onebit needs a compressed optimizer: %s (also if you leave "
+                     "--optimizer out)%s",
+                     asked ? "strategy" : "lossy", o->optimizer, usual, names + strlen(usual));
 }
 
 /* Returns an option that would have no effect; NULL: there is none. */
@@ -195,16 +198,15 @@ static const char *find_unused(const slc_training_options *o)
 
 sluice_status slc_training_onebit_check(const slc_training_options *o)
 {
-    sluice_onebit unused_values;
+    sluice_onebit unused_values = {0};
+    char names[SLC_OPTIMIZER_NAMES_BYTES];
     const char *unused = find_unused(o);
+    const bool at_step = !slc_training_optimizer_row(o)->freeze_change;
     sluice_status status = check_consent(o);
     if (status) return status;
     if (unused)
-        return slc_error(
-            SLUICE_ERR_ARGUMENT,
-            "--%s: only the compressed optimizers have a freeze; give --optimizer onebit_adam, onebit_lamb "
-            "or zero_one_adam",
-            unused);
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s: only the compressed optimizers have a freeze; give --optimizer %s",
+                         unused, slc_optimizer_names(SLC_OPTIMIZERS_COMPRESSED, names));
     if (o->freeze_step && o->freeze_change > 0)
         return slc_error(SLUICE_ERR_ARGUMENT, "--freeze-step and --freeze-change: give one of them");
     if (slc_training_is_compressed(o->optimizer) && o->warmup && !strcmp(o->lr_over, "tokens") && !o->freeze_step &&
@@ -212,15 +214,16 @@ sluice_status slc_training_onebit_check(const slc_training_options *o)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "--lr-over tokens: the freeze of %s must come after --warmup, whose steps are not known; give "
                          "--freeze-step%s",
-                         o->optimizer, strcmp(o->optimizer, "zero_one_adam") ? " or --freeze-change" : "");
-    if (o->freeze_change > 0 && !strcmp(o->optimizer, "zero_one_adam"))
-        return slc_error(SLUICE_ERR_ARGUMENT, "--freeze-change: zero_one_adam freezes at a step; give --freeze-step");
+                         o->optimizer, at_step ? "" : " or --freeze-change");
+    if (o->freeze_change > 0 && at_step)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--freeze-change: %s freezes at a step; give --freeze-step",
+                         o->optimizer);
     return o->onebit ? set_pairs(o->onebit, &unused_values) : SLUICE_OK;
 }
 
 void slc_training_onebit_only(slc_training_options *o)
 {
-    if (!strcmp(o->optimizer, "zero_one_adam")) o->freeze_change = 0;
+    if (!slc_training_optimizer_row(o)->freeze_change) o->freeze_change = 0;
     if (slc_training_is_compressed(o->optimizer)) return;
     o->freeze_step = 0;
     o->freeze_change = 0;

@@ -5,14 +5,16 @@
 
 #include "bench/train/options/options.h"
 
-/* onebit_adam, onebit_lamb or zero_one_adam. */
 bool slc_training_is_compressed(const char *optimizer);
 
 /* Can no unit become onebit under this strategy? */
 bool slc_training_is_exact(const char *strategy);
 
-/* Returns the optimizer's name, as given; else onebit_adam where --strategy onebit asks for it, or --lossy onebit
- * allows it and the strategy leaves a choice; else adamw. */
+/* The optimizer that is taken where none is named: the first one of the table that is compressed, or is not. */
+const char *slc_training_optimizer_usual(bool compressed);
+
+/* Returns the optimizer's name, as given; else the usual compressed one where --strategy onebit asks for it, or --lossy
+ * onebit allows it and the strategy leaves a choice; else the usual one. */
 const char *slc_training_optimizer(const slc_training_options *options);
 
 /* Checks options whose optimizer slc_training_optimizer has named. Errors: ARGUMENT for onebit without a compressed

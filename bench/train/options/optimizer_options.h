@@ -1,14 +1,30 @@
-/* The training options that are numbers of the optimizer: --beta1, --beta2, --epsilon, --weight-decay. Those that are
- * left open are NaN and mean the library's, which differ between optimizers. One thread. */
+/* The training options that are numbers of the optimizer, as --beta1: those settings of lib/optim/optimizers.h that
+ * have an option. Each name is an option once, whichever optimizers have it; a number that is left open is the
+ * library's, which differs between them. One thread. */
 #ifndef SLC_BENCH_TRAINING_OPTIMIZER_OPTIONS_H
 #define SLC_BENCH_TRAINING_OPTIMIZER_OPTIONS_H
 
 #include "bench/train/options/options.h"
+#include "lib/optim/optimizers.h"
+
+/* Returns the setting whose value is options->optimizer_settings[i], as the first optimizer that has one of its name
+ * has it; NULL: i is beyond the last. */
+const slc_optimizer_setting *slc_training_optimizer_setting(size_t i);
+/* Writes what is the library's value of setting i: "0.9", or "1e-8, for lamb and onebit_lamb 1e-6". */
+void slc_training_optimizer_default(size_t i, char *text, size_t bytes);
+
+/* Returns the row of the optimizer that the options name; while they leave it open, the default's. */
+const slc_optimizer_row *slc_training_optimizer_row(const slc_training_options *options);
+bool slc_training_optimizer_is_given(const slc_training_options *options, size_t i);
 
 /* Sets the fields of the optimizer that the options name, so far as they are given. */
 void slc_training_optimizer_config(const slc_training_options *options, sluice_config *config);
-
-/* Replaces those that are left open by what the library takes for this optimizer. */
+/* Replaces those of the optimizer's that are left open by what the library takes. */
 void slc_training_optimizer_fill(slc_training_options *options);
+
+/* ARGUMENT: a number is given that the optimizer does not have. */
+sluice_status slc_training_optimizer_check(const slc_training_options *options);
+/* For a sweep over optimizers: leaves those open that this optimizer has (`had`), or those that it lacks. */
+void slc_training_optimizer_drop(slc_training_options *options, const char *optimizer, bool had);
 
 #endif

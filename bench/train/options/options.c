@@ -56,12 +56,15 @@ typedef struct {
 static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 
-/* Made from the table of schedulers by list_schedules. */
-static char schedule_names[256], schedule_doc[768];
+/* Made from the table of schedulers by list_schedules, and from that of optimizers by list_optimizers. */
+static char schedule_names[256], schedule_doc[768], optimizer_names[256], optimizer_doc[768];
+
+/* In the place of the settings of optimizers, whose rows are made from their table. */
+#define OPTIMIZER_SETTINGS offsetof(slc_training_options, optimizer_settings)
 
 /* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
  * name. */
-static const option_row rows[] = {
+static const option_row fixed_rows[] = {
     {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED,
      "Model: gpt2, bert, vit, beit", .choices = "gpt2,bert,vit,beit"},
     {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
@@ -104,9 +107,7 @@ static const option_row rows[] = {
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
     {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED | SLC_MEASURED,
-     "Optimizer: adamw, lamb; onebit_adam, onebit_lamb, zero_one_adam (compressed: after a warm-up ranks exchange one "
-     "bit an element); none: adamw, or onebit_adam where onebit is asked for or allowed",
-     .choices = "adamw,lamb,onebit_adam,onebit_lamb,zero_one_adam", CONFIG(optimizer_name)},
+     optimizer_doc, .choices = optimizer_names, CONFIG(optimizer_name)},
     {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED | SLC_MEASURED, "Learning rate",
      0, 1e6},
     {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
@@ -129,14 +130,7 @@ static const option_row rows[] = {
     {"lr-over", "UNIT", TRAINING, TEXT, FIELD(lr_over), "steps", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Unit of --warmup, --lr-horizon, --lr-decay and --lr-timescale: steps, or tokens of all ranks",
      .choices = "steps,tokens"},
-    {"weight-decay", "X", TRAINING, REAL, FIELD(weight_decay), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Weight decay of matrices and tables; biases, norms and other vectors have none; not given: 0.01", 0, 1e6},
-    {"beta1", "X", TRAINING, REAL, FIELD(beta1), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Share of the gradients' average that a step keeps; not given: 0.9", 0, 0.9999999},
-    {"beta2", "X", TRAINING, REAL, FIELD(beta2), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "The same of their squares' average; not given: 0.999", 0, 0.9999999},
-    {"epsilon", "X", TRAINING, REAL, FIELD(epsilon), NULL, SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
-     "Added to the square root of that average; not given: 1e-8, for lamb and onebit_lamb 1e-6", 1e-30, 1e6},
+    {.field = OPTIMIZER_SETTINGS},
     {"label-smoothing", "X", TRAINING, REAL, FIELD(label_smoothing), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Share of each target that is spread over all tokens or classes alike; evaluations are without it; 0: none", 0,
      0.999},
@@ -226,8 +220,9 @@ static const option_row rows[] = {
     {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
 };
-enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 1000 };
-static_assert(ROWS <= (int)SLC_TRAINING_OPTIONS_MAX, "slc_training_options.typed has a place for each option");
+enum { FIXED_ROWS = sizeof fixed_rows / sizeof *fixed_rows, FIRST_KEY = 1000 };
+static option_row rows[SLC_TRAINING_OPTIONS_MAX];
+static int row_count; /* 0: they are not made yet */
 
 /* The options that a newcomer needs: the short help has these, and those that a command describes in its own words. */
 static const char *const short_help[] = {
@@ -236,9 +231,49 @@ static const char *const short_help[] = {
     "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",
 };
 
+/* Appends the row of an optimizer's setting. What it says lies in static memory, as all help does. */
+static bool append_setting(size_t i)
+{
+    static struct {
+        char name[32], doc[192];
+    } texts[SLC_TRAINING_SETTINGS_MAX];
+    const slc_optimizer_setting *setting = slc_training_optimizer_setting(i);
+    if (!setting) return false;
+    const bool is_switch = setting->type == SLC_OPTIMIZER_SWITCH;
+    char fallback[128];
+    assert(i < SLC_TRAINING_SETTINGS_MAX && setting->type != SLC_OPTIMIZER_WHOLE && (!is_switch || !setting->fallback));
+    slc_training_optimizer_default(i, fallback, sizeof fallback);
+    snprintf(texts[i].name, sizeof texts[i].name, "%s", setting->name);
+    for (char *dash; (dash = strchr(texts[i].name, '_'));) *dash = '-';
+    snprintf(texts[i].doc, sizeof texts[i].doc, is_switch ? "%s" : "%s; not given: %s", setting->doc, fallback);
+    rows[row_count++] = (option_row){.name = texts[i].name,
+                                     .argument = is_switch ? NULL : "X",
+                                     .group = TRAINING,
+                                     .type = is_switch ? FLAG : REAL,
+                                     .field = OPTIMIZER_SETTINGS + i * sizeof(slc_training_setting),
+                                     .uses = SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+                                     .doc = texts[i].doc,
+                                     .least = setting->least,
+                                     .most = setting->most};
+    return true;
+}
+
+static void make_rows(void)
+{
+    if (row_count) return;
+    for (size_t r = 0; r < FIXED_ROWS; r++) {
+        const bool here = fixed_rows[r].field == OPTIMIZER_SETTINGS;
+        assert(row_count + SLC_TRAINING_SETTINGS_MAX < SLC_TRAINING_OPTIONS_MAX);
+        for (size_t i = 0; here && append_setting(i); i++) {
+        }
+        if (!here) rows[row_count++] = fixed_rows[r];
+    }
+}
+
 static const option_row *find_row(const char *name)
 {
-    for (int i = 0; i < ROWS; i++)
+    make_rows();
+    for (int i = 0; i < row_count; i++)
         if (!strcmp(rows[i].name, name)) return &rows[i];
     return NULL;
 }
@@ -385,11 +420,35 @@ static void list_schedules(void)
              measured);
 }
 
+static void list_optimizers(void)
+{
+    char compressed[256] = "", plain[256] = "";
+    *optimizer_names = 0;
+    for (size_t i = 0; slc_optimizer_at(i); i++) {
+        const slc_optimizer_row *row = slc_optimizer_at(i);
+        append(optimizer_names, sizeof optimizer_names, ",", row->name);
+        append(row->compressed ? compressed : plain, sizeof plain, ", ", row->name);
+        if (row->doc) append(row->compressed ? compressed : plain, sizeof plain, " (", row->doc);
+        if (row->doc) append(row->compressed ? compressed : plain, sizeof plain, ")", "");
+    }
+    snprintf(optimizer_doc, sizeof optimizer_doc,
+             "Optimizer: %s; %s (compressed: after a warm-up ranks exchange one bit an element); none: %s, or %s where "
+             "onebit is asked for or allowed",
+             plain, compressed, slc_training_optimizer_usual(false), slc_training_optimizer_usual(true));
+}
+
+static void make_tables(void)
+{
+    list_schedules();
+    list_optimizers();
+    make_rows();
+}
+
 void slc_training_options_init(slc_training_options *options)
 {
     *options = (slc_training_options){0};
-    list_schedules();
-    for (int i = 0; i < ROWS; i++)
+    make_tables();
+    for (int i = 0; i < row_count; i++)
         if (fallback_of(&rows[i]))
             set_option(options, &rows[i], (char *)fallback_of(&rows[i]));
         else if (rows[i].type == REAL)
@@ -424,7 +483,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     }
     if (key == ARGP_KEY_ARG)
         argp_error(state, "\"%s\" follows no option; text to train on, for one, is --data FILE", text);
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < row_count; i++) {
         if (key != key_of(i)) continue;
         const char *refused = difference_of(&rows[i]).refused;
         if (refused) argp_error(state, "--%s: %s", rows[i].name, refused);
@@ -475,14 +534,14 @@ static struct argp_option help_of(int index, size_t *used)
 
 const struct argp *slc_training_argp(const slc_training_difference *differences)
 {
-    static struct argp_option argp_rows[GROUPS + ROWS + 1];
+    static struct argp_option argp_rows[GROUPS + SLC_TRAINING_OPTIONS_MAX + 1];
     static const struct argp parser = {.options = argp_rows, .parser = parse_option};
     size_t used = 0;
     own_differences = differences;
-    list_schedules();
+    make_tables();
     for (size_t i = 0; i < sizeof short_help / sizeof *short_help; i++) assert(find_row(short_help[i]));
     for (int g = 1; g <= GROUPS; g++) argp_rows[g - 1] = (struct argp_option){.doc = headings[g], .group = g};
-    for (int i = 0; i < ROWS; i++) argp_rows[GROUPS + i] = help_of(i, &used);
+    for (int i = 0; i < row_count; i++) argp_rows[GROUPS + i] = help_of(i, &used);
     return &parser;
 }
 
@@ -490,7 +549,7 @@ const struct argp *slc_training_argp(const slc_training_difference *differences)
 
 static sluice_status check_names(const slc_training_options *o)
 {
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < row_count; i++) {
         const option_row *row = &rows[i];
         const char *value = row->choices ? text_of(o, row) : NULL;
         if (!value || !strcmp(value, row->fallback) || place_in(row->choices, value) >= 0) continue;
@@ -552,6 +611,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_fill_threads(&o->threads);
     if (!status) status = slc_throttle_check(o->throttle);
     if (!status) status = slc_training_onebit_check(o);
+    if (!status) status = slc_training_optimizer_check(o);
     if (!status) status = check_plan(o);
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
@@ -577,12 +637,13 @@ static uint64_t digest(const slc_training_options *o, const option_row *row)
 
 sluice_status slc_training_options_compare(const slc_training_options *o, sluice_world *world)
 {
-    uint64_t mine[ROWS], ranks = (uint64_t)sluice_world_size(world), (*all)[ROWS] = malloc(ranks * sizeof *all);
+    uint64_t mine[SLC_TRAINING_OPTIONS_MAX] = {0}, ranks = (uint64_t)sluice_world_size(world),
+             (*all)[SLC_TRAINING_OPTIONS_MAX] = malloc(ranks * sizeof *all);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "options of %llu ranks", (unsigned long long)ranks);
-    for (int i = 0; i < ROWS; i++) mine[i] = digest(o, &rows[i]);
+    for (int i = 0; i < row_count; i++) mine[i] = digest(o, &rows[i]);
     sluice_status status = sluice_world_all_gather(world, mine, sizeof mine, all);
     for (uint64_t r = 1; !status && r < ranks; r++)
-        for (int i = 0; !status && i < ROWS; i++)
+        for (int i = 0; !status && i < row_count; i++)
             if (all[r][i] != all[0][i])
                 status =
                     slc_error(SLUICE_ERR_MISMATCH, "rank %llu has another --%s than rank 0; give all ranks the same",
@@ -613,18 +674,31 @@ static json_t *value_json(const slc_training_options *o, const option_row *row)
     return row->type == FLAG ? json_boolean(count) : json_integer((json_int_t)count);
 }
 
+/* A setting that the optimizer lacks has no value; while the options leave the optimizer open, it is null. */
+static bool has_value(const slc_training_options *o, const option_row *row, bool *open)
+{
+    *open = false;
+    if (row->field < OPTIMIZER_SETTINGS || row->field >= OPTIMIZER_SETTINGS + sizeof o->optimizer_settings) return true;
+    const size_t i = (row->field - OPTIMIZER_SETTINGS) / sizeof *o->optimizer_settings;
+    const char *name = slc_training_optimizer_setting(i)->name;
+    if (slc_optimizer_option(slc_training_optimizer_row(o), name) || slc_training_optimizer_is_given(o, i)) return true;
+    *open = !*o->optimizer;
+    return *open;
+}
+
 int slc_training_options_json(const slc_training_options *o, unsigned uses, json_t *settings)
 {
     int failed = 0;
     slc_training_options filled = *o;
     slc_training_optimizer_fill(&filled);
     filled.lr_horizon = slc_lr_schedule_horizon(o);
-    for (int i = 0; !failed && i < ROWS; i++) {
+    for (int i = 0; !failed && i < row_count; i++) {
         char key[32];
-        if (!(rows[i].uses & uses)) continue;
+        bool open;
+        if (!(rows[i].uses & uses) || !has_value(o, &rows[i], &open)) continue;
         snprintf(key, sizeof key, "%s", rows[i].name);
         for (char *dash; uses & SLC_REPORTED && (dash = strchr(key, '-'));) *dash = '_';
-        failed = json_object_set_new(settings, key, value_json(&filled, &rows[i]));
+        failed = json_object_set_new(settings, key, open ? json_null() : value_json(&filled, &rows[i]));
     }
     return failed;
 }
@@ -679,7 +753,7 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
 
 static void copy_to_config(const slc_training_options *o, sluice_config *config)
 {
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < row_count; i++) {
         const option_row *row = &rows[i];
         const char *from = (const char *)o + row->field;
         char *to = (char *)config + row->config;

@@ -10,7 +10,13 @@
 #include <sluice/runtime.h>
 #include <sluice/world.h>
 
-enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 128 };
+enum { SLC_TRAINING_DATA_MAX = 64, SLC_TRAINING_OPTIONS_MAX = 128, SLC_TRAINING_SETTINGS_MAX = 16 };
+
+/* A setting of the optimizer that an option gives: a number, NaN while it is left open; of a switch 0 or 1. */
+typedef union {
+    double real;
+    uint64_t on;
+} slc_training_setting;
 
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
@@ -34,7 +40,7 @@ typedef struct {
     const char *lr_schedule, *lr_over; /* lr_schedule.h; steps, tokens */
     double lr_min;
     uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
-    double beta1, beta2, epsilon, weight_decay;  /* NaN: the optimizer's (optimizer_options.h) */
+    slc_training_setting optimizer_settings[SLC_TRAINING_SETTINGS_MAX]; /* optimizer_options.h */
     double label_smoothing;
     const char *nan, *accumulate, *tied;
     uint64_t nan_limit; /* skipped steps in a row that end the run */

@@ -15,7 +15,7 @@
 #include "lib/engine/settings.h"
 #include "lib/engine/step/agreement.h"
 #include "lib/engine/step/progress.h"
-#include "lib/optim/create.h"
+#include "lib/optim/optimizers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,29 +23,16 @@
 
 void sluice_config_init_sized(sluice_config *config, size_t struct_size)
 {
-    const sluice_config defaults = {
+    sluice_config defaults = {
         .strategy = "auto",
         .schedule = slc_schedule_default,
-        .optimizer_name = "adamw",
-        .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
-        .lamb = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01, .norm_max = INFINITY},
-        .onebit = {.freeze_change = 0.04,
-                   .coefficient_beta = 0.9,
-                   .trust_min = 0.01,
-                   .trust_max = 10,
-                   .factor_min = 0.5,
-                   .factor_max = 4,
-                   .factor_threshold = 0.1,
-                   .var_freeze_step = 100000,
-                   .var_update_scaler = 16,
-                   .local_step_scaler = 32678,
-                   .local_step_clipper = 16},
         .wire = SLUICE_BF16,
         .micro_batches = 1,
         .block_bytes = 1 << 20,
         .threads = 1,
         .device = "cpu",
     };
+    slc_optimizer_defaults(&defaults);
     (void)slc_sized_begin("sluice_config", &defaults, sizeof defaults, config, struct_size);
 }
 
@@ -96,14 +83,12 @@ static sluice_status check_optimizer(const sluice_optimizer *o)
 static sluice_status create_optimizer(sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;
-    const slc_optimizer_settings settings = {c->adamw, c->lamb, c->onebit};
     if (c->accumulate == SLUICE_ACCUMULATE_EACH && slc_optimizer_is_compressed(c->optimizer_name))
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "optimizer %s compresses what each rank has added up over its micro-batches, which accumulate "
                          "each reduces one by one; use accumulate last",
                          c->optimizer_name);
-    sluice_status status =
-        slc_optimizer_create(c->optimizer_name, &settings, &rt->updates, &rt->optimizer, &rt->onebit);
+    sluice_status status = slc_optimizer_create(c, &rt->updates, &rt->optimizer, &rt->onebit);
     rt->compression.on = rt->onebit.commit != NULL;
     return status;
 }

@@ -2,7 +2,7 @@
 
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
-#include "lib/optim/create.h"
+#include "lib/optim/optimizers.h"
 
 #include <string.h>
 
@@ -25,10 +25,12 @@ static sluice_status check_settings(const sluice_runtime *rt)
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "device \"%s\": the strategy onebit compresses on the host; use another one, or device cpu",
                          c->device);
-    if (!c->optimizer && slc_optimizer_is_compressed(c->optimizer_name))
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "device \"%s\": optimizer %s compresses on the host; use adamw or lamb, or device cpu",
-                         c->device, c->optimizer_name);
+    const slc_optimizer_row *row = c->optimizer ? NULL : slc_optimizer_find(c->optimizer_name);
+    char names[SLC_OPTIMIZER_NAMES_BYTES];
+    if (row && !row->on_gpu)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "device \"%s\": optimizer %s %s; use %s, or device cpu", c->device,
+                         row->name, row->compressed ? "compresses on the host" : "has no kernels for a GPU",
+                         slc_optimizer_names(SLC_OPTIMIZERS_ON_GPU, names));
     return SLUICE_OK;
 }
 

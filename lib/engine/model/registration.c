@@ -5,6 +5,7 @@
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
+#include "lib/optim/optimizers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -445,10 +446,9 @@ sluice_dtype sluice_param_gradient_dtype(const sluice_param *param)
 sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what)
 {
     if (rt->compression.on) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_ARGUMENT,
-                     "%s onebit with optimizer %s: onebit needs a compressed optimizer: onebit_adam, onebit_lamb or "
-                     "zero_one_adam",
-                     what, rt->optimizer.name);
+    char names[SLC_OPTIMIZER_NAMES_BYTES];
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s onebit with optimizer %s: onebit needs a compressed optimizer: %s", what,
+                     rt->optimizer.name, slc_optimizer_names(SLC_OPTIMIZERS_COMPRESSED, names));
 }
 
 void slc_registration_fini(slc_registration *model)

@@ -1,7 +1,9 @@
-/* A setting that is not here may differ between ranks; one that may not is added to list_settings. */
+/* A setting that is not here may differ between ranks; one that may not is added to slc_settings_text. Those of
+ * optimizers are all of their table. */
 #include "lib/engine/model/settings_text.h"
 
 #include "lib/base/hash/fnv.h"
+#include "lib/optim/optimizers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,36 +57,23 @@ static void add_choice(text *t, const char *setting, const char *const *words, s
     add_choice(t, setting, (const char *const[]){__VA_ARGS__},                                                         \
                sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *), (unsigned)(choice))
 
+/* All settings of all optimizers, whichever runs. */
 static void list_optimizers(text *t, const sluice_config *c)
 {
-    add_real(t, "adamw.beta1", c->adamw.beta1);
-    add_real(t, "adamw.beta2", c->adamw.beta2);
-    add_real(t, "adamw.epsilon", c->adamw.epsilon);
-    add_real(t, "adamw.weight_decay", c->adamw.weight_decay);
-    add_real(t, "lamb.beta1", c->lamb.beta1);
-    add_real(t, "lamb.beta2", c->lamb.beta2);
-    add_real(t, "lamb.epsilon", c->lamb.epsilon);
-    add_real(t, "lamb.weight_decay", c->lamb.weight_decay);
-    add_real(t, "lamb.norm_min", c->lamb.norm_min);
-    add_real(t, "lamb.norm_max", c->lamb.norm_max);
-}
-
-static void list_onebit(text *t, const sluice_onebit *o)
-{
-    add_number(t, "onebit.freeze_step", o->freeze_step);
-    add_real(t, "onebit.freeze_change", o->freeze_change);
-    CHOICE(t, "onebit.compat", o->compat, "false", "true");
-    CHOICE(t, "onebit.compat_mask", o->compat_mask, "false", "true");
-    add_real(t, "onebit.coefficient_beta", o->coefficient_beta);
-    add_real(t, "onebit.trust_min", o->trust_min);
-    add_real(t, "onebit.trust_max", o->trust_max);
-    add_real(t, "onebit.factor_min", o->factor_min);
-    add_real(t, "onebit.factor_max", o->factor_max);
-    add_real(t, "onebit.factor_threshold", o->factor_threshold);
-    add_number(t, "onebit.var_freeze_step", o->var_freeze_step);
-    add_number(t, "onebit.var_update_scaler", o->var_update_scaler);
-    add_number(t, "onebit.local_step_scaler", o->local_step_scaler);
-    add_number(t, "onebit.local_step_clipper", o->local_step_clipper);
+    const slc_optimizer_group *group;
+    for (size_t g = 0; (group = slc_optimizer_group_at(g)) != NULL; g++)
+        for (uint32_t i = 0; i < group->count; i++) {
+            const slc_optimizer_setting *s = &group->settings[i];
+            const void *field = (const char *)c + s->offset;
+            char name[64];
+            snprintf(name, sizeof name, "%s.%s", group->name, s->name);
+            if (s->type == SLC_OPTIMIZER_REAL)
+                add_real(t, name, *(const double *)field);
+            else if (s->type == SLC_OPTIMIZER_WHOLE)
+                add_number(t, name, *(const uint64_t *)field);
+            else
+                CHOICE(t, name, *(const bool *)field, "false", "true");
+        }
 }
 
 void slc_settings_text(const sluice_runtime *rt, char out[SLC_SETTINGS_BYTES])
@@ -98,7 +87,6 @@ void slc_settings_text(const sluice_runtime *rt, char out[SLC_SETTINGS_BYTES])
     add_name(&t, "optimizer", rt->optimizer.name);
     add_number(&t, "optimizer.state_count", rt->optimizer.state_count);
     list_optimizers(&t, c);
-    list_onebit(&t, &c->onebit);
     add_real(&t, "clip", c->clip);
     CHOICE(&t, "nan", c->nan, "stop", "skip");
     CHOICE(&t, "accumulate", c->accumulate, "last", "each");

@@ -1,6 +1,8 @@
 /* Two ranks' settings as text: the first that differs is named with both values, and the others are counted. */
 #include "lib/engine/model/settings_text.h"
 
+#include "lib/optim/optimizers.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -45,8 +47,15 @@ static void all_settings_have_room(void **state)
     static char long_name[1000], text[SLC_SETTINGS_BYTES], other[SLC_SETTINGS_BYTES];
     memset(long_name, 'n', sizeof long_name - 1);
     memset(&rt, 0, sizeof rt);
-    memset(&rt.config.onebit, 0x7f, sizeof rt.config.onebit);
-    rt.config.onebit.compat = rt.config.onebit.compat_mask = true;
+    for (size_t g = 0; slc_optimizer_group_at(g); g++)
+        for (uint32_t i = 0; i < slc_optimizer_group_at(g)->count; i++) {
+            const slc_optimizer_setting *s = &slc_optimizer_group_at(g)->settings[i];
+            void *field = (char *)&rt.config + s->offset;
+            if (s->type == SLC_OPTIMIZER_REAL)
+                *(double *)field = -1e-300 / 3;
+            else if (s->type == SLC_OPTIMIZER_WHOLE)
+                *(uint64_t *)field = UINT64_MAX;
+        }
     rt.planning.strategy = rt.planning.schedule = long_name;
     rt.optimizer.name = long_name;
     slc_settings_text(&rt, text);
