@@ -110,6 +110,15 @@ typedef struct {
     double norm_min, norm_max;
 } sluice_lamb;
 
+/* SGD with momentum, Sutskever et al., ICML 2013, as PyTorch's torch.optim.SGD computes it:
+ * g += wd w; m = mu m + (1-d) g, in the first step m = g; w -= lr (g + mu m) with nesterov, else w -= lr m. Without
+ * momentum w -= lr g, and there is no m: no state is kept. Momentum and weight_decay are not below 0; nesterov needs a
+ * momentum and no dampening. */
+typedef struct {
+    double momentum, dampening, weight_decay;
+    bool nesterov;
+} sluice_sgd;
+
 /* The compressed optimizers: "onebit_adam" (1-bit Adam, Tang et al., arXiv 2102.02888), "onebit_lamb" (1-bit LAMB, Li
  * et al., arXiv 2104.06069) and "zero_one_adam" (0/1 Adam, Lu et al., arXiv 2202.06009). After a warm-up on averaged
  * gradients there is a phase in which layers under the strategy onebit exchange one bit an element instead; other
@@ -154,6 +163,8 @@ typedef struct {
  *
  *   lamb           all     state      exp_avg           count   m
  *   lamb           all     state      exp_avg_sq        count   v
+ *
+ *   sgd            all     state      momentum_buffer   count   m; not where the momentum is 0
  *
  *   onebit_adam    all     state      exp_avg           count   m
  *   onebit_adam    all     state      exp_avg_sq        count   v, frozen after the warm-up

@@ -107,11 +107,11 @@ typedef struct {
     const char *schedule;  /* "serial", "one_ahead", "bucketed", "priority", "greedy", "random", "ilp" (only in a build
                               with GLPK), "portfolio" (the same without an integer program) */
     const sluice_optimizer *optimizer; /* NULL: the bundled one that is named. Must outlive the runtime. */
-    const char *optimizer_name;        /* "adamw", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
-                                          fields below; the compressed ones not with accumulate each */
-    sluice_adamw adamw;                /* "adamw", and the compressed optimizers but 1-bit LAMB */
-    sluice_lamb lamb;                  /* "lamb", "onebit_lamb" */
-    sluice_onebit onebit;              /* the compressed optimizers */
+    const char *optimizer_name; /* "adamw", "lamb", "sgd", "onebit_adam", "onebit_lamb", "zero_one_adam", with the
+                                   fields below; the compressed ones not with accumulate each */
+    sluice_adamw adamw;         /* "adamw", and the compressed optimizers but 1-bit LAMB */
+    sluice_lamb lamb;           /* "lamb", "onebit_lamb" */
+    sluice_onebit onebit;       /* the compressed optimizers */
     sluice_dtype precision; /* of parameters' values and gradients, where sluice_layer_precision says nothing else. Of
                                values in bf16 the runtime keeps an fp32 master, next to the optimizer's fp32 state;
                                updates change the master and round it. */
@@ -149,6 +149,7 @@ typedef struct {
     double plan_time_limit_s; /* > 0: planning takes the best plan that it has after so many seconds, which then depends
                                  on the machine and how busy it is. Without, equal input gives the equal plan anywhere.
                                  Rank 0's counts */
+    sluice_sgd sgd;           /* "sgd" */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`
@@ -202,7 +203,11 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   device = "cpu"
  *   plan_file = NULL
  *   steps = 0                              (not known)
- *   plan_time_limit_s = 0                  (none) */
+ *   plan_time_limit_s = 0                  (none)
+ *   sgd.momentum = 0.9                     (PyTorch's default is 0, which keeps no state)
+ *   sgd.dampening = 0
+ *   sgd.weight_decay = 0                   (as PyTorch; of all parameters but those with no_decay)
+ *   sgd.nesterov = false */
 static inline void sluice_config_init(sluice_config *config)
 {
     sluice_config_init_sized(config, sizeof *config);

@@ -7,6 +7,7 @@
 #include "lib/optim/lamb.h"
 #include "lib/optim/onebit_adam.h"
 #include "lib/optim/onebit_lamb.h"
+#include "lib/optim/sgd.h"
 #include "lib/optim/zero_one_adam.h"
 
 #include <math.h>
@@ -52,6 +53,13 @@ static const slc_optimizer_setting lamb_settings[] = {
     {AT(lamb, norm_max), REAL, OTHER, INFINITY, 0, INFINITY, NULL},
 };
 
+static const slc_optimizer_setting sgd_settings[] = {
+    {AT(sgd, momentum), REAL, OPTION, 0.9, 0, BELOW_1, "Momentum of sgd; 0: none, and no optimizer state"},
+    {AT(sgd, dampening), REAL, OPTION, 0, 0, 1, "Share of each gradient that sgd's momentum leaves out"},
+    {AT(sgd, weight_decay), REAL, OPTION, 0, 0, 1e6, WEIGHT_DECAY_DOC},
+    {AT(sgd, nesterov), SWITCH, OPTION, 0, 0, 1, "Nesterov's momentum in sgd"},
+};
+
 static const slc_optimizer_setting onebit_settings[] = {
     {AT(onebit, freeze_step), WHOLE, OTHER, 0, 0, MOST_STEPS, NULL},
     {AT(onebit, freeze_change), REAL, OTHER, 0.04, 0, 1, NULL},
@@ -69,8 +77,9 @@ static const slc_optimizer_setting onebit_settings[] = {
     {AT(onebit, local_step_clipper), WHOLE, KEY, 16, 1, MOST_STEPS, NULL},
 };
 
-enum { ADAMW, LAMB, ONEBIT, GROUPS };
-static const slc_optimizer_group groups[] = {[ADAMW] = GROUP(adamw), [LAMB] = GROUP(lamb), [ONEBIT] = GROUP(onebit)};
+enum { ADAMW, LAMB, SGD, ONEBIT, GROUPS };
+static const slc_optimizer_group groups[] = {
+    [ADAMW] = GROUP(adamw), [LAMB] = GROUP(lamb), [SGD] = GROUP(sgd), [ONEBIT] = GROUP(onebit)};
 
 /* ---- Optimizers ---- */
 
@@ -96,13 +105,15 @@ static const slc_optimizer_group groups[] = {[ADAMW] = GROUP(adamw), [LAMB] = GR
 
 PLAIN(adamw)
 PLAIN(lamb)
+PLAIN(sgd)
 COMPRESSED(onebit_adam)
 COMPRESSED(onebit_lamb)
 COMPRESSED(zero_one_adam)
 
 static const slc_optimizer_row rows[] = {
     {.name = "adamw", .on_gpu = true, .groups = {&groups[ADAMW]}, .create = create_adamw},
-    {.name = "lamb", .on_gpu = true, .groups = {&groups[LAMB]}, .create = create_lamb},
+    {.name = "lamb", .doc = "for large batches", .on_gpu = true, .groups = {&groups[LAMB]}, .create = create_lamb},
+    {.name = "sgd", .doc = "with momentum", .on_gpu = true, .groups = {&groups[SGD]}, .create = create_sgd},
     {.name = "onebit_adam",
      .compressed = true,
      .freeze_change = true,

@@ -48,9 +48,12 @@ def main():
             part.p = 0.0
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
-    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": s["weight_decay"]},
-                                   {"params": vectors, "weight_decay": 0.0}],
-                                  lr=s["lr"], betas=(s["beta1"], s["beta2"]), eps=s["epsilon"])
+    groups = [{"params": matrices, "weight_decay": s["weight_decay"]}, {"params": vectors, "weight_decay": 0.0}]
+    if s["optimizer"] == "sgd":
+        optimizer = torch.optim.SGD(groups, lr=s["lr"], momentum=s["momentum"], dampening=s["dampening"],
+                                    nesterov=s["nesterov"])
+    else:
+        optimizer = torch.optim.AdamW(groups, lr=s["lr"], betas=(s["beta1"], s["beta2"]), eps=s["epsilon"])
     warmup, horizon = s["warmup"], s["lr_horizon"]
     factor = hf.get_cosine_with_min_lr_schedule_with_warmup(optimizer, warmup, horizon, min_lr=s["lr_min"]).lr_lambdas[0]
     sequences = run["world"] * s["batch"]

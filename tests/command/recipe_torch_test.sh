@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A run with a schedule, the optimizer's numbers and smoothed labels has PyTorch's losses and weights; rates are those of
+# Runs with a schedule, the optimizer's numbers and smoothed labels have PyTorch's losses and weights, AdamW's in 30 steps
+# and SGD's in 50; rates are those of
 # the transformers that is here, which makes tests/golden/lr_schedules.json anew.
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
@@ -26,12 +27,23 @@ train() { # OPTION...
     check "$*" 0 $?
 }
 
-mkdir "$work/init" "$work/trained"
+alike() { # OPTION...: PyTorch with the same options
+    rm -rf "$work/trained"
+    mkdir "$work/trained"
+    train --weights "$work/init" "$@" --lr-schedule cosine --warmup 6 --strategy fsdp --json "$work/run.json" \
+        --save-weights "$work/trained"
+    [ $failed = 0 ] || exit 1
+    timeout 300 "$python" "$here/recipe_torch_test.py" "$work" 2>"$work/err"
+    check "PyTorch trains alike: $*" 0 $?
+}
+
+mkdir "$work/init"
 train --steps 1 --lr 0 --save-weights "$work/init"
-train --weights "$work/init" --steps 30 --lr 0.003 --lr-schedule cosine --lr-min 0.0003 --warmup 6 --weight-decay 0.3 \
-    --beta1 0.85 --beta2 0.95 --epsilon 1e-6 --label-smoothing 0.1 --strategy fsdp --json "$work/run.json" \
-    --save-weights "$work/trained"
-[ $failed = 0 ] || exit 1
-timeout 300 "$python" "$here/recipe_torch_test.py" "$work" 2>"$work/err"
-check 'PyTorch trains alike' 0 $?
+alike --steps 30 --lr 0.003 --lr-min 0.0003 --weight-decay 0.3 --beta1 0.85 --beta2 0.95 --epsilon 1e-6 \
+    --label-smoothing 0.1
+sgd=(--optimizer sgd --steps 50 --lr 0.05 --lr-min 0.005)
+alike "${sgd[@]}" --momentum 0
+alike "${sgd[@]}" --weight-decay 0.1
+alike "${sgd[@]}" --dampening 0.5 --weight-decay 0.01
+alike "${sgd[@]}" --momentum 0.95 --nesterov --weight-decay 0.01
 exit $failed

@@ -33,7 +33,7 @@ refusals() {
     refuses 'context of 128' --context 129
     refuses 'budget' --budget 12parsecs
     refuses 'block' --block -1
-    refuses 'adamw' --optimizer sgd
+    refuses 'adamw' --optimizer lion
     refuses 'clip 0' --optimizer lamb --clip 1
     refuses 'no such file' --data "$work/nowhere"
     refuses 'follows no option' 17
