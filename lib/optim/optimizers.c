@@ -5,10 +5,10 @@
 #include "lib/base/status.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/lamb.h"
-#include "lib/optim/onebit_adam.h"
-#include "lib/optim/onebit_lamb.h"
+#include "lib/optim/onebit/onebit_adam.h"
+#include "lib/optim/onebit/onebit_lamb.h"
 #include "lib/optim/sgd.h"
-#include "lib/optim/zero_one_adam.h"
+#include "lib/optim/onebit/zero_one_adam.h"
 
 #include <math.h>
 #include <stdio.h>

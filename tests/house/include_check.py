@@ -85,6 +85,7 @@ ROOMS = {
     "lib/data": {"images": []},
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},
+    "lib/optim": {"onebit": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],

@@ -3,8 +3,8 @@
  * them. In compat, where roundings keep them apart, all ranks read the owners' values. */
 #include "lib/engine/model/param_arrays.h"
 #include "lib/engine/runtime.h"
-#include "lib/optim/onebit_test.h"
-#include "lib/optim/zero_one_adam.h"
+#include "lib/optim/onebit/onebit_test.h"
+#include "lib/optim/onebit/zero_one_adam.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 #include "tests/support/scale.h"

@@ -1,5 +1,5 @@
 /* Counters between steps, the plan of a step made from them when it begins, and its constants; kernels do the rest. */
-#include "lib/optim/zero_one_adam.h"
+#include "lib/optim/onebit/zero_one_adam.h"
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"

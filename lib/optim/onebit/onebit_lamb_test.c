@@ -1,8 +1,8 @@
 /* 1-bit LAMB must agree within 2e-6 with its rules written plainly in float64 (DeepSpeed 0.16.4 as executed; native
  * mode as in onebit_lamb.h), where every step starts from the fast code's state. Ranks are simulated in one process. */
-#include "lib/optim/onebit_lamb.h"
+#include "lib/optim/onebit/onebit_lamb.h"
 #include "lib/optim/lamb.h"
-#include "lib/optim/onebit_test.h"
+#include "lib/optim/onebit/onebit_test.h"
 
 enum { STEPS = 9, FREEZE = 4 };
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, NUMBERS };

@@ -1,10 +1,10 @@
 /* Computes the constants of a step, tensor by tensor; kernels do the rest. */
-#include "lib/optim/onebit_adam.h"
+#include "lib/optim/onebit/onebit_adam.h"
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/optim/adam.h"
-#include "lib/optim/freeze.h"
+#include "lib/optim/onebit/freeze.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* 0/1 Adam must agree with its rules written plainly in float64 (compat: DeepSpeed 0.16.4 as executed), where every
  * step starts from the fast code's state. */
-#include "lib/optim/zero_one_test.h"
+#include "lib/optim/onebit/zero_one_test.h"
 
 typedef double numbers[MOST_RANKS][TENSORS];
 

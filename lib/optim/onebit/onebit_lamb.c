@@ -1,6 +1,6 @@
 /* 1-bit LAMB: numbers that each parameter keeps in addition to its arrays, and the numbers of a step made of them. The
  * kernels do the rest. */
-#include "lib/optim/onebit_lamb.h"
+#include "lib/optim/onebit/onebit_lamb.h"
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
@@ -8,7 +8,7 @@
 #include "lib/kernels/lamb/frozen_lamb.h"
 #include "lib/kernels/lamb/lamb.h"
 #include "lib/optim/adam.h"
-#include "lib/optim/freeze.h"
+#include "lib/optim/onebit/freeze.h"
 
 #include <float.h>
 #include <math.h>

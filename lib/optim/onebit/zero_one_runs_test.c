@@ -1,5 +1,5 @@
 /* Runs of 0/1 Adam: replicas in long runs, resumed runs, hard inputs. */
-#include "lib/optim/zero_one_test.h"
+#include "lib/optim/onebit/zero_one_test.h"
 
 /* ---- Long runs ---- */
 

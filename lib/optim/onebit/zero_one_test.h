@@ -2,8 +2,8 @@
 #ifndef SLC_OPTIM_ZERO_ONE_TEST_H
 #define SLC_OPTIM_ZERO_ONE_TEST_H
 
-#include "lib/optim/onebit_test.h"
-#include "lib/optim/zero_one_adam.h"
+#include "lib/optim/onebit/onebit_test.h"
+#include "lib/optim/onebit/zero_one_adam.h"
 
 enum { TENSORS = 3 };
 

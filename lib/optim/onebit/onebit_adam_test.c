@@ -2,8 +2,8 @@
  * mode with Adam's corrections), where every step starts from the fast code's state. Ranks are simulated in one
  * process. It must also freeze when it should. */
 #include "lib/optim/adamw.h"
-#include "lib/optim/onebit_adam.h"
-#include "lib/optim/onebit_test.h"
+#include "lib/optim/onebit/onebit_adam.h"
+#include "lib/optim/onebit/onebit_test.h"
 
 enum { STEPS = 9, FREEZE = 4 };
 static const sluice_adamw adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};

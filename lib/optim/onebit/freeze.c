@@ -1,5 +1,5 @@
 /* Decides when the warm-up ends. */
-#include "lib/optim/freeze.h"
+#include "lib/optim/onebit/freeze.h"
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
