@@ -8,6 +8,7 @@
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/model/params.h"
+#include "lib/weights/family.h"
 #include "sched/study/made_profile.h"
 
 #include <stdio.h>
@@ -197,7 +198,7 @@ static double forward_flops(const sluice_model_config *model, uint32_t layer, ui
         if (head && !classes && info.place == SLC_TOKEN_TABLE) elements += (double)info.count;
     }
     flops = 2 * elements * (head && classes ? batch : rows);
-    if (layer && !head) flops += (model->family == SLUICE_GPT2 ? 2 : 4) * length * model->channels * rows;
+    if (layer && !head) flops += (slc_family_of(model->family)->causal ? 2 : 4) * length * model->channels * rows;
     return flops;
 }
 

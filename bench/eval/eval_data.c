@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
+#include "lib/weights/family.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -31,7 +32,7 @@ static bool answers_classes(const evaluation *e)
 
 static bool guesses_masked(const evaluation *e)
 {
-    return e->model.config.family == SLUICE_BERT && !answers_classes(e);
+    return slc_family_of(e->model.config.family)->masks && !answers_classes(e);
 }
 
 /* ---- Opening ---- */
@@ -49,7 +50,7 @@ static sluice_status choose_length(evaluation *e)
     if (context > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "--context %" PRIu64 ": %s has a context of %u", context, o->weights,
                          c->context);
-    if (o->stride && c->family == SLUICE_BERT)
+    if (o->stride && slc_family_of(c->family)->masks)
         return slc_error(SLUICE_ERR_ARGUMENT, "--stride: bert's windows do not overlap; leave it out");
     if (o->stride > e->length)
         return slc_error(SLUICE_ERR_ARGUMENT,

@@ -12,6 +12,7 @@
 #include "lib/base/file/file.h"
 #include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
+#include "lib/weights/family.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -108,8 +109,8 @@ static sluice_status read_config(generation *g)
     g->config = SLUICE_INIT(sluice_model_config);
     sluice_status status = sluice_model_config_read(g->options->weights, &g->config);
     if (status) return slc_error_context(status, "--weights");
-    if (g->config.family == SLUICE_GPT2) return SLUICE_OK;
-    const bool text = g->config.family == SLUICE_BERT;
+    if (slc_family_of(g->config.family)->causal) return SLUICE_OK;
+    const bool text = !slc_family_of(g->config.family)->sees;
     return slc_error(
         SLUICE_ERR_UNSUPPORTED,
         "--weights %s: %s %s; only gpt2 goes on with a text token by token (`sluice eval` runs the others)",

@@ -27,59 +27,56 @@ enum { SIZES_MAX = 7 };
         "mini", 6, 192, 6, 32, 4                                                                                       \
     }
 
-static const struct {
-    const char *name;
-    size_row sizes[SIZES_MAX]; /* the row after the last size has no name */
-} families[SLUICE_MODEL_FAMILIES] = {
-    [SLUICE_GPT2] = {"gpt2",
-                     {SMALL_TEXT(128, 256),
-                      {"small", 12, 768, 12, 1024, 50257},
-                      {"medium", 24, 1024, 16, 1024, 50257},
-                      {"large", 36, 1280, 20, 1024, 50257},
-                      {"xl", 48, 1600, 25, 1024, 50257}}},
-    [SLUICE_BERT] = {"bert",
-                     {SMALL_TEXT(128, 264), {"base", 12, 768, 12, 512, 30522}, {"large", 24, 1024, 16, 512, 30522}}},
-    [SLUICE_VIT] = {"vit",
-                    {SMALL_IMAGES,
-                     {"tiny", 12, 192, 3, 224, 16},
-                     {"small", 12, 384, 6, 224, 16},
-                     {"base", 12, 768, 12, 224, 16},
-                     {"large", 24, 1024, 16, 224, 16}}},
-    [SLUICE_BEIT] = {"beit", {SMALL_IMAGES, {"base", 12, 768, 12, 224, 16}, {"large", 24, 1024, 16, 224, 16}}},
+/* The row after the last size has no name. */
+static const size_row sizes[SLUICE_MODEL_FAMILIES][SIZES_MAX] = {
+    [SLUICE_GPT2] = {SMALL_TEXT(128, 256),
+                     {"small", 12, 768, 12, 1024, 50257},
+                     {"medium", 24, 1024, 16, 1024, 50257},
+                     {"large", 36, 1280, 20, 1024, 50257},
+                     {"xl", 48, 1600, 25, 1024, 50257}},
+    [SLUICE_BERT] = {SMALL_TEXT(128, 264), {"base", 12, 768, 12, 512, 30522}, {"large", 24, 1024, 16, 512, 30522}},
+    [SLUICE_VIT] = {SMALL_IMAGES,
+                    {"tiny", 12, 192, 3, 224, 16},
+                    {"small", 12, 384, 6, 224, 16},
+                    {"base", 12, 768, 12, 224, 16},
+                    {"large", 24, 1024, 16, 224, 16}},
+    [SLUICE_BEIT] = {SMALL_IMAGES, {"base", 12, 768, 12, 224, 16}, {"large", 24, 1024, 16, 224, 16}},
 };
 
 const char *sluice_model_family_name(uint32_t family)
 {
-    return family < SLUICE_MODEL_FAMILIES ? families[family].name : NULL;
+    return slc_family_of((sluice_model_family)family)->name;
 }
 
 const char *sluice_model_size_name(sluice_model_family family, uint32_t index)
 {
-    return (uint32_t)family < SLUICE_MODEL_FAMILIES && index < SIZES_MAX ? families[family].sizes[index].name : NULL;
+    return (uint32_t)family < SLUICE_MODEL_FAMILIES && index < SIZES_MAX ? sizes[family][index].name : NULL;
 }
 
 static void fill_text(sluice_model_config *c, const size_row *row)
 {
+    const slc_family *family = slc_family_of(c->family);
     c->context = row->extent;
     c->vocabulary = row->grain;
-    c->epsilon = c->family == SLUICE_GPT2 ? 1e-5 : 1e-12;
-    c->types = c->family == SLUICE_BERT ? 2 : 0;
+    c->epsilon = family->epsilon;
+    c->types = family->types;
     if (c->types && row->grain < 1000) c->padding = row->grain - 1; /* tokens are bytes, and 0 is one of them */
-    c->gelu_tanh = c->family == SLUICE_GPT2;
-    if (c->family == SLUICE_GPT2 && row->grain > 256) c->begin_token = c->end_token = row->grain; /* its last token */
+    c->gelu_tanh = family->gelu_tanh;
+    if (family->causal && row->grain > 256) c->begin_token = c->end_token = row->grain; /* its last token */
 }
 
 static void fill_images(sluice_model_config *c, const size_row *row)
 {
+    const slc_family *family = slc_family_of(c->family);
     bool small = row->extent < 224;
     c->image_size = row->extent;
     c->patch_size = row->grain;
     c->image_channels = small ? 1 : 3;
     c->head = SLUICE_HEAD_CLASSES;
     c->classes = small ? 10 : 1000;
-    c->epsilon = 1e-12;
-    c->absolute_positions = c->family == SLUICE_VIT;
-    if (c->family == SLUICE_VIT) return;
+    c->epsilon = family->epsilon;
+    c->absolute_positions = family->absolute_positions;
+    if (family->absolute_positions) return;
     c->relative_positions = true;
     c->layer_scale = c->layers > 12 ? 1e-5 : 0.1;
 }
@@ -94,18 +91,18 @@ static sluice_status no_such_size(sluice_model_family family, const char *size)
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name);
     }
-    return slc_error(SLUICE_ERR_ARGUMENT, "%s has no size \"%s\"; choose one of %s", families[family].name,
+    return slc_error(SLUICE_ERR_ARGUMENT, "%s has no size \"%s\"; choose one of %s", slc_family_of(family)->name,
                      size ? size : "", names);
 }
 
 sluice_status sluice_model_config_named(const char *family, const char *size, sluice_model_config *out)
 {
     uint32_t f = 0;
-    while (f < SLUICE_MODEL_FAMILIES && (!family || strcmp(family, families[f].name))) f++;
+    while (f < SLUICE_MODEL_FAMILIES && (!family || strcmp(family, sluice_model_family_name(f)))) f++;
     if (f == SLUICE_MODEL_FAMILIES)
         return slc_error(SLUICE_ERR_ARGUMENT, "there is no model \"%s\"; choose one of gpt2, bert, vit, beit",
                          family ? family : "");
-    const size_row *row = families[f].sizes;
+    const size_row *row = sizes[f];
     while (row->name && (!size || strcmp(size, row->name))) row++;
     if (!row->name) return no_such_size((sluice_model_family)f, size);
     sluice_model_config named = {.family = (sluice_model_family)f,
@@ -124,8 +121,8 @@ static sluice_status check_text(const sluice_model_config *c, const char *name)
 {
     if (!c->context || !c->vocabulary)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: context and vocabulary must be positive", name);
-    if (c->family == SLUICE_GPT2 && c->head != SLUICE_HEAD_TOKENS)
-        return slc_error(SLUICE_ERR_ARGUMENT, "gpt2 answers with tokens; classes are for bert, vit and beit");
+    if (!slc_family_of(c->family)->classes && c->head != SLUICE_HEAD_TOKENS)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s answers with tokens; classes are for bert, vit and beit", name);
     if (c->begin_token > c->vocabulary || c->end_token > c->vocabulary)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: begin_token and end_token must be tokens of the vocabulary of %u",
                          name, c->vocabulary);
@@ -139,11 +136,11 @@ static sluice_status check_images(const sluice_model_config *c, const char *name
                          "%s: images of %u with patches of %u; make the first a multiple of the "
                          "other",
                          name, c->image_size, c->patch_size);
-    if (c->family == SLUICE_VIT && c->head != SLUICE_HEAD_CLASSES)
-        return slc_error(SLUICE_ERR_ARGUMENT, "vit answers with classes; masked patches are beit's");
-    if (c->family == SLUICE_BEIT && c->head == SLUICE_HEAD_TOKENS && (!c->mask_token || !c->vocabulary))
+    if (!slc_family_of(c->family)->tokens && c->head != SLUICE_HEAD_CLASSES)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s answers with classes; masked patches are beit's", name);
+    if (c->head == SLUICE_HEAD_TOKENS && (!c->mask_token || !c->vocabulary))
         return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches need a mask token and a vocabulary");
-    if (c->family == SLUICE_BEIT && c->head == SLUICE_HEAD_TOKENS && c->first_row_pooling)
+    if (c->head == SLUICE_HEAD_TOKENS && c->first_row_pooling)
         return slc_error(SLUICE_ERR_ARGUMENT, "beit: masked patches behind a second norm (use_mean_pooling false) are "
                                               "not built");
     if (c->relative_positions && c->shared_positions)

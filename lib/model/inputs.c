@@ -136,13 +136,13 @@ static sluice_status read_labels(const reading *r)
     sluice_status status = find(r, "labels", false, &labels);
     if (status || !labels) return status;
     const uint64_t shape[] = {in->batch, sluice_model_targets(c, in->length)};
-    bool some = c->family == SLUICE_BEIT && !classes && labels->rank == 1;
+    bool some = slc_model_sees(c) && !classes && labels->rank == 1;
     if (!some) status = check_shape(r, labels, classes ? 1 : 2, shape);
     if (!status) status = read_whole(r, labels, &in->targets);
     if (!status && some) status = spread(r, labels);
     if (status) return status;
     ignore_ignored(in->targets, some ? (uint64_t)in->batch * slc_model_patches(c) : labels->elements);
-    if (c->family == SLUICE_GPT2) shift(in->targets, in->batch, in->length);
+    if (slc_family_of(c->family)->causal) shift(in->targets, in->batch, in->length);
     return SLUICE_OK;
 }
 
@@ -153,8 +153,10 @@ static sluice_status check_names(const reading *r)
     static const char *const text[] = {"input_ids", "attention_mask", "labels", "token_type_ids", NULL};
     static const char *const images[] = {"pixel_values", "labels", "bool_masked_pos", NULL};
     /* for token_type_ids, Hugging Face's GPT-2 adds rows of the token table, which ours does not */
-    static const char *const gpt2[] = {"input_ids", "attention_mask", "labels", NULL};
-    const char *const *known = slc_model_sees(r->config) ? images : r->config->family == SLUICE_GPT2 ? gpt2 : text;
+    static const char *const causal[] = {"input_ids", "attention_mask", "labels", NULL};
+    const char *const *known = slc_model_sees(r->config)                  ? images
+                               : slc_family_of(r->config->family)->causal ? causal
+                                                                          : text;
     for (size_t i = 0; i < slc_tensors_count(r->tensors); i++) {
         const char *name = slc_tensors_at(r->tensors, i)->name;
         size_t k = 0;

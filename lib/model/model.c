@@ -253,7 +253,7 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
 static sluice_status check_cache(sluice_runtime *rt, const sluice_model_config *c, const sluice_model_options *o)
 {
     if (!o->cache_tokens) return SLUICE_OK;
-    if (c->family != SLUICE_GPT2 || c->head != SLUICE_HEAD_TOKENS)
+    if (!slc_family_of(c->family)->causal || c->head != SLUICE_HEAD_TOKENS)
         return slc_error(SLUICE_ERR_ARGUMENT,
                          "%s: a cache of keys and values is for models that go on with a text token by token: gpt2",
                          sluice_model_family_name((uint32_t)c->family));

@@ -30,7 +30,8 @@ typedef struct {
 
 typedef struct {
     const char *prefix, *blocks;
-    const row *embed, *block, *head; /* each ends with SLC_NO_PARAM */
+    const row *embed, *block, *head;        /* each ends with SLC_NO_PARAM */
+    const char *second_table, *second_bias; /* slc_param_second_name */
 } family_rows;
 
 #define LINEAR(place, name, when)                                                                                      \
@@ -115,8 +116,9 @@ static const row beit_head[] = {
     PAIR(SLC_DECODER, "!classifier", CLASS_HEAD),          END};
 
 static const family_rows families[SLUICE_MODEL_FAMILIES] = {
-    [SLUICE_GPT2] = {"transformer.", "h.", gpt2_embed, gpt2_block, gpt2_head},
-    [SLUICE_BERT] = {"bert.", "encoder.layer.", bert_embed, bert_block, bert_head},
+    [SLUICE_GPT2] = {"transformer.", "h.", gpt2_embed, gpt2_block, gpt2_head, .second_table = "lm_head.weight"},
+    [SLUICE_BERT] = {"bert.", "encoder.layer.", bert_embed, bert_block, bert_head,
+                     .second_table = "cls.predictions.decoder.weight", .second_bias = "cls.predictions.decoder.bias"},
     [SLUICE_VIT] = {"vit.", "encoder.layer.", vit_embed, vit_block, vit_head},
     [SLUICE_BEIT] = {"beit.", "encoder.layer.", beit_embed, beit_block, beit_head},
 };
@@ -124,6 +126,13 @@ static const family_rows families[SLUICE_MODEL_FAMILIES] = {
 const char *slc_model_prefix(sluice_model_family family)
 {
     return families[family].prefix;
+}
+
+const char *slc_param_second_name(const sluice_model_config *c, slc_param_place place)
+{
+    const family_rows *family = &families[c->family];
+    if (place == SLC_TOKEN_TABLE) return family->second_table;
+    return place == SLC_DECODER_BIAS && c->head == SLUICE_HEAD_TOKENS ? family->second_bias : NULL;
 }
 
 static bool holds(const sluice_model_config *c, row_condition when)
@@ -171,7 +180,7 @@ static void set_shape(slc_param_info *info, uint32_t rank, uint64_t a, uint64_t 
 /* GPT-2's Conv1D stores its matrices inputs first. */
 static void set_matrix(const sluice_model_config *c, slc_param_info *info, uint64_t inputs, uint64_t outputs)
 {
-    bool inputs_first = c->family == SLUICE_GPT2;
+    bool inputs_first = slc_family_of(c->family)->inputs_first;
     set_shape(info, 2, inputs_first ? inputs : outputs, inputs_first ? outputs : inputs, 1, 1);
 }
 
@@ -222,9 +231,9 @@ static slc_first_value first_value(const sluice_model_config *c, const slc_param
     case SLC_SCALE1:
     case SLC_SCALE2: return SLC_FIRST_SCALE;
     case SLC_PROJECTION_WEIGHT:
-    case SLC_MLP_WEIGHT: return c->family == SLUICE_GPT2 ? SLC_FIRST_RESIDUAL : SLC_FIRST_NORMAL;
+    case SLC_MLP_WEIGHT: return slc_family_of(c->family)->scaled_residual ? SLC_FIRST_RESIDUAL : SLC_FIRST_NORMAL;
     case SLC_RELATIVE_TABLE: return SLC_FIRST_ZERO;
-    case SLC_CLS_TOKEN: return c->family == SLUICE_VIT ? SLC_FIRST_NORMAL : SLC_FIRST_ZERO;
+    case SLC_CLS_TOKEN: return slc_family_of(c->family)->drawn_cls ? SLC_FIRST_NORMAL : SLC_FIRST_ZERO;
     case SLC_MASK_TOKEN: return SLC_FIRST_ZERO;
     default: return info->rank > 1 ? SLC_FIRST_NORMAL : SLC_FIRST_ZERO;
     }

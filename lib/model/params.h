@@ -3,6 +3,8 @@
 #ifndef SLC_MODEL_PARAMS_H
 #define SLC_MODEL_PARAMS_H
 
+#include "lib/weights/family.h"
+
 #include <sluice/model.h>
 
 /* The role of a parameter in its layer's computation; 0 is none. A weight's bias is the next place. */
@@ -73,6 +75,10 @@ bool slc_param_info_at(const sluice_model_config *config, uint32_t index, slc_pa
 /* Hugging Face's prefix of all but the head: "transformer.", "bert.", ... */
 const char *slc_model_prefix(sluice_model_family family);
 
+/* A second name under which files may have a parameter of a head of tokens that shares it, full as full_name; NULL:
+ * there is none. */
+const char *slc_param_second_name(const sluice_model_config *config, slc_param_place place);
+
 /* A caller's configuration as this build knows it, and back into a caller's. Errors: as slc_sized_check. */
 sluice_status slc_model_config_take(const sluice_model_config *given, sluice_model_config *out);
 sluice_status slc_model_config_give(const sluice_model_config *made, sluice_model_config *out);
@@ -85,7 +91,7 @@ static inline uint32_t slc_model_patches(const sluice_model_config *c)
 
 static inline bool slc_model_sees(const sluice_model_config *c)
 {
-    return c->family == SLUICE_VIT || c->family == SLUICE_BEIT;
+    return slc_family_of(c->family)->sees;
 }
 
 #endif

@@ -4,12 +4,11 @@
 #ifndef SLC_WEIGHTS_CONFIG_H
 #define SLC_WEIGHTS_CONFIG_H
 
+#include <sluice/model.h>
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef enum { SLC_FAMILY_GPT2, SLC_FAMILY_BERT, SLC_FAMILY_VIT, SLC_FAMILY_BEIT, SLC_FAMILIES } slc_family;
 
 typedef enum {
     SLC_GPT2_LM_HEAD_MODEL,
@@ -21,16 +20,15 @@ typedef enum {
     SLC_ARCHITECTURES
 } slc_architecture;
 
-const char *slc_family_name(slc_family family);                   /* model_type: "gpt2" */
 const char *slc_architecture_name(slc_architecture architecture); /* "GPT2LMHeadModel" */
-slc_family slc_architecture_family(slc_architecture architecture);
+sluice_model_family slc_architecture_family(slc_architecture architecture);
 
 #define SLC_NO_PADDING UINT32_MAX
 
 typedef enum { SLC_ACTIVATION_GELU_TANH, SLC_ACTIVATION_GELU_ERF } slc_activation; /* "gelu_new", "gelu" */
 
 typedef struct {
-    slc_family family;
+    sluice_model_family family;
     /* The first of "architectures"; if absent, the first of the family in the list above. BertForPreTraining is
      * BertForMaskedLM with a second head. GPT2Model, BertModel, ViTModel and BeitModel are that first one too. */
     slc_architecture architecture;

@@ -1,13 +1,15 @@
 /* The table of keys. Its limits are far beyond any model and far below an overflow. */
 #include "lib/weights/config_keys.h"
 
+#include "lib/weights/family.h"
+
 #include <string.h>
 
 enum {
-    GPT2 = 1 << SLC_FAMILY_GPT2,
-    BERT = 1 << SLC_FAMILY_BERT,
-    VIT = 1 << SLC_FAMILY_VIT,
-    BEIT = 1 << SLC_FAMILY_BEIT,
+    GPT2 = 1 << SLUICE_GPT2,
+    BERT = 1 << SLUICE_BERT,
+    VIT = 1 << SLUICE_VIT,
+    BEIT = 1 << SLUICE_BEIT,
     IMAGES = VIT | BEIT,
     ENCODERS = BERT | VIT | BEIT,
     ALL = GPT2 | ENCODERS,
@@ -63,39 +65,33 @@ const size_t slc_config_key_count = sizeof slc_config_keys / sizeof *slc_config_
 
 /* ---- Names and defaults ---- */
 
-static const char *const families[SLC_FAMILIES] = {"gpt2", "bert", "vit", "beit"};
-
 static const struct {
     const char *name;
-    slc_family family;
+    sluice_model_family family;
 } architectures[SLC_ARCHITECTURES] = {
-    [SLC_GPT2_LM_HEAD_MODEL] = {"GPT2LMHeadModel", SLC_FAMILY_GPT2},
-    [SLC_BERT_FOR_MASKED_LM] = {"BertForMaskedLM", SLC_FAMILY_BERT},
-    [SLC_BERT_FOR_SEQUENCE_CLASSIFICATION] = {"BertForSequenceClassification", SLC_FAMILY_BERT},
-    [SLC_VIT_FOR_IMAGE_CLASSIFICATION] = {"ViTForImageClassification", SLC_FAMILY_VIT},
-    [SLC_BEIT_FOR_IMAGE_CLASSIFICATION] = {"BeitForImageClassification", SLC_FAMILY_BEIT},
-    [SLC_BEIT_FOR_MASKED_IMAGE_MODELING] = {"BeitForMaskedImageModeling", SLC_FAMILY_BEIT},
+    [SLC_GPT2_LM_HEAD_MODEL] = {"GPT2LMHeadModel", SLUICE_GPT2},
+    [SLC_BERT_FOR_MASKED_LM] = {"BertForMaskedLM", SLUICE_BERT},
+    [SLC_BERT_FOR_SEQUENCE_CLASSIFICATION] = {"BertForSequenceClassification", SLUICE_BERT},
+    [SLC_VIT_FOR_IMAGE_CLASSIFICATION] = {"ViTForImageClassification", SLUICE_VIT},
+    [SLC_BEIT_FOR_IMAGE_CLASSIFICATION] = {"BeitForImageClassification", SLUICE_BEIT},
+    [SLC_BEIT_FOR_MASKED_IMAGE_MODELING] = {"BeitForMaskedImageModeling", SLUICE_BEIT},
 };
-
-const char *slc_family_name(slc_family family)
-{
-    return families[family];
-}
 
 const char *slc_architecture_name(slc_architecture architecture)
 {
     return architectures[architecture].name;
 }
 
-slc_family slc_architecture_family(slc_architecture architecture)
+sluice_model_family slc_architecture_family(slc_architecture architecture)
 {
     return architectures[architecture].family;
 }
 
 void slc_config_defaults(slc_architecture architecture, slc_config *out)
 {
-    slc_family family = slc_architecture_family(architecture);
-    bool images = family == SLC_FAMILY_VIT || family == SLC_FAMILY_BEIT;
+    const sluice_model_family family = slc_architecture_family(architecture);
+    const slc_family *traits = slc_family_of(family);
+    const bool images = traits->sees;
     *out = (slc_config){
         .family = family,
         .architecture = architecture,
@@ -103,33 +99,33 @@ void slc_config_defaults(slc_architecture architecture, slc_config *out)
         .layers = 12,
         .heads = 12,
         .inner = 3072,
-        .activation = family == SLC_FAMILY_GPT2 ? SLC_ACTIVATION_GELU_TANH : SLC_ACTIVATION_GELU_ERF,
-        .epsilon = family == SLC_FAMILY_GPT2 ? 1e-5 : 1e-12,
+        .activation = traits->gelu_tanh ? SLC_ACTIVATION_GELU_TANH : SLC_ACTIVATION_GELU_ERF,
+        .epsilon = traits->epsilon,
         .initializer_range = .02,
         .dropout = images ? 0 : .1,
         .embedding_dropout = images ? 0 : .1,
         .attention_dropout = images ? 0 : .1,
         .labels = 2,
     };
-    switch (family) {
-    case SLC_FAMILY_GPT2:
+    switch (family) { /* sizes of the family's base model */
+    case SLUICE_GPT2:
         out->vocabulary = 50257;
         out->begin_token = out->end_token = 50257;
         out->positions = 1024;
         break;
-    case SLC_FAMILY_BERT:
+    case SLUICE_BERT:
         out->vocabulary = 30522;
         out->positions = 512;
-        out->types = 2;
+        out->types = traits->types;
         out->classifier_dropout = .1;
         break;
     default:
-        out->vocabulary = family == SLC_FAMILY_BEIT ? 8192 : 0;
+        out->vocabulary = traits->tokens ? 8192 : 0;
         out->image = 224;
         out->patch = 16;
         out->image_channels = 3;
-        out->qkv_bias = family == SLC_FAMILY_VIT;
-        out->mean_pooling = family == SLC_FAMILY_BEIT;
-        out->layer_scale = out->drop_path_rate = family == SLC_FAMILY_BEIT ? .1 : 0;
+        out->qkv_bias = traits->chooses_qkv_bias;
+        out->mean_pooling = traits->mean_pooling;
+        out->layer_scale = out->drop_path_rate = traits->absolute_positions ? 0 : .1;
     }
 }

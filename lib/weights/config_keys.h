@@ -8,7 +8,7 @@
 typedef enum { SLC_KEY_COUNT, SLC_KEY_REAL, SLC_KEY_FLAG, SLC_KEY_ACTIVATION, SLC_KEY_SIDE } slc_key_type;
 
 typedef struct {
-    unsigned families; /* the families that have the key, as bits 1 << slc_family */
+    unsigned families; /* the families that have the key, as bits 1 << sluice_model_family */
     const char *key;
     slc_key_type type;
     size_t offset;      /* offset of the field in slc_config */

@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/base/text/python_json.h"
 #include "lib/weights/config_keys.h"
+#include "lib/weights/family.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -118,13 +119,13 @@ static sluice_status read_keys(const char *path, const json_t *root, slc_config 
 
 /* ---- Family and architecture ---- */
 
-static sluice_status read_family(const char *path, const json_t *root, slc_family *out)
+static sluice_status read_family(const char *path, const json_t *root, sluice_model_family *out)
 {
     const json_t *type = json_object_get(root, "model_type");
     if (!json_is_string(type)) return slc_error(SLUICE_ERR_FORMAT, "%s: has no \"model_type\"", path);
-    for (int family = 0; family < SLC_FAMILIES; family++) {
-        if (strcmp(json_string_value(type), slc_family_name(family)) != 0) continue;
-        *out = family;
+    for (int family = 0; family < SLUICE_MODEL_FAMILIES; family++) {
+        if (strcmp(json_string_value(type), slc_family_of((sluice_model_family)family)->name) != 0) continue;
+        *out = (sluice_model_family)family;
         return SLUICE_OK;
     }
     return unsupported(path, "model_type", type, "gpt2, bert, vit and beit are");
@@ -143,7 +144,7 @@ static const struct {
     {"BeitModel", SLC_BEIT_FOR_IMAGE_CLASSIFICATION, true},
 };
 
-static bool find_architecture(slc_family family, const char *name, slc_architecture *out, bool *headless)
+static bool find_architecture(sluice_model_family family, const char *name, slc_architecture *out, bool *headless)
 {
     *headless = !name;
     for (int i = 0; i < SLC_ARCHITECTURES; i++) {
@@ -164,7 +165,7 @@ static bool find_architecture(slc_family family, const char *name, slc_architect
 
 static sluice_status read_architecture(const char *path, const json_t *root, slc_architecture *out, bool *headless)
 {
-    slc_family family = SLC_FAMILY_GPT2;
+    sluice_model_family family = SLUICE_GPT2;
     sluice_status status = read_family(path, root, &family);
     if (status) return status;
     const json_t *list = json_object_get(root, "architectures"), *name = json_array_get(list, 0);
@@ -178,9 +179,9 @@ static sluice_status read_architecture(const char *path, const json_t *root, slc
 }
 
 /* Refuses keys that change a model's computation unless they have the one value (or null) that ours implements. */
-static sluice_status refuse_unsupported(const char *path, const json_t *root, slc_family family)
+static sluice_status refuse_unsupported(const char *path, const json_t *root, sluice_model_family family)
 {
-    enum { GPT2 = 1 << SLC_FAMILY_GPT2, BERT = 1 << SLC_FAMILY_BERT, ALL = (1 << SLC_FAMILIES) - 1 };
+    enum { GPT2 = 1 << SLUICE_GPT2, BERT = 1 << SLUICE_BERT, ALL = (1 << SLUICE_MODEL_FAMILIES) - 1 };
     static const struct {
         unsigned families;
         const char *key, *wanted; /* as JSON */
@@ -271,7 +272,7 @@ static sluice_status read_tie(const char *path, const json_t *root, slc_config *
 {
     const slc_config_key row = {.key = "tie_word_embeddings", .type = SLC_KEY_FLAG};
     const json_t *value = json_object_get(root, row.key);
-    bool tied = true, shares = out->family == SLC_FAMILY_GPT2 || out->family == SLC_FAMILY_BERT;
+    bool tied = true, shares = slc_family_of(out->family)->shares_table;
     sluice_status status = shares && value && !json_is_null(value) ? read_key(path, &row, value, &tied) : SLUICE_OK;
     out->untied = !tied;
     return status;
@@ -289,17 +290,18 @@ static sluice_status read_root(const char *path, const json_t *root, slc_config 
     uint32_t inner = out->inner;
     out->inner = 0;
     out->classifier_dropout = -1;
+    const slc_family *family = slc_family_of(out->family);
     status = refuse_unsupported(path, root, out->family);
     if (!status) status = read_keys(path, root, out);
     if (!status) status = read_labels(path, root, out);
     if (!status) status = read_tie(path, root, out);
-    if (!status && out->family == SLC_FAMILY_BERT) status = read_padding(path, root, out);
+    if (!status && family->padding) status = read_padding(path, root, out);
     if (!status) status = read_token(path, root, "bos_token_id", out->vocabulary, &out->begin_token);
     if (!status) status = read_token(path, root, "eos_token_id", out->vocabulary, &out->end_token);
     if (status) return status;
-    if (!out->inner) out->inner = out->family == SLC_FAMILY_GPT2 ? 4 * out->channels : inner;
-    if (out->family != SLC_FAMILY_GPT2) out->embedding_dropout = out->dropout;
-    if (out->classifier_dropout < 0) out->classifier_dropout = out->family == SLC_FAMILY_BERT ? out->dropout : 0;
+    if (!out->inner) out->inner = family->inner_follows ? 4 * out->channels : inner;
+    if (!family->own_embedding_dropout) out->embedding_dropout = out->dropout;
+    if (out->classifier_dropout < 0) out->classifier_dropout = family->own_classifier_dropout ? out->dropout : 0;
     return check(path, out);
 }
 

@@ -220,14 +220,14 @@ static void what_is_written_is_read_back(void **state)
         config.heads = 3;
         config.labels = 7;
         config.dropout = 1.0 / 3;
-        config.mask_token = config.family == SLC_FAMILY_BEIT;
+        config.mask_token = config.family == SLUICE_BEIT;
         works(slc_config_write(test_folder, &config));
         works(slc_config_read(path_of("config.json"), &back));
         works(slc_config_to_json(&config, &before));
         works(slc_config_to_json(&back, &after));
         assert_string_equal(before, after);
         assert_int_equal(back.architecture, i);
-        assert_int_equal(back.labels, config.family == SLC_FAMILY_GPT2 ? 2 : 7);
+        assert_int_equal(back.labels, config.family == SLUICE_GPT2 ? 2 : 7);
         assert_true(back.dropout == 1.0 / 3);
         free(before);
         free(after);

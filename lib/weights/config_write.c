@@ -4,6 +4,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/weights/config_keys.h"
+#include "lib/weights/family.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -41,7 +42,9 @@ static int set_labels(json_t *root, uint32_t labels)
 static int set_token(json_t *root, const slc_config *config, const char *key, uint64_t token)
 {
     bool exists = token && token <= config->vocabulary;
-    if (!exists && config->family != SLC_FAMILY_GPT2) return 0;
+    slc_config defaults;
+    slc_config_defaults(config->architecture, &defaults);
+    if (!exists && !defaults.end_token) return 0;
     return json_object_set_new(root, key, exists ? json_integer((json_int_t)token - 1) : json_null());
 }
 
@@ -53,7 +56,8 @@ static int set_padding(json_t *root, const slc_config *config)
 
 sluice_status slc_config_to_json(const slc_config *config, char **text)
 {
-    json_t *root = json_pack("{s:s, s:[s], s:s}", "model_type", slc_family_name(config->family), "architectures",
+    const slc_family *family = slc_family_of(config->family);
+    json_t *root = json_pack("{s:s, s:[s], s:s}", "model_type", family->name, "architectures",
                              slc_architecture_name(config->architecture), "dtype", "float32");
     int failed = !root;
     for (size_t i = 0; i < slc_config_key_count && !failed; i++) {
@@ -61,10 +65,9 @@ sluice_status slc_config_to_json(const slc_config *config, char **text)
         if (row->families >> config->family & 1)
             failed = json_object_set_new(root, row->key, value_of(row, (const char *)config + row->offset));
     }
-    if (!failed && config->family != SLC_FAMILY_GPT2) failed = set_labels(root, config->labels);
-    if (!failed && (config->family == SLC_FAMILY_GPT2 || config->family == SLC_FAMILY_BERT))
-        failed = json_object_set_new(root, "tie_word_embeddings", json_true());
-    if (!failed && config->family == SLC_FAMILY_BERT) failed = set_padding(root, config);
+    if (!failed && family->classes) failed = set_labels(root, config->labels);
+    if (!failed && family->shares_table) failed = json_object_set_new(root, "tie_word_embeddings", json_true());
+    if (!failed && family->padding) failed = set_padding(root, config);
     if (!failed) failed = set_token(root, config, "bos_token_id", config->begin_token);
     if (!failed) failed = set_token(root, config, "eos_token_id", config->end_token);
     *text = failed ? NULL : json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));

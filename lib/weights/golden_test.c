@@ -67,7 +67,7 @@ static void checkpoints_of_transformers_are_read(void **state)
         assert_int_equal(config.channels, 24);
         assert_int_equal(config.layers, 2);
         assert_int_equal(config.heads, 3);
-        assert_int_equal(config.inner, config.family == SLC_FAMILY_GPT2 ? 96 : 40);
+        assert_int_equal(config.inner, config.family == SLUICE_GPT2 ? 96 : 40);
         assert_true(config.dropout == 0 && config.attention_dropout == 0 && config.drop_path_rate == 0);
         assert_int_equal(slc_tensors_count(tensors), golden[i].tensors);
         for (size_t t = 0; t < golden[i].tensors; t++)

@@ -5,6 +5,7 @@
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/data/tokenizer_files.h"
+#include "lib/weights/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static sluice_status find_files(text_data *d, sluice_model_config *model)
  * keeps one place to mask with. */
 static sluice_status limit_tokens(text_data *d, const sluice_model_config *model)
 {
-    uint32_t kept = model->family == SLUICE_BERT, all = slc_text_vocabulary(d->text);
+    uint32_t kept = slc_family_of(model->family)->masks, all = slc_text_vocabulary(d->text);
     if (model->vocabulary < 256 + kept)
         return slc_error(SLUICE_ERR_ARGUMENT, "a vocabulary of %u is too small for text; %u is the least",
                          model->vocabulary, 256 + kept);
@@ -185,7 +186,7 @@ static void describe_text(text_data *d, const char *tokenizer, const char *own_p
 /* Weights that learned other tokens than bytes would only be spoiled by bytes. */
 static sluice_status bytes_suit(const slc_training_options *o, const sluice_model_config *model)
 {
-    bool masks = model->family == SLUICE_BERT;
+    bool masks = slc_family_of(model->family)->masks;
     if (!o->weights || (masks ? model->vocabulary > 256 && model->vocabulary <= 264 : model->vocabulary == 256))
         return SLUICE_OK;
     return slc_error(
@@ -210,7 +211,8 @@ static sluice_status fit_model(const slc_training_options *o, const text_data *d
     model->vocabulary = tokens;
     model->begin_token = (uint64_t)(d->special.begin + 1);
     model->end_token = (uint64_t)(d->special.end + 1);
-    if (model->family == SLUICE_BERT) model->padding = d->special.padding < 0 ? 0 : (uint32_t)d->special.padding;
+    if (slc_family_of(model->family)->padding)
+        model->padding = d->special.padding < 0 ? 0 : (uint32_t)d->special.padding;
     return SLUICE_OK;
 }
 
@@ -237,7 +239,7 @@ static sluice_status need_frame(const slc_training_options *o, text_data *d, con
 static sluice_status encode_text(const slc_training_options *o, const slc_tokenizer *tokenizer,
                                  const slc_training_data_watch *watch, sluice_model_config *model, text_data *d)
 {
-    bool frames = model->family == SLUICE_BERT;
+    bool frames = slc_family_of(model->family)->frames;
     uint32_t tokens = slc_tokenizer_vocabulary(tokenizer);
     sluice_status status = slc_special_tokens_find(tokenizer, slc_training_tokenizer(o), &d->special);
     if (!status) status = fit_model(o, d, tokens, model);
@@ -289,7 +291,7 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
                                sluice_model_config *model, text_data *d)
 {
     size_t count = (size_t)d->base.batch * d->base.length;
-    bool classes = model->head == SLUICE_HEAD_CLASSES, masks = model->family == SLUICE_BERT;
+    bool classes = model->head == SLUICE_HEAD_CLASSES, masks = slc_family_of(model->family)->masks;
     d->base.close = close_text;
     d->base.content = hash_text;
     d->base.take = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
@@ -328,7 +330,7 @@ static void begin_data(const slc_training_options *o, const sluice_model_config 
 static sluice_status open_data(const slc_training_options *o, sluice_model_config *model, uint32_t length,
                                uint32_t stride, const slc_training_data_watch *watch, slc_training_data **out)
 {
-    bool sees = model->family == SLUICE_VIT || model->family == SLUICE_BEIT;
+    bool sees = slc_family_of(model->family)->sees;
     slc_training_data *data = sees ? slc_training_images_create() : calloc(1, sizeof(text_data));
     if (!data) return slc_error(SLUICE_ERR_MEMORY, "training data");
     if (sees && o->tokenizer) {

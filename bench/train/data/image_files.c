@@ -6,6 +6,7 @@
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 #include "lib/base/text/python_json.h"
+#include "lib/weights/family.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -63,7 +64,7 @@ static sluice_status read_filter(const char *path, const json_t *root, sluice_mo
                                  slc_image_filter *out)
 {
     const json_t *value = json_object_get(root, "resample");
-    int number = family == SLUICE_BEIT ? 3 : 2; /* the processors' defaults */
+    int number = slc_family_of(family)->resample;
     if (value && !json_is_null(value)) number = json_is_integer(value) ? (int)json_integer_value(value) : -1;
     for (int i = 0; i < RESAMPLINGS; i++)
         if (resamplings[i].number == number) {
@@ -268,11 +269,10 @@ static json_t *preprocessor(sluice_model_family family, const slc_image_shape *s
     for (int i = 0; i < RESAMPLINGS; i++)
         if (resamplings[i].filter == shape->filter) number = resamplings[i].number;
     return json_pack("{s:s, s:b, s:{s:i, s:i}, s:i, s:b, s:f, s:b, s:o, s:o, s:b}", "image_processor_type",
-                     family == SLUICE_BEIT ? "BeitImageProcessor" : "ViTImageProcessor", "do_resize", true, "size",
-                     "height", (int)shape->side, "width", (int)shape->side, "resample", number, "do_rescale", true,
-                     "rescale_factor", 1. / 255, "do_normalize", true, "image_mean",
-                     numbers(shape->mean, shape->channels), "image_std", numbers(shape->deviation, shape->channels),
-                     "do_center_crop", false);
+                     slc_family_of(family)->image_processor, "do_resize", true, "size", "height", (int)shape->side,
+                     "width", (int)shape->side, "resample", number, "do_rescale", true, "rescale_factor", 1. / 255,
+                     "do_normalize", true, "image_mean", numbers(shape->mean, shape->channels), "image_std",
+                     numbers(shape->deviation, shape->channels), "do_center_crop", false);
 }
 
 sluice_status slc_image_files_write(const char *folder, sluice_model_family family, const slc_image_shape *shape,

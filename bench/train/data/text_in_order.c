@@ -2,6 +2,7 @@
 #include "bench/train/data/data_parts.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
+#include "lib/weights/family.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +129,7 @@ static sluice_status take_files(slc_training_text *d, const sluice_model_config 
 sluice_status slc_training_text_in_order(slc_training_text *d, const sluice_model_config *model)
 {
     slc_training_data *base = &d->base;
-    const bool masks = model->family == SLUICE_BERT, classes = model->head == SLUICE_HEAD_CLASSES;
+    const bool masks = slc_family_of(model->family)->masks, classes = model->head == SLUICE_HEAD_CLASSES;
     const size_t count = (size_t)base->batch * base->length;
     base->take_in_order = classes ? take_labelled : masks ? take_masked_tokens : take_next_tokens;
     if (masks) {

@@ -15,6 +15,7 @@
 #include "lib/base/status.h"
 #include "lib/model/shape.h"
 #include "lib/tokenizer/tokenizer.h"
+#include "lib/weights/family.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
@@ -719,7 +720,7 @@ static void set_head(sluice_model_config *model, sluice_model_head head)
     model->head = head;
     if (head == SLUICE_HEAD_CLASSES) {
         model->classes = 2;
-    } else if (model->family == SLUICE_BEIT) {
+    } else if (slc_family_of(model->family)->sees) {
         model->classes = 0;
         model->mask_token = true;
         if (!model->vocabulary) model->vocabulary = model->image_size < 224 ? VISUAL_TOKENS_SMALL : VISUAL_TOKENS;

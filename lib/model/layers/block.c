@@ -37,9 +37,9 @@ _Static_assert((int)TENSORS <= (int)SLC_TENSORS_MAX, "a block's tensors fit its 
 /* Places of a block's dropouts. */
 enum { DROPOUT_ATTENTION = 1, DROPOUT_BRANCH1, DROPOUT_BRANCH2 };
 
-static bool norms_behind(const slc_layer_run *slot)
+static bool norms_after(const slc_layer_run *slot)
 {
-    return slot->m->config.family == SLUICE_BERT;
+    return slc_family_of(slot->m->config.family)->norms_after;
 }
 
 /* Does anything come between a branch's product and the residual? */
@@ -51,7 +51,7 @@ static bool has_branches(const sluice_model_config *c)
 void slc_block_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
-    bool behind = c->family == SLUICE_BERT, branches = has_branches(c), scales = c->layer_scale > 0;
+    bool after = slc_family_of(c->family)->norms_after, branches = has_branches(c), scales = c->layer_scale > 0;
     uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
     uint64_t hidden = slc_layer_bytes(layer, m->rows * c->hidden), stats = 2 * m->rows * sizeof(float);
     const slc_layer_tensor table[TENSORS] = {
@@ -60,8 +60,8 @@ void slc_block_tensors(sluice_model *m, slc_model_layer *layer)
         [LOGSUMEXP] = {"logsumexp", m->rows * c->heads * sizeof(float), .kept = true},
         [MID] = {"mid", vector, .kept = true},
         [HIDDEN] = {"hidden", hidden, .kept = true},
-        [SUM] = {"sum", behind ? vector : 0, .kept = true},
-        [SUM_STATS] = {"sum stats", behind ? stats : 0, .kept = true},
+        [SUM] = {"sum", after ? vector : 0, .kept = true},
+        [SUM_STATS] = {"sum stats", after ? stats : 0, .kept = true},
         [BRANCH1] = {"branch 1", branches ? vector : 0, .kept = scales},
         [BRANCH2] = {"branch 2", branches ? vector : 0, .kept = scales},
         [NORMED_INPUT] = {"normed input", vector, .kept = false},
@@ -188,7 +188,7 @@ static slc_attention_shape attention_shape(slc_layer_run *slot, slc_dropout *dro
         .heads = c->heads,
         .head_size = c->channels / c->heads,
         .row_stride = 3ull * c->channels,
-        .causal = c->family == SLUICE_GPT2,
+        .causal = slc_family_of(c->family)->causal,
         .key_mask = slot->scan  ? (m->mask ? &something : NULL)
                     : m->masked ? sluice_activation_data(m->mask)
                                 : NULL,
@@ -266,17 +266,17 @@ static uint64_t hidden_elements(const slc_layer_run *slot)
 /* Computes all that backward reads, except BERT's `sum`. */
 static sluice_status to_hidden(slc_layer_run *slot)
 {
-    bool behind = norms_behind(slot);
+    bool after = norms_after(slot);
     uint64_t rows = slot->m->rows;
     slc_dense fc = dense(slot, SLC_FC_WEIGHT);
     sluice_status status = slc_apply_take_input(slot);
-    if (!status && !behind)
+    if (!status && !after)
         status = slc_apply_norm(slot, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
-    if (!status) status = make_qkv(slot, behind ? SLC_INPUT : NORMED_INPUT);
+    if (!status) status = make_qkv(slot, after ? SLC_INPUT : NORMED_INPUT);
     if (!status) status = slot->m->cache.room ? attend_with_cache(slot) : attend(slot);
     if (!status) status = branch(slot, SLC_PROJECTION_WEIGHT, ATTENTION, SLC_INPUT, MID);
     if (!status)
-        status = slc_apply_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, rows, SLC_ALL(MID), SLC_ALL(NORMED),
+        status = slc_apply_norm(slot, after ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, rows, SLC_ALL(MID), SLC_ALL(NORMED),
                                 STATS);
     if (!status) status = slc_apply_dense(slot, &fc, SLC_ALL(NORMED), SLC_ALL(HIDDEN), SLC_ALL(SLC_NO_TENSOR));
     return status;
@@ -286,7 +286,7 @@ static sluice_status from_hidden(slc_layer_run *slot, uint32_t out)
 {
     sluice_status status = slc_apply_gelu(slot, hidden_elements(slot), HIDDEN, ACTIVATED);
     if (status) return status;
-    return branch(slot, SLC_MLP_WEIGHT, ACTIVATED, norms_behind(slot) ? NORMED : MID, out);
+    return branch(slot, SLC_MLP_WEIGHT, ACTIVATED, norms_after(slot) ? NORMED : MID, out);
 }
 
 static sluice_status last_norm(slc_layer_run *slot, uint32_t out)
@@ -296,10 +296,10 @@ static sluice_status last_norm(slc_layer_run *slot, uint32_t out)
 
 sluice_status slc_block_forward(slc_layer_run *slot)
 {
-    bool behind = norms_behind(slot);
+    bool after = norms_after(slot);
     sluice_status status = to_hidden(slot);
-    if (!status) status = from_hidden(slot, behind ? SUM : SLC_OUTPUT);
-    if (!status && behind) status = last_norm(slot, SLC_OUTPUT);
+    if (!status) status = from_hidden(slot, after ? SUM : SLC_OUTPUT);
+    if (!status && after) status = last_norm(slot, SLC_OUTPUT);
     return status;
 }
 
@@ -307,10 +307,10 @@ sluice_status slc_block_forward(slc_layer_run *slot)
  * now. The MLP's product is needed only if a norm or a scale follows it. */
 sluice_status slc_block_recompute(slc_layer_run *slot)
 {
-    bool behind = norms_behind(slot), scales = slot->layer->params[SLC_SCALE2] != NULL;
+    bool after = norms_after(slot), scales = slot->layer->params[SLC_SCALE2] != NULL;
     sluice_status status = to_hidden(slot);
-    if (status || (!behind && !scales)) return status;
-    if (behind) {
+    if (status || (!after && !scales)) return status;
+    if (after) {
         status = from_hidden(slot, SUM);
         return status ? status : last_norm(slot, NORMED);
     }
@@ -325,7 +325,7 @@ sluice_status slc_block_recompute(slc_layer_run *slot)
  * none). */
 static sluice_status mlp_backward(slc_layer_run *slot, uint32_t residual)
 {
-    bool behind = norms_behind(slot);
+    bool after = norms_after(slot);
     uint64_t hidden = hidden_elements(slot);
     slc_dense fc = dense(slot, SLC_FC_WEIGHT), mlp = dense(slot, SLC_MLP_WEIGHT);
     uint32_t dout = SLC_NO_TENSOR;
@@ -336,7 +336,7 @@ static sluice_status mlp_backward(slc_layer_run *slot, uint32_t residual)
         status = slc_apply_dense_input(slot, &mlp, SLC_ALL(dout), SLC_ALL(DACTIVATED), false, SLC_ALL(SLC_NO_TENSOR));
     if (!status) status = slc_apply_gelu_backward(slot, hidden, HIDDEN, DACTIVATED, DACTIVATED);
     if (!status)
-        status = slc_apply_norm(slot, behind ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(MID),
+        status = slc_apply_norm(slot, after ? SLC_NORM1_WEIGHT : SLC_NORM2_WEIGHT, slot->m->rows, SLC_ALL(MID),
                                 SLC_ALL(NORMED), STATS);
     if (!status) status = slc_apply_dense_params(slot, &fc, SLC_ALL(NORMED), SLC_ALL(DACTIVATED));
     if (!status)
@@ -377,7 +377,7 @@ static sluice_status backward_norms_before(slc_layer_run *slot)
     return status;
 }
 
-static sluice_status backward_norms_behind(slc_layer_run *slot)
+static sluice_status backward_norms_after(slc_layer_run *slot)
 {
     uint64_t rows = slot->m->rows;
     const slc_view gradient = SLC_ALL(SLC_GRADIENT), none = SLC_ALL(SLC_NO_TENSOR);
@@ -396,6 +396,6 @@ static sluice_status backward_norms_behind(slc_layer_run *slot)
 sluice_status slc_block_backward(slc_layer_run *slot)
 {
     sluice_status status = slc_apply_take_input(slot);
-    if (!status) status = norms_behind(slot) ? backward_norms_behind(slot) : backward_norms_before(slot);
+    if (!status) status = norms_after(slot) ? backward_norms_after(slot) : backward_norms_before(slot);
     return status ? status : slc_apply_give_gradient(slot);
 }

@@ -31,7 +31,7 @@ void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
         [SLC_TARGETS] = {"targets", rows * sizeof(int32_t), .kept = true},
         [LOGITS] = {"logits", rows * slc_logits_stride(m, c->classes) * sizeof(float), .kept = false},
         [POOLED] = {"pooled", vector, .kept = false},
-        [DENSE] = {"dense", c->family == SLUICE_BERT ? vector : 0, .kept = false},
+        [DENSE] = {"dense", slc_family_of(c->family)->dense_heads ? vector : 0, .kept = false},
         [ANSWER] = {"answer", vector, .kept = false},
         [STATS] = {"stats", 2 * rows * sizeof(float), .kept = false},
         [DANSWER] = {"d answer", vector, .kept = false},
@@ -55,15 +55,15 @@ static slc_dense pooler(const slc_layer_run *slot)
     return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, slot->m->batch, channels, channels);
 }
 
-static bool is_bert(const slc_layer_run *slot)
+static bool has_dense(const slc_layer_run *slot)
 {
-    return slot->m->config.family == SLUICE_BERT;
+    return slc_family_of(slot->m->config.family)->dense_heads;
 }
 
 static slc_pool_kind pool_kind(const slc_layer_run *slot)
 {
     const sluice_model_config *c = &slot->m->config;
-    return c->family == SLUICE_BEIT && !c->first_row_pooling ? SLC_POOL_MEAN_OF_REST : SLC_POOL_FIRST;
+    return slc_family_of(c->family)->mean_pooling && !c->first_row_pooling ? SLC_POOL_MEAN_OF_REST : SLC_POOL_FIRST;
 }
 
 static sluice_status pool(slc_layer_run *slot)
@@ -112,7 +112,7 @@ static sluice_status squash_backward(slc_layer_run *slot)
 
 static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
 {
-    if (!is_bert(slot) || slot->m->config.dropout == 0) return SLUICE_OK;
+    if (!has_dense(slot) || slot->m->config.dropout == 0) return SLUICE_OK;
     return slc_apply_dropout(slot, DROPOUT_ANSWER, tensor, slot->m->config.channels);
 }
 
@@ -121,7 +121,7 @@ static sluice_status make_logits(slc_layer_run *slot)
     slc_dense d = classifier(slot), p = pooler(slot);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR);
     sluice_status status = pool(slot);
-    if (is_bert(slot)) {
+    if (has_dense(slot)) {
         if (!status) status = slc_apply_dense(slot, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
         if (!status) status = squash(slot);
     } else if (!status) {
@@ -177,7 +177,7 @@ sluice_status slc_class_head_backward(slc_layer_run *slot)
     if (!status) status = slc_apply_dense_params(slot, &d, SLC_ALL(ANSWER), dlogits);
     if (!status) status = slc_apply_dense_input(slot, &d, dlogits, SLC_ALL(DANSWER), false, none);
     if (!status) status = drop(slot, DANSWER);
-    if (is_bert(slot)) {
+    if (has_dense(slot)) {
         if (!status) status = squash_backward(slot);
         if (!status) status = slc_apply_dense_params(slot, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
         if (!status) status = slc_apply_dense_input(slot, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);

@@ -36,7 +36,7 @@ static uint64_t patch_elements(const sluice_model_config *c)
 void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
-    bool sees = slc_model_sees(c), norm = c->family == SLUICE_BERT;
+    bool sees = slc_model_sees(c), norm = slc_family_of(c->family)->norms_after;
     uint64_t patches = (uint64_t)m->batch * slc_model_patches(c);
     uint64_t vector = slc_layer_bytes(layer, m->rows * c->channels);
     uint64_t projected = slc_layer_bytes(layer, patches * c->channels);
@@ -130,7 +130,8 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
                                                .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
                                                .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
-                                               .padded = m->config.family == SLUICE_BERT && m->padding_place >= 0,
+                                               .padded =
+                                                   slc_family_of(m->config.family)->padding && m->padding_place >= 0,
                                                .padding = m->padding_place,
                                                .token_order = place_order,
                                                .type_order = type_order};

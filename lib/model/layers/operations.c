@@ -27,7 +27,7 @@ slc_dense slc_dense_of(const slc_layer_run *slot, slc_param_place weight, uint64
 
 static bool inputs_first(const slc_layer_run *slot, const slc_dense *d)
 {
-    return slot->m->config.family == SLUICE_GPT2 && !d->by_rows;
+    return slc_family_of(slot->m->config.family)->inputs_first && !d->by_rows;
 }
 
 static sluice_status product(slc_layer_run *slot, const slc_gemm_shape *shape, const void *a, const void *b,

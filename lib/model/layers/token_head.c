@@ -39,7 +39,7 @@ static uint64_t most_rows(const sluice_model *m)
 void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
 {
     const sluice_model_config *c = &m->config;
-    bool transform = c->family == SLUICE_BERT;
+    bool transform = slc_family_of(c->family)->dense_heads;
     uint64_t vector = slc_layer_bytes(layer, most_rows(m) * c->channels);
     const slc_layer_tensor table[TENSORS] = {
         [SLC_TARGETS] = {"targets", m->rows * sizeof(int32_t), .kept = true},

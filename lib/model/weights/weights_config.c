@@ -1,6 +1,8 @@
 /* Fields of a model's configuration and of its files' (config.json, the header of an llm.c checkpoint). */
 #include "lib/model/weights/weights_parts.h"
 
+#include "lib/weights/family.h"
+
 static const slc_architecture architectures[SLUICE_MODEL_FAMILIES][2] = {
     [SLUICE_GPT2] = {SLC_GPT2_LM_HEAD_MODEL, SLC_GPT2_LM_HEAD_MODEL},
     [SLUICE_BERT] = {SLC_BERT_FOR_MASKED_LM, SLC_BERT_FOR_SEQUENCE_CLASSIFICATION},
@@ -17,10 +19,11 @@ static sluice_model_head head_of(slc_architecture architecture)
 
 void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
 {
+    const slc_family *family = slc_family_of(c->family);
     sluice_model_head head = head_of(c->architecture);
     *out = (sluice_model_config){
         .struct_size = sizeof(sluice_model_config),
-        .family = (sluice_model_family)c->family,
+        .family = c->family,
         .head = head,
         .layers = c->layers,
         .channels = c->channels,
@@ -36,11 +39,11 @@ void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
         .classes = head == SLUICE_HEAD_CLASSES ? c->labels : 0,
         .epsilon = c->epsilon,
         .mask_token = c->mask_token,
-        .absolute_positions = c->family == SLC_FAMILY_VIT || c->absolute_positions,
+        .absolute_positions = family->absolute_positions || c->absolute_positions,
         .relative_positions = c->relative_bias,
         .shared_positions = c->shared_relative_bias,
-        .no_qkv_bias = c->family == SLC_FAMILY_VIT && !c->qkv_bias,
-        .first_row_pooling = c->family == SLC_FAMILY_BEIT && !c->mean_pooling,
+        .no_qkv_bias = family->chooses_qkv_bias && !c->qkv_bias,
+        .first_row_pooling = family->mean_pooling && !c->mean_pooling,
         .layer_scale = c->layer_scale,
         .gelu_tanh = c->activation == SLC_ACTIVATION_GELU_TANH,
         .begin_token = c->begin_token <= c->vocabulary ? c->begin_token : 0,
@@ -68,7 +71,7 @@ void slc_model_config_to_file(const sluice_model_config *m, slc_config *out)
     out->image_channels = m->image_channels;
     out->qkv_bias = !m->no_qkv_bias;
     out->mask_token = m->mask_token;
-    out->absolute_positions = m->family == SLUICE_BEIT && m->absolute_positions;
+    out->absolute_positions = !slc_family_of(m->family)->absolute_positions && m->absolute_positions;
     out->relative_bias = m->relative_positions;
     out->shared_relative_bias = m->shared_positions;
     out->mean_pooling = !m->first_row_pooling;

@@ -68,23 +68,14 @@ static const slc_tensor *find_by_name(const slc_tensors *tensors, const char *na
     return slc_tensors_find(tensors, old);
 }
 
-/* The second name of a parameter that a head of tokens shares. A file has both tensors, equal, or only one of them. */
-static const char *second_name(const sluice_model_config *model, slc_param_place place)
-{
-    if (place == SLC_TOKEN_TABLE && model->family == SLUICE_GPT2) return "lm_head.weight";
-    if (place == SLC_TOKEN_TABLE && model->family == SLUICE_BERT) return "cls.predictions.decoder.weight";
-    if (place == SLC_DECODER_BIAS && model->family == SLUICE_BERT && model->head == SLUICE_HEAD_TOKENS)
-        return "cls.predictions.decoder.bias";
-    return NULL;
-}
-
+/* A file has both tensors of a parameter with a second name, equal, or only one of them. */
 static const slc_tensor *find_tensor(const matching *m, const slc_param_info *info)
 {
     const size_t length = strlen(m->prefix);
     const slc_tensor *tensor = find_by_name(m->tensors, info->full_name);
     if (!tensor && !m->prefixed && !strncmp(info->full_name, m->prefix, length))
         tensor = find_by_name(m->tensors, info->full_name + length);
-    const char *second = second_name(m->model, info->place);
+    const char *second = slc_param_second_name(m->model, info->place);
     const bool own = m->file->untied && info->place == SLC_TOKEN_TABLE; /* the second name is another matrix's */
     return tensor || !second || own ? tensor : slc_tensors_find(m->tensors, second);
 }
@@ -93,7 +84,7 @@ static const slc_tensor *find_tensor(const matching *m, const slc_param_info *in
 static bool belongs_to_head(const sluice_model_config *model, const slc_param_info *info)
 {
     const bool norm = info->place == SLC_HEAD_NORM_WEIGHT || info->place == SLC_HEAD_NORM_BIAS;
-    if (norm && (model->family == SLUICE_GPT2 || model->family == SLUICE_VIT)) return false;
+    if (norm && slc_family_of(model->family)->norm_of_trunk) return false;
     return info->layer == SLC_LAYER_HEAD || info->place == SLC_MASK_TOKEN;
 }
 
@@ -162,7 +153,7 @@ static sluice_status match_copy(const matching *m, const slc_param_info *info, c
                                 slc_weight_matches *out)
 {
     char how[160], has[64], wants[64];
-    const char *second = second_name(m->model, info->place);
+    const char *second = slc_param_second_name(m->model, info->place);
     const slc_tensor *copy = slc_tensors_find(m->tensors, second);
     if (!copy && m->file->untied && info->place == SLC_TOKEN_TABLE)
         return slc_error(
@@ -192,7 +183,7 @@ static sluice_status match_copies(const matching *m, bool *passed, slc_weight_ma
     sluice_status status = SLUICE_OK;
     if (m->model->head != SLUICE_HEAD_TOKENS) return status;
     for (uint32_t i = 0; !status && slc_param_info_at(m->model, i, &info); i++) {
-        if (second_name(m->model, info.place) && out->of_param[i])
+        if (slc_param_second_name(m->model, info.place) && out->of_param[i])
             status = match_copy(m, &info, out->of_param[i], passed, out);
     }
     return status;
