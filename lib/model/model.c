@@ -9,7 +9,7 @@
 #include "lib/model/layers/block.h"
 #include "lib/model/layers/class_head.h"
 #include "lib/model/layers/embed.h"
-#include "lib/model/layers/slot.h"
+#include "lib/model/layers/layer_run.h"
 #include "lib/model/layers/token_head.h"
 #include "lib/model/micro_batch.h"
 #include "lib/model/state.h"

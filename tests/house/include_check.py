@@ -107,9 +107,9 @@ ROOMS = {
         "onebit": ["model"],
         "step": ["model", "check", "measure", "rows", "onebit"],
         "replan": ["model", "check", "measure", "rows", "onebit", "step"],
-        "hooks": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
+        "calls": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
         "checkpoint": ["model", "check", "onebit", "step", "replan"],
-        "commit": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
+        "making": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
     },
 }
 # Folders that see public headers only, each with what an include must begin with.

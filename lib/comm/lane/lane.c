@@ -102,8 +102,8 @@ static bool disturbs(const slc_spans *one, const slc_spans *other)
 static bool must_wait(slc_comm *comm, const slc_spans *spans)
 {
     for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
-        const slc_active_op *run = slc_active_op_at(comm, i);
-        if (disturbs(spans, &run->spans) || disturbs(&run->spans, spans)) return true;
+        const slc_active_op *active = slc_active_op_at(comm, i);
+        if (disturbs(spans, &active->spans) || disturbs(&active->spans, spans)) return true;
     }
     return false;
 }
@@ -124,12 +124,12 @@ static void remember(slc_history *history, uint64_t signature)
 }
 
 /* Lets the neighbours use this rank's buffers of the operation. */
-static void publish_ready(slc_comm *comm, const slc_active_op *run)
+static void publish_ready(slc_comm *comm, const slc_active_op *active)
 {
     slc_control_page *page = comm->neighbours->page;
-    remember(comm->history, run->signature);
-    atomic_store_explicit(&page->signature[run->wire % SLC_SIGNATURES], run->signature, memory_order_relaxed);
-    atomic_store_explicit(&page->ready, run->wire + 1, memory_order_release);
+    remember(comm->history, active->signature);
+    atomic_store_explicit(&page->signature[active->wire % SLC_SIGNATURES], active->signature, memory_order_relaxed);
+    atomic_store_explicit(&page->ready, active->wire + 1, memory_order_release);
     slc_neighbours_ring(comm->neighbours);
 }
 
@@ -192,8 +192,8 @@ static bool start_next(slc_comm *comm)
 
     const uint64_t block = skipped ? 0 : op->first_block;
     const uint64_t blocks = rows || op->kind == SLC_BARRIER ? 1 : op->block_count;
-    slc_active_op *run = slc_active_op_at(comm, comm->active.taken);
-    *run = (slc_active_op){.op = *op,
+    slc_active_op *active = slc_active_op_at(comm, comm->active.taken);
+    *active = (slc_active_op){.op = *op,
                            .index = comm->active.taken,
                            .wire = comm->active.wire,
                            .signature = slc_op_signature(comm, op, skipped),
@@ -208,16 +208,16 @@ static bool start_next(slc_comm *comm)
                            .finished = block};
     comm->active.taken++;
     comm->active.wire++;
-    publish_ready(comm, run);
+    publish_ready(comm, active);
     return true;
 }
 
 /* Bytes that messages would have carried from this rank to its neighbours had no memory been shared. */
-static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
+static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *active)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     const uint64_t peers = (uint64_t)comm->neighbours->count;
-    if (slc_moves_rows(op)) return run->direct_sent;
+    if (slc_moves_rows(op)) return active->direct_sent;
     uint64_t bytes = slc_op_length(op) * sluice_dtype_bytes(op->dtype), part = bytes / (uint64_t)comm->size;
     switch (op->kind) {
     case SLC_REDUCE_SCATTER:
@@ -230,19 +230,19 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *run)
 }
 
 /* A transport that imitates a network makes bytes cost time that went through memory. */
-static void charge(slc_comm *comm, slc_active_op *run)
+static void charge(slc_comm *comm, slc_active_op *active)
 {
     const slc_transport *transport = comm->transport;
-    run->charged = true;
+    active->charged = true;
     if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
-    const bool rows = slc_moves_rows(&run->op); /* their lists go first */
-    uint64_t sent = direct_bytes(comm, run), received = rows ? run->direct_received : sent;
-    const bool two_phases = rows || run->op.kind == SLC_ALL_REDUCE || run->op.kind == SLC_COMPRESSED_EXCHANGE;
-    if (run->op.kind == SLC_BROADCAST)
-        received = comm->rank != run->op.root && slc_is_neighbour(comm->neighbours, run->op.root)
-                       ? slc_op_length(&run->op) * sluice_dtype_bytes(run->op.dtype)
+    const bool rows = slc_moves_rows(&active->op); /* their lists go first */
+    uint64_t sent = direct_bytes(comm, active), received = rows ? active->direct_received : sent;
+    const bool two_phases = rows || active->op.kind == SLC_ALL_REDUCE || active->op.kind == SLC_COMPRESSED_EXCHANGE;
+    if (active->op.kind == SLC_BROADCAST)
+        received = comm->rank != active->op.root && slc_is_neighbour(comm->neighbours, active->op.root)
+                       ? slc_op_length(&active->op) * sluice_dtype_bytes(active->op.dtype)
                        : 0;
-    run->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
+    active->due_ns = transport->table->charge(transport->self, sent, received, two_phases ? 2 : 1);
 }
 
 /* Lists of rows are exchanged as soon as an operation has begun, whatever earlier ones still do, because they decide
@@ -251,10 +251,10 @@ static bool exchange_lists(slc_comm *comm)
 {
     bool progressed = false;
     for (uint32_t i = comm->active.first; i != comm->active.taken && !slc_failed(comm->failure); i++) {
-        slc_active_op *run = slc_active_op_at(comm, i);
-        if (!slc_moves_rows(&run->op) || run->skipped || run->peers_ready || !slc_row_op_have_lists(comm, run))
+        slc_active_op *active = slc_active_op_at(comm, i);
+        if (!slc_moves_rows(&active->op) || active->skipped || active->peers_ready || !slc_row_op_have_lists(comm, active))
             continue;
-        run->peers_ready = progressed = true;
+        active->peers_ready = progressed = true;
     }
     return progressed;
 }
@@ -263,16 +263,16 @@ static bool exchange_lists(slc_comm *comm)
 static bool work_on_oldest(slc_comm *comm)
 {
     for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
-        slc_active_op *run = slc_active_op_at(comm, i);
-        if (run->work_done) continue;
-        if (!run->skipped && !run->charged) {
-            if (!slc_moves_rows(&run->op)) run->peers_ready = slc_peers_ready(comm, run);
-            if (!run->peers_ready) return false;
-            charge(comm, run);
+        slc_active_op *active = slc_active_op_at(comm, i);
+        if (active->work_done) continue;
+        if (!active->skipped && !active->charged) {
+            if (!slc_moves_rows(&active->op)) active->peers_ready = slc_peers_ready(comm, active);
+            if (!active->peers_ready) return false;
+            charge(comm, active);
         }
-        bool progressed = slc_work_step(comm, run);
-        if (!run->work_done) return progressed;
-        atomic_store_explicit(&comm->neighbours->page->done, run->wire + 1, memory_order_release);
+        bool progressed = slc_work_step(comm, active);
+        if (!active->work_done) return progressed;
+        atomic_store_explicit(&comm->neighbours->page->done, active->wire + 1, memory_order_release);
         slc_neighbours_ring(comm->neighbours);
         return true;
     }
@@ -289,32 +289,32 @@ static bool neighbours_done(const slc_comm *comm, uint32_t wire)
     return true;
 }
 
-static bool is_over(const slc_comm *comm, const slc_active_op *run, uint64_t now_ns)
+static bool is_over(const slc_comm *comm, const slc_active_op *active, uint64_t now_ns)
 {
-    if (run->op.kind == SLC_CALL) return true;
-    if (run->skipped) return run->work_done;
-    return run->work_done && slc_messages_finished(comm, run) && neighbours_done(comm, run->wire) &&
-           run->due_ns <= now_ns;
+    if (active->op.kind == SLC_CALL) return true;
+    if (active->skipped) return active->work_done;
+    return active->work_done && slc_messages_finished(comm, active) && neighbours_done(comm, active->wire) &&
+           active->due_ns <= now_ns;
 }
 
 static bool complete_first(slc_comm *comm, uint64_t now_ns)
 {
     if (comm->active.first == comm->active.taken) return false;
-    slc_active_op *run = slc_active_op_at(comm, comm->active.first);
-    if (!is_over(comm, run, now_ns)) return false;
-    bool call = run->op.kind == SLC_CALL;
-    if (!run->skipped) {
-        atomic_fetch_add_explicit(&comm->bytes_sent, direct_bytes(comm, run), memory_order_relaxed);
-        if (!call && !run_hook(comm, &run->op, run->op.call)) return true;
+    slc_active_op *active = slc_active_op_at(comm, comm->active.first);
+    if (!is_over(comm, active, now_ns)) return false;
+    bool call = active->op.kind == SLC_CALL;
+    if (!active->skipped) {
+        atomic_fetch_add_explicit(&comm->bytes_sent, direct_bytes(comm, active), memory_order_relaxed);
+        if (!call && !run_hook(comm, &active->op, active->op.call)) return true;
     }
-    if (!run_hook(comm, &run->op, run->op.end)) return true;
+    if (!run_hook(comm, &active->op, active->op.end)) return true;
     sluice_status status = slc_lane_events_record(&comm->attached.events, &comm->attached.stream, comm->active.first);
     if (status) {
-        slc_op_fail(comm, &run->op, status);
+        slc_op_fail(comm, &active->op, status);
         return true;
     }
     comm->active.first++;
-    if (!call) atomic_store_explicit(&comm->active.wire_completed, run->wire + 1, memory_order_relaxed);
+    if (!call) atomic_store_explicit(&comm->active.wire_completed, active->wire + 1, memory_order_relaxed);
     raise_completed(comm);
     return true;
 }
@@ -363,7 +363,7 @@ const char *slc_lane_next_name(const slc_comm *comm)
 uint64_t slc_lane_due(const slc_comm *comm)
 {
     if (comm->active.first == comm->active.taken) return UINT64_MAX;
-    const slc_active_op *run = &comm->active.ops[comm->active.first % SLC_ACTIVE];
+    const slc_active_op *active = &comm->active.ops[comm->active.first % SLC_ACTIVE];
     /* An operation past its time waits for something else. */
-    return run->due_ns > comm->active.step_ns ? run->due_ns : UINT64_MAX;
+    return active->due_ns > comm->active.step_ns ? active->due_ns : UINT64_MAX;
 }

@@ -24,7 +24,7 @@ typedef enum { PHASE_PART = 0, PHASE_RESULT = 1, PHASE_ACKNOWLEDGE = 2 } message
 struct slc_message {
     slc_comm *comm;
     slc_message *next;  /* free list */
-    slc_active_op *run; /* NULL: the transport does not hold it */
+    slc_active_op *active; /* NULL: the transport does not hold it */
     uint64_t block;
     uint64_t tag;
     size_t bytes;
@@ -49,19 +49,19 @@ sluice_status slc_messages_init(slc_comm *comm)
     return SLUICE_OK;
 }
 
-static slc_block_state *state_of(const slc_comm *comm, slc_active_op *run, uint64_t block)
+static slc_block_state *state_of(const slc_comm *comm, slc_active_op *active, uint64_t block)
 {
-    return &run->window[block % comm->depth];
+    return &active->window[block % comm->depth];
 }
 
-static uint64_t make_tag(const slc_active_op *run, uint64_t block, message_phase phase, int sender)
+static uint64_t make_tag(const slc_active_op *active, uint64_t block, message_phase phase, int sender)
 {
-    return (uint64_t)run->wire << 32 | (block & 0x1ffff) << 15 | (uint64_t)phase << 12 | (uint64_t)sender;
+    return (uint64_t)active->wire << 32 | (block & 0x1ffff) << 15 | (uint64_t)phase << 12 | (uint64_t)sender;
 }
 
-static void count_down(slc_comm *comm, slc_active_op *run, uint64_t block, message_kind kind)
+static void count_down(slc_comm *comm, slc_active_op *active, uint64_t block, message_kind kind)
 {
-    slc_block_state *state = state_of(comm, run, block);
+    slc_block_state *state = state_of(comm, active, block);
     if (kind == CONTRIBUTION)
         state->contributions--;
     else if (kind == RESULT)
@@ -71,22 +71,22 @@ static void count_down(slc_comm *comm, slc_active_op *run, uint64_t block, messa
 }
 
 /* The transport does not say by how much a message is too long. */
-static void fail_too_long(slc_comm *comm, const slc_active_op *run, int peer, size_t expected)
+static void fail_too_long(slc_comm *comm, const slc_active_op *active, int peer, size_t expected)
 {
     slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
                     "%s: rank %d sent rank %d more than the %zu bytes that belong there: submit the same operations in "
                     "the same order on every rank",
-                    slc_op_name(&run->op), peer, comm->rank, expected);
+                    slc_op_name(&active->op), peer, comm->rank, expected);
 }
 
-static void check_length(slc_comm *comm, const slc_active_op *run, int peer, size_t got, size_t expected)
+static void check_length(slc_comm *comm, const slc_active_op *active, int peer, size_t got, size_t expected)
 {
     if (got == expected) return;
     slc_failure_set(
         comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
         "%s: rank %d sent rank %d %zu bytes where %zu belong: submit the same operations in the same order on every "
         "rank",
-        slc_op_name(&run->op), peer, comm->rank, got, expected);
+        slc_op_name(&active->op), peer, comm->rank, got, expected);
 }
 
 /* A peer that cannot be reached has died, or has left after it did its part; the control connection will tell which. */
@@ -101,32 +101,32 @@ void slc_messages_suspect(slc_comm *comm, int rank, const char *why)
 static void give_back(slc_comm *comm, slc_message *message)
 {
     comm->messages.pending--;
-    message->run = NULL;
+    message->active = NULL;
     message->next = comm->messages.free_list;
     comm->messages.free_list = message;
 }
 
 /* Notes that a message is done. */
-static void count_message(slc_comm *comm, slc_active_op *run, uint64_t block, message_kind kind)
+static void count_message(slc_comm *comm, slc_active_op *active, uint64_t block, message_kind kind)
 {
     comm->messages.done++;
-    count_down(comm, run, block, kind);
+    count_down(comm, active, block, kind);
 }
 
 static void on_done(void *context, sluice_status status, size_t bytes)
 {
     slc_message *message = context;
     slc_comm *comm = message->comm;
-    slc_active_op *run = message->run;
+    slc_active_op *active = message->active;
     if (status == SLUICE_OK) {
-        if (message->kind != SEND) check_length(comm, run, message->peer, bytes, message->bytes);
-        count_message(comm, run, message->block, message->kind);
+        if (message->kind != SEND) check_length(comm, active, message->peer, bytes, message->bytes);
+        count_message(comm, active, message->block, message->kind);
     } else if (status == SLUICE_ERR_PEER)
         slc_messages_suspect(comm, message->peer, "its messages cannot be delivered");
     else if (status == SLUICE_ERR_MISMATCH)
-        fail_too_long(comm, run, message->peer, message->bytes);
+        fail_too_long(comm, active, message->peer, message->bytes);
     else if (status != SLUICE_ERR_INTERRUPTED)
-        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", slc_op_name(&run->op),
+        slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", slc_op_name(&active->op),
                         message->peer, sluice_status_name(status));
     give_back(comm, message);
 }
@@ -141,72 +141,72 @@ static slc_message *take_message(slc_comm *comm, const slc_message *what)
     return message;
 }
 
-static void fail_post(slc_comm *comm, const slc_active_op *run, int peer, sluice_status status)
+static void fail_post(slc_comm *comm, const slc_active_op *active, int peer, sluice_status status)
 {
     if (status == SLUICE_ERR_PEER)
         slc_messages_suspect(comm, peer, sluice_last_error());
     else
-        slc_op_fail(comm, &run->op, status);
+        slc_op_fail(comm, &active->op, status);
 }
 
-static void post_receive(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, message_kind kind,
+static void post_receive(slc_comm *comm, slc_active_op *active, uint64_t block, message_phase phase, message_kind kind,
                          int peer, void *data, size_t bytes)
 {
-    const uint64_t tag = make_tag(run, block, phase, peer);
+    const uint64_t tag = make_tag(active, block, phase, peer);
     slc_message *message = take_message(
-        comm, &(slc_message){.run = run, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = kind});
+        comm, &(slc_message){.active = active, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = kind});
     size_t received = 0;
     sluice_status status =
         comm->transport->table->recv(comm->transport->self, peer, data, bytes, tag, &received, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
     if (status == SLUICE_ERR_MISMATCH) {
-        fail_too_long(comm, run, peer, bytes);
+        fail_too_long(comm, active, peer, bytes);
         return;
     }
     if (status) {
-        fail_post(comm, run, peer, status);
+        fail_post(comm, active, peer, status);
         return;
     }
-    check_length(comm, run, peer, received, bytes);
-    count_message(comm, run, block, kind);
+    check_length(comm, active, peer, received, bytes);
+    count_message(comm, active, block, kind);
 }
 
-static void post_send(slc_comm *comm, slc_active_op *run, uint64_t block, message_phase phase, int peer,
+static void post_send(slc_comm *comm, slc_active_op *active, uint64_t block, message_phase phase, int peer,
                       const void *data, size_t bytes)
 {
-    const uint64_t tag = make_tag(run, block, phase, comm->rank);
+    const uint64_t tag = make_tag(active, block, phase, comm->rank);
     slc_message *message = take_message(
-        comm, &(slc_message){.run = run, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = SEND});
-    state_of(comm, run, block)->sends++;
-    bool data_of_callers = run->op.kind != SLC_BARRIER && phase != PHASE_ACKNOWLEDGE;
+        comm, &(slc_message){.active = active, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = SEND});
+    state_of(comm, active, block)->sends++;
+    bool data_of_callers = active->op.kind != SLC_BARRIER && phase != PHASE_ACKNOWLEDGE;
     if (data_of_callers) atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
     sluice_status status =
         comm->transport->table->send(comm->transport->self, peer, data, bytes, tag, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
     if (status)
-        fail_post(comm, run, peer, status);
+        fail_post(comm, active, peer, status);
     else
-        count_message(comm, run, block, SEND);
+        count_message(comm, active, block, SEND);
 }
 
-static size_t part_bytes(const slc_comm *comm, const slc_active_op *run, uint64_t block)
+static size_t part_bytes(const slc_comm *comm, const slc_active_op *active, uint64_t block)
 {
-    return slc_part_length(&run->op, block, comm->size) * sluice_dtype_bytes(run->op.dtype);
+    return slc_part_length(&active->op, block, comm->size) * sluice_dtype_bytes(active->op.dtype);
 }
 
-static char *part_at(const slc_comm *comm, const slc_active_op *run, const void *buffer, slc_layout layout,
+static char *part_at(const slc_comm *comm, const slc_active_op *active, const void *buffer, slc_layout layout,
                      uint64_t block, int rank)
 {
     /* The caller's promise makes both buffers of a message writable or not; here only addresses are computed. */
     return (char *)(uintptr_t)buffer +
-           slc_part_begin(&run->op, layout, block, rank, comm->size) * sluice_dtype_bytes(run->op.dtype);
+           slc_part_begin(&active->op, layout, block, rank, comm->size) * sluice_dtype_bytes(active->op.dtype);
 }
 
-static char *block_at(const slc_active_op *run, uint64_t block)
+static char *block_at(const slc_active_op *active, uint64_t block)
 {
-    return (char *)run->op.dst + block * run->op.block_elements * sluice_dtype_bytes(run->op.dtype);
+    return (char *)active->op.dst + block * active->op.block_elements * sluice_dtype_bytes(active->op.dtype);
 }
 
 static bool is_sum(const slc_op *op)
@@ -215,9 +215,9 @@ static bool is_sum(const slc_op *op)
 }
 
 /* Contributions lie after the results in the same buffer. */
-char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank)
+char *slc_messages_packet(const slc_comm *comm, const slc_active_op *active, int rank)
 {
-    return part_at(comm, run, run->op.dst, SLC_WHOLE, 0, rank) + run->op.elements;
+    return part_at(comm, active, active->op.dst, SLC_WHOLE, 0, rank) + active->op.elements;
 }
 
 /* Whether each owner's result goes to all ranks. */
@@ -227,21 +227,21 @@ static bool sends_results(const slc_op *op)
 }
 
 /* Block 0 carries the lists. */
-static void receive_rows(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
+static void receive_rows(slc_comm *comm, slc_active_op *active, uint64_t block, int peer)
 {
-    uint64_t bytes = block ? slc_row_op_expected(comm, run, block, peer) : slc_row_list_bytes(run->op.rows->most);
+    uint64_t bytes = block ? slc_row_op_expected(comm, active, block, peer) : slc_row_list_bytes(active->op.rows->most);
     if (!bytes) return;
-    void *data = block ? (void *)slc_scratch_part(comm, run, block, peer) : slc_row_op_list_of(&run->op, peer);
-    state_of(comm, run, block)->contributions++;
-    post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, data, bytes);
+    void *data = block ? (void *)slc_scratch_part(comm, active, block, peer) : slc_row_op_list_of(&active->op, peer);
+    state_of(comm, active, block)->contributions++;
+    post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, data, bytes);
 }
 
-static void send_rows(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
+static void send_rows(slc_comm *comm, slc_active_op *active, uint64_t block, int peer)
 {
-    uint64_t bytes = slc_row_list_bytes(run->op.rows->most);
-    const void *data = slc_row_op_list_of(&run->op, comm->rank);
-    if (block) data = slc_row_op_pack(comm, run, block, peer, &bytes);
-    if (bytes) post_send(comm, run, block, PHASE_PART, peer, data, bytes);
+    uint64_t bytes = slc_row_list_bytes(active->op.rows->most);
+    const void *data = slc_row_op_list_of(&active->op, comm->rank);
+    if (block) data = slc_row_op_pack(comm, active, block, peer, &bytes);
+    if (bytes) post_send(comm, active, block, PHASE_PART, peer, data, bytes);
 }
 
 /* Whether a block takes a slot of scratch. */
@@ -250,130 +250,130 @@ static bool takes_slot(const slc_op *op, uint64_t block)
     return is_sum(op) || (slc_moves_rows(op) && block > 0);
 }
 
-static void receive_from(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
+static void receive_from(slc_comm *comm, slc_active_op *active, uint64_t block, int peer)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     if (slc_moves_rows(op)) {
-        receive_rows(comm, run, block, peer);
+        receive_rows(comm, active, block, peer);
         return;
     }
-    slc_block_state *state = state_of(comm, run, block);
-    size_t bytes = part_bytes(comm, run, block);
+    slc_block_state *state = state_of(comm, active, block);
+    size_t bytes = part_bytes(comm, active, block);
     if (is_sum(op)) {
         state->contributions++;
-        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, slc_scratch_part(comm, run, block, peer), bytes);
+        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_scratch_part(comm, active, block, peer), bytes);
     }
     if (op->kind == SLC_COMPRESSED_EXCHANGE) {
         state->contributions++;
-        post_receive(comm, run, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, run, peer), bytes);
+        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, active, peer), bytes);
     }
     if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
         state->results++;
-        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, part_at(comm, run, op->dst, SLC_WHOLE, block, peer),
+        post_receive(comm, active, block, PHASE_RESULT, RESULT, peer, part_at(comm, active, op->dst, SLC_WHOLE, block, peer),
                      bytes);
     } else if (op->kind == SLC_BARRIER) {
         state->results++;
-        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, &comm->messages.tokens[peer],
+        post_receive(comm, active, block, PHASE_RESULT, RESULT, peer, &comm->messages.tokens[peer],
                      sizeof *comm->messages.tokens);
     } else if (op->kind == SLC_BROADCAST && comm->rank == op->root) {
         state->results++;
-        post_receive(comm, run, block, PHASE_ACKNOWLEDGE, RESULT, peer, &comm->messages.tokens[peer],
+        post_receive(comm, active, block, PHASE_ACKNOWLEDGE, RESULT, peer, &comm->messages.tokens[peer],
                      sizeof *comm->messages.tokens);
     } else if (op->kind == SLC_BROADCAST && peer == op->root) {
         state->results++;
-        post_receive(comm, run, block, PHASE_RESULT, RESULT, peer, block_at(run, block),
+        post_receive(comm, active, block, PHASE_RESULT, RESULT, peer, block_at(active, block),
                      slc_op_block_length(op, block) * sluice_dtype_bytes(op->dtype));
     }
 }
 
-static bool post_receives(slc_comm *comm, slc_active_op *run)
+static bool post_receives(slc_comm *comm, slc_active_op *active)
 {
     if (comm->messages.blocks_receiving == comm->depth) return false;
-    const bool slot = takes_slot(&run->op, run->receiving);
+    const bool slot = takes_slot(&active->op, active->receiving);
     if (slot && !slc_scratch_left(comm)) return false;
-    if (run->receiving == run->end_block && !(run->open && run->peers_ready && slc_row_op_cut(comm, run))) return false;
-    uint64_t block = run->receiving++;
-    slc_block_state *state = state_of(comm, run, block);
-    *state = (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&run->op)};
+    if (active->receiving == active->end_block && !(active->open && active->peers_ready && slc_row_op_cut(comm, active))) return false;
+    uint64_t block = active->receiving++;
+    slc_block_state *state = state_of(comm, active, block);
+    *state = (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&active->op)};
     comm->messages.blocks_receiving++;
     for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
-        receive_from(comm, run, block, comm->messages.peers[i]);
+        receive_from(comm, active, block, comm->messages.peers[i]);
     return true;
 }
 
-static void send_to(slc_comm *comm, slc_active_op *run, uint64_t block, int peer)
+static void send_to(slc_comm *comm, slc_active_op *active, uint64_t block, int peer)
 {
-    const slc_op *op = &run->op;
-    size_t bytes = slc_moves_rows(op) ? 0 : part_bytes(comm, run, block);
+    const slc_op *op = &active->op;
+    size_t bytes = slc_moves_rows(op) ? 0 : part_bytes(comm, active, block);
     if (slc_moves_rows(op))
-        send_rows(comm, run, block, peer);
+        send_rows(comm, active, block, peer);
     else if (is_sum(op) || sends_results(op))
-        post_send(comm, run, block, PHASE_PART, peer, part_at(comm, run, op->src, SLC_WHOLE, block, peer), bytes);
+        post_send(comm, active, block, PHASE_PART, peer, part_at(comm, active, op->src, SLC_WHOLE, block, peer), bytes);
     else if (op->kind == SLC_ALL_GATHER)
-        post_send(comm, run, block, PHASE_RESULT, peer, part_at(comm, run, op->src, op->src_layout, block, comm->rank),
+        post_send(comm, active, block, PHASE_RESULT, peer, part_at(comm, active, op->src, op->src_layout, block, comm->rank),
                   bytes);
     else if (op->kind == SLC_BARRIER)
-        post_send(comm, run, block, PHASE_RESULT, peer, &comm->messages.tokens[comm->size + peer],
+        post_send(comm, active, block, PHASE_RESULT, peer, &comm->messages.tokens[comm->size + peer],
                   sizeof *comm->messages.tokens);
     else if (op->kind == SLC_BROADCAST && comm->rank == op->root)
-        post_send(comm, run, block, PHASE_RESULT, peer, block_at(run, block),
+        post_send(comm, active, block, PHASE_RESULT, peer, block_at(active, block),
                   slc_op_block_length(op, block) * sluice_dtype_bytes(op->dtype));
 }
 
-static bool post_sends(slc_comm *comm, slc_active_op *run)
+static bool post_sends(slc_comm *comm, slc_active_op *active)
 {
-    if (run->sending == run->receiving || comm->messages.blocks_sending == comm->depth / 2) return false;
-    uint64_t block = run->sending++;
+    if (active->sending == active->receiving || comm->messages.blocks_sending == comm->depth / 2) return false;
+    uint64_t block = active->sending++;
     comm->messages.blocks_sending++;
-    state_of(comm, run, block)->sent = true;
+    state_of(comm, active, block)->sent = true;
     for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
-        send_to(comm, run, block, comm->messages.peers[i]);
+        send_to(comm, active, block, comm->messages.peers[i]);
     return true;
 }
 
-bool slc_messages_arrived(slc_comm *comm, slc_active_op *run, uint64_t block)
+bool slc_messages_arrived(slc_comm *comm, slc_active_op *active, uint64_t block)
 {
     if (!comm->messages.peer_count) return true;
-    return block < run->receiving && !state_of(comm, run, block)->contributions;
+    return block < active->receiving && !state_of(comm, active, block)->contributions;
 }
 
-void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block)
+void slc_messages_reduced(slc_comm *comm, slc_active_op *active, uint64_t block)
 {
     if (!comm->messages.peer_count) return;
-    const slc_op *op = &run->op;
-    state_of(comm, run, block)->reduced = true;
-    if (is_sum(op)) slc_scratch_free(comm, state_of(comm, run, block)->slot);
+    const slc_op *op = &active->op;
+    state_of(comm, active, block)->reduced = true;
+    if (is_sum(op)) slc_scratch_free(comm, state_of(comm, active, block)->slot);
     if (!sends_results(op)) return;
     for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
-        post_send(comm, run, block, PHASE_RESULT, comm->messages.peers[i],
-                  part_at(comm, run, op->dst, SLC_WHOLE, block, comm->rank), part_bytes(comm, run, block));
+        post_send(comm, active, block, PHASE_RESULT, comm->messages.peers[i],
+                  part_at(comm, active, op->dst, SLC_WHOLE, block, comm->rank), part_bytes(comm, active, block));
 }
 
 /* Ends the next block in order if all of its messages are done. */
-static bool finish_block(slc_comm *comm, slc_active_op *run)
+static bool finish_block(slc_comm *comm, slc_active_op *active)
 {
-    if (run->finished == run->sending) return false;
-    slc_block_state *state = state_of(comm, run, run->finished);
+    if (active->finished == active->sending) return false;
+    slc_block_state *state = state_of(comm, active, active->finished);
     if (!state->reduced || state->contributions || state->results) return false;
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     if (op->kind == SLC_BROADCAST && comm->rank != op->root && !slc_is_neighbour(comm->neighbours, op->root) &&
         state->sent) {
         state->sent = false; /* the one acknowledgement lets the root's window move on */
-        post_send(comm, run, run->finished, PHASE_ACKNOWLEDGE, op->root, &comm->messages.tokens[comm->size + op->root],
+        post_send(comm, active, active->finished, PHASE_ACKNOWLEDGE, op->root, &comm->messages.tokens[comm->size + op->root],
                   sizeof *comm->messages.tokens);
     }
     if (state->sends) return false;
-    if (slc_moves_rows(op) && run->finished > 0) slc_scratch_free(comm, state->slot); /* it was sent from there */
-    run->finished++;
+    if (slc_moves_rows(op) && active->finished > 0) slc_scratch_free(comm, state->slot); /* it was sent from there */
+    active->finished++;
     comm->messages.blocks_finished++;
     comm->messages.blocks_receiving--;
     comm->messages.blocks_sending--;
     return true;
 }
 
-bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run)
+bool slc_messages_finished(const slc_comm *comm, const slc_active_op *active)
 {
-    return !comm->messages.peer_count || (!run->open && run->finished == run->end_block);
+    return !comm->messages.peer_count || (!active->open && active->finished == active->end_block);
 }
 
 bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out)
@@ -381,7 +381,7 @@ bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out)
     bool found = false;
     for (uint32_t i = 0; comm->messages.pending && i < comm->messages.count; i++) {
         const slc_message *message = &comm->messages.all[i];
-        if (!message->run) continue;
+        if (!message->active) continue;
         const uint32_t operation = (uint32_t)(message->tag >> 32), place = (uint32_t)message->tag >> 12;
         const int32_t later = found ? (int32_t)(operation - out->operation) : -1;
         if (later > 0 || (!later && place >= out->place)) continue;
@@ -401,12 +401,12 @@ bool slc_messages_step(slc_comm *comm)
     if (!comm->messages.peer_count) return false;
     bool progressed = false, all_received = true, all_sent = true;
     for (uint32_t i = comm->active.first; i != comm->active.taken && !slc_failed(comm->failure); i++) {
-        slc_active_op *run = slc_active_op_at(comm, i);
-        while (finish_block(comm, run)) progressed = true;
-        while (all_received && post_receives(comm, run)) progressed = true;
-        all_received &= !run->open && run->receiving == run->end_block;
-        while (all_sent && post_sends(comm, run)) progressed = true;
-        all_sent &= !run->open && run->sending == run->end_block;
+        slc_active_op *active = slc_active_op_at(comm, i);
+        while (finish_block(comm, active)) progressed = true;
+        while (all_received && post_receives(comm, active)) progressed = true;
+        all_received &= !active->open && active->receiving == active->end_block;
+        while (all_sent && post_sends(comm, active)) progressed = true;
+        all_sent &= !active->open && active->sending == active->end_block;
     }
     return progressed;
 }

@@ -19,13 +19,13 @@ bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out);
 /* Posts the sends and receives that may be posted. True if there were any. */
 bool slc_messages_step(slc_comm *comm);
 /* Notes that this rank's part of a block has its sum: its scratch is free, and the result goes to who needs it. */
-void slc_messages_reduced(slc_comm *comm, slc_active_op *run, uint64_t block);
+void slc_messages_reduced(slc_comm *comm, slc_active_op *active, uint64_t block);
 /* Whether all contributions of a block are here. */
-bool slc_messages_arrived(slc_comm *comm, slc_active_op *run, uint64_t block);
+bool slc_messages_arrived(slc_comm *comm, slc_active_op *active, uint64_t block);
 /* Compressed exchange: where the packet lies that `rank` sent for this rank's chunks. */
-char *slc_messages_packet(const slc_comm *comm, const slc_active_op *run, int rank);
+char *slc_messages_packet(const slc_comm *comm, const slc_active_op *active, int rank);
 /* Whether the messages of all blocks are done. */
-bool slc_messages_finished(const slc_comm *comm, const slc_active_op *run);
+bool slc_messages_finished(const slc_comm *comm, const slc_active_op *active);
 /* Notes that a peer cannot be reached, which the control connection may explain. Keeps the first one. Any thread. */
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why);
 

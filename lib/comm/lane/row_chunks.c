@@ -19,9 +19,9 @@ uint64_t slc_row_op_elements(const slc_comm *comm, const slc_op *op, int holder,
     return elements;
 }
 
-uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *run, uint64_t chunk)
+uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *active, uint64_t chunk)
 {
-    const uint64_t row = (run->index % SLC_ACTIVE) * (comm->depth + 1) + chunk % (comm->depth + 1);
+    const uint64_t row = (active->index % SLC_ACTIVE) * (comm->depth + 1) + chunk % (comm->depth + 1);
     return comm->rows.cuts + row * (uint64_t)comm->size;
 }
 
@@ -65,47 +65,47 @@ static void cut_by_list(slc_comm *comm, const slc_op *op, int holder, const uint
     }
 }
 
-bool slc_row_op_cut(slc_comm *comm, slc_active_op *run)
+bool slc_row_op_cut(slc_comm *comm, slc_active_op *active)
 {
-    const uint64_t chunk = run->receiving;
-    uint64_t *from = slc_row_op_cuts(comm, run, chunk - 1), *cuts = slc_row_op_cuts(comm, run, chunk);
+    const uint64_t chunk = active->receiving;
+    uint64_t *from = slc_row_op_cuts(comm, active, chunk - 1), *cuts = slc_row_op_cuts(comm, active, chunk);
     int open = 0;
     for (int owner = 0; owner < comm->size; owner++) {
         if (chunk == 1) from[owner] = 0;
-        open += from[owner] < run->op.elements;
-        cuts[owner] = run->op.elements;
+        open += from[owner] < active->op.elements;
+        cuts[owner] = active->op.elements;
     }
     if (!open) {
-        run->open = false;
+        active->open = false;
         return false;
     }
-    for (int holder = 0; holder < comm->size; holder++) cut_by_list(comm, &run->op, holder, from, cuts, &open);
-    run->end_block = chunk + 1;
+    for (int holder = 0; holder < comm->size; holder++) cut_by_list(comm, &active->op, holder, from, cuts, &open);
+    active->end_block = chunk + 1;
     return true;
 }
 
 /* Elements of a chunk of `owner`'s part whose rows `holder`'s list names. */
-static uint64_t chunk_elements(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int holder, int owner)
+static uint64_t chunk_elements(const slc_comm *comm, const slc_active_op *active, uint64_t chunk, int holder, int owner)
 {
-    return slc_row_op_elements(comm, &run->op, holder, owner, slc_row_op_cuts(comm, run, chunk - 1)[owner],
-                               slc_row_op_cuts(comm, run, chunk)[owner]);
+    return slc_row_op_elements(comm, &active->op, holder, owner, slc_row_op_cuts(comm, active, chunk - 1)[owner],
+                               slc_row_op_cuts(comm, active, chunk)[owner]);
 }
 
-uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *run, uint64_t chunk, int peer)
+uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *active, uint64_t chunk, int peer)
 {
-    const bool gather = slc_gathers(&run->op);
-    return chunk_elements(comm, run, chunk, gather ? comm->rank : peer, gather ? peer : comm->rank) *
-           sluice_dtype_bytes(run->op.dtype);
+    const bool gather = slc_gathers(&active->op);
+    return chunk_elements(comm, active, chunk, gather ? comm->rank : peer, gather ? peer : comm->rank) *
+           sluice_dtype_bytes(active->op.dtype);
 }
 
-const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, int peer, uint64_t *bytes)
+const char *slc_row_op_pack(slc_comm *comm, slc_active_op *active, uint64_t chunk, int peer, uint64_t *bytes)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     const int holder = slc_gathers(op) ? peer : comm->rank, owner = slc_gathers(op) ? comm->rank : peer;
     const slc_row_list *list = slc_row_op_list_of(op, holder);
-    char *packed = slc_scratch_part(comm, run, chunk, peer) + slc_scratch_part_bytes(comm) / 2;
-    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, slc_row_op_cuts(comm, run, chunk - 1)[owner],
-                                           slc_row_op_cuts(comm, run, chunk)[owner]);
+    char *packed = slc_scratch_part(comm, active, chunk, peer) + slc_scratch_part_bytes(comm) / 2;
+    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, slc_row_op_cuts(comm, active, chunk - 1)[owner],
+                                           slc_row_op_cuts(comm, active, chunk)[owner]);
     slc_piece piece;
     sluice_status status = SLUICE_OK;
     *bytes = 0;
@@ -116,6 +116,6 @@ const char *slc_row_op_pack(slc_comm *comm, slc_active_op *run, uint64_t chunk, 
         status = slc_copy(&comm->attached.stream, packed + *bytes, src, length);
         *bytes += length;
     }
-    if (status) slc_op_fail(comm, &run->op, status);
+    if (status) slc_op_fail(comm, &active->op, status);
     return packed;
 }

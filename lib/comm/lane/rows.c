@@ -76,9 +76,9 @@ sluice_status slc_row_op_check_list(const slc_op *op, int rank)
 /* ---- Lists ---- */
 
 /* Finds how many bytes messages between this rank and its neighbours would carry. */
-static void find_direct_bytes(const slc_comm *comm, slc_active_op *run)
+static void find_direct_bytes(const slc_comm *comm, slc_active_op *active)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     const slc_neighbours *neighbours = comm->neighbours;
     uint64_t owned = 0, held = 0; /* elements of their lists that this rank owns, of this rank's list that they own */
     for (int i = 0; i < neighbours->count; i++) {
@@ -87,8 +87,8 @@ static void find_direct_bytes(const slc_comm *comm, slc_active_op *run)
     }
     const uint64_t lists = (uint64_t)neighbours->count * slc_row_list_bytes(op->rows->most);
     const uint64_t bytes = sluice_dtype_bytes(op->dtype);
-    run->direct_sent = lists + (slc_gathers(op) ? owned : held) * bytes;
-    run->direct_received = lists + (slc_gathers(op) ? held : owned) * bytes;
+    active->direct_sent = lists + (slc_gathers(op) ? owned : held) * bytes;
+    active->direct_received = lists + (slc_gathers(op) ? held : owned) * bytes;
 }
 
 static sluice_status take_lists(slc_comm *comm, const slc_op *op)
@@ -104,16 +104,16 @@ static sluice_status take_lists(slc_comm *comm, const slc_op *op)
     return status;
 }
 
-bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *run)
+bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *active)
 {
-    if (!slc_messages_arrived(comm, run, 0) || !slc_peers_ready(comm, run)) return false;
-    sluice_status status = take_lists(comm, &run->op);
+    if (!slc_messages_arrived(comm, active, 0) || !slc_peers_ready(comm, active)) return false;
+    sluice_status status = take_lists(comm, &active->op);
     if (status) {
         slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", sluice_last_error());
         return false;
     }
-    find_direct_bytes(comm, run);
-    run->block = 1;
+    find_direct_bytes(comm, active);
+    active->block = 1;
     return true;
 }
 

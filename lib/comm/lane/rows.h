@@ -12,8 +12,8 @@
 sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op);
 sluice_status slc_row_op_check_list(const slc_op *op, int rank); /* FORMAT says what is wrong with a rank's list */
 
-/* Takes the other ranks' lists if all are here; true: they are, and run->block is 1. A list that is wrong fails the
+/* Takes the other ranks' lists if all are here; true: they are, and active->block is 1. A list that is wrong fails the
  * world. */
-bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *run);
+bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *active);
 
 #endif

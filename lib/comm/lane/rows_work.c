@@ -7,13 +7,13 @@
 #include "lib/comm/lane/scratch.h"
 #include "lib/kernels/reduce/reduce.h"
 
-static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
+static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *active, int owner)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
-    const char *packed = slc_scratch_part(comm, run, run->block, owner);
-    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, slc_row_op_cuts(comm, run, run->block - 1)[owner],
-                                           slc_row_op_cuts(comm, run, run->block)[owner]);
+    const char *packed = slc_scratch_part(comm, active, active->block, owner);
+    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, slc_row_op_cuts(comm, active, active->block - 1)[owner],
+                                           slc_row_op_cuts(comm, active, active->block)[owner]);
     slc_piece piece;
     sluice_status status = SLUICE_OK;
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
@@ -25,11 +25,11 @@ static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *run, int owner)
 }
 
 /* Copies about a chunk of the rows that lie with this rank and its neighbours. */
-static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
+static sluice_status copy_some(slc_comm *comm, slc_active_op *active)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
-    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, run->offset, op->elements);
+    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, active->offset, op->elements);
     slc_piece piece;
     uint64_t left = comm->work.chunk_bytes / sluice_dtype_bytes(op->dtype);
     sluice_status status = SLUICE_OK;
@@ -42,33 +42,33 @@ static sluice_status copy_some(slc_comm *comm, slc_active_op *run)
         status = slc_copy(&comm->attached.stream, slc_row_place(op, op->dst, op->dtype, list, &piece), src,
                           piece.length * sluice_dtype_bytes(op->dtype));
         left -= piece.length;
-        run->offset = piece.at + piece.length;
+        active->offset = piece.at + piece.length;
     }
-    if (left) run->offset = op->elements;
+    if (left) active->offset = op->elements;
     return status;
 }
 
-static const void *source_of(slc_comm *comm, const slc_active_op *run, int holder)
+static const void *source_of(slc_comm *comm, const slc_active_op *active, int holder)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     const struct slc_row_cursor *cursor = &comm->rows.cursors[holder];
     const bool own = holder == comm->rank;
     if (!own && !slc_is_neighbour(comm->neighbours, holder))
-        return slc_scratch_part(comm, run, run->block, holder) + cursor->taken * sluice_dtype_bytes(op->dtype);
+        return slc_scratch_part(comm, active, active->block, holder) + cursor->taken * sluice_dtype_bytes(op->dtype);
     const char *src = slc_row_place(op, op->src, op->dtype, slc_row_op_list_of(op, holder), &cursor->piece);
     return own ? src : slc_at_neighbour(comm, holder, src);
 }
 
 /* Adds up one piece of this rank's part, with its sources in rank order. `first` is the piece as the lowest rank that
  * has it gives it. */
-static sluice_status add_piece(slc_comm *comm, const slc_active_op *run, const slc_piece *first)
+static sluice_status add_piece(slc_comm *comm, const slc_active_op *active, const slc_piece *first)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     uint32_t count = 0;
     for (int rank = 0; rank < comm->size; rank++) {
         struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
         if (!cursor->any || cursor->piece.at != first->at) continue;
-        comm->work.sources[count++] = source_of(comm, run, rank);
+        comm->work.sources[count++] = source_of(comm, active, rank);
         cursor->taken += first->length;
     }
     comm->work.destinations[0] = slc_table_place(comm, op, op->dst, op->dst_layout, slc_op_result(op), first);
@@ -95,20 +95,20 @@ static const slc_piece *next_of_all(const slc_comm *comm)
     return next;
 }
 
-/* Adds up about `most` elements of this rank's part, from [run->offset, end). */
-static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, uint64_t most)
+/* Adds up about `most` elements of this rank's part, from [active->offset, end). */
+static sluice_status add_some(slc_comm *comm, slc_active_op *active, uint64_t end, uint64_t most)
 {
     for (int rank = 0; rank < comm->size; rank++) {
         struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
-        cursor->walk = slc_row_walk_begin(&run->op, slc_row_op_list_of(&run->op, rank), comm->size, run->offset, end);
+        cursor->walk = slc_row_walk_begin(&active->op, slc_row_op_list_of(&active->op, rank), comm->size, active->offset, end);
         cursor->any = slc_row_walk_next_of(&cursor->walk, comm->rank, &cursor->piece);
         cursor->taken = 0;
     }
     sluice_status status = SLUICE_OK;
     for (const slc_piece *next; most && !status && (next = next_of_all(comm));) {
         const slc_piece piece = {next->index, next->owner, next->at, slc_least(next->length, most)};
-        status = add_piece(comm, run, &piece);
-        run->offset = piece.at + piece.length;
+        status = add_piece(comm, active, &piece);
+        active->offset = piece.at + piece.length;
         most -= piece.length;
         for (int rank = 0; rank < comm->size; rank++) {
             struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
@@ -116,50 +116,50 @@ static sluice_status add_some(slc_comm *comm, slc_active_op *run, uint64_t end, 
                 cursor->any = slc_row_walk_next_of(&cursor->walk, comm->rank, &cursor->piece);
         }
     }
-    if (most) run->offset = end;
+    if (most) active->offset = end;
     return status;
 }
 
 /* ---- Work ---- */
 
-static bool chunk_arrived(slc_comm *comm, slc_active_op *run)
+static bool chunk_arrived(slc_comm *comm, slc_active_op *active)
 {
-    return comm->messages.peer_count && slc_messages_arrived(comm, run, run->block);
+    return comm->messages.peer_count && slc_messages_arrived(comm, active, active->block);
 }
 
-static void end_chunk(slc_comm *comm, slc_active_op *run)
+static void end_chunk(slc_comm *comm, slc_active_op *active)
 {
-    slc_messages_reduced(comm, run, run->block);
-    run->block++;
+    slc_messages_reduced(comm, active, active->block);
+    active->block++;
 }
 
-static sluice_status gather_some(slc_comm *comm, slc_active_op *run)
+static sluice_status gather_some(slc_comm *comm, slc_active_op *active)
 {
-    if (!chunk_arrived(comm, run)) return copy_some(comm, run);
+    if (!chunk_arrived(comm, active)) return copy_some(comm, active);
     sluice_status status = SLUICE_OK;
     for (int i = 0; i < comm->messages.peer_count && !status; i++)
-        status = unpack_chunk(comm, run, comm->messages.peers[i]);
-    end_chunk(comm, run);
+        status = unpack_chunk(comm, active, comm->messages.peers[i]);
+    end_chunk(comm, active);
     return status;
 }
 
-static sluice_status reduce_some(slc_comm *comm, slc_active_op *run)
+static sluice_status reduce_some(slc_comm *comm, slc_active_op *active)
 {
     if (!comm->messages.peer_count)
-        return add_some(comm, run, run->op.elements, comm->work.chunk_bytes / sluice_dtype_bytes(run->op.dtype));
-    sluice_status status = add_some(comm, run, slc_row_op_cuts(comm, run, run->block)[comm->rank], UINT64_MAX);
-    end_chunk(comm, run);
+        return add_some(comm, active, active->op.elements, comm->work.chunk_bytes / sluice_dtype_bytes(active->op.dtype));
+    sluice_status status = add_some(comm, active, slc_row_op_cuts(comm, active, active->block)[comm->rank], UINT64_MAX);
+    end_chunk(comm, active);
     return status;
 }
 
-bool slc_row_op_work(slc_comm *comm, slc_active_op *run)
+bool slc_row_op_work(slc_comm *comm, slc_active_op *active)
 {
-    const bool gather = slc_gathers(&run->op), direct_left = run->offset < run->op.elements;
-    const bool chunks_left = comm->messages.peer_count && (run->open || run->block < run->end_block);
-    run->work_done = !chunks_left && !direct_left;
-    if (run->work_done) return true;
-    if (!chunk_arrived(comm, run) && !(direct_left && (gather || !comm->messages.peer_count))) return false;
-    sluice_status status = gather ? gather_some(comm, run) : reduce_some(comm, run);
-    if (status) slc_op_fail(comm, &run->op, status);
+    const bool gather = slc_gathers(&active->op), direct_left = active->offset < active->op.elements;
+    const bool chunks_left = comm->messages.peer_count && (active->open || active->block < active->end_block);
+    active->work_done = !chunks_left && !direct_left;
+    if (active->work_done) return true;
+    if (!chunk_arrived(comm, active) && !(direct_left && (gather || !comm->messages.peer_count))) return false;
+    sluice_status status = gather ? gather_some(comm, active) : reduce_some(comm, active);
+    if (status) slc_op_fail(comm, &active->op, status);
     return true;
 }

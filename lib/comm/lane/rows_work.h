@@ -5,6 +5,6 @@
 #include "lib/comm/lane/state.h"
 
 /* Copies or adds about a chunk. True if it did anything. */
-bool slc_row_op_work(slc_comm *comm, slc_active_op *run);
+bool slc_row_op_work(slc_comm *comm, slc_active_op *active);
 
 #endif

@@ -16,10 +16,10 @@ uint64_t slc_scratch_part_bytes(const slc_comm *comm)
     return stride(comm) / (uint64_t)(comm->size - 1) / 64 * 64;
 }
 
-char *slc_scratch_part(const slc_comm *comm, const slc_active_op *run, uint64_t block, int peer)
+char *slc_scratch_part(const slc_comm *comm, const slc_active_op *active, uint64_t block, int peer)
 {
     uint64_t place = (uint64_t)(peer < comm->rank ? peer : peer - 1);
-    return comm->scratch.base + run->window[block % comm->depth].slot * stride(comm) +
+    return comm->scratch.base + active->window[block % comm->depth].slot * stride(comm) +
            place * slc_scratch_part_bytes(comm);
 }
 

@@ -37,24 +37,24 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
     return op->kind == SLC_ALL_REDUCE || op->kind == SLC_BROADCAST ? mix(hash, (uint64_t)op->root) : hash;
 }
 
-bool slc_peers_ready(slc_comm *comm, slc_active_op *run)
+bool slc_peers_ready(slc_comm *comm, slc_active_op *active)
 {
     slc_neighbours *neighbours = comm->neighbours;
     for (int i = 0; i < neighbours->count; i++) {
         const slc_control_page *page = neighbours->peers[neighbours->list[i]].page;
         uint32_t ready = atomic_load_explicit(&page->ready, memory_order_acquire);
-        if ((int32_t)(ready - (run->wire + 1)) < 0) return false;
+        if ((int32_t)(ready - (active->wire + 1)) < 0) return false;
     }
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
-        uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[run->wire % SLC_SIGNATURES],
+        uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[active->wire % SLC_SIGNATURES],
                                                memory_order_relaxed);
-        if (theirs == run->signature) continue;
+        if (theirs == active->signature) continue;
         slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
                         "rank %d and rank %d submitted different operations where rank %d has \"%s\" (kind, type, "
                         "blocks, place in the arena or whether it is skipped differ): submit the same ones in the same "
                         "order on every rank",
-                        rank, comm->rank, comm->rank, slc_op_name(&run->op));
+                        rank, comm->rank, comm->rank, slc_op_name(&active->op));
         return false;
     }
     return true;

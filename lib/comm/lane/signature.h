@@ -8,6 +8,6 @@
 uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
 
 /* Whether all neighbours have begun this operation. MISMATCH fails the world if one has begun another operation. */
-bool slc_peers_ready(slc_comm *comm, slc_active_op *run);
+bool slc_peers_ready(slc_comm *comm, slc_active_op *active);
 
 #endif

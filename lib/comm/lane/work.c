@@ -25,9 +25,9 @@ static uint64_t piece_bytes(const slc_comm *comm)
     return slc_device_runs_ahead(comm->attached.stream.device) ? UINT64_MAX : comm->work.chunk_bytes;
 }
 
-static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint64_t count, uint32_t destination_count)
+static sluice_status call_reduce(slc_comm *comm, const slc_active_op *active, uint64_t count, uint32_t destination_count)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     uint32_t sources = (uint32_t)comm->size;
     const void *const *from = comm->work.sources;
     void *const *to = comm->work.destinations;
@@ -40,7 +40,7 @@ static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint6
                                   .destinations = to,
                                   .scale = op->scale,
                                   .accumulate = op->accumulate,
-                                  .stream_stores = run->past_cache};
+                                  .stream_stores = active->past_cache};
     switch (op->dtype) {
     case SLUICE_FP32:
     case SLUICE_BF16: return slc_reduce(&comm->attached.stream, &args);
@@ -55,9 +55,9 @@ static sluice_status call_reduce(slc_comm *comm, const slc_active_op *run, uint6
 }
 
 /* Fills comm->work.sources for elements [offset, ...) of this rank's part of a block. */
-static void find_sources(slc_comm *comm, const slc_active_op *run, uint64_t block, uint64_t offset)
+static void find_sources(slc_comm *comm, const slc_active_op *active, uint64_t block, uint64_t offset)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     uint64_t bytes = sluice_dtype_bytes(op->dtype);
     uint64_t begin = slc_part_begin(op, SLC_WHOLE, block, comm->rank, comm->size) + offset;
     const char *own = (const char *)op->src + begin * bytes;
@@ -67,13 +67,13 @@ static void find_sources(slc_comm *comm, const slc_active_op *run, uint64_t bloc
         else if (slc_is_neighbour(comm->neighbours, rank))
             comm->work.sources[rank] = slc_at_neighbour(comm, rank, own);
         else
-            comm->work.sources[rank] = slc_scratch_part(comm, run, block, rank) + offset * bytes;
+            comm->work.sources[rank] = slc_scratch_part(comm, active, block, rank) + offset * bytes;
     }
 }
 
-static uint32_t find_destinations(slc_comm *comm, const slc_active_op *run, uint64_t block, uint64_t offset)
+static uint32_t find_destinations(slc_comm *comm, const slc_active_op *active, uint64_t block, uint64_t offset)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     uint64_t begin = slc_part_begin(op, op->dst_layout, block, comm->rank, comm->size) + offset;
     char *own = (char *)op->dst + begin * sluice_dtype_bytes(slc_op_result(op));
     uint32_t count = 0;
@@ -91,78 +91,78 @@ static bool nothing_to_add(const slc_comm *comm, const slc_op *op)
     return comm->size == 1 && op->src == op->dst && op->src_layout == op->dst_layout && !scaled && !op->accumulate;
 }
 
-static bool reduce_step(slc_comm *comm, slc_active_op *run)
+static bool reduce_step(slc_comm *comm, slc_active_op *active)
 {
-    if (nothing_to_add(comm, &run->op)) {
-        run->work_done = true;
+    if (nothing_to_add(comm, &active->op)) {
+        active->work_done = true;
         return true;
     }
-    if (!run->offset && !slc_messages_arrived(comm, run, run->block)) return false;
-    uint64_t part = slc_part_length(&run->op, run->block, comm->size);
-    uint64_t chunk = piece_bytes(comm) / sluice_dtype_bytes(run->op.dtype);
-    uint64_t count = slc_least(part - run->offset, chunk);
-    find_sources(comm, run, run->block, run->offset);
-    uint32_t destinations = find_destinations(comm, run, run->block, run->offset);
-    sluice_status status = call_reduce(comm, run, count, destinations);
+    if (!active->offset && !slc_messages_arrived(comm, active, active->block)) return false;
+    uint64_t part = slc_part_length(&active->op, active->block, comm->size);
+    uint64_t chunk = piece_bytes(comm) / sluice_dtype_bytes(active->op.dtype);
+    uint64_t count = slc_least(part - active->offset, chunk);
+    find_sources(comm, active, active->block, active->offset);
+    uint32_t destinations = find_destinations(comm, active, active->block, active->offset);
+    sluice_status status = call_reduce(comm, active, count, destinations);
     if (status) {
-        slc_op_fail(comm, &run->op, status);
+        slc_op_fail(comm, &active->op, status);
         return true;
     }
-    run->offset += count;
-    if (run->offset < part) return true;
-    slc_messages_reduced(comm, run, run->block);
-    run->offset = 0;
-    run->work_done = ++run->block == run->end_block;
+    active->offset += count;
+    if (active->offset < part) return true;
+    slc_messages_reduced(comm, active, active->block);
+    active->offset = 0;
+    active->work_done = ++active->block == active->end_block;
     return true;
 }
 
 /* Copies the next chunk of a run of `length` elements. True when the last one was copied. */
-static bool copy_chunk(slc_comm *comm, slc_active_op *run, const char *src, char *dst, uint64_t length)
+static bool copy_chunk(slc_comm *comm, slc_active_op *active, const char *src, char *dst, uint64_t length)
 {
-    uint64_t bytes = sluice_dtype_bytes(run->op.dtype), chunk = piece_bytes(comm) / bytes;
-    uint64_t count = slc_least(length - run->offset, chunk), at = run->offset * bytes;
+    uint64_t bytes = sluice_dtype_bytes(active->op.dtype), chunk = piece_bytes(comm) / bytes;
+    uint64_t count = slc_least(length - active->offset, chunk), at = active->offset * bytes;
     sluice_status status = src == dst ? SLUICE_OK
-                           : run->past_cache
+                           : active->past_cache
                                ? slc_copy_past_cache(&comm->attached.stream, dst + at, src + at, count * bytes)
                                : slc_copy(&comm->attached.stream, dst + at, src + at, count * bytes);
-    if (status) slc_op_fail(comm, &run->op, status);
-    run->offset += src == dst ? length - run->offset : count;
-    if (run->offset < length) return false;
-    run->offset = 0;
+    if (status) slc_op_fail(comm, &active->op, status);
+    active->offset += src == dst ? length - active->offset : count;
+    if (active->offset < length) return false;
+    active->offset = 0;
     return true;
 }
 
 /* Step 0 copies this rank's part, step i that of the i-th rank after it, so that not all ranks read from the same one.
  */
-static void gather_step(slc_comm *comm, slc_active_op *run)
+static void gather_step(slc_comm *comm, slc_active_op *active)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     uint64_t bytes = sluice_dtype_bytes(op->dtype);
-    int rank = (comm->rank + run->step) % comm->size;
-    bool own = run->step == 0;
+    int rank = (comm->rank + active->step) % comm->size;
+    bool own = active->step == 0;
     if (own || slc_is_neighbour(comm->neighbours, rank)) {
         const char *src =
-            (const char *)op->src + slc_part_begin(op, op->src_layout, run->block, rank, comm->size) * bytes;
-        char *dst = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, run->block, rank, comm->size) * bytes;
+            (const char *)op->src + slc_part_begin(op, op->src_layout, active->block, rank, comm->size) * bytes;
+        char *dst = (char *)op->dst + slc_part_begin(op, SLC_WHOLE, active->block, rank, comm->size) * bytes;
         if (!own) src = slc_at_neighbour(comm, rank, src);
-        if (!copy_chunk(comm, run, src, dst, slc_part_length(op, run->block, comm->size))) return;
+        if (!copy_chunk(comm, active, src, dst, slc_part_length(op, active->block, comm->size))) return;
     }
-    if (++run->step < comm->size) return;
-    run->step = 0;
-    run->work_done = ++run->block == run->end_block;
+    if (++active->step < comm->size) return;
+    active->step = 0;
+    active->work_done = ++active->block == active->end_block;
 }
 
 /* Fills comm->work.sources with every rank's packet for this rank's chunk of the tensor at work. */
-static void find_packets(slc_comm *comm, const slc_active_op *run)
+static void find_packets(slc_comm *comm, const slc_active_op *active)
 {
-    const slc_op *op = &run->op;
-    const uint64_t offset = op->group->offsets[run->tensor];
+    const slc_op *op = &active->op;
+    const uint64_t offset = op->group->offsets[active->tensor];
     const char *own = (const char *)op->src + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size) + offset;
     for (int rank = 0; rank < comm->size; rank++)
         comm->work.sources[rank] = rank == comm->rank ? own
                                    : slc_is_neighbour(comm->neighbours, rank)
                                        ? slc_at_neighbour(comm, rank, own)
-                                       : slc_messages_packet(comm, run, rank) + offset;
+                                       : slc_messages_packet(comm, active, rank) + offset;
 }
 
 static sluice_status push_to_neighbours(slc_comm *comm, char *own, uint64_t bytes)
@@ -176,43 +176,43 @@ static sluice_status push_to_neighbours(slc_comm *comm, char *own, uint64_t byte
 /* Averages and compresses about `most` elements of this rank's chunk of the tensor at work, in whole blocks of scales.
  * *whole: the chunk is all in this piece, and the caller pushes its packet; else the bits are pushed at once and the
  * scales with the last piece. */
-static sluice_status serve_piece(slc_comm *comm, slc_active_op *run, char *packet, uint64_t most, uint64_t *count,
+static sluice_status serve_piece(slc_comm *comm, slc_active_op *active, char *packet, uint64_t most, uint64_t *count,
                                  bool *whole)
 {
-    const slc_compress_shape *shape = &run->op.group->shapes[run->tensor];
-    const slc_residue *server = &run->op.servers[run->tensor];
+    const slc_compress_shape *shape = &active->op.group->shapes[active->tensor];
+    const slc_residue *server = &active->op.servers[active->tensor];
     const uint64_t chunk = slc_compress_chunk(shape), scales_bytes = slc_compress_scales(shape) * sizeof(float);
-    const uint64_t unit = shape->scale_elements ? shape->scale_elements : 64, first = run->offset;
+    const uint64_t unit = shape->scale_elements ? shape->scale_elements : 64, first = active->offset;
     const uint64_t left = chunk - first, piece = (most + unit - 1) / unit * unit;
     *count = slc_least(left, piece);
     *whole = *count == chunk;
-    find_packets(comm, run);
+    find_packets(comm, active);
     const slc_compress_served served = {
-        .shape = shape, .packets = comm->work.sources, .server = server, .bins = run->bins, .packet = packet};
+        .shape = shape, .packets = comm->work.sources, .server = server, .bins = active->bins, .packet = packet};
     sluice_status status = slc_compress_server(&comm->attached.stream, &served, first, *count);
     if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
-    run->offset += *count;
-    if (status || run->offset < chunk) return status;
+    active->offset += *count;
+    if (status || active->offset < chunk) return status;
     slc_compress_server_end(&served);
-    memset(run->bins, 0, sizeof run->bins);
-    run->offset = 0, run->tensor++;
+    memset(active->bins, 0, sizeof active->bins);
+    active->offset = 0, active->tensor++;
     return *whole ? SLUICE_OK : push_to_neighbours(comm, packet, scales_bytes);
 }
 
 /* Serves as many tensors, or as much of one, as make up a piece of work. Tensors that are served whole go to every
  * neighbour in one copy. */
-static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
+static sluice_status serve_some(slc_comm *comm, slc_active_op *active)
 {
-    const slc_compress_group *group = run->op.group;
-    char *packets = (char *)run->op.dst + slc_part_begin(&run->op, SLC_WHOLE, 0, comm->rank, comm->size);
-    uint64_t ready = group->offsets[run->tensor], end = ready, budget = comm->work.chunk_bytes / 8;
+    const slc_compress_group *group = active->op.group;
+    char *packets = (char *)active->op.dst + slc_part_begin(&active->op, SLC_WHOLE, 0, comm->rank, comm->size);
+    uint64_t ready = group->offsets[active->tensor], end = ready, budget = comm->work.chunk_bytes / 8;
     sluice_status status = SLUICE_OK;
-    while (!status && budget && run->tensor < group->count) {
+    while (!status && budget && active->tensor < group->count) {
         uint64_t count, begin = end;
         bool whole;
-        status = serve_piece(comm, run, packets + begin, budget, &count, &whole);
+        status = serve_piece(comm, active, packets + begin, budget, &count, &whole);
         budget -= slc_least(count + tensor_cost, budget);
-        end = run->tensor < group->count ? group->offsets[run->tensor] : group->packet_bytes;
+        end = active->tensor < group->count ? group->offsets[active->tensor] : group->packet_bytes;
         if (status || whole) continue;
         status = push_to_neighbours(comm, packets + ready, begin - ready);
         ready = end;
@@ -220,48 +220,48 @@ static sluice_status serve_some(slc_comm *comm, slc_active_op *run)
     return status ? status : push_to_neighbours(comm, packets + ready, end - ready);
 }
 
-static bool exchange_step(slc_comm *comm, slc_active_op *run)
+static bool exchange_step(slc_comm *comm, slc_active_op *active)
 {
-    if (!run->tensor && !run->offset && !slc_messages_arrived(comm, run, 0)) return false;
-    sluice_status status = serve_some(comm, run);
+    if (!active->tensor && !active->offset && !slc_messages_arrived(comm, active, 0)) return false;
+    sluice_status status = serve_some(comm, active);
     if (status) {
-        slc_op_fail(comm, &run->op, status);
+        slc_op_fail(comm, &active->op, status);
         return true;
     }
-    if (run->tensor < run->op.group->count) return true;
-    slc_messages_reduced(comm, run, 0);
-    run->work_done = true;
+    if (active->tensor < active->op.group->count) return true;
+    slc_messages_reduced(comm, active, 0);
+    active->work_done = true;
     return true;
 }
 
-static void broadcast_step(slc_comm *comm, slc_active_op *run)
+static void broadcast_step(slc_comm *comm, slc_active_op *active)
 {
-    const slc_op *op = &run->op;
+    const slc_op *op = &active->op;
     if (comm->rank == op->root || !slc_is_neighbour(comm->neighbours, op->root)) {
-        run->work_done = true;
+        active->work_done = true;
         return;
     }
-    char *own = (char *)op->dst + run->block * op->block_elements * sluice_dtype_bytes(op->dtype);
-    if (!copy_chunk(comm, run, slc_at_neighbour(comm, op->root, own), own, slc_op_block_length(op, run->block))) return;
-    run->work_done = ++run->block == run->end_block;
+    char *own = (char *)op->dst + active->block * op->block_elements * sluice_dtype_bytes(op->dtype);
+    if (!copy_chunk(comm, active, slc_at_neighbour(comm, op->root, own), own, slc_op_block_length(op, active->block))) return;
+    active->work_done = ++active->block == active->end_block;
 }
 
-bool slc_work_step(slc_comm *comm, slc_active_op *run)
+bool slc_work_step(slc_comm *comm, slc_active_op *active)
 {
-    if (run->skipped) {
-        run->work_done = true;
+    if (active->skipped) {
+        active->work_done = true;
         return true;
     }
-    switch (run->op.kind) {
+    switch (active->op.kind) {
     case SLC_REDUCE_SCATTER:
-    case SLC_ALL_REDUCE: return reduce_step(comm, run);
-    case SLC_ALL_GATHER: gather_step(comm, run); return true;
-    case SLC_COMPRESSED_EXCHANGE: return exchange_step(comm, run);
-    case SLC_BROADCAST: broadcast_step(comm, run); return true;
+    case SLC_ALL_REDUCE: return reduce_step(comm, active);
+    case SLC_ALL_GATHER: gather_step(comm, active); return true;
+    case SLC_COMPRESSED_EXCHANGE: return exchange_step(comm, active);
+    case SLC_BROADCAST: broadcast_step(comm, active); return true;
     case SLC_GATHER_ROWS:
-    case SLC_REDUCE_ROWS: return slc_row_op_work(comm, run);
+    case SLC_REDUCE_ROWS: return slc_row_op_work(comm, active);
     case SLC_BARRIER:
-    case SLC_CALL: run->work_done = true; return true;
+    case SLC_CALL: active->work_done = true; return true;
     }
     return false;
 }

@@ -5,6 +5,6 @@
 #include "lib/comm/lane/state.h"
 
 /* Adds or copies one chunk of an operation. True if it did. */
-bool slc_work_step(slc_comm *comm, slc_active_op *run);
+bool slc_work_step(slc_comm *comm, slc_active_op *active);
 
 #endif

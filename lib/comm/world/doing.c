@@ -35,8 +35,8 @@ static uint64_t digest_operations(const sluice_world *world)
     const slc_comm *comm = &world->comm;
     uint64_t digest = mix(mix(mix(1, comm->active.taken), comm->active.first), comm->messages.done);
     for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
-        const slc_active_op *run = &comm->active.ops[i % SLC_ACTIVE];
-        digest = mix(mix(mix(digest, run->block), run->offset), (uint64_t)run->step);
+        const slc_active_op *active = &comm->active.ops[i % SLC_ACTIVE];
+        digest = mix(mix(mix(digest, active->block), active->offset), (uint64_t)active->step);
     }
     return digest;
 }

@@ -5,8 +5,8 @@
 #include "lib/model/state.h"
 
 void slc_block_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_block_forward(slc_layer_run *slot);
-sluice_status slc_block_recompute(slc_layer_run *slot); /* the beginning of forward: computes all that backward reads */
-sluice_status slc_block_backward(slc_layer_run *slot);
+sluice_status slc_block_forward(slc_layer_run *run);
+sluice_status slc_block_recompute(slc_layer_run *run); /* the beginning of forward: computes all that backward reads */
+sluice_status slc_block_backward(slc_layer_run *run);
 
 #endif

@@ -8,7 +8,7 @@
 #include "lib/kernels/pool/pool.h"
 #include "lib/model/layers/logits.h"
 #include "lib/model/layers/operations.h"
-#include "lib/model/layers/slot.h"
+#include "lib/model/layers/layer_run.h"
 
 /* All live within a slot and have one row for each sequence. */
 enum {
@@ -44,36 +44,36 @@ void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer)
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
 
-static slc_dense classifier(const slc_layer_run *slot)
+static slc_dense classifier(const slc_layer_run *run)
 {
-    const sluice_model_config *c = &slot->m->config;
-    slc_dense d = slc_dense_of(slot, SLC_DECODER_WEIGHT, slot->m->batch, c->channels, c->classes);
+    const sluice_model_config *c = &run->m->config;
+    slc_dense d = slc_dense_of(run, SLC_DECODER_WEIGHT, run->m->batch, c->channels, c->classes);
     d.fp32_out = true;
     return d;
 }
 
-static slc_dense pooler(const slc_layer_run *slot)
+static slc_dense pooler(const slc_layer_run *run)
 {
-    uint64_t channels = slot->m->config.channels;
-    return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, slot->m->batch, channels, channels);
+    uint64_t channels = run->m->config.channels;
+    return slc_dense_of(run, SLC_TRANSFORM_WEIGHT, run->m->batch, channels, channels);
 }
 
-static bool has_dense(const slc_layer_run *slot)
+static bool has_dense(const slc_layer_run *run)
 {
-    return slc_family_of(slot->m->config.family)->dense_heads;
+    return slc_family_of(run->m->config.family)->dense_heads;
 }
 
-static slc_pool_kind pool_kind(const slc_layer_run *slot)
+static slc_pool_kind pool_kind(const slc_layer_run *run)
 {
-    const sluice_model_config *c = &slot->m->config;
+    const sluice_model_config *c = &run->m->config;
     return slc_family_of(c->family)->mean_pooling && !c->first_row_pooling ? SLC_POOL_MEAN_OF_REST : SLC_POOL_FIRST;
 }
 
-static slc_pool_args pool_args(const slc_layer_run *slot, const void *from, void *to)
+static slc_pool_args pool_args(const slc_layer_run *run, const void *from, void *to)
 {
-    const sluice_model *m = slot->m;
-    return (slc_pool_args){.dtype = slot->layer->dtype,
-                           .kind = pool_kind(slot),
+    const sluice_model *m = run->m;
+    return (slc_pool_args){.dtype = run->layer->dtype,
+                           .kind = pool_kind(run),
                            .batch = m->batch,
                            .tokens = m->tokens,
                            .channels = m->config.channels,
@@ -81,79 +81,79 @@ static slc_pool_args pool_args(const slc_layer_run *slot, const void *from, void
                            .to = to};
 }
 
-static sluice_status pool(slc_layer_run *slot)
+static sluice_status pool(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    const void *x = slc_layer_run_tensor(slot, SLC_INPUT);
-    void *y = slc_layer_run_tensor(slot, POOLED);
-    const slc_pool_args args = pool_args(slot, x, y);
-    return slot->scan ? SLUICE_OK : slc_pool_forward(slot->m->stream, &args);
+    slc_layer_run_next(run);
+    const void *x = slc_layer_run_tensor(run, SLC_INPUT);
+    void *y = slc_layer_run_tensor(run, POOLED);
+    const slc_pool_args args = pool_args(run, x, y);
+    return run->scan ? SLUICE_OK : slc_pool_forward(run->m->stream, &args);
 }
 
-static sluice_status pool_backward(slc_layer_run *slot)
+static sluice_status pool_backward(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    const void *dy = slc_layer_run_tensor(slot, DPOOLED);
-    void *dx = slc_layer_run_tensor(slot, SLC_GRADIENT);
-    const slc_pool_args args = pool_args(slot, dy, dx);
-    return slot->scan ? SLUICE_OK : slc_pool_backward(slot->m->stream, &args);
+    slc_layer_run_next(run);
+    const void *dy = slc_layer_run_tensor(run, DPOOLED);
+    void *dx = slc_layer_run_tensor(run, SLC_GRADIENT);
+    const slc_pool_args args = pool_args(run, dy, dx);
+    return run->scan ? SLUICE_OK : slc_pool_backward(run->m->stream, &args);
 }
 
-static sluice_status squash(slc_layer_run *slot)
+static sluice_status squash(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    const void *x = slc_layer_run_tensor(slot, DENSE);
-    void *y = slc_layer_run_tensor(slot, ANSWER);
-    uint64_t count = (uint64_t)slot->m->batch * slot->m->config.channels;
-    return slot->scan ? SLUICE_OK : slc_tanh_forward(slot->m->stream, slot->layer->dtype, count, x, y);
+    slc_layer_run_next(run);
+    const void *x = slc_layer_run_tensor(run, DENSE);
+    void *y = slc_layer_run_tensor(run, ANSWER);
+    uint64_t count = (uint64_t)run->m->batch * run->m->config.channels;
+    return run->scan ? SLUICE_OK : slc_tanh_forward(run->m->stream, run->layer->dtype, count, x, y);
 }
 
 /* DENSE holds the input of tanh; its output is computed there again, because ANSWER may have been through dropout. */
-static sluice_status squash_backward(slc_layer_run *slot)
+static sluice_status squash_backward(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    sluice_stream *stream = slot->m->stream;
-    sluice_dtype dtype = slot->layer->dtype;
-    void *x = slc_layer_run_tensor(slot, DENSE), *dy = slc_layer_run_tensor(slot, DANSWER);
-    uint64_t count = (uint64_t)slot->m->batch * slot->m->config.channels;
-    if (slot->scan) return SLUICE_OK;
+    slc_layer_run_next(run);
+    sluice_stream *stream = run->m->stream;
+    sluice_dtype dtype = run->layer->dtype;
+    void *x = slc_layer_run_tensor(run, DENSE), *dy = slc_layer_run_tensor(run, DANSWER);
+    uint64_t count = (uint64_t)run->m->batch * run->m->config.channels;
+    if (run->scan) return SLUICE_OK;
     sluice_status status = slc_tanh_forward(stream, dtype, count, x, x);
     return status ? status : slc_tanh_backward(stream, dtype, count, x, dy, dy);
 }
 
-static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
+static sluice_status drop(slc_layer_run *run, uint32_t tensor)
 {
-    if (!has_dense(slot) || slot->m->config.dropout == 0) return SLUICE_OK;
-    return slc_apply_dropout(slot, DROPOUT_ANSWER, tensor, slot->m->config.channels);
+    if (!has_dense(run) || run->m->config.dropout == 0) return SLUICE_OK;
+    return slc_apply_dropout(run, DROPOUT_ANSWER, tensor, run->m->config.channels);
 }
 
-static sluice_status make_logits(slc_layer_run *slot)
+static sluice_status make_logits(slc_layer_run *run)
 {
-    slc_dense d = classifier(slot), p = pooler(slot);
+    slc_dense d = classifier(run), p = pooler(run);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR);
-    sluice_status status = pool(slot);
-    if (has_dense(slot)) {
-        if (!status) status = slc_apply_dense(slot, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
-        if (!status) status = squash(slot);
+    sluice_status status = pool(run);
+    if (has_dense(run)) {
+        if (!status) status = slc_apply_dense(run, &p, SLC_ALL(POOLED), SLC_ALL(DENSE), none);
+        if (!status) status = squash(run);
     } else if (!status) {
-        status = slc_apply_norm(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
+        status = slc_apply_norm(run, SLC_HEAD_NORM_WEIGHT, run->m->batch, SLC_ALL(POOLED), SLC_ALL(ANSWER), STATS);
     }
-    if (!status) status = drop(slot, ANSWER);
-    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
-    return status ? status : slc_apply_dense(slot, &d, SLC_ALL(ANSWER), logits, none);
+    if (!status) status = drop(run, ANSWER);
+    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(run->m, d.outputs)};
+    return status ? status : slc_apply_dense(run, &d, SLC_ALL(ANSWER), logits, none);
 }
 
 /* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
-static sluice_status make_losses(slc_layer_run *slot, float scale)
+static sluice_status make_losses(slc_layer_run *run, float scale)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
-    const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
-    if (slot->scan) return SLUICE_OK;
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    float *logits = slc_layer_run_tensor(run, LOGITS), *losses = slc_layer_run_tensor(run, LOSSES);
+    const int32_t *targets = slc_layer_run_tensor(run, SLC_TARGETS);
+    if (run->scan) return SLUICE_OK;
     uint64_t classes = m->config.classes;
     sluice_status status =
-        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = slot->layer->dtype,
+        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = run->layer->dtype,
                                                                .rows = m->batch,
                                                                .classes = classes,
                                                                .stride = slc_logits_stride(m, classes),
@@ -165,44 +165,44 @@ static sluice_status make_losses(slc_layer_run *slot, float scale)
     return status ? status : slc_copy(m->stream, m->memory->losses, losses, m->batch * sizeof *losses);
 }
 
-static sluice_status give_logits(slc_layer_run *slot)
+static sluice_status give_logits(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    sluice_model *m = slot->m;
-    const float *logits = slc_layer_run_tensor(slot, LOGITS);
-    if (slot->scan || !m->host_logits) return SLUICE_OK;
+    slc_layer_run_next(run);
+    sluice_model *m = run->m;
+    const float *logits = slc_layer_run_tensor(run, LOGITS);
+    if (run->scan || !m->host_logits) return SLUICE_OK;
     return slc_logits_give(m, logits, m->batch, m->config.classes, m->host_logits);
 }
 
-sluice_status slc_class_head_forward(slc_layer_run *slot)
+sluice_status slc_class_head_forward(slc_layer_run *run)
 {
-    sluice_status status = slc_apply_take_input(slot);
-    if (!status) status = make_logits(slot);
-    if (!status) status = give_logits(slot);
-    if (!status && (slot->scan || slot->m->memory->target_count)) status = make_losses(slot, 0);
+    sluice_status status = slc_apply_take_input(run);
+    if (!status) status = make_logits(run);
+    if (!status) status = give_logits(run);
+    if (!status && (run->scan || run->m->memory->target_count)) status = make_losses(run, 0);
     return status;
 }
 
-sluice_status slc_class_head_backward(slc_layer_run *slot)
+sluice_status slc_class_head_backward(slc_layer_run *run)
 {
-    slc_dense d = classifier(slot), p = pooler(slot);
-    uint64_t each = sizeof(float) / sluice_dtype_bytes(slot->layer->dtype);
-    uint64_t stride = slc_logits_stride(slot->m, d.outputs) * each;
+    slc_dense d = classifier(run), p = pooler(run);
+    uint64_t each = sizeof(float) / sluice_dtype_bytes(run->layer->dtype);
+    uint64_t stride = slc_logits_stride(run->m, d.outputs) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
-    sluice_status status = slc_apply_take_input(slot);
-    if (!status) status = make_logits(slot);
-    if (!status) status = make_losses(slot, slot->scan ? 1 : (float)(1.0 / slot->m->memory->divisor));
-    if (!status) status = slc_apply_dense_params(slot, &d, SLC_ALL(ANSWER), dlogits);
-    if (!status) status = slc_apply_dense_input(slot, &d, dlogits, SLC_ALL(DANSWER), false, none);
-    if (!status) status = drop(slot, DANSWER);
-    if (has_dense(slot)) {
-        if (!status) status = squash_backward(slot);
-        if (!status) status = slc_apply_dense_params(slot, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
-        if (!status) status = slc_apply_dense_input(slot, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);
+    sluice_status status = slc_apply_take_input(run);
+    if (!status) status = make_logits(run);
+    if (!status) status = make_losses(run, run->scan ? 1 : (float)(1.0 / run->m->memory->divisor));
+    if (!status) status = slc_apply_dense_params(run, &d, SLC_ALL(ANSWER), dlogits);
+    if (!status) status = slc_apply_dense_input(run, &d, dlogits, SLC_ALL(DANSWER), false, none);
+    if (!status) status = drop(run, DANSWER);
+    if (has_dense(run)) {
+        if (!status) status = squash_backward(run);
+        if (!status) status = slc_apply_dense_params(run, &p, SLC_ALL(POOLED), SLC_ALL(DANSWER));
+        if (!status) status = slc_apply_dense_input(run, &p, SLC_ALL(DANSWER), SLC_ALL(DPOOLED), false, none);
     } else if (!status) {
-        status = slc_apply_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, slot->m->batch, SLC_ALL(DANSWER), SLC_ALL(POOLED),
+        status = slc_apply_norm_backward(run, SLC_HEAD_NORM_WEIGHT, run->m->batch, SLC_ALL(DANSWER), SLC_ALL(POOLED),
                                          STATS, none, SLC_ALL(DPOOLED));
     }
-    if (!status) status = pool_backward(slot);
-    return status ? status : slc_apply_give_gradient(slot);
+    if (!status) status = pool_backward(run);
+    return status ? status : slc_apply_give_gradient(run);
 }

@@ -6,7 +6,7 @@
 
 /* Forward is for evaluation only: in training, backward computes loss and gradient together. */
 void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_class_head_forward(slc_layer_run *slot);
-sluice_status slc_class_head_backward(slc_layer_run *slot);
+sluice_status slc_class_head_forward(slc_layer_run *run);
+sluice_status slc_class_head_backward(slc_layer_run *run);
 
 #endif

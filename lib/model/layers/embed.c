@@ -8,7 +8,7 @@
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/patches/patches.h"
 #include "lib/model/layers/operations.h"
-#include "lib/model/layers/slot.h"
+#include "lib/model/layers/layer_run.h"
 
 enum {
     /* kept tensors */
@@ -60,29 +60,29 @@ void slc_embed_tensors(sluice_model *m, slc_model_layer *layer)
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
 
-static sluice_status drop(slc_layer_run *slot, uint32_t tensor)
+static sluice_status drop(slc_layer_run *run, uint32_t tensor)
 {
-    const sluice_model *m = slot->m;
+    const sluice_model *m = run->m;
     if (m->config.dropout == 0) return SLUICE_OK;
-    return slc_apply_dropout(slot, DROPOUT_OUTPUT, tensor, (uint64_t)m->tokens * m->config.channels);
+    return slc_apply_dropout(run, DROPOUT_OUTPUT, tensor, (uint64_t)m->tokens * m->config.channels);
 }
 
 /* NULL if the layer has no such tensor. */
-static void *tensor_if_any(slc_layer_run *slot, uint32_t tensor)
+static void *tensor_if_any(slc_layer_run *run, uint32_t tensor)
 {
-    return slc_layer_run_tensor(slot, slot->layer->tensors[tensor].bytes ? tensor : SLC_NO_TENSOR);
+    return slc_layer_run_tensor(run, run->layer->tensors[tensor].bytes ? tensor : SLC_NO_TENSOR);
 }
 
 /* ---- Text ---- */
 
 /* Keeps the micro-batch for backward and for the blocks. */
-static sluice_status take_text(slc_layer_run *slot)
+static sluice_status take_text(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    sluice_model *m = slot->m;
-    int32_t *places = slc_layer_run_tensor(slot, PLACES), *types = tensor_if_any(slot, TYPES);
-    uint32_t *place_order = tensor_if_any(slot, PLACE_ORDER), *type_order = tensor_if_any(slot, TYPE_ORDER);
-    if (slot->scan) return SLUICE_OK;
+    slc_layer_run_next(run);
+    sluice_model *m = run->m;
+    int32_t *places = slc_layer_run_tensor(run, PLACES), *types = tensor_if_any(run, TYPES);
+    uint32_t *place_order = tensor_if_any(run, PLACE_ORDER), *type_order = tensor_if_any(run, TYPE_ORDER);
+    if (run->scan) return SLUICE_OK;
     const uint64_t bytes = m->rows * sizeof *places;
     sluice_status status = slc_copy(m->stream, places, m->in.places, bytes);
     if (!status && types && m->in.types)
@@ -96,23 +96,23 @@ static sluice_status take_text(slc_layer_run *slot)
     return status;
 }
 
-static sluice_status look_up(slc_layer_run *slot, uint32_t out)
+static sluice_status look_up(slc_layer_run *run, uint32_t out)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    bool typed = slot->layer->params[SLC_TYPE_TABLE] != NULL;
-    const int32_t *places = slc_layer_run_tensor(slot, PLACES),
-                  *types = slc_layer_run_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
-    void *to = slc_layer_run_tensor(slot, out);
-    if (slot->scan) return SLUICE_OK;
-    slc_embedding_tables tables = {.token = slc_layer_run_value(slot, SLC_TOKEN_TABLE),
-                                   .position = slc_layer_run_value(slot, SLC_POSITION_TABLE),
-                                   .type = slc_layer_run_value(slot, SLC_TYPE_TABLE)};
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    bool typed = run->layer->params[SLC_TYPE_TABLE] != NULL;
+    const int32_t *places = slc_layer_run_tensor(run, PLACES),
+                  *types = slc_layer_run_tensor(run, typed ? TYPES : SLC_NO_TENSOR);
+    void *to = slc_layer_run_tensor(run, out);
+    if (run->scan) return SLUICE_OK;
+    slc_embedding_tables tables = {.token = slc_layer_run_value(run, SLC_TOKEN_TABLE),
+                                   .position = slc_layer_run_value(run, SLC_POSITION_TABLE),
+                                   .type = slc_layer_run_value(run, SLC_TYPE_TABLE)};
     if (tables.position && m->cache.tokens) /* the first token of this pass has the position after the cache's */
         tables.position = (const unsigned char *)tables.position +
-                          slc_layer_bytes(slot->layer, (uint64_t)m->cache.tokens * m->config.channels);
+                          slc_layer_bytes(run->layer, (uint64_t)m->cache.tokens * m->config.channels);
     if (!tables.token || !tables.position || (typed && !tables.type)) return SLUICE_ERR_ORDER;
-    const slc_embedding_forward_args args = {.dtype = slot->layer->dtype,
+    const slc_embedding_forward_args args = {.dtype = run->layer->dtype,
                                              .batch = m->batch,
                                              .length = m->tokens,
                                              .channels = m->config.channels,
@@ -124,19 +124,19 @@ static sluice_status look_up(slc_layer_run *slot, uint32_t out)
 }
 
 /* The kernel adds, so a fresh gradient must be zeroed first. sluice_param_gradient does so. */
-static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
+static sluice_status look_up_backward(slc_layer_run *run, uint32_t dout)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    sluice_param *const *params = slot->layer->params;
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    sluice_param *const *params = run->layer->params;
     bool typed = params[SLC_TYPE_TABLE] != NULL;
-    const int32_t *places = slc_layer_run_tensor(slot, PLACES),
-                  *types = slc_layer_run_tensor(slot, typed ? TYPES : SLC_NO_TENSOR);
-    const uint32_t *place_order = tensor_if_any(slot, PLACE_ORDER), *type_order = tensor_if_any(slot, TYPE_ORDER);
-    const void *from = slc_layer_run_tensor(slot, dout);
+    const int32_t *places = slc_layer_run_tensor(run, PLACES),
+                  *types = slc_layer_run_tensor(run, typed ? TYPES : SLC_NO_TENSOR);
+    const uint32_t *place_order = tensor_if_any(run, PLACE_ORDER), *type_order = tensor_if_any(run, TYPE_ORDER);
+    const void *from = slc_layer_run_tensor(run, dout);
     void *scratch = slc_layer_run_scratch(
-        slot, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
-    if (slot->scan) return SLUICE_OK;
+        run, slc_embedding_backward_workspace_bytes(m->stream, m->batch, m->tokens, m->config.channels));
+    if (run->scan) return SLUICE_OK;
     const slc_embedding_gradients gradients = {.token = sluice_param_gradient(params[SLC_TOKEN_TABLE]),
                                                .position = sluice_param_gradient(params[SLC_POSITION_TABLE]),
                                                .type = typed ? sluice_param_gradient(params[SLC_TYPE_TABLE]) : NULL,
@@ -146,8 +146,8 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
                                                .token_order = place_order,
                                                .type_order = type_order};
     if (!gradients.token || !gradients.position || (typed && !gradients.type)) return SLUICE_ERR_ORDER;
-    const slc_embedding_backward_args args = {.dtype = slot->layer->dtype,
-                                              .gradient = slc_layer_run_gradient_dtype(slot, SLC_TOKEN_TABLE),
+    const slc_embedding_backward_args args = {.dtype = run->layer->dtype,
+                                              .gradient = slc_layer_run_gradient_dtype(run, SLC_TOKEN_TABLE),
                                               .batch = m->batch,
                                               .length = m->tokens,
                                               .channels = m->config.channels,
@@ -159,44 +159,44 @@ static sluice_status look_up_backward(slc_layer_run *slot, uint32_t dout)
     return slc_embedding_backward(m->stream, &args);
 }
 
-static sluice_status text_forward(slc_layer_run *slot)
+static sluice_status text_forward(slc_layer_run *run)
 {
-    bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
-    sluice_status status = take_text(slot);
-    if (!status) status = look_up(slot, norm ? SUM : SLC_OUTPUT);
+    bool norm = run->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
+    sluice_status status = take_text(run);
+    if (!status) status = look_up(run, norm ? SUM : SLC_OUTPUT);
     if (!status && norm)
         status =
-            slc_apply_norm(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
-    return status ? status : drop(slot, SLC_OUTPUT);
+            slc_apply_norm(run, SLC_EMBED_NORM_WEIGHT, run->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
+    return status ? status : drop(run, SLC_OUTPUT);
 }
 
-static sluice_status text_backward(slc_layer_run *slot)
+static sluice_status text_backward(slc_layer_run *run)
 {
-    bool norm = slot->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
-    sluice_status status = drop(slot, SLC_GRADIENT);
+    bool norm = run->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
+    sluice_status status = drop(run, SLC_GRADIENT);
     if (!status && norm)
-        status = slc_apply_norm_backward(slot, SLC_EMBED_NORM_WEIGHT, slot->m->rows, SLC_ALL(SLC_GRADIENT),
+        status = slc_apply_norm_backward(run, SLC_EMBED_NORM_WEIGHT, run->m->rows, SLC_ALL(SLC_GRADIENT),
                                          SLC_ALL(SUM), SUM_STATS, SLC_ALL(SLC_NO_TENSOR), SLC_ALL(DSUM));
-    return status ? status : look_up_backward(slot, norm ? DSUM : SLC_GRADIENT);
+    return status ? status : look_up_backward(run, norm ? DSUM : SLC_GRADIENT);
 }
 
 /* ---- Images ---- */
 
-static slc_dense projection(const slc_layer_run *slot)
+static slc_dense projection(const slc_layer_run *run)
 {
-    const sluice_model_config *c = &slot->m->config;
-    return slc_dense_of(slot, SLC_PATCH_WEIGHT, (uint64_t)slot->m->batch * slc_model_patches(c), patch_elements(c),
+    const sluice_model_config *c = &run->m->config;
+    return slc_dense_of(run, SLC_PATCH_WEIGHT, (uint64_t)run->m->batch * slc_model_patches(c), patch_elements(c),
                         c->channels);
 }
 
-static sluice_status take_images(slc_layer_run *slot)
+static sluice_status take_images(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    sluice_model *m = slot->m;
+    slc_layer_run_next(run);
+    sluice_model *m = run->m;
     const sluice_model_config *c = &m->config;
-    void *columns = slc_layer_run_tensor(slot, COLUMNS), *masked = tensor_if_any(slot, MASKED);
-    float *placed = tensor_if_any(slot, PIXELS);
-    if (slot->scan) return SLUICE_OK;
+    void *columns = slc_layer_run_tensor(run, COLUMNS), *masked = tensor_if_any(run, MASKED);
+    float *placed = tensor_if_any(run, PIXELS);
+    if (run->scan) return SLUICE_OK;
     const slc_patch_shape shape = {.batch = m->batch,
                                    .image_channels = c->image_channels,
                                    .height = c->image_size,
@@ -205,7 +205,7 @@ static sluice_status take_images(slc_layer_run *slot)
     sluice_status status = SLUICE_OK;
     if (placed) status = slc_copy(m->stream, placed, m->in.pixels, slc_model_pixels(m) * sizeof *placed);
     if (!status)
-        status = slc_patches_unfold(m->stream, &(slc_patches_unfold_args){.dtype = slot->layer->dtype,
+        status = slc_patches_unfold(m->stream, &(slc_patches_unfold_args){.dtype = run->layer->dtype,
                                                                           .shape = shape,
                                                                           .pixels = placed ? placed : m->in.pixels,
                                                                           .columns = columns});
@@ -217,18 +217,18 @@ static sluice_status take_images(slc_layer_run *slot)
     return status;
 }
 
-static sluice_status assemble(slc_layer_run *slot)
+static sluice_status assemble(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    bool masks = slot->layer->params[SLC_MASK_TOKEN] != NULL;
-    const void *x = slc_layer_run_tensor(slot, PROJECTED);
-    const uint8_t *masked = slc_layer_run_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
-    void *out = slc_layer_run_tensor(slot, SLC_OUTPUT);
-    if (slot->scan) return SLUICE_OK;
-    const void *cls = slc_layer_run_value(slot, SLC_CLS_TOKEN), *mask_token = slc_layer_run_value(slot, SLC_MASK_TOKEN);
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    bool masks = run->layer->params[SLC_MASK_TOKEN] != NULL;
+    const void *x = slc_layer_run_tensor(run, PROJECTED);
+    const uint8_t *masked = slc_layer_run_tensor(run, masks ? MASKED : SLC_NO_TENSOR);
+    void *out = slc_layer_run_tensor(run, SLC_OUTPUT);
+    if (run->scan) return SLUICE_OK;
+    const void *cls = slc_layer_run_value(run, SLC_CLS_TOKEN), *mask_token = slc_layer_run_value(run, SLC_MASK_TOKEN);
     if (!cls || (masks && !mask_token)) return SLUICE_ERR_ORDER;
-    const slc_patch_embedding_forward_args args = {.dtype = slot->layer->dtype,
+    const slc_patch_embedding_forward_args args = {.dtype = run->layer->dtype,
                                                    .batch = m->batch,
                                                    .patches = m->tokens - 1,
                                                    .channels = m->config.channels,
@@ -236,28 +236,28 @@ static sluice_status assemble(slc_layer_run *slot)
                                                    .cls = cls,
                                                    .masked = masked,
                                                    .mask_token = mask_token,
-                                                   .position = slc_layer_run_value(slot, SLC_POSITION_TABLE),
+                                                   .position = slc_layer_run_value(run, SLC_POSITION_TABLE),
                                                    .out = out};
     return slc_patch_embedding_forward(m->stream, &args);
 }
 
-static sluice_status assemble_backward(slc_layer_run *slot)
+static sluice_status assemble_backward(slc_layer_run *run)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
     uint64_t patches = m->tokens - 1, channels = m->config.channels;
-    bool masks = slot->layer->params[SLC_MASK_TOKEN] != NULL;
-    const void *dout = slc_layer_run_tensor(slot, SLC_GRADIENT);
-    const uint8_t *masked = slc_layer_run_tensor(slot, masks ? MASKED : SLC_NO_TENSOR);
-    void *dx = slc_layer_run_tensor(slot, DPROJECTED);
-    if (slot->scan) return SLUICE_OK;
+    bool masks = run->layer->params[SLC_MASK_TOKEN] != NULL;
+    const void *dout = slc_layer_run_tensor(run, SLC_GRADIENT);
+    const uint8_t *masked = slc_layer_run_tensor(run, masks ? MASKED : SLC_NO_TENSOR);
+    void *dx = slc_layer_run_tensor(run, DPROJECTED);
+    if (run->scan) return SLUICE_OK;
     bool fresh = false, also = false;
-    void *dcls = slc_layer_run_gradient(slot, SLC_CLS_TOKEN, &fresh);
-    void *dmask = slc_layer_run_gradient(slot, SLC_MASK_TOKEN, &also);
-    void *dposition = slc_layer_run_gradient(slot, SLC_POSITION_TABLE, &also);
+    void *dcls = slc_layer_run_gradient(run, SLC_CLS_TOKEN, &fresh);
+    void *dmask = slc_layer_run_gradient(run, SLC_MASK_TOKEN, &also);
+    void *dposition = slc_layer_run_gradient(run, SLC_POSITION_TABLE, &also);
     if (!dcls || (masks && !dmask)) return SLUICE_ERR_ORDER;
-    const slc_patch_embedding_backward_args args = {.dtype = slot->layer->dtype,
-                                                    .gradient = slc_layer_run_gradient_dtype(slot, SLC_CLS_TOKEN),
+    const slc_patch_embedding_backward_args args = {.dtype = run->layer->dtype,
+                                                    .gradient = slc_layer_run_gradient_dtype(run, SLC_CLS_TOKEN),
                                                     .batch = m->batch,
                                                     .patches = patches,
                                                     .channels = channels,
@@ -271,29 +271,29 @@ static sluice_status assemble_backward(slc_layer_run *slot)
     return slc_patch_embedding_backward(m->stream, &args);
 }
 
-static sluice_status images_forward(slc_layer_run *slot)
+static sluice_status images_forward(slc_layer_run *run)
 {
-    slc_dense d = projection(slot);
-    sluice_status status = take_images(slot);
-    if (!status) status = slc_apply_dense(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(PROJECTED), SLC_ALL(SLC_NO_TENSOR));
-    if (!status) status = assemble(slot);
-    return status ? status : drop(slot, SLC_OUTPUT);
+    slc_dense d = projection(run);
+    sluice_status status = take_images(run);
+    if (!status) status = slc_apply_dense(run, &d, SLC_ALL(COLUMNS), SLC_ALL(PROJECTED), SLC_ALL(SLC_NO_TENSOR));
+    if (!status) status = assemble(run);
+    return status ? status : drop(run, SLC_OUTPUT);
 }
 
-static sluice_status images_backward(slc_layer_run *slot)
+static sluice_status images_backward(slc_layer_run *run)
 {
-    slc_dense d = projection(slot);
-    sluice_status status = drop(slot, SLC_GRADIENT);
-    if (!status) status = assemble_backward(slot);
-    return status ? status : slc_apply_dense_params(slot, &d, SLC_ALL(COLUMNS), SLC_ALL(DPROJECTED));
+    slc_dense d = projection(run);
+    sluice_status status = drop(run, SLC_GRADIENT);
+    if (!status) status = assemble_backward(run);
+    return status ? status : slc_apply_dense_params(run, &d, SLC_ALL(COLUMNS), SLC_ALL(DPROJECTED));
 }
 
-sluice_status slc_embed_forward(slc_layer_run *slot)
+sluice_status slc_embed_forward(slc_layer_run *run)
 {
-    return slc_model_sees(&slot->m->config) ? images_forward(slot) : text_forward(slot);
+    return slc_model_sees(&run->m->config) ? images_forward(run) : text_forward(run);
 }
 
-sluice_status slc_embed_backward(slc_layer_run *slot)
+sluice_status slc_embed_backward(slc_layer_run *run)
 {
-    return slc_model_sees(&slot->m->config) ? images_backward(slot) : text_backward(slot);
+    return slc_model_sees(&run->m->config) ? images_backward(run) : text_backward(run);
 }

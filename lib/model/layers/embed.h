@@ -5,7 +5,7 @@
 #include "lib/model/state.h"
 
 void slc_embed_tensors(sluice_model *m, slc_model_layer *layer);
-sluice_status slc_embed_forward(slc_layer_run *slot);
-sluice_status slc_embed_backward(slc_layer_run *slot);
+sluice_status slc_embed_forward(slc_layer_run *run);
+sluice_status slc_embed_backward(slc_layer_run *run);
 
 #endif

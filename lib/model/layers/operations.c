@@ -5,17 +5,17 @@
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/residual/residual.h"
-#include "lib/model/layers/slot.h"
+#include "lib/model/layers/layer_run.h"
 
-static void *at(slc_layer_run *slot, slc_view view, sluice_dtype dtype)
+static void *at(slc_layer_run *run, slc_view view, sluice_dtype dtype)
 {
-    unsigned char *base = slc_layer_run_tensor(slot, view.tensor);
+    unsigned char *base = slc_layer_run_tensor(run, view.tensor);
     return base ? base + view.first * sluice_dtype_bytes(dtype) : NULL;
 }
 
 /* ---- Dense layers ---- */
 
-slc_dense slc_dense_of(const slc_layer_run *slot, slc_param_place weight, uint64_t rows, uint64_t inputs,
+slc_dense slc_dense_of(const slc_layer_run *run, slc_param_place weight, uint64_t rows, uint64_t inputs,
                        uint64_t outputs)
 {
     slc_param_place bias = (slc_param_place)(weight + 1);
@@ -23,33 +23,33 @@ slc_dense slc_dense_of(const slc_layer_run *slot, slc_param_place weight, uint64
                        .rows = rows,
                        .inputs = inputs,
                        .outputs = outputs,
-                       .bias = slot->layer->params[bias] ? bias : SLC_NO_PARAM};
+                       .bias = run->layer->params[bias] ? bias : SLC_NO_PARAM};
 }
 
-static bool inputs_first(const slc_layer_run *slot, const slc_dense *d)
+static bool inputs_first(const slc_layer_run *run, const slc_dense *d)
 {
-    return slc_family_of(slot->m->config.family)->inputs_first && !d->by_rows;
+    return slc_family_of(run->m->config.family)->inputs_first && !d->by_rows;
 }
 
-static sluice_status product(slc_layer_run *slot, const slc_gemm_shape *shape, const void *a, const void *b,
+static sluice_status product(slc_layer_run *run, const slc_gemm_shape *shape, const void *a, const void *b,
                              const void *bias, const void *residual, void *c)
 {
     uint64_t bytes = 0;
-    sluice_status status = slc_gemm_workspace_bytes(slot->m->stream, shape, &bytes);
+    sluice_status status = slc_gemm_workspace_bytes(run->m->stream, shape, &bytes);
     if (status) return status;
-    void *scratch = slc_layer_run_scratch(slot, bytes);
-    if (slot->scan) return SLUICE_OK;
+    void *scratch = slc_layer_run_scratch(run, bytes);
+    if (run->scan) return SLUICE_OK;
     const slc_gemm_operands operands = {.a = a, .b = b, .bias = bias, .residual = residual, .c = c};
-    return slc_gemm(slot->m->stream, shape, &operands, scratch, bytes);
+    return slc_gemm(run->m->stream, shape, &operands, scratch, bytes);
 }
 
-sluice_status slc_apply_dense(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view y, slc_view residual)
+sluice_status slc_apply_dense(slc_layer_run *run, const slc_dense *d, slc_view x, slc_view y, slc_view residual)
 {
-    slc_layer_run_next(slot);
-    sluice_dtype dtype = slot->layer->dtype, out = d->fp32_out ? SLUICE_FP32 : dtype;
+    slc_layer_run_next(run);
+    sluice_dtype dtype = run->layer->dtype, out = d->fp32_out ? SLUICE_FP32 : dtype;
     const slc_gemm_shape shape = {.dtype = dtype,
                                   .out = out,
-                                  .transpose_b = !inputs_first(slot, d),
+                                  .transpose_b = !inputs_first(run, d),
                                   .bias = d->bias != SLC_NO_PARAM,
                                   .residual = residual.tensor != SLC_NO_TENSOR,
                                   .m = d->rows,
@@ -57,26 +57,26 @@ sluice_status slc_apply_dense(slc_layer_run *slot, const slc_dense *d, slc_view 
                                   .k = d->inputs,
                                   .lda = x.stride,
                                   .ldc = y.stride};
-    const void *from = at(slot, x, dtype), *add = at(slot, residual, out);
-    void *to = at(slot, y, out);
-    const void *weight = slc_layer_run_value(slot, d->weight), *bias = slc_layer_run_value(slot, d->bias);
-    if (!slot->scan && (!weight || (shape.bias && !bias))) return SLUICE_ERR_ORDER;
-    return product(slot, &shape, from, weight, bias, add, to);
+    const void *from = at(run, x, dtype), *add = at(run, residual, out);
+    void *to = at(run, y, out);
+    const void *weight = slc_layer_run_value(run, d->weight), *bias = slc_layer_run_value(run, d->bias);
+    if (!run->scan && (!weight || (shape.bias && !bias))) return SLUICE_ERR_ORDER;
+    return product(run, &shape, from, weight, bias, add, to);
 }
 
-sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *d, slc_view x, slc_view dy)
+sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *d, slc_view x, slc_view dy)
 {
-    slc_layer_run_next(slot);
-    sluice_dtype dtype = slot->layer->dtype;
-    const void *input = at(slot, x, dtype), *output = at(slot, dy, dtype);
-    bool fresh = true, fresh_bias = true, first = inputs_first(slot, d);
-    void *dweight = slc_layer_run_gradient(slot, d->weight, &fresh);
-    void *dbias = slc_layer_run_gradient(slot, d->bias, &fresh_bias);
-    if (!slot->scan && (!dweight || (d->bias && !dbias))) return SLUICE_ERR_ORDER;
+    slc_layer_run_next(run);
+    sluice_dtype dtype = run->layer->dtype;
+    const void *input = at(run, x, dtype), *output = at(run, dy, dtype);
+    bool fresh = true, fresh_bias = true, first = inputs_first(run, d);
+    void *dweight = slc_layer_run_gradient(run, d->weight, &fresh);
+    void *dbias = slc_layer_run_gradient(run, d->bias, &fresh_bias);
+    if (!run->scan && (!dweight || (d->bias && !dbias))) return SLUICE_ERR_ORDER;
     const slc_gemm_shape shape = {.dtype = dtype,
-                                  .out = slc_layer_run_gradient_dtype(slot, d->weight),
+                                  .out = slc_layer_run_gradient_dtype(run, d->weight),
                                   .transpose_a = true,
-                                  .accumulate = !fresh || slot->scan,
+                                  .accumulate = !fresh || run->scan,
                                   .m = first ? d->inputs : d->outputs,
                                   .n = first ? d->outputs : d->inputs,
                                   .k = d->rows,
@@ -85,14 +85,14 @@ sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *d, sl
     slc_gemm_shape stored = shape;
     stored.accumulate = false;
     sluice_status status = SLUICE_OK;
-    if (slot->scan) status = product(slot, &stored, NULL, NULL, NULL, NULL, NULL);
-    if (!status) status = product(slot, &shape, first ? input : output, first ? output : input, NULL, NULL, dweight);
+    if (run->scan) status = product(run, &stored, NULL, NULL, NULL, NULL, NULL);
+    if (!status) status = product(run, &shape, first ? input : output, first ? output : input, NULL, NULL, dweight);
     if (status || !d->bias) return status;
     void *scratch =
-        slc_layer_run_scratch(slot, slc_bias_backward_workspace_bytes(slot->m->stream, d->rows, d->outputs));
-    if (slot->scan) return SLUICE_OK;
+        slc_layer_run_scratch(run, slc_bias_backward_workspace_bytes(run->m->stream, d->rows, d->outputs));
+    if (run->scan) return SLUICE_OK;
     const slc_bias_backward_args args = {.dtype = dtype,
-                                         .gradient = slc_layer_run_gradient_dtype(slot, d->bias),
+                                         .gradient = slc_layer_run_gradient_dtype(run, d->bias),
                                          .rows = d->rows,
                                          .columns = d->outputs,
                                          .stride = dy.stride,
@@ -100,17 +100,17 @@ sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *d, sl
                                          .dbias = dbias,
                                          .fresh = fresh_bias,
                                          .workspace = scratch};
-    return slc_bias_backward(slot->m->stream, &args);
+    return slc_bias_backward(run->m->stream, &args);
 }
 
-sluice_status slc_apply_dense_input(slc_layer_run *slot, const slc_dense *d, slc_view dy, slc_view dx, bool add,
+sluice_status slc_apply_dense_input(slc_layer_run *run, const slc_dense *d, slc_view dy, slc_view dx, bool add,
                                     slc_view residual)
 {
-    slc_layer_run_next(slot);
-    sluice_dtype dtype = slot->layer->dtype;
+    slc_layer_run_next(run);
+    sluice_dtype dtype = run->layer->dtype;
     const slc_gemm_shape shape = {.dtype = dtype,
                                   .out = dtype,
-                                  .transpose_b = inputs_first(slot, d),
+                                  .transpose_b = inputs_first(run, d),
                                   .accumulate = add,
                                   .residual = residual.tensor != SLC_NO_TENSOR,
                                   .m = d->rows,
@@ -118,60 +118,60 @@ sluice_status slc_apply_dense_input(slc_layer_run *slot, const slc_dense *d, slc
                                   .k = d->outputs,
                                   .lda = dy.stride,
                                   .ldc = dx.stride};
-    const void *from = at(slot, dy, dtype), *more = at(slot, residual, dtype);
-    void *to = at(slot, dx, dtype);
-    const void *weight = slc_layer_run_value(slot, d->weight);
-    if (!slot->scan && !weight) return SLUICE_ERR_ORDER;
-    return product(slot, &shape, from, weight, NULL, more, to);
+    const void *from = at(run, dy, dtype), *more = at(run, residual, dtype);
+    void *to = at(run, dx, dtype);
+    const void *weight = slc_layer_run_value(run, d->weight);
+    if (!run->scan && !weight) return SLUICE_ERR_ORDER;
+    return product(run, &shape, from, weight, NULL, more, to);
 }
 
 /* ---- Norms ---- */
 
-sluice_status slc_apply_norm(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
+sluice_status slc_apply_norm(slc_layer_run *run, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
                              uint32_t stats)
 {
-    slc_layer_run_next(slot);
-    sluice_dtype dtype = slot->layer->dtype;
-    const void *from = at(slot, x, dtype);
-    void *to = at(slot, y, dtype);
-    float *mean = slc_layer_run_tensor(slot, stats);
-    if (slot->scan) return SLUICE_OK;
-    const void *gamma = slc_layer_run_value(slot, weight),
-               *beta = slc_layer_run_value(slot, (slc_param_place)(weight + 1));
+    slc_layer_run_next(run);
+    sluice_dtype dtype = run->layer->dtype;
+    const void *from = at(run, x, dtype);
+    void *to = at(run, y, dtype);
+    float *mean = slc_layer_run_tensor(run, stats);
+    if (run->scan) return SLUICE_OK;
+    const void *gamma = slc_layer_run_value(run, weight),
+               *beta = slc_layer_run_value(run, (slc_param_place)(weight + 1));
     if (!gamma || !beta) return SLUICE_ERR_ORDER;
     const slc_layer_norm_forward_args args = {.dtype = dtype,
                                               .rows = rows,
-                                              .channels = slot->m->config.channels,
-                                              .epsilon = slot->m->config.epsilon,
+                                              .channels = run->m->config.channels,
+                                              .epsilon = run->m->config.epsilon,
                                               .x = from,
                                               .gamma = gamma,
                                               .beta = beta,
                                               .y = to,
                                               .mean = mean,
                                               .rstd = mean + rows};
-    return slc_layer_norm_forward(slot->m->stream, &args);
+    return slc_layer_norm_forward(run->m->stream, &args);
 }
 
-sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view dy,
+sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight, uint64_t rows, slc_view dy,
                                       slc_view x, uint32_t stats, slc_view add, slc_view dx)
 {
-    slc_layer_run_next(slot);
-    sluice_dtype dtype = slot->layer->dtype;
-    sluice_stream *stream = slot->m->stream;
-    uint64_t channels = slot->m->config.channels;
-    const void *from = at(slot, dy, dtype), *normed = at(slot, x, dtype), *more = at(slot, add, dtype);
-    void *to = at(slot, dx, dtype);
-    const float *mean = slc_layer_run_tensor(slot, stats);
-    void *scratch = slc_layer_run_scratch(slot, slc_layer_norm_backward_workspace_bytes(stream, rows, channels));
-    if (slot->scan) return SLUICE_OK;
+    slc_layer_run_next(run);
+    sluice_dtype dtype = run->layer->dtype;
+    sluice_stream *stream = run->m->stream;
+    uint64_t channels = run->m->config.channels;
+    const void *from = at(run, dy, dtype), *normed = at(run, x, dtype), *more = at(run, add, dtype);
+    void *to = at(run, dx, dtype);
+    const float *mean = slc_layer_run_tensor(run, stats);
+    void *scratch = slc_layer_run_scratch(run, slc_layer_norm_backward_workspace_bytes(stream, rows, channels));
+    if (run->scan) return SLUICE_OK;
     slc_param_place bias = (slc_param_place)(weight + 1);
     bool fresh = false, fresh_bias = false;
-    const void *gamma = slc_layer_run_value(slot, weight);
-    void *dgamma = slc_layer_run_gradient(slot, weight, &fresh),
-         *dbeta = slc_layer_run_gradient(slot, bias, &fresh_bias);
+    const void *gamma = slc_layer_run_value(run, weight);
+    void *dgamma = slc_layer_run_gradient(run, weight, &fresh),
+         *dbeta = slc_layer_run_gradient(run, bias, &fresh_bias);
     if (!gamma || !dgamma || !dbeta) return SLUICE_ERR_ORDER;
     const slc_layer_norm_backward_args args = {.dtype = dtype,
-                                               .gradient = slc_layer_run_gradient_dtype(slot, weight),
+                                               .gradient = slc_layer_run_gradient_dtype(run, weight),
                                                .rows = rows,
                                                .channels = channels,
                                                .dy = from,
@@ -190,41 +190,41 @@ sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weigh
 
 /* ---- Elementwise ---- */
 
-static slc_gelu_kind gelu_kind(const slc_layer_run *slot)
+static slc_gelu_kind gelu_kind(const slc_layer_run *run)
 {
-    return slot->m->config.gelu_tanh ? SLC_GELU_TANH : SLC_GELU_ERF;
+    return run->m->config.gelu_tanh ? SLC_GELU_TANH : SLC_GELU_ERF;
 }
 
-sluice_status slc_apply_gelu(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t y)
+sluice_status slc_apply_gelu(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t y)
 {
-    slc_layer_run_next(slot);
-    const void *from = slc_layer_run_tensor(slot, x);
-    void *to = slc_layer_run_tensor(slot, y);
-    return slot->scan ? SLUICE_OK
-                      : slc_gelu_forward(slot->m->stream, gelu_kind(slot), slot->layer->dtype, count, from, to);
+    slc_layer_run_next(run);
+    const void *from = slc_layer_run_tensor(run, x);
+    void *to = slc_layer_run_tensor(run, y);
+    return run->scan ? SLUICE_OK
+                      : slc_gelu_forward(run->m->stream, gelu_kind(run), run->layer->dtype, count, from, to);
 }
 
-sluice_status slc_apply_gelu_backward(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx)
+sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx)
 {
-    slc_layer_run_next(slot);
-    const void *input = slc_layer_run_tensor(slot, x), *from = slc_layer_run_tensor(slot, dy);
-    void *to = slc_layer_run_tensor(slot, dx);
-    return slot->scan ? SLUICE_OK
-                      : slc_gelu_backward(slot->m->stream, gelu_kind(slot), slot->layer->dtype, count, input, from, to);
+    slc_layer_run_next(run);
+    const void *input = slc_layer_run_tensor(run, x), *from = slc_layer_run_tensor(run, dy);
+    void *to = slc_layer_run_tensor(run, dx);
+    return run->scan ? SLUICE_OK
+                      : slc_gelu_backward(run->m->stream, gelu_kind(run), run->layer->dtype, count, input, from, to);
 }
 
-sluice_status slc_apply_branch(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t x,
+sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x,
                                uint32_t residual, uint32_t out)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    const slc_dropout dropout = slc_layer_run_dropout(slot, place, (uint64_t)m->tokens * m->config.channels);
-    const void *from = slc_layer_run_tensor(slot, x), *add = slc_layer_run_tensor(slot, residual);
-    void *to = slc_layer_run_tensor(slot, out);
-    if (slot->scan) return SLUICE_OK;
-    const void *factor = slc_layer_run_value(slot, scale);
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    const slc_dropout dropout = slc_layer_run_dropout(run, place, (uint64_t)m->tokens * m->config.channels);
+    const void *from = slc_layer_run_tensor(run, x), *add = slc_layer_run_tensor(run, residual);
+    void *to = slc_layer_run_tensor(run, out);
+    if (run->scan) return SLUICE_OK;
+    const void *factor = slc_layer_run_value(run, scale);
     if (scale && !factor) return SLUICE_ERR_ORDER;
-    const slc_residual_forward_args args = {.dtype = slot->layer->dtype,
+    const slc_residual_forward_args args = {.dtype = run->layer->dtype,
                                             .rows = m->rows,
                                             .channels = m->config.channels,
                                             .x = from,
@@ -235,24 +235,24 @@ sluice_status slc_apply_branch(slc_layer_run *slot, uint32_t place, slc_param_pl
     return slc_residual_forward(m->stream, &args);
 }
 
-sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t dout,
+sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t dout,
                                         uint32_t x, uint32_t dx)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
     uint64_t channels = m->config.channels;
-    const slc_dropout dropout = slc_layer_run_dropout(slot, place, (uint64_t)m->tokens * channels);
-    const void *from = slc_layer_run_tensor(slot, dout), *input = slc_layer_run_tensor(slot, x);
-    void *to = slc_layer_run_tensor(slot, dx);
-    void *scratch = slc_layer_run_scratch(slot, slc_residual_backward_workspace_bytes(m->stream, m->rows, channels));
-    if (slot->scan) return SLUICE_OK;
+    const slc_dropout dropout = slc_layer_run_dropout(run, place, (uint64_t)m->tokens * channels);
+    const void *from = slc_layer_run_tensor(run, dout), *input = slc_layer_run_tensor(run, x);
+    void *to = slc_layer_run_tensor(run, dx);
+    void *scratch = slc_layer_run_scratch(run, slc_residual_backward_workspace_bytes(m->stream, m->rows, channels));
+    if (run->scan) return SLUICE_OK;
     bool fresh = false;
-    const void *factor = slc_layer_run_value(slot, scale);
-    void *dscale = slc_layer_run_gradient(slot, scale, &fresh);
+    const void *factor = slc_layer_run_value(run, scale);
+    void *dscale = slc_layer_run_gradient(run, scale, &fresh);
     if (scale && (!factor || !dscale)) return SLUICE_ERR_ORDER;
-    const slc_residual_backward_args args = {.dtype = slot->layer->dtype,
+    const slc_residual_backward_args args = {.dtype = run->layer->dtype,
                                              .gradient =
-                                                 scale ? slc_layer_run_gradient_dtype(slot, scale) : SLUICE_FP32,
+                                                 scale ? slc_layer_run_gradient_dtype(run, scale) : SLUICE_FP32,
                                              .rows = m->rows,
                                              .channels = channels,
                                              .dout = from,
@@ -266,38 +266,38 @@ sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc
     return slc_residual_backward(m->stream, &args);
 }
 
-sluice_status slc_apply_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence)
+sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, uint64_t per_sequence)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    void *data = slc_layer_run_tensor(slot, x);
-    if (slot->scan || !slc_layer_run_drops(slot)) return SLUICE_OK;
-    const slc_dropout dropout = slc_layer_run_dropout(slot, place, per_sequence);
-    return slc_dropout_apply(m->stream, &dropout, slot->layer->dtype, m->batch * per_sequence, data, data);
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    void *data = slc_layer_run_tensor(run, x);
+    if (run->scan || !slc_layer_run_drops(run)) return SLUICE_OK;
+    const slc_dropout dropout = slc_layer_run_dropout(run, place, per_sequence);
+    return slc_dropout_apply(m->stream, &dropout, run->layer->dtype, m->batch * per_sequence, data, data);
 }
 
 /* ---- Conversions between types ---- */
 
-static sluice_status convert(slc_layer_run *slot, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y,
+static sluice_status convert(slc_layer_run *run, sluice_dtype from, uint32_t x, sluice_dtype to, uint32_t y,
                              uint64_t count)
 {
-    slc_layer_run_next(slot);
-    const void *source = slc_layer_run_tensor(slot, x);
-    void *target = slc_layer_run_tensor(slot, y);
-    return slot->scan ? SLUICE_OK : slc_convert(slot->m->stream, from, source, to, target, count);
+    slc_layer_run_next(run);
+    const void *source = slc_layer_run_tensor(run, x);
+    void *target = slc_layer_run_tensor(run, y);
+    return run->scan ? SLUICE_OK : slc_convert(run->m->stream, from, source, to, target, count);
 }
 
-sluice_status slc_apply_take_input(slc_layer_run *slot)
+sluice_status slc_apply_take_input(slc_layer_run *run)
 {
-    const slc_model_layer *layer = slot->layer;
+    const slc_model_layer *layer = run->layer;
     if (layer->below == layer->dtype) return SLUICE_OK;
-    return convert(slot, layer->below, SLC_SOURCE, layer->dtype, SLC_INPUT, slot->m->rows * slot->m->config.channels);
+    return convert(run, layer->below, SLC_SOURCE, layer->dtype, SLC_INPUT, run->m->rows * run->m->config.channels);
 }
 
-sluice_status slc_apply_give_gradient(slc_layer_run *slot)
+sluice_status slc_apply_give_gradient(slc_layer_run *run)
 {
-    const slc_model_layer *layer = slot->layer;
+    const slc_model_layer *layer = run->layer;
     if (layer->below == layer->dtype) return SLUICE_OK;
-    return convert(slot, layer->dtype, SLC_GRADIENT, layer->below, SLC_GRADIENT_BELOW,
-                   slot->m->rows * slot->m->config.channels);
+    return convert(run, layer->dtype, SLC_GRADIENT, layer->below, SLC_GRADIENT_BELOW,
+                   run->m->rows * run->m->config.channels);
 }

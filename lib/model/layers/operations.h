@@ -24,40 +24,40 @@ typedef struct {
     bool by_rows;  /* the weight is [outputs][inputs] even in GPT-2, as in its token table */
     slc_param_place bias;
 } slc_dense;
-slc_dense slc_dense_of(const slc_layer_run *slot, slc_param_place weight, uint64_t rows, uint64_t inputs,
+slc_dense slc_dense_of(const slc_layer_run *run, slc_param_place weight, uint64_t rows, uint64_t inputs,
                        uint64_t outputs);
 
 /* y = x W + b (+ residual, whose tensor may be SLC_NO_TENSOR) */
-sluice_status slc_apply_dense(slc_layer_run *slot, const slc_dense *dense, slc_view x, slc_view y, slc_view residual);
+sluice_status slc_apply_dense(slc_layer_run *run, const slc_dense *dense, slc_view x, slc_view y, slc_view residual);
 /* Adds to the gradients of weight and bias. */
-sluice_status slc_apply_dense_params(slc_layer_run *slot, const slc_dense *dense, slc_view x, slc_view dy);
+sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *dense, slc_view x, slc_view dy);
 /* dx (+)= dy W^T (+ residual) */
-sluice_status slc_apply_dense_input(slc_layer_run *slot, const slc_dense *dense, slc_view dy, slc_view dx, bool add,
+sluice_status slc_apply_dense_input(slc_layer_run *run, const slc_dense *dense, slc_view dy, slc_view dx, bool add,
                                     slc_view residual);
 
 /* The norm's bias is the place after its weight. stats: mean and reciprocal deviation, 2 x rows. */
-sluice_status slc_apply_norm(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
+sluice_status slc_apply_norm(slc_layer_run *run, slc_param_place weight, uint64_t rows, slc_view x, slc_view y,
                              uint32_t stats);
 /* dx = the gradient through the norm (+ add, whose tensor may be SLC_NO_TENSOR and may be dx). Adds to the norm's
  * gradients. */
-sluice_status slc_apply_norm_backward(slc_layer_run *slot, slc_param_place weight, uint64_t rows, slc_view dy,
+sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight, uint64_t rows, slc_view dy,
                                       slc_view x, uint32_t stats, slc_view add, slc_view dx);
 
-sluice_status slc_apply_gelu(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t y);
-sluice_status slc_apply_gelu_backward(slc_layer_run *slot, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx);
+sluice_status slc_apply_gelu(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t y);
+sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx);
 
 /* out = residual + scale * dropout(x); `place` numbers the layer's dropouts. scale may be SLC_NO_PARAM, and residual
  * may be SLC_NO_TENSOR. */
-sluice_status slc_apply_branch(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t x,
+sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x,
                                uint32_t residual, uint32_t out);
-sluice_status slc_apply_branch_backward(slc_layer_run *slot, uint32_t place, slc_param_place scale, uint32_t dout,
+sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t dout,
                                         uint32_t x, uint32_t dx);
 /* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
-sluice_status slc_apply_dropout(slc_layer_run *slot, uint32_t place, uint32_t x, uint64_t per_sequence);
+sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, uint64_t per_sequence);
 
 /* Convert SLC_SOURCE to SLC_INPUT and SLC_GRADIENT to SLC_GRADIENT_BELOW. They do nothing if the layers' types are
  * equal. */
-sluice_status slc_apply_take_input(slc_layer_run *slot);
-sluice_status slc_apply_give_gradient(slc_layer_run *slot);
+sluice_status slc_apply_take_input(slc_layer_run *run);
+sluice_status slc_apply_give_gradient(slc_layer_run *run);
 
 #endif

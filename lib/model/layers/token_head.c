@@ -8,7 +8,7 @@
 #include "lib/base/integer.h"
 #include "lib/model/layers/logits.h"
 #include "lib/model/layers/operations.h"
-#include "lib/model/layers/slot.h"
+#include "lib/model/layers/layer_run.h"
 
 /* All live within a slot and hold a chunk of rows, except losses, which hold all rows. */
 enum {
@@ -28,9 +28,9 @@ typedef struct {
     uint64_t first, rows;
 } chunk;
 
-static bool transforms(const slc_layer_run *slot)
+static bool transforms(const slc_layer_run *run)
 {
-    return slot->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
+    return run->layer->params[SLC_TRANSFORM_WEIGHT] != NULL;
 }
 
 static uint64_t most_rows(const sluice_model *m)
@@ -58,53 +58,53 @@ void slc_token_head_tensors(sluice_model *m, slc_model_layer *layer)
     for (int i = SLC_OWN_TENSORS; i < TENSORS; i++) layer->tensors[i] = table[i];
 }
 
-static slc_dense decoder(const slc_layer_run *slot, uint64_t rows)
+static slc_dense decoder(const slc_layer_run *run, uint64_t rows)
 {
-    const sluice_model_config *c = &slot->m->config;
-    bool tied = !slot->layer->params[SLC_DECODER_WEIGHT];
-    slc_dense d = slc_dense_of(slot, SLC_DECODER_WEIGHT, rows, c->channels, c->vocabulary);
+    const sluice_model_config *c = &run->m->config;
+    bool tied = !run->layer->params[SLC_DECODER_WEIGHT];
+    slc_dense d = slc_dense_of(run, SLC_DECODER_WEIGHT, rows, c->channels, c->vocabulary);
     if (tied) d.weight = SLC_TOKEN_TABLE;
     d.by_rows = true;
     d.fp32_out = true;
     return d;
 }
 
-static slc_dense transform(const slc_layer_run *slot, uint64_t rows)
+static slc_dense transform(const slc_layer_run *run, uint64_t rows)
 {
-    uint64_t channels = slot->m->config.channels;
-    return slc_dense_of(slot, SLC_TRANSFORM_WEIGHT, rows, channels, channels);
+    uint64_t channels = run->m->config.channels;
+    return slc_dense_of(run, SLC_TRANSFORM_WEIGHT, rows, channels, channels);
 }
 
 /* ---- One chunk ---- */
 
-static sluice_status make_logits(slc_layer_run *slot, chunk k)
+static sluice_status make_logits(slc_layer_run *run, chunk k)
 {
-    uint64_t first = k.first * slot->m->config.channels, channels = slot->m->config.channels;
-    slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
+    uint64_t first = k.first * run->m->config.channels, channels = run->m->config.channels;
+    slc_dense d = decoder(run, k.rows), t = transform(run, k.rows);
     const slc_view none = SLC_ALL(SLC_NO_TENSOR), input = SLC_FROM(SLC_INPUT, first);
     sluice_status status = SLUICE_OK;
-    if (transforms(slot)) {
-        status = slc_apply_dense(slot, &t, input, SLC_ALL(TRANSFORMED), none);
-        if (!status) status = slc_apply_gelu(slot, k.rows * channels, TRANSFORMED, ACTIVATED);
+    if (transforms(run)) {
+        status = slc_apply_dense(run, &t, input, SLC_ALL(TRANSFORMED), none);
+        if (!status) status = slc_apply_gelu(run, k.rows * channels, TRANSFORMED, ACTIVATED);
     }
     if (!status)
-        status = slc_apply_norm(slot, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(slot) ? SLC_ALL(ACTIVATED) : input,
+        status = slc_apply_norm(run, SLC_HEAD_NORM_WEIGHT, k.rows, transforms(run) ? SLC_ALL(ACTIVATED) : input,
                                 SLC_ALL(NORMED), STATS);
-    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(slot->m, d.outputs)};
-    return status ? status : slc_apply_dense(slot, &d, SLC_ALL(NORMED), logits, none);
+    const slc_view logits = {.tensor = LOGITS, .stride = slc_logits_stride(run->m, d.outputs)};
+    return status ? status : slc_apply_dense(run, &d, SLC_ALL(NORMED), logits, none);
 }
 
 /* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
-static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
+static sluice_status make_losses(slc_layer_run *run, chunk k, float scale)
 {
-    slc_layer_run_next(slot);
-    const sluice_model *m = slot->m;
-    float *logits = slc_layer_run_tensor(slot, LOGITS), *losses = slc_layer_run_tensor(slot, LOSSES);
-    const int32_t *targets = slc_layer_run_tensor(slot, SLC_TARGETS);
-    if (slot->scan) return SLUICE_OK;
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    float *logits = slc_layer_run_tensor(run, LOGITS), *losses = slc_layer_run_tensor(run, LOSSES);
+    const int32_t *targets = slc_layer_run_tensor(run, SLC_TARGETS);
+    if (run->scan) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary;
     sluice_status status =
-        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = slot->layer->dtype,
+        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = run->layer->dtype,
                                                                .rows = k.rows,
                                                                .classes = classes,
                                                                .stride = slc_logits_stride(m, classes),
@@ -117,36 +117,36 @@ static sluice_status make_losses(slc_layer_run *slot, chunk k, float scale)
     return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
 }
 
-static sluice_status use_up(slc_layer_run *slot, chunk k)
+static sluice_status use_up(slc_layer_run *run, chunk k)
 {
-    const sluice_model *m = slot->m;
+    const sluice_model *m = run->m;
     uint64_t first = k.first * m->config.channels, elements = k.rows * m->config.channels;
-    slc_dense d = decoder(slot, k.rows), t = transform(slot, k.rows);
+    slc_dense d = decoder(run, k.rows), t = transform(run, k.rows);
     /* bf16 gradients lie at the beginning of each row of fp32 logits */
-    uint64_t each = sizeof(float) / sluice_dtype_bytes(slot->layer->dtype);
+    uint64_t each = sizeof(float) / sluice_dtype_bytes(run->layer->dtype);
     uint64_t stride = slc_logits_stride(m, m->config.vocabulary) * each;
     const slc_view dlogits = {.tensor = LOGITS, .stride = stride}, none = SLC_ALL(SLC_NO_TENSOR);
     const slc_view input = SLC_FROM(SLC_INPUT, first), gradient = SLC_FROM(SLC_GRADIENT, first);
-    bool more = transforms(slot);
-    sluice_status status = slc_apply_dense_params(slot, &d, SLC_ALL(NORMED), dlogits);
-    if (!status) status = slc_apply_dense_input(slot, &d, dlogits, SLC_ALL(DNORMED), false, none);
+    bool more = transforms(run);
+    sluice_status status = slc_apply_dense_params(run, &d, SLC_ALL(NORMED), dlogits);
+    if (!status) status = slc_apply_dense_input(run, &d, dlogits, SLC_ALL(DNORMED), false, none);
     if (!status)
-        status = slc_apply_norm_backward(slot, SLC_HEAD_NORM_WEIGHT, k.rows, SLC_ALL(DNORMED),
+        status = slc_apply_norm_backward(run, SLC_HEAD_NORM_WEIGHT, k.rows, SLC_ALL(DNORMED),
                                          more ? SLC_ALL(ACTIVATED) : input, STATS, none,
                                          more ? SLC_ALL(DACTIVATED) : gradient);
     if (status || !more) return status;
-    status = slc_apply_gelu_backward(slot, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
-    if (!status) status = slc_apply_dense_params(slot, &t, input, SLC_ALL(DACTIVATED));
-    return status ? status : slc_apply_dense_input(slot, &t, SLC_ALL(DACTIVATED), gradient, false, none);
+    status = slc_apply_gelu_backward(run, elements, TRANSFORMED, DACTIVATED, DACTIVATED);
+    if (!status) status = slc_apply_dense_params(run, &t, input, SLC_ALL(DACTIVATED));
+    return status ? status : slc_apply_dense_input(run, &t, SLC_ALL(DACTIVATED), gradient, false, none);
 }
 
 /* BEiT's first rows are not patches, so their logits are not part of the result. */
-static sluice_status give_logits(slc_layer_run *slot, chunk k)
+static sluice_status give_logits(slc_layer_run *run, chunk k)
 {
-    slc_layer_run_next(slot);
-    sluice_model *m = slot->m;
-    const float *logits = slc_layer_run_tensor(slot, LOGITS);
-    if (slot->scan || !m->host_logits) return SLUICE_OK;
+    slc_layer_run_next(run);
+    sluice_model *m = run->m;
+    const float *logits = slc_layer_run_tensor(run, LOGITS);
+    if (run->scan || !m->host_logits) return SLUICE_OK;
     uint64_t classes = m->config.vocabulary, skipped = slc_model_sees(&m->config);
     sluice_status status = SLUICE_OK;
     for (uint64_t i = 0, rows; !status && i < k.rows; i += rows) {
@@ -161,58 +161,58 @@ static sluice_status give_logits(slc_layer_run *slot, chunk k)
 
 /* ---- All chunks ---- */
 
-typedef sluice_status chunk_operations(slc_layer_run *slot, chunk k);
+typedef sluice_status chunk_operations(slc_layer_run *run, chunk k);
 
-static sluice_status over_chunks(slc_layer_run *slot, chunk_operations *operations)
+static sluice_status over_chunks(slc_layer_run *run, chunk_operations *operations)
 {
-    uint64_t rows = slot->m->rows, most = most_rows(slot->m);
-    uint32_t begin = slot->operation;
+    uint64_t rows = run->m->rows, most = most_rows(run->m);
+    uint32_t begin = run->operation;
     sluice_status status = SLUICE_OK;
     for (uint64_t first = 0; !status && first < rows; first += most) {
-        slot->operation = begin;
-        status = operations(slot, (chunk){first, slc_least(most, rows - first)});
+        run->operation = begin;
+        status = operations(run, (chunk){first, slc_least(most, rows - first)});
     }
     /* Every chunk reads a part of it, so it must live until the end of the last chunk. */
-    slc_layer_run_tensor(slot, SLC_INPUT);
+    slc_layer_run_tensor(run, SLC_INPUT);
     return status;
 }
 
-static sluice_status evaluate_chunk(slc_layer_run *slot, chunk k)
+static sluice_status evaluate_chunk(slc_layer_run *run, chunk k)
 {
-    sluice_status status = make_logits(slot, k);
-    if (!status) status = give_logits(slot, k);
-    if (!status && (slot->scan || slot->m->memory->target_count)) status = make_losses(slot, k, 0);
+    sluice_status status = make_logits(run, k);
+    if (!status) status = give_logits(run, k);
+    if (!status && (run->scan || run->m->memory->target_count)) status = make_losses(run, k, 0);
     return status;
 }
 
 /* The logits after the pass's last token are the only ones that are wanted. */
-static sluice_status answer_last(slc_layer_run *slot)
+static sluice_status answer_last(slc_layer_run *run)
 {
-    sluice_status status = make_logits(slot, (chunk){slot->m->rows - 1, 1});
-    slc_layer_run_next(slot);
-    const float *logits = slc_layer_run_tensor(slot, LOGITS);
-    if (status || slot->scan || !slot->m->host_logits) return status;
-    return slc_logits_give(slot->m, logits, 1, slot->m->config.vocabulary, slot->m->host_logits);
+    sluice_status status = make_logits(run, (chunk){run->m->rows - 1, 1});
+    slc_layer_run_next(run);
+    const float *logits = slc_layer_run_tensor(run, LOGITS);
+    if (status || run->scan || !run->m->host_logits) return status;
+    return slc_logits_give(run->m, logits, 1, run->m->config.vocabulary, run->m->host_logits);
 }
 
-static sluice_status train_chunk(slc_layer_run *slot, chunk k)
+static sluice_status train_chunk(slc_layer_run *run, chunk k)
 {
-    float scale = slot->scan ? 1 : (float)(1.0 / slot->m->memory->divisor);
-    sluice_status status = make_logits(slot, k);
-    if (!status) status = make_losses(slot, k, scale);
-    return status ? status : use_up(slot, k);
+    float scale = run->scan ? 1 : (float)(1.0 / run->m->memory->divisor);
+    sluice_status status = make_logits(run, k);
+    if (!status) status = make_losses(run, k, scale);
+    return status ? status : use_up(run, k);
 }
 
-sluice_status slc_token_head_forward(slc_layer_run *slot)
+sluice_status slc_token_head_forward(slc_layer_run *run)
 {
-    sluice_status status = slc_apply_take_input(slot);
-    if (!status && slot->m->cache.room) return answer_last(slot);
-    return status ? status : over_chunks(slot, evaluate_chunk);
+    sluice_status status = slc_apply_take_input(run);
+    if (!status && run->m->cache.room) return answer_last(run);
+    return status ? status : over_chunks(run, evaluate_chunk);
 }
 
-sluice_status slc_token_head_backward(slc_layer_run *slot)
+sluice_status slc_token_head_backward(slc_layer_run *run)
 {
-    sluice_status status = slc_apply_take_input(slot);
-    if (!status) status = over_chunks(slot, train_chunk);
-    return status ? status : slc_apply_give_gradient(slot);
+    sluice_status status = slc_apply_take_input(run);
+    if (!status) status = over_chunks(run, train_chunk);
+    return status ? status : slc_apply_give_gradient(run);
 }

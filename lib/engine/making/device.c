@@ -1,4 +1,4 @@
-#include "lib/engine/commit/device.h"
+#include "lib/engine/making/device.h"
 
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"

@@ -1,4 +1,4 @@
-#include "lib/model/layers/slot.h"
+#include "lib/model/layers/layer_run.h"
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
@@ -9,17 +9,17 @@ slc_layer_run slc_layer_run_of(sluice_model *m, uint32_t number, sluice_directio
         .m = m, .layer = &m->layers[number], .number = number, .direction = direction, .operation = UINT32_MAX};
 }
 
-void slc_layer_run_next(slc_layer_run *slot)
+void slc_layer_run_next(slc_layer_run *run)
 {
-    slot->operation++;
+    run->operation++;
 }
 
-void *slc_layer_run_tensor(slc_layer_run *slot, uint32_t index)
+void *slc_layer_run_tensor(slc_layer_run *run, uint32_t index)
 {
     if (index == SLC_NO_TENSOR) return NULL;
-    slc_layer_tensor *tensor = &slot->layer->tensors[index];
-    uint32_t d = slot->direction, operation = slot->operation;
-    if (slot->scan) {
+    slc_layer_tensor *tensor = &run->layer->tensors[index];
+    uint32_t d = run->direction, operation = run->operation;
+    if (run->scan) {
         if (operation < tensor->first[d]) tensor->first[d] = operation;
         if (operation > tensor->last[d]) tensor->last[d] = operation;
         return NULL;
@@ -27,49 +27,49 @@ void *slc_layer_run_tensor(slc_layer_run *slot, uint32_t index)
     return tensor->kept ? sluice_activation_data(tensor->activation) : sluice_workspace_data(tensor->space[d]);
 }
 
-void *slc_layer_run_scratch(slc_layer_run *slot, uint64_t bytes)
+void *slc_layer_run_scratch(slc_layer_run *run, uint64_t bytes)
 {
-    uint64_t *most = &slot->layer->scratch[slot->direction][slot->operation].bytes;
-    if (slot->scan) {
+    uint64_t *most = &run->layer->scratch[run->direction][run->operation].bytes;
+    if (run->scan) {
         if (bytes > *most) *most = bytes;
         return NULL;
     }
-    return *most ? sluice_workspace_data(slot->layer->scratch[slot->direction][slot->operation].space) : NULL;
+    return *most ? sluice_workspace_data(run->layer->scratch[run->direction][run->operation].space) : NULL;
 }
 
-const void *slc_layer_run_value(slc_layer_run *slot, slc_param_place place)
+const void *slc_layer_run_value(slc_layer_run *run, slc_param_place place)
 {
-    sluice_param *param = slot->layer->params[place];
-    return param && !slot->scan ? sluice_param_value(param) : NULL;
+    sluice_param *param = run->layer->params[place];
+    return param && !run->scan ? sluice_param_value(param) : NULL;
 }
 
-void *slc_layer_run_gradient(slc_layer_run *slot, slc_param_place place, bool *fresh)
+void *slc_layer_run_gradient(slc_layer_run *run, slc_param_place place, bool *fresh)
 {
-    sluice_param *param = slot->layer->params[place];
+    sluice_param *param = run->layer->params[place];
     *fresh = false;
-    return param && !slot->scan ? sluice_param_gradient_fresh(param, fresh) : NULL;
+    return param && !run->scan ? sluice_param_gradient_fresh(param, fresh) : NULL;
 }
 
-sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *slot, slc_param_place place)
+sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *run, slc_param_place place)
 {
-    return sluice_param_gradient_dtype(slot->layer->params[place]);
+    return sluice_param_gradient_dtype(run->layer->params[place]);
 }
 
-bool slc_layer_run_drops(const slc_layer_run *slot)
+bool slc_layer_run_drops(const slc_layer_run *run)
 {
-    return slot->m->config.dropout > 0 && (slot->training || slot->scan);
+    return run->m->config.dropout > 0 && (run->training || run->scan);
 }
 
 /* Sequences are numbered over the whole job, so that a mask does not depend on how the batch is split. */
-slc_dropout slc_layer_run_dropout(const slc_layer_run *slot, uint32_t place, uint64_t per_sequence)
+slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence)
 {
-    const sluice_model *m = slot->m;
+    const sluice_model *m = run->m;
     const sluice_world *world = sluice_runtime_world(m->rt);
-    if (!slc_layer_run_drops(slot)) return (slc_dropout){0};
+    if (!slc_layer_run_drops(run)) return (slc_dropout){0};
     uint64_t ranks = (uint64_t)sluice_world_size(world), rank = (uint64_t)sluice_world_rank(world);
     uint64_t sequence = (m->micro_batch * ranks + rank) * m->batch;
     uint64_t stream =
-        m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + slot->number * SLC_OPERATIONS_MAX + place;
+        m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + run->number * SLC_OPERATIONS_MAX + place;
     uint32_t words[4];
     slc_random_block(m->dropout_seed, stream, 0, words);
     return (slc_dropout){.probability = (float)m->config.dropout,
@@ -131,10 +131,10 @@ static bool is_kept(const sluice_model *m, const slc_model_layer *layer, uint32_
 static sluice_status take_lifetimes(sluice_model *m, uint32_t number, sluice_direction direction,
                                     slc_operations *operations)
 {
-    slc_layer_run slot = slc_layer_run_of(m, number, direction);
-    slot.scan = true;
-    slot.training = true;
-    return operations(&slot);
+    slc_layer_run run = slc_layer_run_of(m, number, direction);
+    run.scan = true;
+    run.training = true;
+    return operations(&run);
 }
 
 /* The scratch of a pass is not a function of its size that grows, so every size is asked. */

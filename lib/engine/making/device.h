@@ -1,6 +1,6 @@
-/* The device of a runtime, and what it cannot do yet. Private to lib/engine/commit. */
-#ifndef SLC_ENGINE_COMMIT_DEVICE_H
-#define SLC_ENGINE_COMMIT_DEVICE_H
+/* The device of a runtime, and what it cannot do yet. Private to lib/engine/making. */
+#ifndef SLC_ENGINE_MAKING_DEVICE_H
+#define SLC_ENGINE_MAKING_DEVICE_H
 
 #include <sluice/runtime.h>
 

@@ -1,5 +1,5 @@
 /* From registration to a job: units, the lives of activations, and the regions of workspaces. */
-#include "lib/engine/commit/job.h"
+#include "lib/engine/making/job.h"
 
 #include "lib/base/status.h"
 #include "lib/engine/model/regions.h"

@@ -1,7 +1,7 @@
 /* The planner decides which layers share a unit. Only rank 0 asks it, because it may read files. */
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/engine/commit/job.h"
+#include "lib/engine/making/job.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"

@@ -1,4 +1,4 @@
-/* From registration to a job. Private to lib/engine/commit. */
+/* From registration to a job. Private to lib/engine/making. */
 #ifndef SLC_ENGINE_JOB_H
 #define SLC_ENGINE_JOB_H
 

@@ -1,6 +1,6 @@
 /* A plan keeps to its budget, but a budget says nothing of the host: its ranks together may need more than it has, and
  * then the system ends one of them when it touches its memory, without an error. */
-#include "lib/engine/commit/host_memory.h"
+#include "lib/engine/making/host_memory.h"
 
 #include "lib/base/host/host_identity.h"
 #include "lib/base/log.h"

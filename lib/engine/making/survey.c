@@ -1,6 +1,6 @@
 /* The first half of commit: from registration to the job that would be planned. Nothing is laid out. */
 #include "lib/base/status.h"
-#include "lib/engine/commit/job.h"
+#include "lib/engine/making/job.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/model/job_profile.h"
 #include "lib/engine/runtime.h"

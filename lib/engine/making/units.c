@@ -4,7 +4,7 @@
  * of 16 * N. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
-#include "lib/engine/commit/job.h"
+#include "lib/engine/making/job.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
