@@ -10,8 +10,8 @@
 
 enum {
     DEEP = 128,  /* more layers than these are joined */
-    GROUPS = 48, /* groups of equal length, about */
-    ENDS = 8     /* layers at each end that are in smaller groups: 1, 1, 2 and 4 */
+    GROUPS = 48, /* the longest groups hold so many of all layers, an equal share each */
+    GROWTH = 3   /* a group is at most a third as long as it is far from the nearer end of the model */
 };
 
 bool slc_coarse_is_wanted(const slc_slot_request *request)
@@ -26,24 +26,23 @@ static uint8_t recompute_of(const slc_slot_request *request, uint32_t layer)
     return request->recompute ? request->recompute[layer] : 0;
 }
 
-/* Does a group begin with the layer, so far from an end of the model? */
-static bool begins_at_end(uint32_t distance)
+/* The layers of a group that begins with this one. */
+static uint32_t group_length(uint32_t layer, uint32_t layers)
 {
-    return distance <= 2 || distance == 4 || distance == ENDS;
+    const uint32_t most = (layers + GROUPS - 1) / GROUPS, near = layer < layers - layer ? layer : layers - layer;
+    return near / GROWTH < 1 ? 1 : near / GROWTH < most ? near / GROWTH : most;
 }
 
 static void join_layers(slc_coarse *c)
 {
     const uint32_t layers = c->fine->job->layer_count;
-    const uint32_t length = (layers - 2 * ENDS + GROUPS - 1) / GROUPS;
-    uint32_t count = 0;
+    uint32_t count = 0, next = 0;
     for (uint32_t l = 0; l < layers; l++) {
-        bool begins = l < ENDS             ? begins_at_end(l)
-                      : l > layers - ENDS  ? begins_at_end(layers - l)
-                      : l == layers - ENDS ? true
-                                           : (l - ENDS) % length == 0;
-        if (l && recompute_of(c->fine, l) != recompute_of(c->fine, l - 1)) begins = true;
-        if (begins) c->first_layer[count++] = l;
+        bool differs = l && recompute_of(c->fine, l) != recompute_of(c->fine, l - 1);
+        if (l == next || differs) {
+            c->first_layer[count++] = l;
+            next = l + group_length(l, layers);
+        }
         c->joined_layer[l] = count - 1;
     }
     c->first_layer[count] = layers;

@@ -29,6 +29,7 @@ static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what 
 static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
 enum {
+    DEEP = 128,           /* jobs of more layers try a few baselines of fsdp before the model, for an eighth of the effort */
     FINE_UNITS = 16,      /* jobs of at most so many units have plans that are quickly made */
     SLOT_ROUNDS = 12,     /* most limits for which the model is asked, for one set of allowed strategies */
     EXCESS_STEP = 500,    /* in each round the model gets a further 500th of the limit less than was too much */
@@ -637,7 +638,10 @@ static sluice_status try_quick_mixture(joint *j)
 static sluice_status find_plan(joint *j)
 {
     const bool search = !j->request->quick;
+    const double until_s = j->until_s;
+    if (j->request->job->layer_count > DEEP) j->until_s = j->begun_s + (until_s - j->begun_s) / 8;
     sluice_status status = try_baselines(j, false);
+    j->until_s = until_s;
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
