@@ -4,14 +4,14 @@
 
 #include "lib/base/status.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     DEEP = 128,  /* more layers than these are joined */
     GROUPS = 48, /* the longest groups hold so many of all layers, an equal share each */
-    GROWTH = 3   /* a group is at most a third as long as it is far from the nearer end of the model */
+    GROWTH = 3,  /* a group is at most a third as long as it is far from the nearer end of the model */
+    MANY = 3     /* units */
 };
 
 bool slc_coarse_is_wanted(const slc_slot_request *request)
@@ -320,6 +320,12 @@ typedef struct {
     uint32_t *members, *first; /* units by joined unit; [joined units + 1] where those of each begin */
 } refining;
 
+/* Are units of later layers ready, or needed, before those of earlier ones? */
+static bool is_ready_last_first(const slc_flow *flow)
+{
+    return flow->kind == SLC_FLOW_REDUCE || flow->kind == SLC_FLOW_EXCHANGE || flow->window;
+}
+
 static bool add_part(refining *r, const slc_flow *flow, uint32_t unit, double fraction)
 {
     const slc_job *job = r->coarse->fine->job;
@@ -330,11 +336,9 @@ static bool add_part(refining *r, const slc_flow *flow, uint32_t unit, double fr
         r->parts = grown;
         r->capacity = capacity;
     }
-    bool from_last = flow->kind == SLC_FLOW_REDUCE || flow->kind == SLC_FLOW_EXCHANGE ||
-                     (flow->kind == SLC_FLOW_WINDOW && flow->window);
     uint32_t layer = job->units[unit].uses[0].layer;
     part *p = &r->parts[r->count++];
-    *p = (part){*flow, from_last ? job->layer_count - layer : layer, fraction * (double)job->units[unit].elements};
+    *p = (part){*flow, is_ready_last_first(flow) ? job->layer_count - layer : layer, fraction * (double)job->units[unit].elements};
     p->flow.unit = unit;
     p->flow.fraction = fraction;
     return true;
@@ -354,31 +358,32 @@ static void list_members(refining *r)
     }
 }
 
+/* A member among many moves as a whole, so that no latency is paid twice: with the flow that holds its middle. */
+static bool divide_among_many(refining *r, const slc_flow *flows, uint32_t count, const uint32_t *members,
+                              uint32_t member_count)
+{
+    const slc_job *job = r->coarse->fine->job;
+    const double all = (double)r->coarse->job.units[flows[0].unit].elements;
+    double before = 0, flown = flows[0].fraction;
+    for (uint32_t k = 0, f = 0; k < member_count; k++) {
+        uint32_t unit = members[is_ready_last_first(&flows[0]) ? member_count - 1 - k : k];
+        double share = (double)job->units[unit].elements / all;
+        while (f + 1 < count && flown < before + share / 2) flown += flows[++f].fraction;
+        if (!add_part(r, &flows[f], unit, 1)) return false;
+        before += share;
+    }
+    return true;
+}
+
 /* The flows of one stream, by position, go to the members one after another: those that are ready first, or needed
- * first, move first. */
+ * first, move first. Few members are alike in their flows. */
 static bool divide_stream(refining *r, const slc_flow *flows, uint32_t count)
 {
-    const slc_coarse *c = r->coarse;
-    const slc_job *job = c->fine->job;
-    const uint32_t joined = flows[0].unit, first = r->first[joined], members = r->first[joined + 1] - first;
-    const double all = (double)c->job.units[joined].elements;
-    const bool from_last = flows[0].kind == SLC_FLOW_REDUCE || flows[0].kind == SLC_FLOW_EXCHANGE || flows[0].window;
-    double begin = 0, flown = 0;
-    for (uint32_t k = 0, f = 0; k < members; k++) {
-        uint32_t unit = r->members[first + (from_last ? members - 1 - k : k)];
-        double share = (double)job->units[unit].elements / all, end = k + 1 == members ? INFINITY : begin + share;
-        for (;; f++) {
-            bool last = f + 1 == count;
-            double until = last ? INFINITY : flown + flows[f].fraction;
-            double from = begin > flown ? begin : flown, to = end < until ? end : until;
-            if (!isfinite(to)) to = begin + share > from ? begin + share : from;
-            double fraction = (to - from) / share;
-            if (fraction > 1e-3 && !add_part(r, &flows[f], unit, fraction > 1 ? 1 : fraction)) return false;
-            if (last || until >= end) break;
-            flown = until;
-        }
-        begin += share;
-    }
+    const uint32_t first = r->first[flows[0].unit], members = r->first[flows[0].unit + 1] - first;
+    if (members >= MANY) return divide_among_many(r, flows, count, &r->members[first], members);
+    for (uint32_t k = 0; k < members; k++)
+        for (uint32_t f = 0; f < count; f++)
+            if (!add_part(r, &flows[f], r->members[first + k], flows[f].fraction)) return false;
     return true;
 }
 
