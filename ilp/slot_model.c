@@ -1,6 +1,7 @@
 /* The slot model: from a request to an answer. */
 #include "ilp/slot_model.h"
 
+#include "ilp/coarse.h"
 #include "ilp/slot_search.h"
 
 #include "lib/base/clock.h"
@@ -128,7 +129,8 @@ typedef struct {
     slc_slot_program program;
     slc_slot_search search;
     slc_effort effort;
-    bool bounding; /* only bounds are wanted */
+    bool bounding;            /* only bounds are wanted */
+    const slc_coarse *coarse; /* whose joined job it is; NULL: the job is a real one */
     slc_slot_solution *out;
 } solving;
 
@@ -152,6 +154,7 @@ static sluice_status solve(void *context)
 static bool is_too_large(const solving *s)
 {
     static const double CELLS = 5; /* of a column, about */
+    if (s->bounding && slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
     double columns = 0;
     for (uint32_t i = 0; i < s->parts->stream_count; i++)
         columns += (s->parts->streams[i].last - s->parts->streams[i].first) / 2 + 1;
@@ -175,14 +178,20 @@ static sluice_status write_out(solving *s)
  * It is counted apart, so that the answer's caller has the effort left that it would have without. */
 static sluice_status prove(solving *s, double begun_s)
 {
-    slc_slot_request counted = *s->request;
+    slc_slot_request counted = s->coarse ? *s->coarse->fine : *s->request;
     slc_slot_solution *out = s->out;
     slc_work apart = *s->effort.work;
-    const double before_s = apart.spent_s;
+    slc_prices fine = {0};
+    const double before_s = apart.spent_s, step_s = out->found ? out->step_s : INFINITY;
+    const uint32_t micro_batches = s->parts->micro_batches;
+    sluice_status status = SLUICE_OK;
     counted.work = &apart;
-    sluice_status status =
-        slc_priced_bound(&counted, &s->search.prices, s->parts->micro_batches, out->found ? out->step_s : INFINITY,
-                         2 * before_s - begun_s, &out->proven_s);
+    if (s->coarse) status = slc_prices_init(&fine, micro_batches * slc_job_slots(counted.job));
+    if (!status && s->coarse) slc_coarse_refine_prices(s->coarse, &s->search.prices, micro_batches, &fine);
+    if (!status)
+        status = slc_priced_bound(&counted, s->coarse ? &fine : &s->search.prices, micro_batches, step_s,
+                                  2 * before_s - begun_s, &out->proven_s);
+    slc_prices_fini(&fine);
     out->proving_s = apart.spent_s - before_s;
     s->effort.work->cut |= apart.cut;
     return status;
@@ -196,7 +205,8 @@ static slc_effort effort_of(const slc_slot_request *request, slc_work *own)
     return (slc_effort){.work = work, .until_s = until_s, .cancel = request->cancel};
 }
 
-static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail detail, slc_slot_solution *out)
+static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail detail, const slc_coarse *coarse,
+                              slc_slot_solution *out)
 {
     *out = (slc_slot_solution){0};
     uint64_t begun_ns = slc_clock_ns();
@@ -206,6 +216,7 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
                  .parts = &parts,
                  .effort = effort_of(request, &own),
                  .bounding = detail == SLC_BOUNDING,
+                 .coarse = coarse,
                  .out = out};
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
@@ -230,7 +241,14 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
 
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
 {
-    return solve_in(request, SLC_FOLDED, out);
+    slc_coarse coarse;
+    if (!slc_coarse_is_wanted(request)) return solve_in(request, SLC_FOLDED, NULL, out);
+    sluice_status status = slc_coarse_init(&coarse, request);
+    if (!status) status = solve_in(&coarse.request, SLC_FOLDED, &coarse, out);
+    if (!status && out->found) status = slc_coarse_refine(&coarse, out);
+    slc_coarse_fini(&coarse);
+    if (status) slc_slot_solution_fini(out);
+    return status;
 }
 
 /* ---- Bounds ---- */
@@ -242,7 +260,7 @@ sluice_status slc_slot_model_bound(const slc_slot_request *request, double *rela
     all.every_position = true;
     all.tie = 1;
     all.whole_blocks = 0;
-    sluice_status status = solve_in(&all, SLC_BOUNDING, &solution);
+    sluice_status status = solve_in(&all, SLC_BOUNDING, NULL, &solution);
     *relaxed_s = solution.relaxed_s;
     *bound_s = solution.bound_s;
     slc_slot_solution_fini(&solution);

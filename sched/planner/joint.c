@@ -29,6 +29,9 @@ static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what 
 static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
 enum {
+    DEEP = 128,           /* jobs of more layers have orders that take long to pack: */
+    DEEP_BASELINES = 8,   /* they try baselines before the model for an eighth of the effort */
+    DEEP_FIT = 8,         /* and change one order until it fits for an eighth of what is left of it */
     FINE_UNITS = 16,      /* jobs of at most so many units have plans that are quickly made */
     SLOT_ROUNDS = 12,     /* most limits for which the model is asked, for one set of allowed strategies */
     EXCESS_STEP = 500,    /* in each round the model gets a further 500th of the limit less than was too much */
@@ -93,6 +96,11 @@ static double left_s(joint *j)
 static bool is_spent(const joint *j)
 {
     return slc_work_is_over(j->work, j->until_s);
+}
+
+static bool is_deep(const joint *j)
+{
+    return j->request->job->layer_count > DEEP;
 }
 
 static slc_scheduling scheduling(const joint *j)
@@ -360,7 +368,8 @@ static sluice_status fit_nearest(joint *j, const slc_slot_solution *solution, sl
     uint64_t arena = UINT64_MAX;
     take_choices(j, solution);
     slc_scheduling in = scheduling(j);
-    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->work->spent_s + left_s(j), nearest, &plan, &arena);
+    const double most_s = left_s(j) / (is_deep(j) ? DEEP_FIT : 1);
+    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->work->spent_s + most_s, nearest, &plan, &arena);
     if (plan) *excess = 0;
     return status || !plan ? status : consider(j, plan, &slc_scheduler_ilp, "ilp");
 }
@@ -405,7 +414,7 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
             status = fit_nearest(j, &solution, &nearest, excess);
-        if (!status && !is_near_bound(j)) status = try_schedulers(j, "as chosen");
+        if (!status && !is_near_bound(j) && !is_deep(j)) status = try_schedulers(j, "as chosen");
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
@@ -637,7 +646,10 @@ static sluice_status try_quick_mixture(joint *j)
 static sluice_status find_plan(joint *j)
 {
     const bool search = !j->request->quick;
+    const double until_s = j->until_s;
+    if (is_deep(j)) j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
     sluice_status status = try_baselines(j, false);
+    j->until_s = until_s;
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
     if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
     if (!status) status = try_baselines(j, true);
