@@ -67,8 +67,7 @@ static uint32_t first_member(const slc_coarse *c, uint32_t slot, uint32_t *count
 static void join_times(slc_coarse *c)
 {
     const slc_job *job = c->fine->job;
-    for (uint32_t s = 0; s < slc_job_slots(job); s++)
-        c->times.slot_s[joined_slot(c, s)] += c->fine->times->slot_s[s];
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) c->times.slot_s[joined_slot(c, s)] += c->fine->times->slot_s[s];
     for (uint32_t l = 0; l < job->layer_count; l++) {
         c->times.recompute_s[c->joined_layer[l]] += c->fine->times->recompute_s[l];
         c->recompute[c->joined_layer[l]] = recompute_of(c->fine, l);
@@ -338,7 +337,8 @@ static bool add_part(refining *r, const slc_flow *flow, uint32_t unit, double fr
     }
     uint32_t layer = job->units[unit].uses[0].layer;
     part *p = &r->parts[r->count++];
-    *p = (part){*flow, is_ready_last_first(flow) ? job->layer_count - layer : layer, fraction * (double)job->units[unit].elements};
+    *p = (part){*flow, is_ready_last_first(flow) ? job->layer_count - layer : layer,
+                fraction * (double)job->units[unit].elements};
     p->flow.unit = unit;
     p->flow.fraction = fraction;
     return true;
@@ -506,9 +506,8 @@ static sluice_status take_over(const refining *r, slc_slot_solution *solution)
 sluice_status slc_coarse_refine(const slc_coarse *coarse, slc_slot_solution *solution)
 {
     const size_t units = (size_t)coarse->fine->job->unit_count + 1;
-    refining r = {.coarse = coarse,
-                  .members = malloc(units * sizeof *r.members),
-                  .first = calloc(units + 1, sizeof *r.first)};
+    refining r = {
+        .coarse = coarse, .members = malloc(units * sizeof *r.members), .first = calloc(units + 1, sizeof *r.first)};
     bool fine = r.members && r.first;
     if (fine) {
         memset(r.members, 0xff, units * sizeof *r.members);

@@ -153,7 +153,7 @@ static sluice_status solve(void *context)
  * all micro-batches. */
 static bool is_too_large(const solving *s)
 {
-    static const double CELLS = 5; /* of a column, about */
+    static const double CELLS = 5;                                    /* of a column, about */
     if (s->bounding && slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
     double columns = 0;
     for (uint32_t i = 0; i < s->parts->stream_count; i++)

@@ -194,18 +194,18 @@ static bool start_next(slc_comm *comm)
     const uint64_t blocks = rows || op->kind == SLC_BARRIER ? 1 : op->block_count;
     slc_active_op *active = slc_active_op_at(comm, comm->active.taken);
     *active = (slc_active_op){.op = *op,
-                           .index = comm->active.taken,
-                           .wire = comm->active.wire,
-                           .signature = slc_op_signature(comm, op, skipped),
-                           .spans = spans,
-                           .open = rows,
-                           .skipped = skipped,
-                           .past_cache = slc_op_goes_past_cache(comm, op),
-                           .block = block,
-                           .end_block = skipped ? 0 : block + blocks,
-                           .receiving = block,
-                           .sending = block,
-                           .finished = block};
+                              .index = comm->active.taken,
+                              .wire = comm->active.wire,
+                              .signature = slc_op_signature(comm, op, skipped),
+                              .spans = spans,
+                              .open = rows,
+                              .skipped = skipped,
+                              .past_cache = slc_op_goes_past_cache(comm, op),
+                              .block = block,
+                              .end_block = skipped ? 0 : block + blocks,
+                              .receiving = block,
+                              .sending = block,
+                              .finished = block};
     comm->active.taken++;
     comm->active.wire++;
     publish_ready(comm, active);
@@ -252,7 +252,8 @@ static bool exchange_lists(slc_comm *comm)
     bool progressed = false;
     for (uint32_t i = comm->active.first; i != comm->active.taken && !slc_failed(comm->failure); i++) {
         slc_active_op *active = slc_active_op_at(comm, i);
-        if (!slc_moves_rows(&active->op) || active->skipped || active->peers_ready || !slc_row_op_have_lists(comm, active))
+        if (!slc_moves_rows(&active->op) || active->skipped || active->peers_ready ||
+            !slc_row_op_have_lists(comm, active))
             continue;
         active->peers_ready = progressed = true;
     }

@@ -23,7 +23,7 @@ typedef enum { PHASE_PART = 0, PHASE_RESULT = 1, PHASE_ACKNOWLEDGE = 2 } message
 /* A send or receive that the transport holds. */
 struct slc_message {
     slc_comm *comm;
-    slc_message *next;  /* free list */
+    slc_message *next;     /* free list */
     slc_active_op *active; /* NULL: the transport does not hold it */
     uint64_t block;
     uint64_t tag;
@@ -261,16 +261,18 @@ static void receive_from(slc_comm *comm, slc_active_op *active, uint64_t block, 
     size_t bytes = part_bytes(comm, active, block);
     if (is_sum(op)) {
         state->contributions++;
-        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_scratch_part(comm, active, block, peer), bytes);
+        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_scratch_part(comm, active, block, peer),
+                     bytes);
     }
     if (op->kind == SLC_COMPRESSED_EXCHANGE) {
         state->contributions++;
-        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, active, peer), bytes);
+        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, active, peer),
+                     bytes);
     }
     if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
         state->results++;
-        post_receive(comm, active, block, PHASE_RESULT, RESULT, peer, part_at(comm, active, op->dst, SLC_WHOLE, block, peer),
-                     bytes);
+        post_receive(comm, active, block, PHASE_RESULT, RESULT, peer,
+                     part_at(comm, active, op->dst, SLC_WHOLE, block, peer), bytes);
     } else if (op->kind == SLC_BARRIER) {
         state->results++;
         post_receive(comm, active, block, PHASE_RESULT, RESULT, peer, &comm->messages.tokens[peer],
@@ -291,10 +293,13 @@ static bool post_receives(slc_comm *comm, slc_active_op *active)
     if (comm->messages.blocks_receiving == comm->depth) return false;
     const bool slot = takes_slot(&active->op, active->receiving);
     if (slot && !slc_scratch_left(comm)) return false;
-    if (active->receiving == active->end_block && !(active->open && active->peers_ready && slc_row_op_cut(comm, active))) return false;
+    if (active->receiving == active->end_block &&
+        !(active->open && active->peers_ready && slc_row_op_cut(comm, active)))
+        return false;
     uint64_t block = active->receiving++;
     slc_block_state *state = state_of(comm, active, block);
-    *state = (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&active->op)};
+    *state =
+        (slc_block_state){.slot = slot ? slc_scratch_take(comm) : 0, .reduced = !slot && !sends_results(&active->op)};
     comm->messages.blocks_receiving++;
     for (int i = 0; i < comm->messages.peer_count && !slc_failed(comm->failure); i++)
         receive_from(comm, active, block, comm->messages.peers[i]);
@@ -310,8 +315,8 @@ static void send_to(slc_comm *comm, slc_active_op *active, uint64_t block, int p
     else if (is_sum(op) || sends_results(op))
         post_send(comm, active, block, PHASE_PART, peer, part_at(comm, active, op->src, SLC_WHOLE, block, peer), bytes);
     else if (op->kind == SLC_ALL_GATHER)
-        post_send(comm, active, block, PHASE_RESULT, peer, part_at(comm, active, op->src, op->src_layout, block, comm->rank),
-                  bytes);
+        post_send(comm, active, block, PHASE_RESULT, peer,
+                  part_at(comm, active, op->src, op->src_layout, block, comm->rank), bytes);
     else if (op->kind == SLC_BARRIER)
         post_send(comm, active, block, PHASE_RESULT, peer, &comm->messages.tokens[comm->size + peer],
                   sizeof *comm->messages.tokens);
@@ -359,8 +364,8 @@ static bool finish_block(slc_comm *comm, slc_active_op *active)
     if (op->kind == SLC_BROADCAST && comm->rank != op->root && !slc_is_neighbour(comm->neighbours, op->root) &&
         state->sent) {
         state->sent = false; /* the one acknowledgement lets the root's window move on */
-        post_send(comm, active, active->finished, PHASE_ACKNOWLEDGE, op->root, &comm->messages.tokens[comm->size + op->root],
-                  sizeof *comm->messages.tokens);
+        post_send(comm, active, active->finished, PHASE_ACKNOWLEDGE, op->root,
+                  &comm->messages.tokens[comm->size + op->root], sizeof *comm->messages.tokens);
     }
     if (state->sends) return false;
     if (slc_moves_rows(op) && active->finished > 0) slc_scratch_free(comm, state->slot); /* it was sent from there */

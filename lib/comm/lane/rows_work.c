@@ -12,8 +12,9 @@ static sluice_status unpack_chunk(slc_comm *comm, slc_active_op *active, int own
     const slc_op *op = &active->op;
     const slc_row_list *list = slc_row_op_list_of(op, comm->rank);
     const char *packed = slc_scratch_part(comm, active, active->block, owner);
-    slc_row_walk walk = slc_row_walk_begin(op, list, comm->size, slc_row_op_cuts(comm, active, active->block - 1)[owner],
-                                           slc_row_op_cuts(comm, active, active->block)[owner]);
+    slc_row_walk walk =
+        slc_row_walk_begin(op, list, comm->size, slc_row_op_cuts(comm, active, active->block - 1)[owner],
+                           slc_row_op_cuts(comm, active, active->block)[owner]);
     slc_piece piece;
     sluice_status status = SLUICE_OK;
     while (!status && slc_row_walk_next_of(&walk, owner, &piece)) {
@@ -100,7 +101,8 @@ static sluice_status add_some(slc_comm *comm, slc_active_op *active, uint64_t en
 {
     for (int rank = 0; rank < comm->size; rank++) {
         struct slc_row_cursor *cursor = &comm->rows.cursors[rank];
-        cursor->walk = slc_row_walk_begin(&active->op, slc_row_op_list_of(&active->op, rank), comm->size, active->offset, end);
+        cursor->walk =
+            slc_row_walk_begin(&active->op, slc_row_op_list_of(&active->op, rank), comm->size, active->offset, end);
         cursor->any = slc_row_walk_next_of(&cursor->walk, comm->rank, &cursor->piece);
         cursor->taken = 0;
     }
@@ -146,7 +148,8 @@ static sluice_status gather_some(slc_comm *comm, slc_active_op *active)
 static sluice_status reduce_some(slc_comm *comm, slc_active_op *active)
 {
     if (!comm->messages.peer_count)
-        return add_some(comm, active, active->op.elements, comm->work.chunk_bytes / sluice_dtype_bytes(active->op.dtype));
+        return add_some(comm, active, active->op.elements,
+                        comm->work.chunk_bytes / sluice_dtype_bytes(active->op.dtype));
     sluice_status status = add_some(comm, active, slc_row_op_cuts(comm, active, active->block)[comm->rank], UINT64_MAX);
     end_chunk(comm, active);
     return status;

@@ -25,7 +25,8 @@ static uint64_t piece_bytes(const slc_comm *comm)
     return slc_device_runs_ahead(comm->attached.stream.device) ? UINT64_MAX : comm->work.chunk_bytes;
 }
 
-static sluice_status call_reduce(slc_comm *comm, const slc_active_op *active, uint64_t count, uint32_t destination_count)
+static sluice_status call_reduce(slc_comm *comm, const slc_active_op *active, uint64_t count,
+                                 uint32_t destination_count)
 {
     const slc_op *op = &active->op;
     uint32_t sources = (uint32_t)comm->size;
@@ -242,7 +243,8 @@ static void broadcast_step(slc_comm *comm, slc_active_op *active)
         return;
     }
     char *own = (char *)op->dst + active->block * op->block_elements * sluice_dtype_bytes(op->dtype);
-    if (!copy_chunk(comm, active, slc_at_neighbour(comm, op->root, own), own, slc_op_block_length(op, active->block))) return;
+    if (!copy_chunk(comm, active, slc_at_neighbour(comm, op->root, own), own, slc_op_block_length(op, active->block)))
+        return;
     active->work_done = ++active->block == active->end_block;
 }
 

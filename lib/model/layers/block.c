@@ -192,7 +192,7 @@ static slc_attention_shape attention_shape(slc_layer_run *run, slc_dropout *drop
         .head_size = c->channels / c->heads,
         .row_stride = 3ull * c->channels,
         .causal = slc_family_of(c->family)->causal,
-        .key_mask = run->scan  ? (m->mask ? &something : NULL)
+        .key_mask = run->scan   ? (m->mask ? &something : NULL)
                     : m->masked ? sluice_activation_data(m->mask)
                                 : NULL,
         .relative = run->scan && relative ? &something : slc_layer_run_value(run, SLC_RELATIVE_TABLE),
@@ -391,13 +391,12 @@ static sluice_status backward_norms_before(slc_layer_run *run)
         status = slc_apply_norm_backward(run, SLC_NORM2_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, gradient,
                                          gradient);
     if (!status) status = attention_backward(run);
-    if (!status)
-        status = slc_apply_norm(run, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
+    if (!status) status = slc_apply_norm(run, SLC_NORM1_WEIGHT, rows, SLC_ALL(SLC_INPUT), SLC_ALL(NORMED_INPUT), STATS);
     if (!status) status = qkv_params(run, NORMED_INPUT);
     if (!status) status = qkv_input(run, DNORMED_INPUT, false);
     if (!status)
-        status = slc_apply_norm_backward(run, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED_INPUT), SLC_ALL(SLC_INPUT),
-                                         STATS, gradient, gradient);
+        status = slc_apply_norm_backward(run, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED_INPUT), SLC_ALL(SLC_INPUT), STATS,
+                                         gradient, gradient);
     return status;
 }
 
@@ -409,8 +408,8 @@ static sluice_status backward_norms_after(slc_layer_run *run)
         slc_apply_norm_backward(run, SLC_NORM2_WEIGHT, rows, gradient, SLC_ALL(SUM), SUM_STATS, none, gradient);
     if (!status) status = mlp_backward(run, SLC_GRADIENT);
     if (!status)
-        status = slc_apply_norm_backward(run, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, none,
-                                         gradient);
+        status =
+            slc_apply_norm_backward(run, SLC_NORM1_WEIGHT, rows, SLC_ALL(DNORMED), SLC_ALL(MID), STATS, none, gradient);
     if (!status) status = attention_backward(run);
     if (!status) status = qkv_params(run, SLC_INPUT);
     if (!status) status = qkv_input(run, SLC_GRADIENT, true);

@@ -165,8 +165,7 @@ static sluice_status text_forward(slc_layer_run *run)
     sluice_status status = take_text(run);
     if (!status) status = look_up(run, norm ? SUM : SLC_OUTPUT);
     if (!status && norm)
-        status =
-            slc_apply_norm(run, SLC_EMBED_NORM_WEIGHT, run->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
+        status = slc_apply_norm(run, SLC_EMBED_NORM_WEIGHT, run->m->rows, SLC_ALL(SUM), SLC_ALL(SLC_OUTPUT), SUM_STATS);
     return status ? status : drop(run, SLC_OUTPUT);
 }
 
@@ -175,8 +174,8 @@ static sluice_status text_backward(slc_layer_run *run)
     bool norm = run->layer->params[SLC_EMBED_NORM_WEIGHT] != NULL;
     sluice_status status = drop(run, SLC_GRADIENT);
     if (!status && norm)
-        status = slc_apply_norm_backward(run, SLC_EMBED_NORM_WEIGHT, run->m->rows, SLC_ALL(SLC_GRADIENT),
-                                         SLC_ALL(SUM), SUM_STATS, SLC_ALL(SLC_NO_TENSOR), SLC_ALL(DSUM));
+        status = slc_apply_norm_backward(run, SLC_EMBED_NORM_WEIGHT, run->m->rows, SLC_ALL(SLC_GRADIENT), SLC_ALL(SUM),
+                                         SUM_STATS, SLC_ALL(SLC_NO_TENSOR), SLC_ALL(DSUM));
     return status ? status : look_up_backward(run, norm ? DSUM : SLC_GRADIENT);
 }
 

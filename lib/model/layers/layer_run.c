@@ -68,8 +68,7 @@ slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint
     if (!slc_layer_run_drops(run)) return (slc_dropout){0};
     uint64_t ranks = (uint64_t)sluice_world_size(world), rank = (uint64_t)sluice_world_rank(world);
     uint64_t sequence = (m->micro_batch * ranks + rank) * m->batch;
-    uint64_t stream =
-        m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + run->number * SLC_OPERATIONS_MAX + place;
+    uint64_t stream = m->step * SLC_OPERATIONS_MAX * (m->layer_count + 1ull) + run->number * SLC_OPERATIONS_MAX + place;
     uint32_t words[4];
     slc_random_block(m->dropout_seed, stream, 0, words);
     return (slc_dropout){.probability = (float)m->config.dropout,

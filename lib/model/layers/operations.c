@@ -88,8 +88,7 @@ sluice_status slc_apply_dense_params(slc_layer_run *run, const slc_dense *d, slc
     if (run->scan) status = product(run, &stored, NULL, NULL, NULL, NULL, NULL);
     if (!status) status = product(run, &shape, first ? input : output, first ? output : input, NULL, NULL, dweight);
     if (status || !d->bias) return status;
-    void *scratch =
-        slc_layer_run_scratch(run, slc_bias_backward_workspace_bytes(run->m->stream, d->rows, d->outputs));
+    void *scratch = slc_layer_run_scratch(run, slc_bias_backward_workspace_bytes(run->m->stream, d->rows, d->outputs));
     if (run->scan) return SLUICE_OK;
     const slc_bias_backward_args args = {.dtype = dtype,
                                          .gradient = slc_layer_run_gradient_dtype(run, d->bias),
@@ -167,8 +166,7 @@ sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight
     slc_param_place bias = (slc_param_place)(weight + 1);
     bool fresh = false, fresh_bias = false;
     const void *gamma = slc_layer_run_value(run, weight);
-    void *dgamma = slc_layer_run_gradient(run, weight, &fresh),
-         *dbeta = slc_layer_run_gradient(run, bias, &fresh_bias);
+    void *dgamma = slc_layer_run_gradient(run, weight, &fresh), *dbeta = slc_layer_run_gradient(run, bias, &fresh_bias);
     if (!gamma || !dgamma || !dbeta) return SLUICE_ERR_ORDER;
     const slc_layer_norm_backward_args args = {.dtype = dtype,
                                                .gradient = slc_layer_run_gradient_dtype(run, weight),
@@ -200,8 +198,7 @@ sluice_status slc_apply_gelu(slc_layer_run *run, uint64_t count, uint32_t x, uin
     slc_layer_run_next(run);
     const void *from = slc_layer_run_tensor(run, x);
     void *to = slc_layer_run_tensor(run, y);
-    return run->scan ? SLUICE_OK
-                      : slc_gelu_forward(run->m->stream, gelu_kind(run), run->layer->dtype, count, from, to);
+    return run->scan ? SLUICE_OK : slc_gelu_forward(run->m->stream, gelu_kind(run), run->layer->dtype, count, from, to);
 }
 
 sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32_t x, uint32_t dy, uint32_t dx)
@@ -210,11 +207,11 @@ sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32
     const void *input = slc_layer_run_tensor(run, x), *from = slc_layer_run_tensor(run, dy);
     void *to = slc_layer_run_tensor(run, dx);
     return run->scan ? SLUICE_OK
-                      : slc_gelu_backward(run->m->stream, gelu_kind(run), run->layer->dtype, count, input, from, to);
+                     : slc_gelu_backward(run->m->stream, gelu_kind(run), run->layer->dtype, count, input, from, to);
 }
 
-sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x,
-                               uint32_t residual, uint32_t out)
+sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x, uint32_t residual,
+                               uint32_t out)
 {
     slc_layer_run_next(run);
     const sluice_model *m = run->m;
@@ -251,8 +248,7 @@ sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_
     void *dscale = slc_layer_run_gradient(run, scale, &fresh);
     if (scale && (!factor || !dscale)) return SLUICE_ERR_ORDER;
     const slc_residual_backward_args args = {.dtype = run->layer->dtype,
-                                             .gradient =
-                                                 scale ? slc_layer_run_gradient_dtype(run, scale) : SLUICE_FP32,
+                                             .gradient = scale ? slc_layer_run_gradient_dtype(run, scale) : SLUICE_FP32,
                                              .rows = m->rows,
                                              .channels = channels,
                                              .dout = from,

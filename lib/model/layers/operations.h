@@ -48,8 +48,8 @@ sluice_status slc_apply_gelu_backward(slc_layer_run *run, uint64_t count, uint32
 
 /* out = residual + scale * dropout(x); `place` numbers the layer's dropouts. scale may be SLC_NO_PARAM, and residual
  * may be SLC_NO_TENSOR. */
-sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x,
-                               uint32_t residual, uint32_t out);
+sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t x, uint32_t residual,
+                               uint32_t out);
 sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t dout,
                                         uint32_t x, uint32_t dx);
 /* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
