@@ -31,7 +31,6 @@ static const double MODEL_GAP = 0.003;    /* share of the step's time at which t
 enum {
     DEEP = 128,           /* jobs of more layers have orders that take long to pack: */
     DEEP_BASELINES = 8,   /* they try baselines before the model for an eighth of the effort */
-    DEEP_AFTER = 4,       /* leave a quarter of it to those after the model, */
     DEEP_FIT = 8,         /* and change one order until it fits for an eighth of what is left of it */
     FINE_UNITS = 16,      /* jobs of at most so many units have plans that are quickly made */
     SLOT_ROUNDS = 12,     /* most limits for which the model is asked, for one set of allowed strategies */
@@ -644,18 +643,17 @@ static sluice_status try_quick_mixture(joint *j)
     return status;
 }
 
-/* Packing the orders of many layers takes long. So the model is asked early, and leaves a share of the effort to the
- * baselines that are tried after it. */
+/* Packing the orders of many layers takes long. So the model is asked early, and the other baselines have what effort
+ * it leaves. */
 static sluice_status find_deep_plan(joint *j)
 {
-    const double until_s = j->until_s, all_s = until_s - j->begun_s;
-    j->until_s = j->begun_s + all_s / DEEP_BASELINES;
+    const double until_s = j->until_s;
+    j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
     sluice_status status = try_baselines(j, false);
-    j->until_s = until_s - all_s / DEEP_AFTER;
+    j->until_s = until_s;
     if (!status) status = try_quick_mixture(j);
     if (!status) status = try_slot_model(j);
-    j->until_s = until_s;
-    return status || is_near_bound(j) ? status : try_baselines(j, false);
+    return status || is_near_bound(j) || is_spent(j) ? status : try_baselines(j, false);
 }
 
 static sluice_status find_plan(joint *j)
