@@ -454,6 +454,65 @@ static void spread_parts(refining *r)
     }
 }
 
+static bool moves(const slc_flow_family *stream, const slc_flow *flow, slc_strategy strategy)
+{
+    return stream->kind == flow->kind && stream->micro_batch == flow->micro_batch && stream->window == flow->window &&
+           slc_has(stream->strategies, strategy);
+}
+
+/* Moves flows into the ranges of their own streams, which in a joined slot may begin or end in the middle. */
+static sluice_status keep_to_ranges(refining *r, const slc_slot_solution *solution)
+{
+    const slc_coarse *c = r->coarse;
+    const uint32_t units = c->fine->job->unit_count;
+    slc_slot_model_parts parts;
+    sluice_status status = slc_slot_parts_init(&parts, c->fine, SLC_EVERYTHING);
+    if (status) return status;
+    uint32_t *first = calloc((size_t)units + 2, sizeof *first);
+    for (uint32_t i = 0; first && i < parts.stream_count; i++) first[parts.streams[i].unit + 1] = i + 1;
+    for (uint32_t u = 0; first && u < units; u++)
+        if (first[u + 1] < first[u]) first[u + 1] = first[u];
+    for (uint32_t k = 0; first && k < r->count; k++) {
+        slc_flow *flow = &r->parts[k].flow;
+        const slc_strategy strategy = solution->strategies[c->joined_unit[flow->unit]];
+        uint32_t i = first[flow->unit];
+        while (i < first[flow->unit + 1] && !moves(&parts.streams[i], flow, strategy)) i++;
+        if (i == first[flow->unit + 1]) continue;
+        if (flow->position < parts.streams[i].first) flow->position = parts.streams[i].first;
+        if (flow->position > parts.streams[i].last) flow->position = parts.streams[i].last;
+    }
+    slc_slot_parts_fini(&parts);
+    if (!first) status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u units", units);
+    free(first);
+    return status;
+}
+
+static bool is_last_reduction(const refining *r, const slc_flow *flow)
+{
+    return flow->kind == SLC_FLOW_REDUCE && flow->micro_batch + 1 == r->coarse->fine->job->micro_batches;
+}
+
+/* Values are gathered no earlier than their unit's gradient is reduced. In a joined slot reductions come first; in the
+ * slots that it stands for, a gather that would be too early moves to the last reduction. */
+static bool delay_gathers(refining *r)
+{
+    const slc_job *job = r->coarse->fine->job;
+    uint32_t *reduced = calloc((size_t)job->unit_count + 1, sizeof *reduced);
+    if (!reduced) return false;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const slc_flow *flow = &r->parts[i].flow;
+        if (is_last_reduction(r, flow) && flow->position > reduced[flow->unit]) reduced[flow->unit] = flow->position;
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        slc_flow *flow = &r->parts[i].flow;
+        bool follows = flow->kind == SLC_FLOW_GATHER_VALUE ||
+                       (flow->kind == SLC_FLOW_WINDOW && !flow->micro_batch && !flow->window);
+        if (follows && flow->position < reduced[flow->unit]) flow->position = reduced[flow->unit];
+    }
+    free(reduced);
+    return true;
+}
+
 /* A group's last window may join its two slots only in the joined job: its members then have two. */
 static bool add_missing_windows(refining *r, const slc_slot_solution *solution)
 {
@@ -516,8 +575,10 @@ sluice_status slc_coarse_refine(const slc_coarse *coarse, slc_slot_solution *sol
     }
     if (fine && r.count) spread_parts(&r);
     if (fine) fine = add_missing_windows(&r, solution);
-    sluice_status status =
-        fine ? take_over(&r, solution) : slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for flows");
+    sluice_status status = fine ? keep_to_ranges(&r, solution) : SLUICE_OK;
+    if (fine && !status) fine = delay_gathers(&r);
+    if (!fine) status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for flows");
+    if (!status) status = take_over(&r, solution);
     free(r.parts);
     free(r.first);
     free(r.members);

@@ -239,16 +239,28 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     return status;
 }
 
-sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
+/* Joined layers need a little more memory than the real ones. If they have too little, the answer is the real job's
+ * own of least memory, if that fits. */
+static sluice_status solve_joined(const slc_slot_request *request, slc_slot_solution *out)
 {
     slc_coarse coarse;
-    if (!slc_coarse_is_wanted(request)) return solve_in(request, SLC_FOLDED, NULL, out);
     sluice_status status = slc_coarse_init(&coarse, request);
     if (!status) status = solve_in(&coarse.request, SLC_FOLDED, &coarse, out);
     if (!status && out->found) status = slc_coarse_refine(&coarse, out);
     slc_coarse_fini(&coarse);
     if (status) slc_slot_solution_fini(out);
-    return status;
+    if (status != SLUICE_ERR_BUDGET) return status;
+    uint64_t least;
+    status = slc_slot_model_least_memory(request, &least, out);
+    if (status || least <= request->limit) return status;
+    slc_slot_solution_fini(out);
+    return slc_error(SLUICE_ERR_BUDGET, "slot model: an arena of %llu bytes is too small; %llu are enough",
+                     (unsigned long long)request->limit, (unsigned long long)least);
+}
+
+sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
+{
+    return slc_coarse_is_wanted(request) ? solve_joined(request, out) : solve_in(request, SLC_FOLDED, NULL, out);
 }
 
 /* ---- Bounds ---- */

@@ -43,9 +43,12 @@
 /* The solver ("GLPK 5.0"); NULL: this build has none, and the three calls below return UNSUPPORTED. */
 const char *slc_slot_model_solver(void);
 
-/* Solves the model. The caller calls slc_slot_solution_fini. Errors: BUDGET (no answer exists within `limit`; the
- * message says by how much in the model), MEMORY, FORMAT (the solver failed: its message), INTERRUPTED (cancelled).
- * To end because the effort is spent is no error: the answer is the best found so far, or found = false. */
+/* Solves the model. A job of more than 128 layers is solved with neighbouring layers joined: step_s and bound_s are
+ * then those of the joined job, and the flows may fill a slot with a little more than it has room for; proven_s is a
+ * bound of the real job all the same. The caller calls slc_slot_solution_fini. Errors: BUDGET (no answer exists within
+ * `limit`; the message says by how much in the model), MEMORY, FORMAT (the solver failed: its message), INTERRUPTED
+ * (cancelled). To end because the effort is spent is no error: the answer is the best found so far, or found = false.
+ */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
 void slc_slot_solution_fini(slc_slot_solution *solution);
 

@@ -643,15 +643,30 @@ static sluice_status try_quick_mixture(joint *j)
     return status;
 }
 
+/* Packing the orders of many layers takes long. So the model is asked early, and the other baselines have what effort
+ * it leaves. */
+static sluice_status find_deep_plan(joint *j)
+{
+    const double until_s = j->until_s;
+    j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
+    sluice_status status = try_baselines(j, false);
+    j->until_s = until_s;
+    if (!status) status = try_quick_mixture(j);
+    if (!status) status = try_slot_model(j);
+    return status || is_near_bound(j) || is_spent(j) ? status : try_baselines(j, false);
+}
+
 static sluice_status find_plan(joint *j)
 {
     const bool search = !j->request->quick;
-    const double until_s = j->until_s;
-    if (is_deep(j)) j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
-    sluice_status status = try_baselines(j, false);
-    j->until_s = until_s;
-    if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
-    if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
+    sluice_status status;
+    if (search && is_deep(j) && !is_trivial(j) && has_model(j->request)) {
+        status = find_deep_plan(j);
+    } else {
+        status = try_baselines(j, false);
+        if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
+        if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
+    }
     if (!status) status = try_baselines(j, true);
     if (!status && (!has_model(j->request) || (search && !is_trivial(j) && !is_near_bound(j))))
         status = try_mixtures(j);
