@@ -50,7 +50,6 @@ const char *slc_slot_model_solver(void);
  * (cancelled). To end because the effort is spent is no error: the answer is the best found so far, or found = false.
  */
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out);
-void slc_slot_solution_fini(slc_slot_solution *solution);
 
 /* Lower bounds on the step of any valid plan, and so of any answer: with every position, no ties, every micro-batch
  * modelled, and nothing forbidden that an order may do.

@@ -61,4 +61,7 @@ typedef struct {
     const char *how; /* "branch and bound", "rounding", ...: a constant */
 } slc_slot_solution;
 
+/* Frees what the answer holds. */
+void slc_slot_solution_fini(slc_slot_solution *solution);
+
 #endif
