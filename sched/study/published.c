@@ -138,6 +138,12 @@ static void set_batch(maker *m)
     for (uint32_t l = 0; l < m->table.count; l++) m->times.recompute_s[l] *= (double)m->batch;
 }
 
+/* What only looks rows up keeps nothing that is worth recomputing, and its backward reads no values. */
+static bool can_recompute(const maker *m, uint32_t layer)
+{
+    return m->options->can_recompute && !m->table.layers[layer].looks_up;
+}
+
 static void add_activation(maker *m, slc_activation_life life)
 {
     if (life.bytes) m->job.activations[m->job.activation_count++] = life;
@@ -154,7 +160,7 @@ static void add_activations(maker *m)
         uint32_t reader = l + (layer->readers ? layer->readers : 1), back = slc_backward_slot(job, l);
         if (reader > end) reader = end;
         uint32_t read_back = slc_backward_slot(job, reader);
-        bool again = m->options->can_recompute;
+        bool again = can_recompute(m, l);
         add_activation(m, (slc_activation_life){"x", output, l, read_back, reader, false});
         add_activation(m, (slc_activation_life){"kept", kept, l, back, l, again});
         add_activation(m, (slc_activation_life){"dx", output, read_back, back, 0, false});
@@ -172,7 +178,7 @@ static sluice_status make_profile(maker *m, const slc_layer_model *model, slc_pr
     m->job.can_recompute = m->can_recompute;
     for (uint32_t l = 0; l < m->table.count; l++) {
         m->job.layers[m->job.layer_count++] = m->table.layers[l].name;
-        m->can_recompute[l] = m->options->can_recompute;
+        m->can_recompute[l] = can_recompute(m, l);
     }
     set_link(m);
     set_slots(m);

@@ -60,6 +60,11 @@ static sluice_status read_use(const slc_profile_reader *r, const slc_json_place 
     slc_use use = {.backward_value = row.backward_value};
     if (!status) status = slc_profile_find_layer(r, at, row.layer, &use.layer);
     if (status) return status;
+    if (!use.backward_value && r->can_recompute[use.layer])
+        return slc_json_fault(at,
+                              "\"backward_value\" is false, and layer \"%s\" can recompute, which reads the values in "
+                              "its backward; leave one of the two out",
+                              row.layer);
     if (unit->use_count && use.layer <= unit->uses[unit->use_count - 1].layer)
         return slc_json_fault(at, "layer \"%s\" comes at or before \"%s\"; name the layers in forward order, each once",
                               row.layer, r->job.layers[unit->uses[unit->use_count - 1].layer]);

@@ -126,6 +126,7 @@ static slc_profile *draw_profile(uint64_t seed)
     for (uint32_t u = 0; u < job->unit_count; u++) {
         slc_unit *unit = &job->units[u];
         unit->fused = unit->trainable && unit->use_count > 1 && unit->role == SLC_UNIT_WHOLE;
+        for (uint32_t n = 0; n < unit->use_count; n++) unit->uses[n].backward_value |= can[unit->uses[n].layer];
         for (uint32_t n = 1; n < unit->use_count; n++)
             unit->fused &= unit->uses[n].layer == unit->uses[n - 1].layer + 1;
     }
@@ -347,6 +348,12 @@ static const change wrong[] = {
     {"[\"embed\", \"h.0\"]", "[\"embed\", \"h.7\"]", "$.units[1].uses[1]: there is no layer \"h.7\""},
     {"[\"embed\", \"h.0\"]", "[\"h.0\", \"embed\"]", "$.units[1].uses[1]: layer \"embed\" comes at or before \"h.0\""},
     {"[\"embed\", \"h.0\"]", "[\"h.0\", \"h.0\"]", "$.units[1].uses[1]: layer \"h.0\" comes at or before \"h.0\""},
+    {"0.6}],\n \"units\": [{\"name\": \"embed\", \"parameters\": 1000},\n           {\"name\": \"wte\", "
+     "\"parameters\": "
+     "1.5e6, \"uses\": [\"embed\", \"h.0\"]",
+     "0.6, \"can_recompute\": true}],\n \"units\": [{\"name\": \"embed\", \"parameters\": 1000},\n {\"name\": \"wte\", "
+     "\"parameters\": 1.5e6, \"uses\": [\"embed\", {\"layer\": \"h.0\", \"backward_value\": false}]",
+     "$.units[1].uses[1]: \"backward_value\" is false, and layer \"h.0\" can recompute"},
     {"[\"embed\", \"h.0\"]", "[]", "$.units[1].uses: is empty"},
     {"[\"embed\", \"h.0\"]", "[\"embed\"], \"fused\": true", "$.units[1].fused: true, but it is"},
     {"[\"embed\", \"h.0\"]", "[\"embed\", \"h.0\"], \"fused\": true, \"trainable\": false",
