@@ -239,10 +239,12 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     return status;
 }
 
-/* Joined layers need a little more memory than the real ones. If they have too little, the answer is the real job's
- * own of least memory, if that fits. */
+/* Joined layers need a little more memory than the real ones. If they have too little, the real job is asked for with
+ * what is left of the effort. */
 static sluice_status solve_joined(const slc_slot_request *request, slc_slot_solution *out)
 {
+    static const double LITTLE_S = 1e-3;
+    const double begun_s = request->work ? request->work->spent_s : 0;
     slc_coarse coarse;
     sluice_status status = slc_coarse_init(&coarse, request);
     if (!status) status = solve_in(&coarse.request, SLC_FOLDED, &coarse, out);
@@ -250,12 +252,9 @@ static sluice_status solve_joined(const slc_slot_request *request, slc_slot_solu
     slc_coarse_fini(&coarse);
     if (status) slc_slot_solution_fini(out);
     if (status != SLUICE_ERR_BUDGET) return status;
-    uint64_t least;
-    status = slc_slot_model_least_memory(request, &least, out);
-    if (status || least <= request->limit) return status;
-    slc_slot_solution_fini(out);
-    return slc_error(SLUICE_ERR_BUDGET, "slot model: an arena of %llu bytes is too small; %llu are enough",
-                     (unsigned long long)request->limit, (unsigned long long)least);
+    slc_slot_request rest = *request;
+    if (rest.effort_s > 0 && rest.work) rest.effort_s = fmax(rest.effort_s - (rest.work->spent_s - begun_s), LITTLE_S);
+    return solve_in(&rest, SLC_FOLDED, NULL, out);
 }
 
 sluice_status slc_slot_model_solve(const slc_slot_request *request, slc_slot_solution *out)
