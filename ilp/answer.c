@@ -1,4 +1,4 @@
-/* From columns to flows: rounding errors of the solver are removed, each stream adds up to one, and flows are written
+/* From columns to flows: rounding errors of the solver are removed, each family adds up to one, and flows are written
  * for every micro-batch that the middle one represents. */
 #include "ilp/slot_search.h"
 
@@ -14,7 +14,7 @@ typedef struct {
     bool failed;
 } writer;
 
-static void write_flow(writer *w, const slc_flow_family *stream, uint32_t micro_batch, uint32_t position,
+static void write_flow(writer *w, const slc_flow_family *family, uint32_t micro_batch, uint32_t position,
                        double fraction)
 {
     slc_slot_solution *out = w->out;
@@ -29,36 +29,36 @@ static void write_flow(writer *w, const slc_flow_family *stream, uint32_t micro_
         w->capacity = capacity;
     }
     out->flows[out->flow_count++] =
-        (slc_flow){stream->kind, stream->unit, micro_batch, stream->window, position, fraction};
+        (slc_flow){family->kind, family->unit, micro_batch, family->window, position, fraction};
 }
 
 /* Writes a flow for the real micro-batches that a modelled one represents, with moved positions. */
-static void write_copies(writer *w, const slc_flow_family *stream, uint32_t position, double fraction)
+static void write_copies(writer *w, const slc_flow_family *family, uint32_t position, double fraction)
 {
     const slc_slot_model_parts *p = w->search->parts;
-    uint32_t m = stream->micro_batch, more = p->job->micro_batches - p->micro_batches;
+    uint32_t m = family->micro_batch, more = p->job->micro_batches - p->micro_batches;
     uint32_t cycle = 2 * slc_job_slots(p->job), first = m, last = m;
     if (slc_is_template(p) && m == 1) last = m + more;
     if (slc_is_template(p) && m == 2) first = last = m + more;
-    bool of_next = m == 0 && stream->kind == SLC_FLOW_WINDOW && !stream->window; /* counted from the previous step */
+    bool of_next = m == 0 && family->kind == SLC_FLOW_WINDOW && !family->window; /* counted from the previous step */
     for (uint32_t real = first; real <= last; real++) {
         uint32_t moved = real - m;
         if (of_next && position >= cycle) moved = more; /* the previous step's last micro-batch */
-        write_flow(w, stream, real, position + moved * cycle, fraction);
+        write_flow(w, family, real, position + moved * cycle, fraction);
     }
 }
 
-static bool is_chosen(const slc_slot_search *search, const slc_flow_family *stream)
+static bool is_chosen(const slc_slot_search *search, const slc_flow_family *family)
 {
-    return slc_has(stream->strategies, search->best.strategies[stream->unit]);
+    return slc_has(family->strategies, search->best.strategies[family->unit]);
 }
 
 static void write_serial(writer *w)
 {
     const slc_slot_model_parts *p = w->search->parts;
-    for (uint32_t i = 0; i < p->stream_count; i++)
-        if (is_chosen(w->search, &p->streams[i]))
-            write_copies(w, &p->streams[i], slc_flow_family_serial_position(p, &p->streams[i]), 1);
+    for (uint32_t i = 0; i < p->family_count; i++)
+        if (is_chosen(w->search, &p->families[i]))
+            write_copies(w, &p->families[i], slc_flow_family_serial_position(p, &p->families[i]), 1);
 }
 
 /* Smaller values are rounding errors of the solver. */
@@ -71,21 +71,21 @@ static sluice_status write_values(writer *w)
 {
     const slc_slot_program *program = w->search->program;
     const slc_slot_model_parts *p = w->search->parts;
-    double *sum = calloc((size_t)p->stream_count + 1, sizeof *sum);
+    double *sum = calloc((size_t)p->family_count + 1, sizeof *sum);
     if (!sum) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for flows");
     for (int i = 0; i < program->flow_count; i++) {
         double value = clean(w->search->values[program->first_flow + i]);
-        sum[program->flows[i].stream] += value;
+        sum[program->flows[i].family] += value;
         if (program->flows[i].twin != SLC_NONE) sum[program->flows[i].twin] += value;
     }
     for (int i = 0; i < program->flow_count; i++) {
         const slc_flow_column *column = &program->flows[i];
-        const slc_flow_family *stream = &p->streams[column->stream];
+        const slc_flow_family *family = &p->families[column->family];
         double value = clean(w->search->values[program->first_flow + i]);
-        if (!value || !is_chosen(w->search, stream)) continue;
-        write_copies(w, stream, column->position, value / sum[column->stream]);
+        if (!value || !is_chosen(w->search, family)) continue;
+        write_copies(w, family, column->position, value / sum[column->family]);
         if (column->twin != SLC_NONE)
-            write_copies(w, &p->streams[column->twin], column->twin_position, value / sum[column->twin]);
+            write_copies(w, &p->families[column->twin], column->twin_position, value / sum[column->twin]);
     }
     free(sum);
     return SLUICE_OK;

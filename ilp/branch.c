@@ -26,7 +26,8 @@ static void keep_better(slc_slot_search *search)
         if (program->choice[i] && glp_mip_col_val(lp, program->choice[i]) > 0.5)
             search->best.strategies[i / SLC_STRATEGIES] = (slc_strategy)(i % SLC_STRATEGIES);
     for (uint32_t l = 0; l < job->layer_count; l++)
-        search->best.recompute[l] = program->again[l] && glp_mip_col_val(lp, program->again[l]) > 0.5;
+        search->best.recompute[l] =
+            program->recompute_column[l] && glp_mip_col_val(lp, program->recompute_column[l]) > 0.5;
     for (int j = 1; j <= glp_get_num_cols(lp); j++) {
         search->values[j] = glp_mip_col_val(lp, j);
         if (whole && j >= program->first_flow) search->values[j] /= whole;

@@ -375,9 +375,9 @@ static bool divide_among_many(refining *r, const slc_flow *flows, uint32_t count
     return true;
 }
 
-/* The flows of one stream, by position, go to the members one after another: those that are ready first, or needed
+/* The flows of one family, by position, go to the members one after another: those that are ready first, or needed
  * first, move first. Few members are alike in their flows. */
-static bool divide_stream(refining *r, const slc_flow *flows, uint32_t count)
+static bool divide_family(refining *r, const slc_flow *flows, uint32_t count)
 {
     const uint32_t first = r->first[flows[0].unit], members = r->first[flows[0].unit + 1] - first;
     if (members >= MANY) return divide_among_many(r, flows, count, &r->members[first], members);
@@ -387,7 +387,7 @@ static bool divide_stream(refining *r, const slc_flow *flows, uint32_t count)
     return true;
 }
 
-static bool same_stream(const slc_flow *a, const slc_flow *b)
+static bool same_family(const slc_flow *a, const slc_flow *b)
 {
     return a->kind == b->kind && a->unit == b->unit && a->micro_batch == b->micro_batch && a->window == b->window;
 }
@@ -395,8 +395,8 @@ static bool same_stream(const slc_flow *a, const slc_flow *b)
 static bool divide_flows(refining *r, const slc_slot_solution *solution)
 {
     for (uint32_t i = 0, end; i < solution->flow_count; i = end) {
-        for (end = i + 1; end < solution->flow_count && same_stream(&solution->flows[i], &solution->flows[end]);) end++;
-        if (!divide_stream(r, &solution->flows[i], end - i)) return false;
+        for (end = i + 1; end < solution->flow_count && same_family(&solution->flows[i], &solution->flows[end]);) end++;
+        if (!divide_family(r, &solution->flows[i], end - i)) return false;
     }
     return true;
 }
@@ -422,7 +422,7 @@ static int by_place_and_order(const void *a, const void *b)
     return by ? by : compare(x->flow.unit, y->flow.unit);
 }
 
-static int by_stream(const void *a, const void *b)
+static int by_family(const void *a, const void *b)
 {
     const slc_flow *x = a, *y = b;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -454,13 +454,13 @@ static void spread_parts(refining *r)
     }
 }
 
-static bool moves(const slc_flow_family *stream, const slc_flow *flow, slc_strategy strategy)
+static bool moves(const slc_flow_family *family, const slc_flow *flow, slc_strategy strategy)
 {
-    return stream->kind == flow->kind && stream->micro_batch == flow->micro_batch && stream->window == flow->window &&
-           slc_has(stream->strategies, strategy);
+    return family->kind == flow->kind && family->micro_batch == flow->micro_batch && family->window == flow->window &&
+           slc_has(family->strategies, strategy);
 }
 
-/* Moves flows into the ranges of their own streams, which in a joined slot may begin or end in the middle. */
+/* Moves flows into the ranges of their own families, which in a joined slot may begin or end in the middle. */
 static sluice_status keep_to_ranges(refining *r, const slc_slot_solution *solution)
 {
     const slc_coarse *c = r->coarse;
@@ -469,17 +469,17 @@ static sluice_status keep_to_ranges(refining *r, const slc_slot_solution *soluti
     sluice_status status = slc_slot_parts_init(&parts, c->fine, SLC_EVERYTHING);
     if (status) return status;
     uint32_t *first = calloc((size_t)units + 2, sizeof *first);
-    for (uint32_t i = 0; first && i < parts.stream_count; i++) first[parts.streams[i].unit + 1] = i + 1;
+    for (uint32_t i = 0; first && i < parts.family_count; i++) first[parts.families[i].unit + 1] = i + 1;
     for (uint32_t u = 0; first && u < units; u++)
         if (first[u + 1] < first[u]) first[u + 1] = first[u];
     for (uint32_t k = 0; first && k < r->count; k++) {
         slc_flow *flow = &r->parts[k].flow;
         const slc_strategy strategy = solution->strategies[c->joined_unit[flow->unit]];
         uint32_t i = first[flow->unit];
-        while (i < first[flow->unit + 1] && !moves(&parts.streams[i], flow, strategy)) i++;
+        while (i < first[flow->unit + 1] && !moves(&parts.families[i], flow, strategy)) i++;
         if (i == first[flow->unit + 1]) continue;
-        if (flow->position < parts.streams[i].first) flow->position = parts.streams[i].first;
-        if (flow->position > parts.streams[i].last) flow->position = parts.streams[i].last;
+        if (flow->position < parts.families[i].first) flow->position = parts.families[i].first;
+        if (flow->position > parts.families[i].last) flow->position = parts.families[i].last;
     }
     slc_slot_parts_fini(&parts);
     if (!first) status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u units", units);
@@ -549,10 +549,10 @@ static sluice_status take_over(const refining *r, slc_slot_solution *solution)
     for (uint32_t u = 0; u < job->unit_count; u++) fine.strategies[u] = solution->strategies[c->joined_unit[u]];
     for (uint32_t l = 0; l < job->layer_count; l++) fine.recompute[l] = solution->recompute[c->joined_layer[l]];
     for (uint32_t i = 0; i < r->count; i++) fine.flows[i] = r->parts[i].flow;
-    if (r->count) qsort(fine.flows, r->count, sizeof *fine.flows, by_stream);
+    if (r->count) qsort(fine.flows, r->count, sizeof *fine.flows, by_family);
     for (uint32_t i = 0; i < r->count; i++) {
         slc_flow *last = fine.flow_count ? &fine.flows[fine.flow_count - 1] : NULL;
-        if (last && !by_stream(last, &fine.flows[i]))
+        if (last && !by_family(last, &fine.flows[i]))
             last->fraction += fine.flows[i].fraction;
         else
             fine.flows[fine.flow_count++] = fine.flows[i];

@@ -1,4 +1,4 @@
-/* Chooses strategies unit by unit, recomputation layer by layer, then places blocks stream by stream. */
+/* Chooses strategies unit by unit, recomputation layer by layer, then places blocks family by family. */
 #include "ilp/enumerate.h"
 #include "ilp/slot_parts.h"
 #include "lib/base/status.h"
@@ -24,24 +24,24 @@ static void judge_answer(enumeration *e)
     if (most <= e->request->limit && step_s < e->best_s) e->best_s = step_s;
 }
 
-/* Places `left` blocks of stream `s` from `position` on, and all blocks of the streams after it. */
+/* Places `left` blocks of family `s` from `position` on, and all blocks of the families after it. */
 static void place_blocks(enumeration *e, uint32_t s, uint32_t position, uint32_t left)
 {
-    while (s < e->parts->stream_count &&
-           (!left || !slc_has(e->parts->streams[s].strategies, e->answer.strategies[e->parts->streams[s].unit]))) {
+    while (s < e->parts->family_count &&
+           (!left || !slc_has(e->parts->families[s].strategies, e->answer.strategies[e->parts->families[s].unit]))) {
         s++;
         left = e->blocks;
         position = 0;
     }
-    if (s == e->parts->stream_count) {
+    if (s == e->parts->family_count) {
         judge_answer(e);
         return;
     }
-    const slc_flow_family *stream = &e->parts->streams[s];
-    if (position < stream->first) position = stream->first;
-    for (uint32_t p = position; p <= stream->last; p++) {
+    const slc_flow_family *family = &e->parts->families[s];
+    if (position < family->first) position = family->first;
+    for (uint32_t p = position; p <= family->last; p++) {
         e->answer.flows[e->answer.flow_count++] =
-            (slc_flow){stream->kind, stream->unit, stream->micro_batch, stream->window, p, 1.0 / e->blocks};
+            (slc_flow){family->kind, family->unit, family->micro_batch, family->window, p, 1.0 / e->blocks};
         if (left > 1)
             place_blocks(e, s, p, left - 1);
         else
@@ -79,10 +79,10 @@ static void choose_all(enumeration *e, uint32_t unit)
 static double placings_of(const enumeration *e, uint32_t unit, slc_strategy strategy)
 {
     double placings = 1;
-    for (uint32_t s = 0; s < e->parts->stream_count; s++) {
-        const slc_flow_family *stream = &e->parts->streams[s];
-        if (stream->unit != unit || !slc_has(stream->strategies, strategy)) continue;
-        for (uint32_t b = 0; b < e->blocks; b++) placings *= (double)(stream->last - stream->first + 1 + b) / (b + 1);
+    for (uint32_t s = 0; s < e->parts->family_count; s++) {
+        const slc_flow_family *family = &e->parts->families[s];
+        if (family->unit != unit || !slc_has(family->strategies, strategy)) continue;
+        for (uint32_t b = 0; b < e->blocks; b++) placings *= (double)(family->last - family->first + 1 + b) / (b + 1);
     }
     return placings;
 }
@@ -113,7 +113,7 @@ sluice_status slc_slot_model_enumerate(const slc_slot_request *request, double m
     slc_slot_solution *a = &e.answer;
     a->strategies = calloc((size_t)request->job->unit_count + 1, sizeof *a->strategies);
     a->recompute = calloc((size_t)request->job->layer_count + 1, sizeof *a->recompute);
-    a->flows = malloc(((size_t)parts.stream_count * e.blocks + 1) * sizeof *a->flows);
+    a->flows = malloc(((size_t)parts.family_count * e.blocks + 1) * sizeof *a->flows);
     if (!a->strategies || !a->recompute || !a->flows)
         status = slc_error(SLUICE_ERR_MEMORY, "enumeration");
     else if (count_placings(&e) <= most)

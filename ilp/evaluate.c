@@ -1,5 +1,5 @@
 /* The model's own account of an answer: plain loops over all real slots, units and flows. It shares with the builder of
- * the solver's program only the streams (what moves, for how long, between which positions). */
+ * the solver's program only the families (what moves, for how long, between which positions). */
 #include "ilp/slot_model.h"
 #include "ilp/slot_parts.h"
 
@@ -44,10 +44,10 @@ static sluice_status sort_by_unit(account *a)
     return SLUICE_OK;
 }
 
-static bool is_of(const slc_flow_family *stream, const slc_flow *flow)
+static bool is_of(const slc_flow_family *family, const slc_flow *flow)
 {
-    return stream->kind == flow->kind && stream->unit == flow->unit && stream->micro_batch == flow->micro_batch &&
-           stream->window == flow->window;
+    return family->kind == flow->kind && family->unit == flow->unit && family->micro_batch == flow->micro_batch &&
+           family->window == flow->window;
 }
 
 /* The fraction of a unit that this kind of flow has moved before half row h. */
@@ -63,19 +63,19 @@ static double moved_before(const account *a, uint32_t unit, slc_flow_kind kind, 
 
 /* ---- Rules ---- */
 
-static sluice_status check_stream(const account *a, const slc_flow_family *stream)
+static sluice_status check_family(const account *a, const slc_flow_family *family)
 {
     double sum = 0;
-    for (uint32_t i = a->first[stream->unit]; i < a->first[stream->unit + 1]; i++) {
+    for (uint32_t i = a->first[family->unit]; i < a->first[family->unit + 1]; i++) {
         const slc_flow *flow = a->of_unit[i];
-        if (!is_of(stream, flow)) continue;
-        if (flow->position < stream->first || flow->position > stream->last)
+        if (!is_of(family, flow)) continue;
+        if (flow->position < family->first || flow->position > family->last)
             return fault(flow, "not between its need's two ends");
         sum += flow->fraction;
     }
     if (fabs(sum - 1) > tolerance)
         return slc_error(SLUICE_ERR_FORMAT, "slot model: %g of unit %u moves, not all of it (kind %d, micro-batch %u)",
-                         sum, stream->unit, (int)stream->kind, stream->micro_batch);
+                         sum, family->unit, (int)family->kind, family->micro_batch);
     return SLUICE_OK;
 }
 
@@ -115,13 +115,13 @@ static sluice_status check_rules(const account *a)
         if (of != 2 && a->answer->recompute[l] != (of == 1))
             return slc_error(SLUICE_ERR_FORMAT, "slot model: layer %u must %srecompute", l, of ? "" : "not ");
     }
-    for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_flow_family *stream = &parts->streams[i];
-        if (!slc_has(stream->strategies, a->answer->strategies[stream->unit])) continue;
-        sluice_status status = check_stream(a, stream);
+    for (uint32_t i = 0; i < parts->family_count; i++) {
+        const slc_flow_family *family = &parts->families[i];
+        if (!slc_has(family->strategies, a->answer->strategies[family->unit])) continue;
+        sluice_status status = check_family(a, family);
         if (status) return status;
-        for (uint32_t k = a->first[stream->unit]; k < a->first[stream->unit + 1]; k++)
-            known += is_of(stream, a->of_unit[k]);
+        for (uint32_t k = a->first[family->unit]; k < a->first[family->unit + 1]; k++)
+            known += is_of(family, a->of_unit[k]);
     }
     if (known != a->answer->flow_count)
         return slc_error(SLUICE_ERR_FORMAT, "slot model: flows that no strategy asks for");
@@ -130,11 +130,11 @@ static sluice_status check_rules(const account *a)
 
 /* ---- Time ---- */
 
-static const slc_flow_family *stream_of(const account *a, const slc_flow *flow)
+static const slc_flow_family *family_of(const account *a, const slc_flow *flow)
 {
-    for (uint32_t i = 0; i < a->parts->stream_count; i++) {
-        const slc_flow_family *stream = &a->parts->streams[i];
-        if (is_of(stream, flow) && slc_has(stream->strategies, a->answer->strategies[flow->unit])) return stream;
+    for (uint32_t i = 0; i < a->parts->family_count; i++) {
+        const slc_flow_family *family = &a->parts->families[i];
+        if (is_of(family, flow) && slc_has(family->strategies, a->answer->strategies[flow->unit])) return family;
     }
     return NULL; /* cannot happen if the answer keeps the rules */
 }
@@ -148,11 +148,11 @@ static sluice_status add_time(const account *a, double *step_s)
     if (!load) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for loads");
     for (uint32_t i = 0; i < a->answer->flow_count; i++) {
         const slc_flow *flow = &a->answer->flows[i];
-        const slc_flow_family *stream = stream_of(a, flow);
-        if (!stream) continue;
+        const slc_flow_family *family = family_of(a, flow);
+        if (!family) continue;
         double *at = load + 2 * (size_t)slc_busy_place(parts, flow->position);
-        at[0] += flow->fraction * stream->seconds;
-        at[1] += flow->fraction * slc_flow_family_thread_s(stream);
+        at[0] += flow->fraction * family->seconds;
+        at[1] += flow->fraction * slc_flow_family_thread_s(family);
     }
     const double *exposed = load + 2 * (size_t)parts->slots;
     sluice_status status = SLUICE_OK;

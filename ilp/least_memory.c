@@ -16,7 +16,7 @@ static const double MOST_CELLS = 400000;
 typedef struct slc_least_memory {
     const slc_serial_memory *memory;
     glp_prob *lp;
-    int *choice, *again; /* columns */
+    int *choice, *recompute_column; /* columns */
     int *rows;
     double *values;
     slc_slot_choice found;
@@ -65,8 +65,8 @@ static void build(least *l)
     }
     for (uint32_t k = 0; k < job->layer_count; k++)
         if (memory->layer[k]) {
-            l->again[k] = glp_add_cols(l->lp, 1);
-            add_column(l, l->again[k], memory->layer[k], -1, 0);
+            l->recompute_column[k] = glp_add_cols(l->lp, 1);
+            add_column(l, l->recompute_column[k], memory->layer[k], -1, 0);
         }
 }
 
@@ -88,8 +88,8 @@ static void read_out(const least *l, slc_slot_choice *choice)
         if (l->choice[i] && glp_mip_col_val(l->lp, l->choice[i]) > 0.5)
             choice->strategies[i / SLC_STRATEGIES] = (slc_strategy)(i % SLC_STRATEGIES);
     for (uint32_t k = 0; k < job->layer_count; k++)
-        choice->recompute[k] =
-            l->again[k] ? glp_mip_col_val(l->lp, l->again[k]) > 0.5 : slc_recompute_of(l->memory->parts, k) == 1;
+        choice->recompute[k] = l->recompute_column[k] ? glp_mip_col_val(l->lp, l->recompute_column[k]) > 0.5
+                                                      : slc_recompute_of(l->memory->parts, k) == 1;
 }
 
 void slc_least_memory_guess(const slc_serial_memory *memory, slc_slot_choice *choice)
@@ -149,10 +149,10 @@ static sluice_status least_create(const slc_serial_memory *memory, least **out)
     if (!l) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for the least memory");
     *l = (least){.memory = memory,
                  .choice = calloc((size_t)job->unit_count * SLC_STRATEGIES + 1, sizeof *l->choice),
-                 .again = calloc((size_t)job->layer_count + 1, sizeof *l->again),
+                 .recompute_column = calloc((size_t)job->layer_count + 1, sizeof *l->recompute_column),
                  .rows = calloc(entries, sizeof *l->rows),
                  .values = calloc(entries, sizeof *l->values)};
-    if (!l->choice || !l->again || !l->rows || !l->values)
+    if (!l->choice || !l->recompute_column || !l->rows || !l->values)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for the least memory");
     return slc_slot_choice_init(&l->found, job);
 }
@@ -163,7 +163,7 @@ void slc_least_memory_destroy(least *l)
     slc_slot_choice_fini(&l->found);
     free(l->values);
     free(l->rows);
-    free(l->again);
+    free(l->recompute_column);
     free(l->choice);
     free(l);
 }

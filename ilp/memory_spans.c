@@ -1,4 +1,4 @@
-/* How long bytes are in memory: spans of half rows for strategies, for a stream at a position, and for recomputation.
+/* How long bytes are in memory: spans of half rows for strategies, for a family at a position, and for recomputation.
  * The strategy table says which buffers there are; this file says from when to when. */
 #include "ilp/slot_parts.h"
 
@@ -9,19 +9,19 @@ static double whole_bytes(const slc_job *job, const slc_unit *unit, slc_buffer_k
 
 /* The buffer in which a sum waits, from the first reduction until the update (or dp's gather of the gradient). The
  * first reduction lays it down, and whatever follows the last one takes it away, unless the barrier ends it. */
-static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
+static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t position,
                             slc_lifetime *out)
 {
     const slc_job *job = parts->job;
-    slc_strategy strategy = slc_flow_family_strategy(stream);
-    const slc_unit *unit = &job->units[stream->unit];
+    slc_strategy strategy = slc_flow_family_strategy(family);
+    const slc_unit *unit = &job->units[family->unit];
     slc_unit_operations of = slc_operations_of(job, unit, strategy);
     if (!of.keeps_sum) return 0;
     bool gathered = of.gather_gradient != SLC_ITEM_KINDS;
     bool at_barrier = slc_updated_last(job, unit) && (!gathered || of.whole_sum);
-    bool reduce = stream->kind == SLC_FLOW_REDUCE;
-    bool last = stream->micro_batch == parts->micro_batches - 1;
-    bool lays = reduce && (stream->micro_batch == 0 || !job->each);
+    bool reduce = family->kind == SLC_FLOW_REDUCE;
+    bool last = family->micro_batch == parts->micro_batches - 1;
+    bool lays = reduce && (family->micro_batch == 0 || !job->each);
     bool takes = !at_barrier && last && reduce != gathered;
     double sum = whole_bytes(job, unit, SLC_BUFFER_REDUCED) / (of.whole_sum ? 1 : job->world);
     slc_lifetime span = {position + 1, slc_first_update(parts, unit), sum};
@@ -38,25 +38,25 @@ static uint32_t waiting_sum(const slc_slot_model_parts *parts, const slc_flow_fa
     return count;
 }
 
-uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
+uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t position,
                                slc_lifetime out[SLC_SPANS_MAX])
 {
     uint32_t count = 0;
-    const slc_unit *unit = &parts->job->units[stream->unit];
-    if (stream->kind == SLC_FLOW_WINDOW) {
-        out[count++] = (slc_lifetime){position + 1, stream->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
+    const slc_unit *unit = &parts->job->units[family->unit];
+    if (family->kind == SLC_FLOW_WINDOW) {
+        out[count++] = (slc_lifetime){position + 1, family->last, whole_bytes(parts->job, unit, SLC_BUFFER_GATHERED)};
         return count;
     }
-    if (stream->kind == SLC_FLOW_UPDATE) return 0;
-    if (stream->kind == SLC_FLOW_EXCHANGE) {
+    if (family->kind == SLC_FLOW_UPDATE) return 0;
+    if (family->kind == SLC_FLOW_EXCHANGE) {
         if (parts->bounding) return 0; /* all of it may end within the slot, before what the slot's end holds comes */
         double flying = (double)(unit->exchange.packets + unit->exchange.results);
         if (!(position & 1)) out[count++] = (slc_lifetime){position + 1, position + 1, flying};
         return count;
     }
-    if (stream->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(slc_flow_family_strategy(stream)))
-        out[count++] = (slc_lifetime){stream->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
-    return count + waiting_sum(parts, stream, position, out + count);
+    if (family->kind == SLC_FLOW_REDUCE && slc_gradient_is_transient(slc_flow_family_strategy(family)))
+        out[count++] = (slc_lifetime){family->first + 1, position, whole_bytes(parts->job, unit, SLC_BUFFER_GRADIENT)};
+    return count + waiting_sum(parts, family, position, out + count);
 }
 
 uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts)

@@ -1,4 +1,4 @@
-/* The legal positions that a stream may use, its windows. Only one gap is of use, the one that holds least memory
+/* The legal positions that a family may use, its windows. Only one gap is of use, the one that holds least memory
  * (after the last gradient slot for a reduction, before the first use for a gather), because waiting costs the same in
  * any gap. If no gap always holds least, the first and the last gap are offered, or all. Slots are offered near that
  * gap and then at growing distances ("geo2"), or all. If overlap saves nothing (kappa >= 1), only gaps are left. */
@@ -8,38 +8,38 @@ enum { DENSE = 6 }; /* offsets before the distances grow */
 /* All positions are offered up to this product of units and slots. */
 enum { FEW = 1500 };
 
-/* The end of its range that a stream is drawn to. Gathers of values wait for their use; dp's gather of the gradient
+/* The end of its range that a family is drawn to. Gathers of values wait for their use; dp's gather of the gradient
  * frees the shard that its sum waits in. An exchange holds nothing either way, so it is drawn to be done early. */
-static bool is_drawn_to_first(const slc_flow_family *stream)
+static bool is_drawn_to_first(const slc_flow_family *family)
 {
-    return stream->kind == SLC_FLOW_REDUCE || stream->kind == SLC_FLOW_EXCHANGE ||
-           (stream->kind == SLC_FLOW_GATHER_VALUE && slc_flow_family_is_dp(stream));
+    return family->kind == SLC_FLOW_REDUCE || family->kind == SLC_FLOW_EXCHANGE ||
+           (family->kind == SLC_FLOW_GATHER_VALUE && slc_flow_family_is_dp(family));
 }
 
 /* Reducing a gradient that stays in memory frees nothing, while the sum's shard begins to wait. */
-static bool frees_nothing(const slc_slot_model_parts *parts, const slc_flow_family *stream)
+static bool frees_nothing(const slc_slot_model_parts *parts, const slc_flow_family *family)
 {
-    bool stays = !slc_gradient_is_transient(slc_flow_family_strategy(stream));
-    return stream->kind == SLC_FLOW_REDUCE && stays && parts->job->each;
+    bool stays = !slc_gradient_is_transient(slc_flow_family_strategy(family));
+    return family->kind == SLC_FLOW_REDUCE && stays && parts->job->each;
 }
 
-static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_flow_family *stream)
+static bool holds_least_at_last(const slc_slot_model_parts *parts, const slc_flow_family *family)
 {
-    if (!frees_nothing(parts, stream) || stream->micro_batch) return false;
+    if (!frees_nothing(parts, family) || family->micro_batch) return false;
     return parts->micro_batches > 1 ||
-           (slc_updated_last(parts->job, &parts->job->units[stream->unit]) && !slc_flow_family_is_dp(stream));
+           (slc_updated_last(parts->job, &parts->job->units[family->unit]) && !slc_flow_family_is_dp(family));
 }
 
-uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *stream)
+uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *family)
 {
-    return is_drawn_to_first(stream) && !holds_least_at_last(parts, stream) ? stream->first : stream->last;
+    return is_drawn_to_first(family) && !holds_least_at_last(parts, family) ? family->first : family->last;
 }
 
-/* Another stream may require another gap: dp's gather comes after its reduction, and a reduction that frees nothing
+/* Another family may require another gap: dp's gather comes after its reduction, and a reduction that frees nothing
  * comes right before its gather. */
-static bool gaps_differ(const slc_slot_model_parts *parts, const slc_flow_family *stream)
+static bool gaps_differ(const slc_slot_model_parts *parts, const slc_flow_family *family)
 {
-    return stream->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, stream);
+    return family->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, family);
 }
 
 static bool offers_all(const slc_slot_model_parts *parts)
@@ -62,28 +62,28 @@ static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
     return seconds > 0;
 }
 
-static uint32_t from_first(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
+static uint32_t from_first(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out)
 {
     uint32_t count = 0;
-    bool gaps = gaps_differ(parts, stream) || (parts->bounding && parts->job->world == 1),
+    bool gaps = gaps_differ(parts, family) || (parts->bounding && parts->job->world == 1),
          overlaps = parts->times->link.kappa < 1;
-    out[count++] = stream->first;
-    for (uint32_t o = 1; stream->first - 1 + 2 * o <= stream->last; o = next_offset(parts, o)) {
-        uint32_t slot = stream->first - 1 + 2 * o;
+    out[count++] = family->first;
+    for (uint32_t o = 1; family->first - 1 + 2 * o <= family->last; o = next_offset(parts, o)) {
+        uint32_t slot = family->first - 1 + 2 * o;
         if (overlaps && slot_has_time(parts, slot)) out[count++] = slot;
         if (gaps && offers_all(parts)) out[count++] = slot + 1;
     }
-    if (gaps && stream->last > out[count - 1]) out[count++] = stream->last;
+    if (gaps && family->last > out[count - 1]) out[count++] = family->last;
     return count;
 }
 
-static uint32_t from_last(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
+static uint32_t from_last(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out)
 {
     uint32_t count = 0;
-    out[count++] = stream->last;
+    out[count++] = family->last;
     if (parts->times->link.kappa < 1)
-        for (uint32_t o = 1; stream->first + 2 * o <= stream->last + 1; o = next_offset(parts, o))
-            if (slot_has_time(parts, stream->last + 1 - 2 * o)) out[count++] = stream->last + 1 - 2 * o;
+        for (uint32_t o = 1; family->first + 2 * o <= family->last + 1; o = next_offset(parts, o))
+            if (slot_has_time(parts, family->last + 1 - 2 * o)) out[count++] = family->last + 1 - 2 * o;
     for (uint32_t i = 0; i < count / 2; i++) {
         uint32_t swap = out[i];
         out[i] = out[count - 1 - i];
@@ -92,7 +92,7 @@ static uint32_t from_last(const slc_slot_model_parts *parts, const slc_flow_fami
     return count;
 }
 
-uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out)
+uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out)
 {
-    return is_drawn_to_first(stream) ? from_first(parts, stream, out) : from_last(parts, stream, out);
+    return is_drawn_to_first(family) ? from_first(parts, family, out) : from_last(parts, family, out);
 }

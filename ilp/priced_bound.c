@@ -16,12 +16,12 @@ typedef struct {
     double *load;              /* [slots] seconds taken from a slot's room beyond what there is */
     double *bytes;             /* [half_rows + 1] bytes beyond the limit; while units choose: changes of them */
     double *sums;              /* [half_rows + 1] sums of the prices of memory before each half row */
-    double *stream_s;          /* [streams] what a stream costs at its cheapest position */
-    uint32_t *stream_position; /* [streams] that position */
+    double *family_s;          /* [families] what a family costs at its cheapest position */
+    uint32_t *family_position; /* [families] that position */
     uint32_t *positions;
     slc_lifetime *spans;
     double memory_scale; /* seconds for a byte, by which the two sorts of prices are comparable */
-    double looked_at;    /* positions of streams */
+    double looked_at;    /* positions of families */
 } pricing;
 
 sluice_status slc_prices_init(slc_prices *prices, uint32_t slots)
@@ -72,29 +72,29 @@ static void take_place(pricing *p, uint32_t position, double seconds)
     if (!(position & 1)) p->load[position / 2 % p->parts->slots] += seconds * (link->sigma - link->kappa);
 }
 
-static void find_position(pricing *p, uint32_t stream)
+static void find_position(pricing *p, uint32_t family)
 {
-    const slc_flow_family *s = &p->parts->streams[stream];
+    const slc_flow_family *s = &p->parts->families[family];
     slc_lifetime spans[SLC_SPANS_MAX];
     uint32_t count = slc_flow_family_positions(p->parts, s, p->positions);
-    p->stream_s[stream] = INFINITY;
+    p->family_s[family] = INFINITY;
     p->looked_at += count;
     for (uint32_t k = 0; k < count; k++) {
         double seconds = place_s(p, p->positions[k], s->seconds);
         for (uint32_t i = slc_flow_family_spans(p->parts, s, p->positions[k], spans); i-- > 0;)
             seconds += span_s(p, &spans[i]);
-        if (seconds >= p->stream_s[stream]) continue;
-        p->stream_s[stream] = seconds;
-        p->stream_position[stream] = p->positions[k];
+        if (seconds >= p->family_s[family]) continue;
+        p->family_s[family] = seconds;
+        p->family_position[family] = p->positions[k];
     }
 }
 
-static void take_stream(pricing *p, uint32_t stream)
+static void take_family(pricing *p, uint32_t family)
 {
-    const slc_flow_family *s = &p->parts->streams[stream];
+    const slc_flow_family *s = &p->parts->families[family];
     slc_lifetime spans[SLC_SPANS_MAX];
-    take_place(p, p->stream_position[stream], s->seconds);
-    for (uint32_t i = slc_flow_family_spans(p->parts, s, p->stream_position[stream], spans); i-- > 0;)
+    take_place(p, p->family_position[family], s->seconds);
+    for (uint32_t i = slc_flow_family_spans(p->parts, s, p->family_position[family], spans); i-- > 0;)
         take_span(p, &spans[i], 1);
 }
 
@@ -106,11 +106,11 @@ static double strategy_s(pricing *p, uint32_t unit, slc_strategy strategy, uint3
     for (uint32_t i = slc_strategy_spans(p->parts, unit, strategy, p->spans); i-- > 0;)
         seconds += span_s(p, &p->spans[i]);
     for (uint32_t i = first; i < end; i++)
-        if (slc_has(p->parts->streams[i].strategies, strategy)) seconds += p->stream_s[i];
+        if (slc_has(p->parts->families[i].strategies, strategy)) seconds += p->family_s[i];
     return seconds;
 }
 
-/* Takes the unit's cheapest strategy; its streams are [first, end). Returns what it costs. */
+/* Takes the unit's cheapest strategy; its families are [first, end). Returns what it costs. */
 static double choose_strategy(pricing *p, uint32_t unit, uint32_t first, uint32_t end)
 {
     double least_s = INFINITY;
@@ -125,7 +125,7 @@ static double choose_strategy(pricing *p, uint32_t unit, uint32_t first, uint32_
     }
     for (uint32_t i = slc_strategy_spans(p->parts, unit, chosen, p->spans); i-- > 0;) take_span(p, &p->spans[i], 1);
     for (uint32_t i = first; i < end; i++)
-        if (slc_has(p->parts->streams[i].strategies, chosen)) take_stream(p, i);
+        if (slc_has(p->parts->families[i].strategies, chosen)) take_family(p, i);
     return least_s;
 }
 
@@ -190,7 +190,7 @@ static double bound_of_prices(pricing *p)
         bound_s += p->at.room[s] * p->load[s];
     }
     for (uint32_t u = 0, i = 0, first = 0; u < parts->job->unit_count; u++, first = i) {
-        while (i < parts->stream_count && parts->streams[i].unit == u) i++;
+        while (i < parts->family_count && parts->families[i].unit == u) i++;
         bound_s += choose_strategy(p, u, first, i);
     }
     for (uint32_t l = 0; l < parts->job->layer_count; l++) bound_s += choose_recomputation(p, l);
@@ -293,12 +293,12 @@ static sluice_status pricing_init(pricing *p)
     p->load = calloc((size_t)parts->slots + 1, sizeof *p->load);
     p->bytes = calloc((size_t)parts->half_rows + 1, sizeof *p->bytes);
     p->sums = calloc((size_t)parts->half_rows + 1, sizeof *p->sums);
-    p->stream_s = calloc((size_t)parts->stream_count + 1, sizeof *p->stream_s);
-    p->stream_position = calloc((size_t)parts->stream_count + 1, sizeof *p->stream_position);
+    p->family_s = calloc((size_t)parts->family_count + 1, sizeof *p->family_s);
+    p->family_position = calloc((size_t)parts->family_count + 1, sizeof *p->family_position);
     p->positions = calloc(4 * (size_t)parts->slots + 8, sizeof *p->positions);
     p->spans = calloc(slc_strategy_spans_max(parts) + 1, sizeof *p->spans);
     p->memory_scale = slc_fixed_s(parts) / parts->slots / (double)parts->request->limit;
-    if (p->load && p->bytes && p->sums && p->stream_s && p->stream_position && p->positions && p->spans)
+    if (p->load && p->bytes && p->sums && p->family_s && p->family_position && p->positions && p->spans)
         return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "bound: no memory for %u slots", parts->slots);
 }
@@ -307,8 +307,8 @@ static void pricing_fini(pricing *p)
 {
     free(p->spans);
     free(p->positions);
-    free(p->stream_position);
-    free(p->stream_s);
+    free(p->family_position);
+    free(p->family_s);
     free(p->sums);
     free(p->bytes);
     free(p->load);

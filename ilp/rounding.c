@@ -45,8 +45,8 @@ static void free_choices(const slc_slot_search *search)
             glp_set_col_bnds(program->lp, program->choice[i], GLP_DB, 0, 1);
     }
     for (uint32_t l = 0; l < job->layer_count; l++)
-        if (program->again[l] && slc_recompute_of(search->parts, l) == 2)
-            glp_set_col_bnds(program->lp, program->again[l], GLP_DB, 0, 1);
+        if (program->recompute_column[l] && slc_recompute_of(search->parts, l) == 2)
+            glp_set_col_bnds(program->lp, program->recompute_column[l], GLP_DB, 0, 1);
 }
 
 void slc_search_save_basis(slc_slot_search *search)
@@ -105,7 +105,7 @@ static void settle_layer(slc_slot_search *search, slc_slot_choice *choice, uint3
     const slc_slot_program *program = search->program;
     for (uint32_t l = leader; l < search->parts->job->layer_count; l++)
         if (program->layer_group[l] == leader) choice->recompute[l] = again;
-    fix(search, program->again[leader], again);
+    fix(search, program->recompute_column[leader], again);
 }
 
 static bool fits(slc_slot_search *search, const slc_slot_choice *choice)
@@ -147,7 +147,7 @@ static uint32_t list_open(const slc_slot_search *search, open_choice *out)
         out[count++] = (open_choice){unit, (int)(i % SLC_STRATEGIES), column, glp_get_col_prim(lp, column)};
     }
     for (uint32_t l = 0; l < job->layer_count; l++) {
-        int column = program->again[l];
+        int column = program->recompute_column[l];
         if (program->layer_group[l] != l || !is_open(lp, column)) continue;
         double value = glp_get_col_prim(lp, column);
         out[count++] = (open_choice){l, value > 0.5 ? AGAIN : ONCE, column, fmax(value, 1 - value)};

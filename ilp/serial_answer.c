@@ -10,9 +10,9 @@
 static double unit_seconds(const slc_slot_model_parts *p, uint32_t u, slc_strategy strategy)
 {
     double seconds = 0;
-    for (uint32_t i = 0; i < p->stream_count; i++)
-        if (p->streams[i].unit == u && slc_has(p->streams[i].strategies, strategy))
-            seconds += slc_flow_family_alone_s(&p->streams[i]);
+    for (uint32_t i = 0; i < p->family_count; i++)
+        if (p->families[i].unit == u && slc_has(p->families[i].strategies, strategy))
+            seconds += slc_flow_family_alone_s(&p->families[i]);
     return seconds;
 }
 
@@ -86,8 +86,8 @@ static void make_busy_basic(const slc_slot_search *search)
     const slc_slot_program *program = search->program;
     int places = (int)(slc_busy_places(p) - p->first_place), gaps = places - 1;
     double more = 0; /* seconds that the link has more than the thread */
-    for (uint32_t i = 0; i < p->stream_count; i++) {
-        const slc_flow_family *s = &p->streams[i];
+    for (uint32_t i = 0; i < p->family_count; i++) {
+        const slc_flow_family *s = &p->families[i];
         double count = slc_is_template(p) && s->micro_batch == 1 ? p->middle : 1;
         if (slc_has(s->strategies, search->best.strategies[s->unit]))
             more += count * (s->seconds - slc_flow_family_thread_s(s));
@@ -95,7 +95,7 @@ static void make_busy_basic(const slc_slot_search *search)
     make_basic(program->lp, program->first_link_row + (more < 0 ? places : 0) + gaps, program->first_busy + gaps);
 }
 
-/* In each choice row the chosen strategy is basic, in each stream row the flow in its serial gap, in each memory row
+/* In each choice row the chosen strategy is basic, in each family row the flow in its serial gap, in each memory row
  * the level, in every other row the row itself. The matrix is triangular, so this is a basis; the answer fits, so it is
  * feasible. */
 void slc_search_serial_basis(slc_slot_search *search)
@@ -108,9 +108,9 @@ void slc_search_serial_basis(slc_slot_search *search)
         if (program->unit_group[u] == u) make_basic(lp, 1 + (int)u, chosen_column(search, u));
     for (int i = 0; i < program->flow_count; i++) {
         const slc_flow_column *column = &program->flows[i];
-        const slc_flow_family *stream = &p->streams[column->stream];
-        if (column->position == slc_flow_family_serial_position(p, stream))
-            make_basic(lp, program->first_stream_row + (int)column->stream, program->first_flow + i);
+        const slc_flow_family *family = &p->families[column->family];
+        if (column->position == slc_flow_family_serial_position(p, family))
+            make_basic(lp, program->first_family_row + (int)column->family, program->first_flow + i);
     }
     if (p->two_lanes) make_busy_basic(search);
     for (uint32_t h = 0; h < p->half_rows; h++)
@@ -119,7 +119,7 @@ void slc_search_serial_basis(slc_slot_search *search)
     for (uint32_t i = 0; i < p->evaluated_count; i++)
         make_basic(lp, program->first_evaluated_row + (int)i, program->first_evaluated + (int)i);
     for (uint32_t l = 0; l < p->job->layer_count; l++)
-        if (program->again[l] && program->layer_group[l] == l && search->best.recompute[l] &&
+        if (program->recompute_column[l] && program->layer_group[l] == l && search->best.recompute[l] &&
             slc_recompute_of(p, l) == 2)
-            glp_set_col_stat(lp, program->again[l], GLP_NU);
+            glp_set_col_stat(lp, program->recompute_column[l], GLP_NU);
 }

@@ -43,8 +43,8 @@ static void fill_unit(const slc_serial_memory *memory, uint32_t u, slc_strategy 
     rows[parts->half_rows] = spans[0].bytes;
     for (uint32_t i = 0; i < parts->evaluated_count; i++)
         rows[parts->half_rows + 1 + i] = slc_evaluation_bytes(parts, u, strategy, parts->evaluated[i]);
-    for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_flow_family *s = &parts->streams[i];
+    for (uint32_t i = 0; i < parts->family_count; i++) {
+        const slc_flow_family *s = &parts->families[i];
         if (s->unit != u || !slc_has(s->strategies, strategy)) continue;
         count = slc_flow_family_spans(parts, s, slc_flow_family_serial_position(parts, s), spans);
         for (uint32_t k = 0; k < count; k++) add_span(parts, rows, &spans[k]);
@@ -159,8 +159,8 @@ double slc_serial_seconds(const slc_slot_model_parts *parts, const slc_slot_choi
     double seconds = 0;
     for (uint32_t l = 0; l < job->layer_count; l++)
         if (choice->recompute[l]) seconds += parts->times->recompute_s[l] * job->micro_batches;
-    for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_flow_family *s = &parts->streams[i];
+    for (uint32_t i = 0; i < parts->family_count; i++) {
+        const slc_flow_family *s = &parts->families[i];
         bool middle = slc_is_template(parts) && s->micro_batch == 1;
         if (slc_has(s->strategies, choice->strategies[s->unit]))
             seconds += slc_flow_family_alone_s(s) * (middle ? parts->middle : 1);

@@ -156,8 +156,8 @@ static bool is_too_large(const solving *s)
     static const double CELLS = 5;                                    /* of a column, about */
     if (s->bounding && slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
     double columns = 0;
-    for (uint32_t i = 0; i < s->parts->stream_count; i++)
-        columns += (s->parts->streams[i].last - s->parts->streams[i].first) / 2 + 1;
+    for (uint32_t i = 0; i < s->parts->family_count; i++)
+        columns += (s->parts->families[i].last - s->parts->families[i].first) / 2 + 1;
     return s->bounding && CELLS * columns * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(&s->effort);
 }
 

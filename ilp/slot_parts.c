@@ -1,4 +1,4 @@
-/* The parts of the model: checks of the request, strategies worth considering, streams, and fixed memory. */
+/* The parts of the model: checks of the request, strategies worth considering, families, and fixed memory. */
 #include "ilp/slot_parts.h"
 
 #include "lib/base/status.h"
@@ -165,20 +165,20 @@ double slc_fixed_s(const slc_slot_model_parts *parts)
     return seconds + slc_agreement_s(parts);
 }
 
-static sluice_status list_streams(slc_slot_model_parts *parts)
+static sluice_status list_families(slc_slot_model_parts *parts)
 {
     size_t count = 0;
-    for (uint32_t u = 0; u < parts->job->unit_count; u++) count += slc_unit_streams(parts, u, NULL);
-    parts->streams = calloc(count + 1, sizeof *parts->streams);
-    if (!parts->streams) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu streams", count);
+    for (uint32_t u = 0; u < parts->job->unit_count; u++) count += slc_unit_families(parts, u, NULL);
+    parts->families = calloc(count + 1, sizeof *parts->families);
+    if (!parts->families) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu families", count);
     for (uint32_t u = 0; u < parts->job->unit_count; u++)
-        parts->stream_count += slc_unit_streams(parts, u, parts->streams + parts->stream_count);
+        parts->family_count += slc_unit_families(parts, u, parts->families + parts->family_count);
     parts->first_place = parts->slots;
-    for (uint32_t i = 0; i < parts->stream_count; i++) {
-        const slc_flow_family *stream = &parts->streams[i];
-        if (!(slc_flow_family_thread_s(stream) > 0)) continue;
+    for (uint32_t i = 0; i < parts->family_count; i++) {
+        const slc_flow_family *family = &parts->families[i];
+        if (!(slc_flow_family_thread_s(family) > 0)) continue;
         parts->two_lanes = true;
-        if (stream->first < stream->last) parts->first_place = 0;
+        if (family->first < family->last) parts->first_place = 0;
     }
     return SLUICE_OK;
 }
@@ -217,7 +217,7 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     if (detail != SLC_EVERYTHING) drop_dominated(parts);
     slc_agreement_init(parts);
     sum_fixed_bytes(parts);
-    status = list_streams(parts);
+    status = list_families(parts);
     if (!status && detail != SLC_EVERYTHING) status = slc_evaluation_init(parts);
     if (status) slc_slot_parts_fini(parts);
     return status;
@@ -227,7 +227,7 @@ void slc_slot_parts_fini(slc_slot_model_parts *parts)
 {
     free(parts->evaluated_bytes);
     free(parts->evaluated);
-    free(parts->streams);
+    free(parts->families);
     free(parts->fixed_bytes);
     free(parts->options);
     *parts = (slc_slot_model_parts){0};

@@ -45,9 +45,9 @@ typedef struct {
     uint32_t complete; /* gap after the step's last slot in which any gradient grows: the agreement cannot be earlier */
     uint8_t *options;  /* [units] bits of the allowed strategies without those that another one dominates */
     double forgone_s;  /* seconds that the options left out could save at most */
-    slc_flow_family *streams;
-    uint32_t stream_count;
-    bool two_lanes;         /* some stream takes the thread's lane */
+    slc_flow_family *families;
+    uint32_t family_count;
+    bool two_lanes;         /* some family takes the thread's lane */
     uint32_t first_place;   /* with two lanes: first busy place at which they are compared */
     uint64_t *fixed_bytes;  /* [half_rows] bytes that are in memory whatever is chosen */
     uint64_t reading_bytes; /* bytes, besides resident ones, while parameters are read between steps */
@@ -67,19 +67,19 @@ typedef enum {
 sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_request *request, slc_slot_detail detail);
 void slc_slot_parts_fini(slc_slot_model_parts *parts);
 
-/* Writes the streams of one unit for all its options and returns how many there are (`out` NULL: only counts). */
-uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out);
+/* Writes the families of one unit for all its options and returns how many there are (`out` NULL: only counts). */
+uint32_t slc_unit_families(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out);
 
-/* Writes the positions for which a stream has columns, ascending, and returns how many. `out` has room for 2 * slots +
+/* Writes the positions for which a family has columns, ascending, and returns how many. `out` has room for 2 * slots +
  * 4. */
-uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t *out);
+uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out);
 /* The one of its positions, a gap, at which it holds least memory. */
-uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *stream);
+uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *family);
 
-/* Writes the bytes that a fraction of a stream holds if it moves at a position, and returns the number of spans. */
-uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow_family *stream, uint32_t position,
+/* Writes the bytes that a fraction of a family holds if it moves at a position, and returns the number of spans. */
+uint32_t slc_flow_family_spans(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t position,
                                slc_lifetime out[SLC_SPANS_MAX]);
-/* Writes the bytes that a strategy holds whenever its streams move, resident ones first, and returns the number of
+/* Writes the bytes that a strategy holds whenever its families move, resident ones first, and returns the number of
  * spans. `out` has room for slc_strategy_spans_max. */
 uint32_t slc_strategy_spans(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy, slc_lifetime *out);
 uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts);
@@ -106,16 +106,16 @@ static inline uint32_t slc_busy_place(const slc_slot_model_parts *parts, uint32_
     return position & 1 ? parts->slots : position / 2 % parts->slots;
 }
 
-/* Seconds of the thread's lane that all of a stream takes. */
-static inline double slc_flow_family_thread_s(const slc_flow_family *stream)
+/* Seconds of the thread's lane that all of a family takes. */
+static inline double slc_flow_family_thread_s(const slc_flow_family *family)
 {
-    return stream->thread_s + (stream->awaited ? stream->seconds : 0);
+    return family->thread_s + (family->awaited ? family->seconds : 0);
 }
 
-/* Seconds that all of a stream takes when nothing runs at the same time. */
-static inline double slc_flow_family_alone_s(const slc_flow_family *stream)
+/* Seconds that all of a family takes when nothing runs at the same time. */
+static inline double slc_flow_family_alone_s(const slc_flow_family *family)
 {
-    return stream->seconds + stream->thread_s;
+    return family->seconds + family->thread_s;
 }
 
 /* Every step has one agreement of the ranks on the link. It is exposed if a unit of the first layer is reduced after
@@ -128,15 +128,15 @@ double slc_agreement_s(const slc_slot_model_parts *parts);
 /* Seconds of the step whatever is chosen: those of its slots, and slc_agreement_s. */
 double slc_fixed_s(const slc_slot_model_parts *parts);
 
-/* One of the strategies under which a stream moves; what a stream keeps is the same for all of them. */
-static inline slc_strategy slc_flow_family_strategy(const slc_flow_family *stream)
+/* One of the strategies under which a family moves; what a family keeps is the same for all of them. */
+static inline slc_strategy slc_flow_family_strategy(const slc_flow_family *family)
 {
-    return (slc_strategy)__builtin_ctz(stream->strategies);
+    return (slc_strategy)__builtin_ctz(family->strategies);
 }
-/* dp has streams of its own. */
-static inline bool slc_flow_family_is_dp(const slc_flow_family *stream)
+/* dp has families of its own. */
+static inline bool slc_flow_family_is_dp(const slc_flow_family *family)
 {
-    return slc_flow_family_strategy(stream) == SLC_DP;
+    return slc_flow_family_strategy(family) == SLC_DP;
 }
 
 /* How many real slots a modelled slot represents. */

@@ -13,7 +13,7 @@
 typedef struct slc_program_maker {
     slc_slot_program *program;
     const slc_slot_model_parts *parts;
-    int choice_row, stream_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row;
+    int choice_row, family_row, slot_row, link_row, thread_row, memory_row, reading_row, order_row;
     int evaluated_row, agreement_row, rows;
     int *order_first;         /* [units + 1] where each unit's rows begin in order_position */
     uint32_t *order_position; /* [order rows] 2 * position, plus 1 for dp's rows */
@@ -89,7 +89,7 @@ static void end_column(maker *m, int column)
 
 /* ---- Rows ---- */
 
-/* The order rows: reductions of a unit up to a position are at least as much as is gathered up to there. dp's streams
+/* The order rows: reductions of a unit up to a position are at least as much as is gathered up to there. dp's families
  * with `each` are in rows of their own, those of all other strategies share rows. */
 static bool is_reduction_of_order(const maker *m, const slc_flow_family *s)
 {
@@ -128,8 +128,8 @@ static bool list_order_of(maker *m, uint32_t unit, bool dp)
     const slc_slot_model_parts *p = m->parts;
     uint32_t room = 2 * p->slots + 4, *moments = calloc(4 * (size_t)room, sizeof *moments), count = 0;
     if (!moments) return false;
-    for (uint32_t i = 0; i < p->stream_count; i++) {
-        const slc_flow_family *s = &p->streams[i];
+    for (uint32_t i = 0; i < p->family_count; i++) {
+        const slc_flow_family *s = &p->families[i];
         bool reduction = is_reduction_of_order(m, s);
         if (s->unit != unit || slc_flow_family_is_dp(s) != dp || (!reduction && !is_gather_of_order(m, s))) continue;
         uint32_t positions = slc_flow_family_positions(p, s, m->positions);
@@ -162,8 +162,8 @@ static int lane_rows(const slc_slot_model_parts *p)
 static void number_rows(maker *m)
 {
     m->choice_row = 1;
-    m->stream_row = m->choice_row + (int)m->parts->job->unit_count;
-    m->slot_row = m->stream_row + (int)m->parts->stream_count;
+    m->family_row = m->choice_row + (int)m->parts->job->unit_count;
+    m->slot_row = m->family_row + (int)m->parts->family_count;
     m->link_row = m->slot_row + (int)m->parts->slots;
     m->thread_row = m->link_row + lane_rows(m->parts);
     m->memory_row = m->thread_row + lane_rows(m->parts);
@@ -183,7 +183,7 @@ static void bound_rows(maker *m)
         bool leads = program->unit_group[u] == u;
         glp_set_row_bnds(program->lp, m->choice_row + (int)u, leads ? GLP_FX : GLP_FR, 1, 1);
     }
-    for (uint32_t i = 0; i < p->stream_count; i++) glp_set_row_bnds(program->lp, m->stream_row + (int)i, GLP_FX, 0, 0);
+    for (uint32_t i = 0; i < p->family_count; i++) glp_set_row_bnds(program->lp, m->family_row + (int)i, GLP_FX, 0, 0);
     for (uint32_t s = 0; s < p->slots; s++)
         glp_set_row_bnds(program->lp, m->slot_row + (int)s, GLP_UP, 0, slc_slot_seconds(p, s) / program->time_unit);
     for (int i = 0; i < 2 * lane_rows(p); i++) glp_set_row_bnds(program->lp, m->link_row + i, GLP_UP, 0, 0);
@@ -242,9 +242,9 @@ static void put_choice(maker *m, uint32_t unit, slc_strategy strategy)
         if (bytes != before) put_entry(m, m->evaluated_row + (int)i, (bytes - before) / m->program->byte_unit);
         before = bytes;
     }
-    for (uint32_t i = 0; i < p->stream_count; i++)
-        if (p->streams[i].unit == unit && slc_has(p->streams[i].strategies, strategy))
-            put_entry(m, m->stream_row + (int)i, -1);
+    for (uint32_t i = 0; i < p->family_count; i++)
+        if (p->families[i].unit == unit && slc_has(p->families[i].strategies, strategy))
+            put_entry(m, m->family_row + (int)i, -1);
 }
 
 static void add_choices(maker *m)
@@ -292,10 +292,10 @@ static void add_recomputations(maker *m)
         uint8_t of = slc_recompute_of(m->parts, l);
         if (!of) continue;
         if (program->layer_group[l] != l) {
-            program->again[l] = program->again[program->layer_group[l]];
+            program->recompute_column[l] = program->recompute_column[program->layer_group[l]];
             continue;
         }
-        int column = program->again[l] = glp_add_cols(program->lp, 1);
+        int column = program->recompute_column[l] = glp_add_cols(program->lp, 1);
         glp_set_col_bnds(program->lp, column, of == 1 ? GLP_FX : GLP_DB, of == 1, 1);
         if (of == 2) glp_set_col_kind(program->lp, column, GLP_BV);
         double seconds = 0;
@@ -378,13 +378,13 @@ static void add_busy(maker *m)
     }
 }
 
-/* Puts one stream's part of a column; returns its cost, and adds to the tie-breaking term. */
-static double put_flow(maker *m, uint32_t stream, uint32_t position, double *preferred)
+/* Puts one family's part of a column; returns its cost, and adds to the tie-breaking term. */
+static double put_flow(maker *m, uint32_t family, uint32_t position, double *preferred)
 {
     const slc_slot_model_parts *p = m->parts;
-    const slc_flow_family *s = &p->streams[stream];
+    const slc_flow_family *s = &p->families[family];
     slc_lifetime spans[SLC_SPANS_MAX];
-    put_entry(m, m->stream_row + (int)stream, 1);
+    put_entry(m, m->family_row + (int)family, 1);
     uint32_t count = slc_flow_family_spans(p, s, position, spans);
     for (uint32_t i = 0; i < count; i++) put_span(m, &spans[i], 1);
     put_order(m, s, position);
@@ -398,11 +398,11 @@ static double put_flow(maker *m, uint32_t stream, uint32_t position, double *pre
     return 0; /* the busy column has the cost */
 }
 
-/* With a template: the same stream of the next micro-batch, for a reduction that reaches beyond its own micro-batch and
+/* With a template: the same family of the next micro-batch, for a reduction that reaches beyond its own micro-batch and
  * for a window that is gathered before its own. */
-static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t position, bool *is_twin)
+static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t family, uint32_t position, bool *is_twin)
 {
-    const slc_flow_family *s = &p->streams[stream];
+    const slc_flow_family *s = &p->families[family];
     uint32_t cycle = 2 * slc_job_slots(p->job);
     *is_twin = false;
     if (!slc_is_template(p)) return SLC_NONE;
@@ -415,8 +415,8 @@ static uint32_t twin_of(const slc_slot_model_parts *p, uint32_t stream, uint32_t
         *is_twin = s->micro_batch == 2 && position < 2 * cycle;
     }
     if (!leads) return SLC_NONE;
-    for (uint32_t t = stream + 1; t < p->stream_count; t++) {
-        const slc_flow_family *o = &p->streams[t];
+    for (uint32_t t = family + 1; t < p->family_count; t++) {
+        const slc_flow_family *o = &p->families[t];
         if (o->kind == s->kind && o->unit == s->unit && o->window == s->window && o->strategies == s->strategies &&
             o->micro_batch == s->micro_batch + 1)
             return t;
@@ -429,8 +429,8 @@ static void add_flows(maker *m)
     slc_slot_program *program = m->program;
     uint32_t whole = m->parts->request->whole_blocks, cycle = 2 * slc_job_slots(m->parts->job);
     bool is_twin;
-    for (uint32_t i = 0; i < m->parts->stream_count; i++) {
-        uint32_t count = slc_flow_family_positions(m->parts, &m->parts->streams[i], m->positions);
+    for (uint32_t i = 0; i < m->parts->family_count; i++) {
+        uint32_t count = slc_flow_family_positions(m->parts, &m->parts->families[i], m->positions);
         for (uint32_t k = 0; k < count; k++) {
             uint32_t position = m->positions[k], twin = twin_of(m->parts, i, position, &is_twin);
             if (is_twin) continue;
@@ -455,7 +455,7 @@ static void choose_units(slc_slot_program *program)
     const slc_slot_model_parts *p = program->parts;
     double seconds = 0, bytes = 0;
     for (uint32_t s = 0; s < p->slots; s++) seconds += slc_slot_seconds(p, s);
-    for (uint32_t i = 0; i < p->stream_count; i++) seconds += slc_flow_family_alone_s(&p->streams[i]);
+    for (uint32_t i = 0; i < p->family_count; i++) seconds += slc_flow_family_alone_s(&p->families[i]);
     for (uint32_t u = 0; u < p->job->unit_count; u++)
         bytes += (double)slc_operation_bytes(p->job, &p->job->units[u], SLC_ITEM_UPDATE, p->job->units[u].elements);
     program->time_unit = seconds > 0 ? seconds / p->slots : 1;
@@ -468,8 +468,8 @@ static double preference_rate(slc_slot_program *program)
 {
     const slc_slot_model_parts *p = program->parts;
     double most = 0;
-    for (uint32_t i = 0; i < p->stream_count; i++)
-        most += slc_flow_family_alone_s(&p->streams[i]) * (p->streams[i].last - p->streams[i].first);
+    for (uint32_t i = 0; i < p->family_count; i++)
+        most += slc_flow_family_alone_s(&p->families[i]) * (p->families[i].last - p->families[i].first);
     program->preference_s = 1e-3 * program->fixed_s;
     return most > 0 ? program->preference_s / most : 0;
 }
@@ -487,8 +487,8 @@ static sluice_status maker_init(maker *m)
     m->touched = calloc((size_t)m->rows + 1, sizeof *m->touched);
     m->is_touched = calloc((size_t)m->rows + 1, sizeof *m->is_touched);
     uint32_t columns = 0;
-    for (uint32_t i = 0; i < p->stream_count; i++)
-        columns += slc_flow_family_positions(p, &p->streams[i], m->positions);
+    for (uint32_t i = 0; i < p->family_count; i++)
+        columns += slc_flow_family_positions(p, &p->families[i], m->positions);
     m->program->flows = calloc((size_t)columns + 1, sizeof *m->program->flows);
     if (!m->entry || !m->touched || !m->is_touched || !m->program->flows)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %d rows and %u columns", m->rows, columns);
@@ -518,7 +518,7 @@ static sluice_status fill_program(maker *m, bool preference)
     if (status) return status;
     bound_rows(m);
     program->first_slot_row = m->slot_row;
-    program->first_stream_row = m->stream_row;
+    program->first_family_row = m->family_row;
     program->first_memory_row = m->memory_row;
     program->first_link_row = m->link_row;
     program->first_evaluated_row = m->evaluated_row;
@@ -545,9 +545,9 @@ sluice_status slc_slot_program_init(slc_slot_program *program, const slc_slot_mo
                                   .unit_group = calloc(units + 1, sizeof *program->unit_group),
                                   .layer_group = calloc(layers + 1, sizeof *program->layer_group),
                                   .choice = calloc(units * SLC_STRATEGIES + 1, sizeof *program->choice),
-                                  .again = calloc(layers + 1, sizeof *program->again)};
+                                  .recompute_column = calloc(layers + 1, sizeof *program->recompute_column)};
     maker *m = program->maker = calloc(1, sizeof *m); /* found there if the solver gives up */
-    if (!m || !program->unit_group || !program->layer_group || !program->choice || !program->again)
+    if (!m || !program->unit_group || !program->layer_group || !program->choice || !program->recompute_column)
         return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu units", units);
     slc_tie_units(parts, tie, program->unit_group);
     slc_tie_layers(parts, tie, program->layer_group);
@@ -566,7 +566,7 @@ void slc_slot_program_fini(slc_slot_program *program)
 {
     maker_destroy(program->maker);
     free(program->flows);
-    free(program->again);
+    free(program->recompute_column);
     free(program->choice);
     free(program->layer_group);
     free(program->unit_group);

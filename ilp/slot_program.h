@@ -10,10 +10,10 @@
 #define SLC_GLPK_NUMBER(x) SLC_GLPK_TEXT(x)
 #define SLC_GLPK_VERSION SLC_GLPK_NUMBER(GLP_MAJOR_VERSION) "." SLC_GLPK_NUMBER(GLP_MINOR_VERSION)
 
-/* A column: the fraction of a stream that moves at a position. If one micro-batch represents several, a flow that
- * reaches over its border does so at each of them: `twin` is the same stream of the neighbouring micro-batch. */
+/* A column: the fraction of a family that moves at a position. If one micro-batch represents several, a flow that
+ * reaches over its border does so at each of them: `twin` is the same family of the neighbouring micro-batch. */
 typedef struct {
-    uint32_t stream, position;
+    uint32_t family, position;
     uint32_t twin, twin_position; /* twin == SLC_NONE: there is none */
     double cost;                  /* in the program's units, without the tie-breaking term */
 } slc_flow_column;
@@ -24,7 +24,7 @@ typedef struct {
     uint32_t *unit_group;  /* [units] the unit whose choice this one shares: itself or an equal one before it */
     uint32_t *layer_group; /* [L] the layer whose recomputation this one shares */
     int *choice;           /* [units * SLC_STRATEGIES] column; 0: not an option */
-    int *again;            /* [L] column of recomputation; 0: not free to choose */
+    int *recompute_column; /* [L] column of recomputation; 0: not free to choose */
     slc_flow_column *flows;
     int flow_count, first_flow;               /* flow i is column first_flow + i */
     int first_level;                          /* columns: bytes in each half row */
@@ -34,7 +34,7 @@ typedef struct {
                                            is, then rows for the thread */
     int first_agreement, agreement_row; /* columns: the fractions of the agreement in each slot, and last the exposed
                                            one; the row in which they add up to 1; 0: it is not placed */
-    int first_slot_row, first_stream_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */
+    int first_slot_row, first_family_row, first_memory_row; /* choice rows are those from 1 on, one for each unit */
     double time_unit, byte_unit;                            /* seconds and bytes of one unit in the program */
     double fixed_s;                                         /* seconds of the step that no column costs */
     double preference_s;             /* seconds that the tie-breaking term adds to the objective at most */

@@ -37,8 +37,8 @@ typedef struct {
     double gap;               /* share of the whole step's time at which the search stops: 0.003 */
     uint32_t tie; /* neighbouring equal units share their choices in groups of at most this many; 1: none; 0: by size
                      (none up to 512 slots) */
-    bool every_position; /* streams may use every legal position, not a geometric selection of them; small models always
-                            do */
+    bool every_position;   /* families may use every legal position, not a geometric selection of them; small models
+                              always   do */
     uint32_t whole_blocks; /* > 0: every unit is cut into this many equal blocks that move whole (small cases) */
     bool relaxed;          /* only the LP relaxation: a bound, no strategies */
     bool proves;           /* a quick bound of all valid plans is wanted too: proven_s */

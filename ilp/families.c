@@ -1,4 +1,4 @@
-/* The streams of a unit: each operation, the strategies under which it moves, its time, and its legal positions. */
+/* The families of a unit: each operation, the strategies under which it moves, its time, and its legal positions. */
 #include "ilp/slot_parts.h"
 
 #include <math.h>
@@ -19,22 +19,22 @@ typedef struct {
     uint32_t cycle;                         /* slots of a micro-batch */
     uint32_t first_use;                     /* slot of micro-batch 0 that reads the values first */
     uint32_t gradient_first, gradient_last; /* slots of one micro-batch */
-    uint64_t updates; /* elements whose update is charged with the stream: the unit's own; ROWS: the partner's */
+    uint64_t updates; /* elements whose update is charged with the family: the unit's own; ROWS: the partner's */
     uint32_t updated; /* first position at which new values may be ready */
     slc_flow_family *out;
     uint32_t count;
-} unit_streams;
+} unit_families;
 
-static void add_stream(unit_streams *s, slc_flow_family stream)
+static void add_family(unit_families *s, slc_flow_family family)
 {
-    stream.unit = s->number;
-    stream.strategies &= s->options;
-    if (!stream.strategies) return;
-    if (s->out) s->out[s->count] = stream;
+    family.unit = s->number;
+    family.strategies &= s->options;
+    if (!family.strategies) return;
+    if (s->out) s->out[s->count] = family;
     s->count++;
 }
 
-static double operation_s(const unit_streams *s, slc_item_kind kind)
+static double operation_s(const unit_families *s, slc_item_kind kind)
 {
     return slc_operation_s(s->parts->job, s->parts->times, kind, s->unit, s->unit->elements);
 }
@@ -42,7 +42,7 @@ static double operation_s(const unit_streams *s, slc_item_kind kind)
 /* The least that an update on the compute lane costs a step, in seconds of the link. It lengthens the step by all of
  * its time, c. But communication that would be exposed may run during the update, at most c / (sigma - kappa) of it,
  * and then costs kappa a second instead of 1. So at least c (sigma - 1) / (sigma - kappa) is left. */
-static double computed_update_s(const unit_streams *s, slc_strategy strategy)
+static double computed_update_s(const unit_families *s, slc_strategy strategy)
 {
     const slc_times *times = s->parts->times;
     const slc_link *link = &times->link;
@@ -53,7 +53,7 @@ static double computed_update_s(const unit_streams *s, slc_strategy strategy)
 
 /* An update holds the link up only if the communication thread itself moves the bytes, and never costs more than on the
  * compute lane. */
-static double held_up_s(const unit_streams *s, slc_strategy strategy)
+static double held_up_s(const unit_families *s, slc_strategy strategy)
 {
     if (!s->parts->times->link.thread_moves) return 0;
     double on_thread = slc_update_s(s->parts->job, s->parts->times, strategy, s->updates);
@@ -62,15 +62,15 @@ static double held_up_s(const unit_streams *s, slc_strategy strategy)
 }
 
 /* An update is charged with the reduction; with a barrier and a gather, with the gather (a SPLIT unit's: with the
- * gather of rows). For bounds it is not: there it has a stream of its own. */
-static double update_s(const unit_streams *s, slc_strategy strategy)
+ * gather of rows). For bounds it is not: there it has a family of its own. */
+static double update_s(const unit_families *s, slc_strategy strategy)
 {
     return s->parts->bounding ? 0 : held_up_s(s, strategy);
 }
 
 /* Sets the first and the last position for the reduction of a micro-batch's gradient. The rows of a look-up are
  * gathered for the next micro-batch only after their gradients, and those of the rest of the parameter, are reduced. */
-static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_family *reduce)
+static void set_reduction_range(const unit_families *s, uint32_t m, slc_flow_family *reduce)
 {
     const slc_unit *reader = slc_first_reader(s->parts->job, s->unit);
     uint32_t first_read = slc_forward_slot(reader->uses[0].layer);
@@ -84,7 +84,7 @@ static void set_reduction_range(const unit_streams *s, uint32_t m, slc_flow_fami
 /* Between the last slot of one step and the first of the next, the reduction of a look-up's rows, the update of their
  * parameter and the gather of rows run one after another. While the bytes move, the thread has nothing else to do,
  * unless there are several look-ups or exchanges. */
-static bool has_thread_wait(const unit_streams *s)
+static bool has_thread_wait(const unit_families *s)
 {
     const slc_job *job = s->parts->job;
     uint32_t look_ups = 0;
@@ -93,7 +93,7 @@ static bool has_thread_wait(const unit_streams *s)
            !s->parts->times->link.thread_moves && s->parts->times->update_s_per_element > 0 && !s->unit->uses[0].layer;
 }
 
-static void add_reductions(unit_streams *s)
+static void add_reductions(unit_families *s)
 {
     const slc_job *job = s->parts->job;
     uint32_t last = s->parts->micro_batches - 1;
@@ -105,23 +105,23 @@ static void add_reductions(unit_streams *s)
         bool updates = m == last && !slc_reduced_in_step(s->parts, s->unit);
         reduce.strategies = SDP | FSDP;
         reduce.seconds = operation_s(s, SLC_ITEM_REDUCE_SCATTER) + (updates ? update_s(s, SLC_SDP) : 0);
-        add_stream(s, reduce);
+        add_family(s, reduce);
         reduce.strategies = OSS;
-        add_stream(s, reduce);
+        add_family(s, reduce);
         reduce.strategies = DP;
         reduce.seconds = job->each ? operation_s(s, SLC_ITEM_REDUCE_SCATTER)
                                    : operation_s(s, SLC_ITEM_ALL_REDUCE) + update_s(s, SLC_DP);
-        add_stream(s, reduce);
+        add_family(s, reduce);
     }
 }
 
 /* The gap after the last slot of the step that adds to the gradient. */
-static uint32_t after_gradient(const unit_streams *s)
+static uint32_t after_gradient(const unit_families *s)
 {
     return 2 * ((s->parts->micro_batches - 1) * s->cycle + s->gradient_last) + 1;
 }
 
-static void add_value_gathers(unit_streams *s)
+static void add_value_gathers(unit_families *s)
 {
     slc_flow_family gather = {.kind = SLC_FLOW_GATHER_VALUE,
                               .strategies = OSS | SDP,
@@ -131,17 +131,17 @@ static void add_value_gathers(unit_streams *s)
                               .last = 2 * (s->parts->slots + s->first_use) - 1};
     if (s->parts->job->barrier && slc_first_reader(s->parts->job, s->unit) == s->unit)
         gather.seconds += update_s(s, SLC_SDP);
-    add_stream(s, gather);
+    add_family(s, gather);
     if (!s->parts->job->each) return;
     gather.strategies = DP; /* gathers the gradient, which does not wait for the barrier */
     gather.seconds = operation_s(s, SLC_ITEM_GATHER_GRADIENT) + update_s(s, SLC_DP);
     gather.first = after_gradient(s);
-    add_stream(s, gather);
+    add_family(s, gather);
 }
 
 /* For bounds: an update may run anywhere after the step's gradients that it needs and before the parameter's first
  * reader in the next step, whatever lies between its reduction and its gather. */
-static void add_updates(unit_streams *s)
+static void add_updates(unit_families *s)
 {
     const slc_slot_model_parts *p = s->parts;
     const slc_unit *reader = slc_first_reader(p->job, s->unit);
@@ -154,13 +154,13 @@ static void add_updates(unit_streams *s)
     for (int i = 0; p->bounding && !slc_looks_up(s->unit) && i < 2; i++) {
         update.strategies = sharing[i];
         update.seconds = held_up_s(s, like[i]);
-        if (update.seconds > 0) add_stream(s, update);
+        if (update.seconds > 0) add_family(s, update);
     }
 }
 
 /* Both passes hold the link up if an update does; otherwise they are the thread's work, at the same time as the
- * link's. For bounds they are a stream of their own, for they need not be where the exchange is. */
-static void add_exchange(unit_streams *s)
+ * link's. For bounds they are a family of their own, for they need not be where the exchange is. */
+static void add_exchange(unit_families *s)
 {
     const slc_slot_model_parts *p = s->parts;
     double passes = slc_passes_s(p->times, s->unit->elements);
@@ -175,13 +175,13 @@ static void add_exchange(unit_streams *s)
     apart.kind = SLC_FLOW_UPDATE;
     apart.seconds = 0;
     *(p->times->link.thread_moves || p->request->in_series ? &with->seconds : &with->thread_s) += passes;
-    add_stream(s, exchange);
-    if (p->bounding && passes > 0) add_stream(s, apart);
+    add_family(s, exchange);
+    if (p->bounding && passes > 0) add_family(s, apart);
 }
 
 /* Charges the update before the first gather of a step: with a barrier the unit's own; for rows that of their
  * parameter, which takes its time whatever moves the bytes, if the first slot needs the rows. */
-static void add_update_before(const unit_streams *s, slc_flow_family *gather)
+static void add_update_before(const unit_families *s, slc_flow_family *gather)
 {
     const slc_slot_model_parts *p = s->parts;
     if (!s->unit->trainable || slc_first_reader(p->job, s->unit) != s->unit) return;
@@ -198,7 +198,7 @@ static void add_update_before(const unit_streams *s, slc_flow_family *gather)
 
 /* For bounds: the first position for a window that a micro-batch, numbered from 0, gathers after the step has begun.
  * That may be at once, unless the micro-batch before has the same window in the same place. */
-static uint32_t first_free(const unit_streams *s, uint32_t m, uint32_t w, const slc_window *window)
+static uint32_t first_free(const unit_families *s, uint32_t m, uint32_t w, const slc_window *window)
 {
     const slc_job *job = s->parts->job;
     bool shared = m && slc_gathered_number(job, s->unit, m, w) == slc_gathered_number(job, s->unit, m - 1, w);
@@ -209,7 +209,7 @@ static uint32_t first_free(const unit_streams *s, uint32_t m, uint32_t w, const 
  * others may be gathered as soon as their own micro-batch has, since each window has a place of its own. (An order may
  * gather them earlier still, so bounds allow it.) Which rows a look-up touches is known when the previous micro-batch
  * ends. */
-static void add_windows(unit_streams *s)
+static void add_windows(unit_families *s)
 {
     const slc_slot_model_parts *p = s->parts;
     slc_window window, before, next;
@@ -233,7 +233,7 @@ static void add_windows(unit_streams *s)
              * them either end there or are late in this one. */
             bool begins = (!m && !w) || (m && slc_looks_up(s->unit));
             if (begins && gather.first < 2 * origin - 1) gather.first = 2 * origin - 1;
-            add_stream(s, gather);
+            add_family(s, gather);
         }
     }
 }
@@ -246,16 +246,16 @@ uint32_t slc_first_update(const slc_slot_model_parts *parts, const slc_unit *uni
     return 2 * (final * slc_job_slots(parts->job) + last) + 1;
 }
 
-uint32_t slc_unit_streams(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out)
+uint32_t slc_unit_families(const slc_slot_model_parts *parts, uint32_t unit, slc_flow_family *out)
 {
-    unit_streams s = {.parts = parts,
-                      .unit = &parts->job->units[unit],
-                      .number = unit,
-                      .options = parts->options[unit],
-                      .cycle = slc_job_slots(parts->job),
-                      .updates = parts->job->units[slc_parameter_unit(parts->job, unit)].elements,
-                      .first_use = slc_forward_slot(parts->job->units[unit].uses[0].layer),
-                      .out = out};
+    unit_families s = {.parts = parts,
+                       .unit = &parts->job->units[unit],
+                       .number = unit,
+                       .options = parts->options[unit],
+                       .cycle = slc_job_slots(parts->job),
+                       .updates = parts->job->units[slc_parameter_unit(parts->job, unit)].elements,
+                       .first_use = slc_forward_slot(parts->job->units[unit].uses[0].layer),
+                       .out = out};
     if (s.unit->trainable) {
         slc_unit_gradient_slots(parts->job, s.unit, &s.gradient_first, &s.gradient_last);
         s.updated = slc_first_update(parts, s.unit);
