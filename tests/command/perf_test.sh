@@ -37,8 +37,9 @@ columns() {
     perf --op all_gather --ranks 2 -b 64K -e 64K -c 0
     check 'unchecked results are not called right' N/A "$(awk '$1 ~ /^[0-9]/ {print $8}' "$work/out")"
     perf --ranks 2 -b 64K -e 1M
-    check 'the mean lies between the least and the greatest' 3 \
-        "$(awk '$1 ~ /^[0-9]/ && $9 > 0 && $9 <= $5 && $5 <= $10' "$work/out" | wc -l)"
+    # The mean counts what lies between two iterations too, so on a busy machine it may be above the greatest.
+    check 'the least is below the mean and the greatest' 3 \
+        "$(awk '$1 ~ /^[0-9]/ && $9 > 0 && $9 <= $5 && $9 <= $10' "$work/out" | wc -l)"
 }
 
 # As in nccl-tests: types, then sums, then sizes; a size of 0; several checks; each printed size is measured once.

@@ -178,14 +178,14 @@ static int forward(model *w, const int32_t *places)
     RANK_CHECK(!sluice_forward_begin(w->head));
     const float *whole = sluice_param_value(w->table);
     for (int i = 0; i < ROWS * ROW; i++) RANK_CHECK(whole[i] == (float)i);
-    RANK_CHECK(refused(sluice_rows_set(w->table, NULL, 0, NULL), SLUICE_ERR_ORDER, "in front of a micro-batch"));
+    RANK_CHECK(refused(sluice_rows_set(w->table, NULL, 0, NULL), SLUICE_ERR_ORDER, "before a micro-batch"));
     RANK_CHECK(!sluice_forward_end(w->head));
     return 0;
 }
 
 static int backward(model *w)
 {
-    RANK_CHECK(refused(sluice_rows_set(w->table, NULL, 0, NULL), SLUICE_ERR_ORDER, "in front of a micro-batch"));
+    RANK_CHECK(refused(sluice_rows_set(w->table, NULL, 0, NULL), SLUICE_ERR_ORDER, "before a micro-batch"));
     RANK_CHECK(!sluice_backward_begin(w->head) && !sluice_backward_end(w->head));
     RANK_CHECK(!sluice_backward_begin(w->embed) && !sluice_backward_end(w->embed));
     return 0;
@@ -222,11 +222,11 @@ static int right_and_wrong_calls(int rank, int size, void *context)
     int32_t places[LOOKED_UP];
     if (build(&w, context)) return 1;
     for (int step = 0; step < 3; step++) {
-        RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "in front of a micro-batch"));
+        RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "before a micro-batch"));
         RANK_CHECK(!sluice_step_begin(w.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0)));
         for (int m = 0; m < MICRO_BATCHES; m++)
             if (wrong_rows(&w) || set_rows(&w, places) || forward(&w, places) || backward(&w)) return 1;
-        RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "in front of a micro-batch"));
+        RANK_CHECK(refused(sluice_rows_set(w.table, NULL, 0, NULL), SLUICE_ERR_ORDER, "before a micro-batch"));
         RANK_CHECK(!sluice_step_end(w.rt, NULL));
         RANK_CHECK(!sluice_evaluate_begin(w.rt));
         for (int pass = 0; pass < step; pass++)

@@ -16,7 +16,7 @@
 enum { WIDTH = 16, WIDE = 256, BLOCKS = 4, BATCH = 192, STEPS = 40 };
 
 typedef struct { /* y = x + tanh(x in + bias) out */
-    char name[16];
+    char name[24];
     sluice_layer *layer;
     sluice_param *in, *bias, *out;
     sluice_activation *middle, *y, *dx; /* tanh(x in + bias); the output; the gradient by the input */
@@ -53,7 +53,7 @@ static void add_block(int number)
                                              .recomputable = true),
                                 &b->middle));
     /* The next block's backward reads it, so it is kept. */
-    char next[16];
+    char next[24];
     snprintf(next, sizeof next, "block.%d", number + 1);
     CHECK(sluice_activation_add(b->layer,
                                 &SLUICE_INIT(sluice_activation_desc, .name = "y", .bytes = sizeof x,
