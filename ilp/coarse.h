@@ -6,7 +6,7 @@
 #ifndef SLC_COARSE_H
 #define SLC_COARSE_H
 
-#include "ilp/priced_bound.h"
+#include "ilp/solver/priced_bound.h"
 
 typedef struct {
     const slc_slot_request *fine;

@@ -1,6 +1,6 @@
 /* Chooses strategies unit by unit, recomputation layer by layer, then places blocks family by family. */
 #include "ilp/enumerate.h"
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 #include "lib/base/status.h"
 
 #include <math.h>

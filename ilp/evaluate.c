@@ -1,7 +1,7 @@
 /* The model's own account of an answer: plain loops over all real slots, units and flows. It shares with the builder of
  * the solver's program only the families (what moves, for how long, between which positions). */
 #include "ilp/slot_model.h"
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"

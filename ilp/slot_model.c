@@ -2,7 +2,7 @@
 #include "ilp/slot_model.h"
 
 #include "ilp/coarse.h"
-#include "ilp/slot_search.h"
+#include "ilp/search/slot_search.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

@@ -38,7 +38,7 @@
 #ifndef SLC_SLOT_MODEL_H
 #define SLC_SLOT_MODEL_H
 
-#include "ilp/slot_request.h"
+#include "ilp/parts/slot_request.h"
 
 /* The solver ("GLPK 5.0"); NULL: this build has none, and the three calls below return UNSUPPORTED. */
 const char *slc_slot_model_solver(void);

@@ -4,7 +4,7 @@
  * place
  * (--wrap). */
 #include "ilp/random_slot_job_test.h"
-#include "ilp/slot_program.h"
+#include "ilp/solver/slot_program.h"
 #include "lib/base/status.h"
 #include "sched/planner/joint.h"
 #include "sched/study/random_profile.h"

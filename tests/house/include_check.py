@@ -79,6 +79,7 @@ ROOMS = {
         "planner": ["order", "layout", "simulate", "schedulers", "search"],
         "study": ["order", "layout", "simulate", "planner"],
     },
+    "ilp": {"parts": [], "solver": ["parts"], "search": ["parts", "solver"]},
     "lib/base": {"hash": [], "host": ["hash", "text"], "file": ["hash", "host"], "numbers": [], "text": []},
     "plugins/nccl": {
         "record": [],

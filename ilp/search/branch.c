@@ -1,6 +1,6 @@
 /* Branch and bound by GLPK, from the best answer so far. Without its feasibility pump, which has been seen to go in
  * circles without end. */
-#include "ilp/slot_search.h"
+#include "ilp/search/slot_search.h"
 
 #include "lib/base/status.h"
 

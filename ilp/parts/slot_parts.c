@@ -1,5 +1,5 @@
 /* The parts of the model: checks of the request, strategies worth considering, families, and fixed memory. */
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"

@@ -1,5 +1,5 @@
 /* The families of a unit: each operation, the strategies under which it moves, its time, and its legal positions. */
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 #include <math.h>
 

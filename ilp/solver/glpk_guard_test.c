@@ -1,6 +1,6 @@
 /* A failure of GLPK in our hands is an error with its words, and nobody else's: the problems, hooks and terminal switch
  * of the program that we are linked into are as they were. */
-#include "ilp/slot_program.h"
+#include "ilp/solver/slot_program.h"
 
 #include "lib/base/status.h"
 

@@ -1,8 +1,8 @@
 /* Finds the least memory by a small program over strategies and recomputation alone, because flows next to their needs
  * hold least. */
-#include "ilp/effort.h"
-#include "ilp/serial_memory.h"
-#include "ilp/slot_program.h"
+#include "ilp/solver/effort.h"
+#include "ilp/parts/serial_memory.h"
+#include "ilp/solver/slot_program.h"
 
 #include "lib/base/status.h"
 

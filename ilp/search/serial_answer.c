@@ -1,5 +1,5 @@
 /* The first incumbent: choices that fit when nothing overlaps, improved one by one where they fit and save time. */
-#include "ilp/slot_search.h"
+#include "ilp/search/slot_search.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

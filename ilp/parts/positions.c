@@ -2,7 +2,7 @@
  * (after the last gradient slot for a reduction, before the first use for a gather), because waiting costs the same in
  * any gap. If no gap always holds least, the first and the last gap are offered, or all. Slots are offered near that
  * gap and then at growing distances ("geo2"), or all. If overlap saves nothing (kappa >= 1), only gaps are left. */
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 enum { DENSE = 6 }; /* offsets before the distances grow */
 /* All positions are offered up to this product of units and slots. */

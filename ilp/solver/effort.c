@@ -1,5 +1,5 @@
 /* Iterations and nodes, and what they cost. */
-#include "ilp/effort.h"
+#include "ilp/solver/effort.h"
 
 #include <limits.h>
 #include <math.h>

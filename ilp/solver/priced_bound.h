@@ -5,7 +5,7 @@
 #ifndef SLC_PRICED_BOUND_H
 #define SLC_PRICED_BOUND_H
 
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 /* Prices in seconds of the step. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* Ties: equal neighbours share their choice in small groups, which removes the symmetry of long models. */
-#include "ilp/slot_program.h"
+#include "ilp/solver/slot_program.h"
 
 static bool equal_units(const slc_slot_model_parts *parts, uint32_t a, uint32_t b)
 {

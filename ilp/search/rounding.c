@@ -1,6 +1,6 @@
 /* Rounding by a dive: choices that are nearly whole in the relaxation are kept, the others are settled one at a time so
  * that all settled choices still fit in memory, and the LP is solved again from its current basis. */
-#include "ilp/slot_search.h"
+#include "ilp/search/slot_search.h"
 
 #include "lib/base/status.h"
 

@@ -8,7 +8,7 @@
 #ifndef SLC_SLOT_PARTS_H
 #define SLC_SLOT_PARTS_H
 
-#include "ilp/slot_request.h"
+#include "ilp/parts/slot_request.h"
 #include "lib/plan/strategy_table.h"
 
 /* A family of flow variables: one operation of a unit in a micro-batch, under some strategies. */

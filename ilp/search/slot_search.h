@@ -2,10 +2,10 @@
 #ifndef SLC_SLOT_SEARCH_H
 #define SLC_SLOT_SEARCH_H
 
-#include "ilp/effort.h"
-#include "ilp/priced_bound.h"
-#include "ilp/serial_memory.h"
-#include "ilp/slot_program.h"
+#include "ilp/solver/effort.h"
+#include "ilp/solver/priced_bound.h"
+#include "ilp/parts/serial_memory.h"
+#include "ilp/solver/slot_program.h"
 
 typedef struct {
     const slc_slot_request *request;

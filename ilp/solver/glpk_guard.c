@@ -4,7 +4,7 @@
  * may use GLPK too; so each run has a thread of its own, and with it an environment that nobody else sees. GLPK's
  * simplex method can be stopped only by such a jump: while it reports its progress, the hook that receives the report
  * asks whether the work is still wanted. */
-#include "ilp/slot_program.h"
+#include "ilp/solver/slot_program.h"
 
 #include "lib/base/numbers/floats.h"
 #include "lib/base/status.h"

@@ -2,7 +2,7 @@
 #ifndef SLC_SLOT_PROGRAM_H
 #define SLC_SLOT_PROGRAM_H
 
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 #include <glpk.h>
 

@@ -4,7 +4,7 @@
 #ifndef SLC_SERIAL_MEMORY_H
 #define SLC_SERIAL_MEMORY_H
 
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 typedef struct {
     slc_strategy *strategies; /* [units] */

@@ -1,5 +1,5 @@
 /* The memory rows when nothing overlaps. */
-#include "ilp/serial_memory.h"
+#include "ilp/parts/serial_memory.h"
 
 #include "lib/base/status.h"
 

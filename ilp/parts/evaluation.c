@@ -1,7 +1,7 @@
 /* The memory of an evaluation pass. It holds activations that training recomputes, so it may need more than any slot of
  * a step. Its slots are rows of the model besides those that training, or another slot of the pass, always exceeds:
  * they would only make the program larger. */
-#include "ilp/slot_parts.h"
+#include "ilp/parts/slot_parts.h"
 
 #include "lib/base/status.h"
 

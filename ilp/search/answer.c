@@ -1,6 +1,6 @@
 /* From columns to flows: rounding errors of the solver are removed, each family adds up to one, and flows are written
  * for every micro-batch that the middle one represents. */
-#include "ilp/slot_search.h"
+#include "ilp/search/slot_search.h"
 
 #include "lib/base/status.h"
 
