@@ -6,8 +6,8 @@
  *
  * With --compressed all-reduces of floats above BYTES are not compared: they may be close only. With --one-stream an
  * operation is on the same stream on every rank. Prints what all programs here print. */
-#include "tests/nccl/programs/ranks.h"
-#include "tests/nccl/programs/values.h"
+#include "tests/nccl/programs/shared/ranks.h"
+#include "tests/nccl/programs/shared/values.h"
 #include "tests/support/draw.h"
 #include "tests/support/scale.h"
 

@@ -1,7 +1,7 @@
 /* A program that goes right for some rounds and then does one thing wrong, named on the command line, as programs that
  * train do: `nccl_faults NAME [-n 4] [--processes]`. The rank at fault prints "planted NANOSECONDS" (CLOCK_MONOTONIC)
  * just before. A mismatch hangs; `none` ends well. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <signal.h>
 #include <stdio.h>

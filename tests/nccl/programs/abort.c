@@ -1,6 +1,6 @@
 /* A watchdog's work: rank 0 waits for an all-reduce that the other ranks never call, until another of its threads
  * aborts the communicator. How long the abort took, and until the wait was over, is printed on standard error. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

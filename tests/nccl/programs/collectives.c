@@ -1,6 +1,6 @@
 /* Every operation of NCCL on every data type and operator, out of place and in place, one after another. */
-#include "tests/nccl/programs/ranks.h"
-#include "tests/nccl/programs/values.h"
+#include "tests/nccl/programs/shared/ranks.h"
+#include "tests/nccl/programs/shared/values.h"
 
 #include <stdlib.h>
 

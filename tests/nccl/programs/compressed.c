@@ -2,7 +2,7 @@
  * SLUICE_SHIM_COMPRESS each result must be, to the bit, what the rules of lib/kernels/compress/compress.h make of all
  * ranks' inputs and of what was lost in earlier steps; without it, nearly the exact sum. */
 #include "lib/kernels/norm/norm_result.h"
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>

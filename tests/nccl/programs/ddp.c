@@ -1,6 +1,6 @@
 /* Trains as PyTorch's DDP does: each layer's gradient is averaged over the ranks as soon as its backward is done, on a
  * stream of its own, while the backward of the layers before it goes on. */
-#include "tests/nccl/programs/layers.h"
+#include "tests/nccl/programs/shared/layers.h"
 
 #include <stdlib.h>
 

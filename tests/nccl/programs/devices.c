@@ -1,6 +1,6 @@
 /* One thread that drives several devices: communicators made at once and in a group, operations in groups. */
-#include "tests/nccl/programs/own_record.h"
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/own_record.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 enum { DEVICES = 4, COUNT = 1500 };
 

@@ -1,7 +1,7 @@
 /* Grouped all-reduces of ranks whose settings of the shim differ: the last one's SLUICE_SHIM_FUSE is the argument,
  * which may be no number of bytes. With "no-kernels" that rank's GPU cannot have the shim's kernels. For processes. */
-#include "tests/nccl/programs/ranks.h"
-#include "tests/nccl/programs/values.h"
+#include "tests/nccl/programs/shared/ranks.h"
+#include "tests/nccl/programs/shared/values.h"
 
 #include <stdlib.h>
 #include <string.h>

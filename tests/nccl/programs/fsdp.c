@@ -3,7 +3,7 @@
  * computes. Each layer's gradient is reduced and scattered when its backward is done. Gathers, reductions and compute
  * have a stream each. Two layers' whole values are in memory at a time. Gradients never change: each layer has its own,
  * so that its compute is a nap and nothing else. */
-#include "tests/nccl/programs/layers.h"
+#include "tests/nccl/programs/shared/layers.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Operations captured into a graph, alone and in a group, and replayed on changing data. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 enum { COUNT = 2000, REPLAYS = 10 };
 

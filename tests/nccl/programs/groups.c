@@ -1,7 +1,7 @@
 /* Gradients reduced as llm.c does it: all tensors of a layer in one group, in place, as means, on a stream of their own
  * that waits for the compute stream; then the shards of the parameters gathered, in one group too. */
-#include "tests/nccl/programs/ranks.h"
-#include "tests/nccl/programs/values.h"
+#include "tests/nccl/programs/shared/ranks.h"
+#include "tests/nccl/programs/shared/values.h"
 
 #include <stdlib.h>
 

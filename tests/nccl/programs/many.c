@@ -1,7 +1,7 @@
 /* Several communicators at a time, which are used in turns on two streams, destroyed, aborted and made again. However
  * many there are, the shim may take 64 MiB of device memory for all of them; the host's NCCL takes none. */
-#include "tests/nccl/programs/ranks.h"
-#include "tests/nccl/programs/values.h"
+#include "tests/nccl/programs/shared/ranks.h"
+#include "tests/nccl/programs/shared/values.h"
 
 enum { COMMUNICATORS = 4, ROUNDS = 24, PIECES = 8, COUNT = 1000, TOTAL = PIECES * COUNT, MOST_TAKEN = 65 << 20 };
 

@@ -1,8 +1,8 @@
 /* Operations of which one knows from outside when they ran, to 0.1 s: all wait for a late rank, some are in a group,
  * some captured. Where the shim recorded them, each rank looks into the record of its own process: what ran when, and
  * what streams have finished. With --nonblocking the communicators do not block, and nothing is captured. */
-#include "tests/nccl/programs/own_record.h"
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/own_record.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <sched.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Memory that NCCL knows: its own allocations, registered buffers and windows; and communicators made of several names
  * and with a configuration. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 enum { COUNT = 16384, BYTES = COUNT * sizeof(float) };
 

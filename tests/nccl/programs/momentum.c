@@ -1,6 +1,6 @@
 /* Trains a logistic regression by SGD with momentum, its gradients reduced as means. Each rank also computes what the
  * training would come to with exact means, from the examples of all ranks; the two losses must be within 2 %. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 #include "tests/support/draw.h"
 
 #include <math.h>

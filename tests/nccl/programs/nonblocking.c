@@ -1,5 +1,5 @@
 /* A communicator that does not block: every call may say that it is in progress, and is asked about until it is not. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <sched.h>
 

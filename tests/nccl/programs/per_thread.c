@@ -1,6 +1,6 @@
 /* Two threads of a rank take turns with one communicator, each on its own default stream: streams of one handle that
  * are two. Nobody waits for the first one's group before the second one calls its own, and the last rank comes late. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* A pipeline of stages: each rank passes activations on to the next rank and gradients back, sends and receives
  * alone at its ends and in groups in its middle, where both directions move at a time. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <stdlib.h>
 

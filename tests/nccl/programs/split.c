@@ -1,6 +1,6 @@
 /* Communicators made of communicators: split by colour and key, with ranks that belong to none, split again, and shrunk
  * without one of the ranks; all used in turn. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 enum { COUNT = 100 };
 

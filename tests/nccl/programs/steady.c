@@ -1,6 +1,6 @@
 /* Repeats a step of grouped and of large all-reduces, and counts from the third one on what the shim allocates: calls
  * of malloc and its like out of libsluice_nccl.so, and device memory. Neither may happen. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <dlfcn.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* Groups of what is not alike. Not on all ranks: rank 0 alone has memory from ncclMemAlloc, and a buffer that it
  * registers. Not in its operator: sums between maxima, and an operator that is destroyed before the group that uses it
  * ends, as PyTorch does. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 enum { BUFFERS = 4, COUNT = 300, BYTES = COUNT * sizeof(float), ROUNDS = 3 };
 

@@ -1,6 +1,6 @@
 /* Times groups of all-reduces: `grouped_times COUNT BYTES STEPS` prints the median of a step's microseconds. The ranks
  * are two devices of one thread. Uses NCCL and CUDA alone; nccl_fuse.py runs it with the shim and without. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef SLC_TESTS_NCCL_LAYERS_H
 #define SLC_TESTS_NCCL_LAYERS_H
 
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 enum { LAYERS_MAX = 64 };
 

@@ -1,6 +1,6 @@
 /* Starts ranks as threads or as processes; processes are forked before anything of CUDA or NCCL is called, and get the
  * communicators' names from rank 0 through a pipe. */
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <pthread.h>
 #include <stdarg.h>

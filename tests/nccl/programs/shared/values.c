@@ -1,7 +1,7 @@
 /* Small whole numbers, and their bits in every data type. */
-#include "tests/nccl/programs/values.h"
+#include "tests/nccl/programs/shared/values.h"
 
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 #include "tests/support/draw.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Finds the record of this process in the folder that SLUICE_SHIM_DIR names. */
-#include "tests/nccl/programs/own_record.h"
+#include "tests/nccl/programs/shared/own_record.h"
 
-#include "tests/nccl/programs/ranks.h"
+#include "tests/nccl/programs/shared/ranks.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Options, naps, values that averages do not change, and the time of a step. */
-#include "tests/nccl/programs/layers.h"
+#include "tests/nccl/programs/shared/layers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
