@@ -70,7 +70,7 @@ static sluice_status mix_by_size(const slc_job *job, double share, slc_strategy 
     return SLUICE_OK;
 }
 
-/* Finds the fastest of the hand's mixtures, each with and without recomputing every layer. */
+/* Finds the fastest of the hand's mixtures, each with and without recomputing every layer that can. */
 static sluice_status try_hands(const slc_profile *profile, uint64_t limit, slc_free_choices *c, double *step_s)
 {
     static const double shares[HANDS] = {0.25, 0.5, 0.75};
@@ -84,7 +84,7 @@ static sluice_status try_hands(const slc_profile *profile, uint64_t limit, slc_f
                              .quick = true};
     sluice_status status = SLUICE_OK;
     for (int i = 0; !status && i < 2 * HANDS; i++) {
-        memset(c->recompute, i % 2, job->layer_count);
+        for (uint32_t l = 0; l < job->layer_count; l++) c->recompute[l] = i % 2 && job->can_recompute[l];
         status = mix_by_size(job, shares[i / 2], strategies);
         if (!status) status = plan_others(&ask, step_s);
     }
