@@ -153,12 +153,13 @@ static sluice_status solve(void *context)
  * all micro-batches. */
 static bool is_too_large(const solving *s)
 {
-    static const double CELLS = 5;                                    /* of a column, about */
-    if (s->bounding && slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
+    static const double CELLS = 5; /* of a column, about */
     double columns = 0;
+    if (!s->bounding) return false;
+    if (slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
     for (uint32_t i = 0; i < s->parts->family_count; i++)
         columns += (s->parts->families[i].last - s->parts->families[i].first) / 2 + 1;
-    return s->bounding && CELLS * columns * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(&s->effort);
+    return CELLS * columns * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(&s->effort);
 }
 
 static sluice_status write_out(solving *s)

@@ -623,11 +623,16 @@ static sluice_status improve(joint *j)
     return status;
 }
 
-/* On one rank nothing is sharded. Without recomputation no more than where updates run is left to choose, once a simple
- * plan fits. */
+/* On one rank nothing is sharded. Without recomputation no more than where updates run is left to choose. */
+static bool has_choices(const slc_joint_request *r)
+{
+    return r->job->world > 1 || may_recompute(r);
+}
+
+/* A simple plan that fits is all that there is to find. */
 static bool is_trivial(const joint *j)
 {
-    return j->request->job->world == 1 && j->list.count && !may_recompute(j->request);
+    return j->list.count && !has_choices(j->request);
 }
 
 /* Tries the mixture of the scheduler that plans most quickly, for a tenth of the effort. So there is a plan near the
@@ -643,30 +648,21 @@ static sluice_status try_quick_mixture(joint *j)
     return status;
 }
 
-/* Packing the orders of many layers takes long. So the model is asked early, and the other baselines have what effort
- * it leaves. */
-static sluice_status find_deep_plan(joint *j)
-{
-    const double until_s = j->until_s;
-    j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
-    sluice_status status = try_baselines(j, false);
-    j->until_s = until_s;
-    if (!status) status = try_quick_mixture(j);
-    if (!status) status = try_slot_model(j);
-    return status || is_near_bound(j) || is_spent(j) ? status : try_baselines(j, false);
-}
-
 static sluice_status find_plan(joint *j)
 {
-    const bool search = !j->request->quick;
-    sluice_status status;
-    if (search && is_deep(j) && !is_trivial(j) && has_model(j->request)) {
-        status = find_deep_plan(j);
-    } else {
-        status = try_baselines(j, false);
-        if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_quick_mixture(j);
-        if (!status && search && !is_trivial(j) && has_model(j->request)) status = try_slot_model(j);
+    const bool search = !j->request->quick, asks = search && has_model(j->request);
+    const bool deep = asks && is_deep(j) && has_choices(j->request);
+    const double until_s = j->until_s;
+    /* Packing the orders of many layers takes long. So the model is asked early, and baselines go on with what effort
+     * it leaves. */
+    if (deep) j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
+    sluice_status status = try_baselines(j, false);
+    j->until_s = until_s;
+    if (!status && asks && !is_trivial(j)) {
+        status = try_quick_mixture(j);
+        if (!status) status = try_slot_model(j);
     }
+    if (!status && deep && !is_near_bound(j) && !is_spent(j)) status = try_baselines(j, false);
     if (!status) status = try_baselines(j, true);
     if (!status && (!has_model(j->request) || (search && !is_trivial(j) && !is_near_bound(j))))
         status = try_mixtures(j);
