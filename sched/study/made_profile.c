@@ -133,11 +133,16 @@ static uint64_t saturating_bytes(const slc_made_options *o)
     return bytes < (double)(UINT64_C(1) << 40) ? (uint64_t)bytes : UINT64_C(1) << 40;
 }
 
+uint64_t slc_made_block_bytes(const slc_made_options *options)
+{
+    return (saturating_bytes(options) / BLOCKS_TO_SATURATE + MIB) / MIB * MIB;
+}
+
 static void set_link(maker *m)
 {
     const slc_made_options *o = m->options;
-    uint64_t saturating = saturating_bytes(o), part = saturating / BLOCKS_TO_SATURATE;
-    m->block_bytes = (part + MIB) / MIB * MIB;
+    uint64_t saturating = saturating_bytes(o);
+    m->block_bytes = slc_made_block_bytes(o);
     m->times.update_s_per_element = o->update_s_per_element;
     m->times.compress_s_per_element = m->times.apply_s_per_element =
         o->update_s_per_element * PASS_BYTES / UPDATE_BYTES;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH_MAX = 4096, BLOCKS_MOST = 64, SATURATING_BLOCKS = 8, NUMBER_BYTES = 4, MIB = 1 << 20, MODEL_BYTES = 96 };
+enum { BATCH_MAX = 4096, BLOCKS_MOST = 64, NUMBER_BYTES = 4, MIB = 1 << 20, MODEL_BYTES = 96 };
 enum { ACTIVATIONS_A_LAYER = 3 };
 
 static const slc_layer_model *const lists[] = {slc_image_models, slc_text_models};
@@ -75,15 +75,13 @@ static void maker_fini(maker *m)
 static void set_link(maker *m)
 {
     const slc_made_options *s = &m->speeds;
-    double saturating = 19 * s->latency_s * m->job.world * s->bytes_per_s; /* 95 % of the bandwidth, as made profiles */
-    uint64_t block = ((uint64_t)saturating / SATURATING_BLOCKS + MIB) / MIB * MIB;
     m->times.update_s_per_element = s->update_s_per_element;
     m->times.link = (slc_link){.reduce_scatter = {s->latency_s, s->bytes_per_s},
                                .all_gather = {s->latency_s, s->bytes_per_s},
                                .kappa = s->kappa,
                                .sigma = s->sigma,
                                .thread_moves = s->thread_moves,
-                               .block_bytes = block};
+                               .block_bytes = slc_made_block_bytes(s)};
 }
 
 static void add_unit(maker *m, const char *name, double parameters, slc_use *uses, uint32_t use_count)
@@ -172,7 +170,8 @@ static sluice_status make_profile(maker *m, const slc_layer_model *model, slc_pr
     model->write(&m->table);
     sluice_status status = m->table.failed ? slc_error(SLUICE_ERR_MEMORY, "layers of %s", model->name) : allocate(m);
     if (status) return status;
-    m->job.world = m->options->world ? m->options->world : m->speeds.world;
+    if (m->options->world) m->speeds.world = m->options->world;
+    m->job.world = m->speeds.world;
     m->job.micro_batches = 1;
     m->job.states = 2;
     m->job.can_recompute = m->can_recompute;

@@ -67,20 +67,26 @@ static void gpt2_xl(slc_layer_table *table)
     head(table, 2 * d, d, 50257);
 }
 
-/* Raffel et al. 2020, "11B": every block of the decoder reads what the encoder gives. */
+/* As many blocks of an encoder as of a decoder, each of which reads what the encoder gives. */
+static void encoder_and_decoder(slc_layer_table *table, int blocks, const block_shape *encoder)
+{
+    block_shape decoder = *encoder;
+    decoder.also_read = true;
+    for (int i = 0; i < blocks; i++) {
+        slc_table_layer *layer = block(table, "encoder.%d", i, encoder);
+        if (i == blocks - 1) layer->readers = (uint32_t)blocks;
+    }
+    for (int i = 0; i < blocks; i++) block(table, "decoder.%d", i, &decoder);
+}
+
+/* Raffel et al. 2020, "11B". */
 static void t5_11b(slc_layer_table *table)
 {
     const block_shape encoder = {.d = 1024, .heads = 16384, .keys = 16384, .wide = 65536, .matrices = 2, .small = 2048};
-    block_shape decoder = encoder;
-    decoder.also_read = true;
     table->tokens = 512;
     table->tied = 32128.0 * 1024;
     look_up(table, 32 * 128, 1024);
-    for (int i = 0; i < 24; i++) {
-        slc_table_layer *layer = block(table, "encoder.%d", i, &encoder);
-        if (i == 23) layer->readers = 24;
-    }
-    for (int i = 0; i < 24; i++) block(table, "decoder.%d", i, &decoder);
+    encoder_and_decoder(table, 24, &encoder);
     head(table, 1024, 1024, 32128);
 }
 
@@ -89,16 +95,10 @@ static void transformer_big(slc_layer_table *table)
 {
     double d = 1024;
     const block_shape encoder = {.d = d, .heads = d, .keys = d, .wide = 4096, .matrices = 2, .small = 13 * d};
-    block_shape decoder = encoder;
-    decoder.also_read = true;
     table->tokens = 64;
     table->tied = 37000 * d;
     look_up(table, 2 * d, d);
-    for (int i = 0; i < 6; i++) {
-        slc_table_layer *layer = block(table, "encoder.%d", i, &encoder);
-        if (i == 5) layer->readers = 6;
-    }
-    for (int i = 0; i < 6; i++) block(table, "decoder.%d", i, &decoder);
+    encoder_and_decoder(table, 6, &encoder);
     head(table, 37000, d, 37000);
 }
 

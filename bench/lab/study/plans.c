@@ -1,6 +1,15 @@
 /* The joint plan as the studies ask for it. */
 #include "bench/lab/study/study.h"
 
+slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_choices *choices, uint64_t limit)
+{
+    return (slc_joint_request){.job = &profile->job,
+                               .times = &profile->times,
+                               .strategies = choices->strategies,
+                               .recompute = choices->recompute,
+                               .limit = limit};
+}
+
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
                               slc_joint_answer *answer)
 {
@@ -8,13 +17,9 @@ sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile
     *answer = (slc_joint_answer){0};
     sluice_status status = slc_free_choices_init(&c, &profile->job, recompute);
     if (status) return status;
-    slc_joint_request ask = {.job = &profile->job,
-                             .times = &profile->times,
-                             .strategies = c.strategies,
-                             .recompute = c.recompute,
-                             .limit = limit,
-                             .effort_s = study->effort_s,
-                             .steps_left = study->steps};
+    slc_joint_request ask = slc_study_request(profile, &c, limit);
+    ask.effort_s = study->effort_s;
+    ask.steps_left = study->steps;
     status = slc_joint_plan(&ask, answer, NULL);
     slc_free_choices_fini(&c);
     return status;

@@ -24,7 +24,7 @@ typedef struct {
     double effort_s, planning_s;
 } row;
 
-/* What is counted over all rows. */
+/* Sums and largest values over all rows. */
 typedef struct {
     uint32_t plans, slower, below_bound, worse_with_more;
     double *above, most_slower, most_below, most_worse;
@@ -108,12 +108,8 @@ static sluice_status measure(const slc_study *study, const slc_profile *profile,
     out->uniform_s = uniform.step_s;
     if (!status) status = slc_free_choices_init(&c, &profile->job, true);
     if (status) return status;
-    slc_joint_request ask = {.job = &profile->job,
-                             .times = &profile->times,
-                             .strategies = c.strategies,
-                             .recompute = c.recompute,
-                             .limit = limit,
-                             .portfolio = true};
+    slc_joint_request ask = slc_study_request(profile, &c, limit);
+    ask.portfolio = true;
     status = plan_others(&ask, &out->portfolio_s);
     if (!status) status = try_hands(profile, limit, &c, &out->hand_s);
     slc_free_choices_fini(&c);

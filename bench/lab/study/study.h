@@ -29,6 +29,9 @@ sluice_status slc_study_lossy(const slc_study *study);     /* onebit together wi
 sluice_status slc_study_published(const slc_study *study); /* published models against what others plan for them */
 sluice_status slc_study_same(const slc_study *study);      /* checksums of plans, and what planning took */
 
+/* Asks for a plan of the profile with these choices; they must outlive the request. */
+slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_choices *choices, uint64_t limit);
+
 /* Makes the joint plan with all choices free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
                               slc_joint_answer *answer);
