@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an option takes, and the field that gets it. */
+/* The kind of an option's value. Each line says which C type its field has, and which text it takes. */
 typedef enum {
     SLC_OPTION_TEXT,  /* const char *: any text; `choices` are offered, and the command checks them */
     SLC_OPTION_WORD,  /* const char *: one of `choices` */
@@ -54,8 +54,8 @@ typedef struct slc_option {
 /* Returns the row of this name among those up to the first without a name; NULL: there is none. */
 const slc_option *slc_option_find(const slc_option *rows, const char *name);
 
-/* What was typed for the option of this name, "" for a FLAG; NULL: nothing was, and it has its default. `typed` is as
- * slc_command_line.typed says. */
+/* Returns the text that the user typed for the option of this name, "" for a FLAG. It returns NULL if the user typed
+ * nothing; then the option has its default. slc_command_line.typed describes `typed`. */
 const char *slc_option_typed(const slc_option *rows, const char *const *typed, const char *name);
 
 /* Gives the fields of `options` that have a default their defaults. */

@@ -5,7 +5,8 @@
 
 #include "bench/nccl/summary/summary.h"
 
-/* What a column has in a row, by the member of slc_nccl_cell: in the JSON; for people. */
+/* The type of a column. Each line names the member of slc_nccl_cell that holds a row's value, how the JSON writes the
+ * value, and how the table for people shows it. */
 typedef enum {
     SLC_NCCL_TEXT,    /* text: a string; as it is */
     SLC_NCCL_COUNT,   /* integer: an integer; all digits */

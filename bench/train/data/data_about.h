@@ -1,4 +1,4 @@
-/* What reports say about training data. */
+/* The description of the training data that reports print. */
 #ifndef SLC_BENCH_TRAINING_DATA_ABOUT_H
 #define SLC_BENCH_TRAINING_DATA_ABOUT_H
 

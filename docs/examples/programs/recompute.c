@@ -76,7 +76,8 @@ static void write_first_values(block *b, uint64_t seed)
     CHECK(sluice_param_write(b->out, 0, WIDTH * WIDE, values));
 }
 
-/* What forward and recomputation share: it writes recomputable memory and nothing else. */
+/* Computes a block's middle activation. The forward and the recomputation both call it, so it writes recomputable
+ * memory and nothing else. */
 static void compute_middle(block *b, const float *input, int count)
 {
     const float *in = sluice_param_value(b->in), *bias = sluice_param_value(b->bias);
