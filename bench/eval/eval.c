@@ -11,7 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "lib/device/device.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 
 #include "lib/base/status.h"
 #include "lib/model/params.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

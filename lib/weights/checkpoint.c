@@ -4,7 +4,7 @@
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 #include "lib/weights/llmc.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <errno.h>
 #include <string.h>

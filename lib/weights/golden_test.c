@@ -3,7 +3,7 @@
 #include "lib/base/file/folder_test.h"
 
 #include "lib/weights/checkpoint.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <math.h>
 #include <sys/stat.h>

@@ -92,12 +92,14 @@ ROOMS = {
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},
     "lib/optim": {"onebit": []},
+    "lib/weights": {"safetensors": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],
         "join": ["sockets"],
         "control": ["sockets", "join"],
-        "lane": ["control"],
+        "lane": ["control", "lane/rows"],
+        "lane/rows": ["control", "lane"],
         "world": ["sockets", "join", "control", "lane"],
     },
     "lib/engine": {
@@ -130,7 +132,7 @@ CLIENTS = {
         "lib/model/gradient_keeper.h": "eval keeps gradients where an optimizer would use them up",
         "lib/model/inputs.h": "eval reads a model's inputs from safetensors",
         "lib/model/params.h": "eval writes gradients under Hugging Face's names",
-        "lib/weights/safetensors.h": "eval writes logits and gradients as safetensors",
+        "lib/weights/safetensors/safetensors.h": "eval writes logits and gradients as safetensors",
     },
     "bench/profile": {"sched/study/made_profile.h": "profiles that are made, not measured"},
     "bench/sweep": {

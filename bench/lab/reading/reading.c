@@ -7,7 +7,7 @@
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "lib/data/text.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 #include "lib/weights/tensors.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
-#include "lib/comm/lane/row_chunks.h"
+#include "lib/comm/lane/rows/row_chunks.h"
 #include "lib/comm/lane/scratch.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef SLC_COMM_RANDOM_OP_TEST_H
 #define SLC_COMM_RANDOM_OP_TEST_H
 
-#include "lib/comm/lane/rows_op_test.h"
+#include "lib/comm/lane/rows/rows_op_test.h"
 
 /* An operation, made from the seed alone, so that every rank makes the same. */
 typedef struct {

@@ -1,7 +1,7 @@
 /* The calls of the engine: submission with its checks, and waiting. */
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/rows/rows.h"
 #include "lib/comm/lane/scratch.h"
 #include "lib/comm/lane/spans.h"
 

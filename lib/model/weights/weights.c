@@ -5,7 +5,7 @@
 #include "lib/model/state.h"
 #include "lib/model/weights/weights_parts.h"
 #include "lib/weights/checkpoint.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

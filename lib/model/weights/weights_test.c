@@ -5,7 +5,7 @@
 
 #include "lib/model/model_test.h"
 #include "lib/model/params.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <sys/stat.h>
 

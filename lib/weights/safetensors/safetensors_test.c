@@ -2,7 +2,7 @@
  * with their index. */
 #include "lib/base/file/folder_test.h"
 
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <math.h>
 #include <sluice/dtype.h>

@@ -2,7 +2,7 @@
  * lie. */
 #include "lib/base/status.h"
 #include "lib/plan/json/splice_fuzz.h"
-#include "lib/weights/safetensors_parts.h"
+#include "lib/weights/safetensors/safetensors_parts.h"
 #include "lib/weights/tensors_parts.h"
 
 #include <stdio.h>

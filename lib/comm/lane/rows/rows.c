@@ -1,10 +1,10 @@
 /* Operations on rows: they are made and checked here, and their lists exchanged. */
-#include "lib/comm/lane/rows.h"
+#include "lib/comm/lane/rows/rows.h"
 
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/messages.h"
-#include "lib/comm/lane/row_chunks.h"
+#include "lib/comm/lane/rows/row_chunks.h"
 #include "lib/comm/lane/signature.h"
 #include "lib/comm/lane/spans.h"
 

@@ -1,8 +1,8 @@
 /* The chunks of operations on rows. Which elements go from whom to whom follows from the lists alone, so nothing is
  * kept but the places where the chunks in flight are cut. */
-#include "lib/comm/lane/row_chunks.h"
+#include "lib/comm/lane/rows/row_chunks.h"
 
-#include "lib/comm/lane/row_walk.h"
+#include "lib/comm/lane/rows/row_walk.h"
 #include "lib/comm/lane/scratch.h"
 
 slc_row_list *slc_row_op_list_of(const slc_op *op, int rank)

@@ -2,7 +2,7 @@
 #ifndef SLC_WEIGHTS_SAFETENSORS_PARTS_H
 #define SLC_WEIGHTS_SAFETENSORS_PARTS_H
 
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <jansson.h>
 

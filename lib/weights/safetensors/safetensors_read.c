@@ -1,6 +1,6 @@
 /* Reads one file of safetensors. The header is not trusted: the tensors are taken in the order of their offsets, and
  * each must begin where the one before it ends. */
-#include "lib/weights/safetensors_parts.h"
+#include "lib/weights/safetensors/safetensors_parts.h"
 
 #include "lib/base/status.h"
 #include "lib/weights/tensors_parts.h"

@@ -1,5 +1,5 @@
 /* Checkpoints in several files, and how a path is read. The index and the headers must agree. */
-#include "lib/weights/safetensors_parts.h"
+#include "lib/weights/safetensors/safetensors_parts.h"
 
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/path_error.h"

@@ -1,9 +1,9 @@
 /* The copying and adding of operations on rows, about a chunk of work at a time. */
-#include "lib/comm/lane/rows_work.h"
+#include "lib/comm/lane/rows/rows_work.h"
 
 #include "lib/comm/lane/messages.h"
-#include "lib/comm/lane/row_chunks.h"
-#include "lib/comm/lane/row_walk.h"
+#include "lib/comm/lane/rows/row_chunks.h"
+#include "lib/comm/lane/rows/row_walk.h"
 #include "lib/comm/lane/scratch.h"
 #include "lib/kernels/reduce/reduce.h"
 

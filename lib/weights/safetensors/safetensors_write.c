@@ -1,6 +1,6 @@
 /* Writes safetensors: tensors are declared, laid out at the first write (wide elements first, so that each tensor is
  * aligned to its element size), and streamed. */
-#include "lib/weights/safetensors_parts.h"
+#include "lib/weights/safetensors/safetensors_parts.h"
 
 #include "lib/base/file/draft.h"
 #include "lib/base/file/path_error.h"

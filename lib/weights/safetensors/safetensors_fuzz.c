@@ -4,7 +4,7 @@
  * makes of it. */
 #include "lib/base/file/file_fuzz.h"
 #include "lib/plan/json/splice_fuzz.h"
-#include "lib/weights/safetensors.h"
+#include "lib/weights/safetensors/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>
