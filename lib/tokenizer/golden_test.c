@@ -94,10 +94,6 @@ static void tokens_are_found_by_text_and_number(void **state)
     assert_string_equal(slc_tokenizer_text(wordpiece, 2), "[CLS]");
     assert_null(slc_tokenizer_text(bpe, -1));
     assert_null(slc_tokenizer_text(bpe, 703));
-    assert_true(slc_tokenizer_is_special(bpe, 0));
-    assert_false(slc_tokenizer_is_special(bpe, 1));
-    assert_false(slc_tokenizer_is_special(bpe, 702));
-    assert_false(slc_tokenizer_is_special(bpe, -1));
     assert_true(slc_tokenizer_fingerprint(bpe) != slc_tokenizer_fingerprint(wordpiece));
     slc_tokenizer_close(wordpiece);
     slc_tokenizer_close(bpe);

@@ -164,11 +164,6 @@ const char *slc_tokenizer_text(const slc_tokenizer *tokenizer, int32_t token)
     return token >= 0 && (uint32_t)token < tokenizer->size ? tokenizer->texts[token] : NULL;
 }
 
-bool slc_tokenizer_is_special(const slc_tokenizer *tokenizer, int32_t token)
-{
-    return token >= 0 && (uint32_t)token < tokenizer->size && tokenizer->special[token];
-}
-
 bool slc_tokenizer_added_token(const slc_tokenizer *tokenizer, size_t index, slc_tokenizer_added *out)
 {
     if (index >= tokenizer->added_count) return false;

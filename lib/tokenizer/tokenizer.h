@@ -31,8 +31,6 @@ uint64_t slc_tokenizer_fingerprint(const slc_tokenizer *tokenizer);
 int32_t slc_tokenizer_find(const slc_tokenizer *tokenizer, const char *text);
 /* The text of a token as the file writes it, ended by 0; NULL: no such number. Valid as long as the tokenizer. */
 const char *slc_tokenizer_text(const slc_tokenizer *tokenizer, int32_t token);
-/* Is it a special token (not part of running text)? False for a number that there is not. */
-bool slc_tokenizer_is_special(const slc_tokenizer *tokenizer, int32_t token);
 
 /* An added token, which is found in a text before all others. */
 typedef struct {

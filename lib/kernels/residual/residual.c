@@ -29,14 +29,6 @@ sluice_status slc_residual_forward(sluice_stream *stream, const slc_residual_for
     return SLC_DEVICE_RUN(stream, residual_forward, &a);
 }
 
-sluice_status slc_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b,
-                      void *out)
-{
-    const slc_residual_forward_args args = {
-        .dtype = dtype, .rows = 1, .channels = count, .x = a, .residual = b, .out = out};
-    return slc_residual_forward(stream, &args);
-}
-
 sluice_status slc_dropout_apply(sluice_stream *stream, const slc_dropout *dropout, sluice_dtype dtype, uint64_t count,
                                 const void *x, void *y)
 {

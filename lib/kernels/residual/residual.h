@@ -7,10 +7,6 @@
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
-/* out[i] = a[i] + b[i]; out may be a or b. */
-sluice_status slc_add(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *a, const void *b,
-                      void *out);
-
 /* out = residual + scale * dropout(x + bias), rows x channels. */
 typedef struct {
     sluice_dtype dtype;
