@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* A scheduler is one file in sched/schedulers with one of these, and its row in registry.c. Nothing else names it. */
+/* A scheduler is one file in sched/schedulers with one of these, its declaration below, and its row in registry.c. */
 typedef struct {
     const char *name;        /* as the user writes it */
     const char *doc;         /* one clause for --help and messages */

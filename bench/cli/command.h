@@ -16,7 +16,7 @@ int slc_tool_run(const slc_tool *program, int argc, char **argv);
  * Returns its exit code (bench/cli/error_line.h). */
 int slc_fail(const char *who);
 
-/* Commands that train exist only in a build with oneDNN. */
+/* Commands that train. In a build without oneDNN they run on a GPU alone. */
 extern const sluice_command slc_command_bench;
 extern const sluice_command slc_command_estimate;
 extern const sluice_command slc_command_eval;

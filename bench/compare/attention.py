@@ -18,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 try:
     import torch  # noqa: E402
 except ImportError:
-    sys.exit("compare_attention.py: this Python has no torch; run it with one that has, as docs/benchmarks.md says")
+    sys.exit("attention.py: this Python has no torch; run it with one that has, as docs/benchmarks.md says")
 
 HEADS, HEAD_SIZE = 12, 64
 # name, type, batch, tokens, causal, window, repeats

@@ -14,7 +14,7 @@ import time
 try:
     import torch
 except ImportError:
-    sys.exit("compare_gemm.py: this Python has no torch; run it with one that has, as docs/benchmarks.md says")
+    sys.exit("gemm.py: this Python has no torch; run it with one that has, as docs/benchmarks.md says")
 
 
 def sluice(rows):

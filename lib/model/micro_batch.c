@@ -172,7 +172,7 @@ static sluice_status collect(sluice_model *m, slc_batch_memory *memory)
     return SLUICE_OK;
 }
 
-/* The memory behind the current one, in the circle, is the one that was used first. */
+/* The memories are used in a circle, so the one after the current one was used first. */
 sluice_status slc_losses_collect(sluice_model *m)
 {
     uint32_t now = (uint32_t)(m->memory - m->memories);

@@ -1,4 +1,4 @@
-"""Joins the runs that compare_training.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
+"""Joins the runs that bench/compare/training.sh left in a folder: medians over rounds, ratios, a table and a JSON file.
 
     training_table.py FOLDER RESULT.json        reads FOLDER/ROUND.WHO.SHAPE.PRECISION.json, WHO being sluice or pytorch
 """

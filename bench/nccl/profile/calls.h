@@ -5,7 +5,7 @@
 #include "bench/nccl/profile/step_time.h"
 #include "plugins/nccl/record/records.h"
 
-/* An operation as a rank calls it: one entry, or the entries of a group that do the same. */
+/* An operation as a rank calls it: one entry, or all entries of a group with the same operation. */
 typedef struct {
     unsigned operation, dtype, redop, group;
     uint64_t elements, bytes, address, stream, number;

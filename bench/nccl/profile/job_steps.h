@@ -6,7 +6,7 @@
 #include "bench/nccl/profile/step_time.h"
 #include "plugins/nccl/record/records.h"
 
-/* An operation of the step: one call, or those calls of one group that do the same. */
+/* An operation of the step: one call, or all calls of one group with the same operation. */
 typedef struct {
     unsigned operation, dtype, redop;
     uint64_t elements, bytes; /* of the full buffer; of a group's buffers together */

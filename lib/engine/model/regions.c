@@ -75,7 +75,7 @@ static sluice_status pack_region(sluice_runtime *rt, uint32_t layer, sluice_dire
     return status;
 }
 
-/* A backward that may recompute has room for the forward's workspaces, which are in use before its own. */
+/* A backward that may recompute runs the forward first, so its region has room for the forward's workspaces too. */
 static sluice_status pack_layer(sluice_runtime *rt, uint32_t layer, slc_slot_life *lives)
 {
     sluice_status status = pack_region(rt, layer, SLUICE_FORWARD, lives);

@@ -33,7 +33,7 @@ static void tell_overflow(slc_step_state *step, uint32_t *parameter)
 
 static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
 {
-    if (step->ahead) return; /* the words are where the kernels added them up */
+    if (step->ahead) return; /* the kernels have added the words up where the operation sums them */
     if (rt->config.nan == SLUICE_NAN_STOP) {
         tell_overflow(step, &rt->compression.bad_exchange);
         tell_overflow(step, &rt->compression.bad_local);

@@ -9,7 +9,8 @@
 void slc_shim_comms_made(slc_shim_recorder *recorder, slc_shim_thread *thread, slc_shim_comm *first,
                          ncclResult_t result);
 
-/* The communicator says that this is its state; its children that were waited for say theirs. */
+/* Writes down that ncclCommGetAsyncError has answered `state` for this communicator. If that is an end, its children
+ * that have got their handles meanwhile are asked for their states too. */
 void slc_shim_comms_asked(slc_shim_recorder *recorder, slc_shim_comm *known, ncclResult_t state);
 
 #endif
