@@ -1,18 +1,17 @@
-/* From a row of shapes to a profile. The job is put together in arrays that the number of blocks sizes, then copied. */
+/* From a row of shapes to a profile. */
 #include "sched/study/made_profile.h"
 
 #include "lib/base/status.h"
-#include "lib/plan/roles.h"
+#include "lib/plan/profile_draft.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { VOCABULARY = 50257, LOGITS_ROWS = 1024, NUMBERS_KEPT = 15, BLOCKS_IN_FLIGHT = 4, BLOCKS_TO_SATURATE = 8 };
 #define TABLE "embed.wte.weight"
 enum { UPDATE_BYTES = 28, PASS_BYTES = 16, AVERAGE_BYTES = 8 }; /* bytes of memory that an element moves */
-enum { BATCH_MAX = 1 << 16, NAME_BYTES = 32, MIB = 1 << 20 };
+enum { BATCH_MAX = 1 << 16, MIB = 1 << 20 };
 
 typedef struct {
     const char *name;
@@ -96,12 +95,7 @@ typedef struct {
     uint64_t context, rows; /* tokens of a sequence, of a micro-batch */
     uint64_t stream;        /* bytes of one number a token and channel */
     uint64_t block_bytes;
-    slc_job job;
-    slc_times times;
-    bool *can_recompute;
-    char (*names)[NAME_BYTES]; /* of layers, then of the activations that blocks keep */
-    uint64_t *parameters;
-    slc_use *uses;
+    slc_profile_draft draft; /* its names: of layers, then of the activations that blocks keep */
 } maker;
 
 static sluice_status check_options(const slc_made_options *o, const shape *s)
@@ -143,92 +137,58 @@ static void set_link(maker *m)
     const slc_made_options *o = m->options;
     uint64_t saturating = saturating_bytes(o);
     m->block_bytes = slc_made_block_bytes(o);
-    m->times.update_s_per_element = o->update_s_per_element;
-    m->times.compress_s_per_element = m->times.apply_s_per_element =
+    m->draft.times.update_s_per_element = o->update_s_per_element;
+    m->draft.times.compress_s_per_element = m->draft.times.apply_s_per_element =
         o->update_s_per_element * PASS_BYTES / UPDATE_BYTES;
-    m->times.average_s_per_element = o->update_s_per_element * AVERAGE_BYTES / UPDATE_BYTES;
-    m->times.link = (slc_link){.reduce_scatter = {o->latency_s, o->bytes_per_s},
-                               .all_gather = {o->latency_s, o->bytes_per_s},
-                               .kappa = o->kappa,
-                               .sigma = o->sigma == 0 ? 1 : o->sigma,
-                               .thread_moves = o->thread_moves,
-                               .block_bytes = (saturating + m->block_bytes) / m->block_bytes * m->block_bytes};
-}
-
-static sluice_status allocate(maker *m)
-{
-    size_t layers = m->shape->blocks + 2;
-    m->job.layers = calloc(layers, sizeof *m->job.layers);
-    m->can_recompute = calloc(layers, sizeof *m->can_recompute);
-    m->names = calloc(2 * layers, sizeof *m->names);
-    m->job.units = calloc(layers + 2, sizeof *m->job.units);
-    m->parameters = calloc(layers + 2, sizeof *m->parameters);
-    m->uses = calloc(layers + 2, sizeof *m->uses);
-    m->job.activations = calloc(2 * layers + 2, sizeof *m->job.activations);
-    m->job.workspaces = calloc(2 * layers, sizeof *m->job.workspaces);
-    m->times.slot_s = calloc(2 * layers, sizeof *m->times.slot_s);
-    m->times.recompute_s = calloc(layers, sizeof *m->times.recompute_s);
-    bool all = m->job.layers && m->can_recompute && m->names && m->job.units && m->parameters && m->uses &&
-               m->job.activations && m->job.workspaces && m->times.slot_s && m->times.recompute_s;
-    return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "profile of %s", m->shape->name);
-}
-
-static void maker_fini(maker *m)
-{
-    free(m->job.layers);
-    free(m->can_recompute);
-    free(m->names);
-    free(m->job.units);
-    free(m->parameters);
-    free(m->uses);
-    free(m->job.activations);
-    free(m->job.workspaces);
-    slc_times_fini(&m->times);
+    m->draft.times.average_s_per_element = o->update_s_per_element * AVERAGE_BYTES / UPDATE_BYTES;
+    m->draft.times.link = (slc_link){.reduce_scatter = {o->latency_s, o->bytes_per_s},
+                                     .all_gather = {o->latency_s, o->bytes_per_s},
+                                     .kappa = o->kappa,
+                                     .sigma = o->sigma == 0 ? 1 : o->sigma,
+                                     .thread_moves = o->thread_moves,
+                                     .block_bytes = (saturating + m->block_bytes) / m->block_bytes * m->block_bytes};
 }
 
 /* ---- The parts of a model ---- */
 
-static void add_layer(maker *m, double flops_a_token)
+static void add_layer(maker *m, uint32_t l, double flops_a_token)
 {
-    uint32_t l = m->job.layer_count++, blocks = m->shape->blocks;
+    const uint32_t blocks = m->shape->blocks;
+    slc_profile_draft *draft = &m->draft;
     bool block = l > 0 && l <= blocks;
     if (block)
-        snprintf(m->names[l], NAME_BYTES, "h.%u", l - 1);
+        snprintf(draft->names[l], SLC_DRAFT_NAME_BYTES, "h.%u", l - 1);
     else
-        snprintf(m->names[l], NAME_BYTES, l ? "head" : "embed");
-    m->job.layers[l] = m->names[l];
-    m->can_recompute[l] = block && m->options->can_recompute;
+        snprintf(draft->names[l], SLC_DRAFT_NAME_BYTES, l ? "head" : "embed");
+    draft->job.layers[l] = draft->names[l];
+    draft->can_recompute[l] = block && m->options->can_recompute;
     double forward_s = flops_a_token * (double)m->rows / (m->options->device_flops * m->options->efficiency);
-    m->times.slot_s[l] = forward_s;
-    m->times.slot_s[2 * (blocks + 2) - 1 - l] = 2 * forward_s;
-    m->times.recompute_s[l] = forward_s;
+    draft->times.slot_s[l] = forward_s;
+    draft->times.slot_s[slc_backward_slot(&draft->job, l)] = 2 * forward_s;
+    draft->times.recompute_s[l] = forward_s;
 }
 
 static void add_layers(maker *m)
 {
     double d = m->shape->channels, block = 12 * d * d + 13 * d;
-    add_layer(m, 4 * d);
-    for (uint32_t l = 0; l < m->shape->blocks; l++) add_layer(m, 2 * block + 2 * (double)m->context * d);
-    add_layer(m, 2 * (double)VOCABULARY * d);
+    add_layer(m, 0, 4 * d);
+    for (uint32_t l = 1; l <= m->shape->blocks; l++) add_layer(m, l, 2 * block + 2 * (double)m->context * d);
+    add_layer(m, m->shape->blocks + 1, 2 * (double)VOCABULARY * d);
 }
 
-static void add_unit(maker *m, const char *name, uint64_t parameters, slc_use *uses, uint32_t use_count)
+static slc_unit *add_unit(maker *m, const char *name, uint64_t parameters, slc_use *uses, uint32_t use_count)
 {
-    uint32_t u = m->job.unit_count++;
-    m->parameters[u] = parameters;
-    m->job.units[u] = (slc_unit){
-        .name = name, .dtype = m->options->precision, .trainable = true, .uses = uses, .use_count = use_count};
-    slc_profile_unit_lengths(parameters, m->block_bytes, m->options->world, &m->job.units[u]);
+    slc_unit *unit = slc_profile_draft_unit(&m->draft, name, parameters, m->block_bytes, uses, use_count);
+    unit->dtype = m->options->precision;
+    return unit;
 }
 
 /* Adds the embedding without the look-up, then the rows that the look-up touches. */
 static void split_embedding(maker *m, slc_use *look_up, slc_use *head)
 {
     uint64_t d = m->shape->channels;
-    uint32_t u = m->job.unit_count;
-    add_unit(m, TABLE, VOCABULARY * d, head, 1);
-    add_unit(m, "rows of " TABLE, 0, look_up, 1);
-    slc_unit *table = &m->job.units[u], *rows = &m->job.units[u + 1];
+    uint32_t u = m->draft.job.unit_count;
+    slc_unit *table = add_unit(m, TABLE, VOCABULARY * d, head, 1), *rows = add_unit(m, "rows of " TABLE, 0, look_up, 1);
     table->role = SLC_UNIT_SPLIT;
     table->partner = u + 1;
     rows->role = SLC_UNIT_ROWS;
@@ -244,29 +204,29 @@ static void add_units(maker *m)
 {
     uint64_t d = m->shape->channels;
     uint32_t last = m->shape->blocks + 1;
-    slc_use *tied = &m->uses[last + 1];
-    for (uint32_t l = 0; l <= last; l++) m->uses[l] = (slc_use){l, l > 0};
+    slc_use *tied = &m->draft.uses[last + 1];
+    for (uint32_t l = 0; l <= last; l++) m->draft.uses[l] = (slc_use){l, l > 0};
     tied[0] = (slc_use){0, false};
     tied[1] = (slc_use){last, true};
-    add_unit(m, "embed", m->shape->context * d, &m->uses[0], 1);
+    add_unit(m, "embed", m->shape->context * d, &m->draft.uses[0], 1);
     if (m->options->tied == SLUICE_TIED_SPLIT)
         split_embedding(m, &tied[0], &tied[1]);
     else
         add_unit(m, TABLE, VOCABULARY * d, tied, 2);
-    for (uint32_t l = 1; l < last; l++) add_unit(m, m->names[l], 12 * d * d + 13 * d, &m->uses[l], 1);
-    add_unit(m, "head", 2 * d, &m->uses[last], 1);
+    for (uint32_t l = 1; l < last; l++) add_unit(m, m->draft.names[l], 12 * d * d + 13 * d, &m->draft.uses[l], 1);
+    add_unit(m, "head", 2 * d, &m->draft.uses[last], 1);
 }
 
 static void add_activation(maker *m, const char *name, uint64_t bytes, uint32_t first, uint32_t last,
                            uint32_t last_forward, bool recomputable)
 {
-    m->job.activations[m->job.activation_count++] =
-        (slc_activation_life){name, bytes, first, last, last_forward, recomputable};
+    slc_profile_draft_activation(&m->draft,
+                                 (slc_activation_life){name, bytes, first, last, last_forward, recomputable});
 }
 
 static void add_activations(maker *m)
 {
-    const slc_job *job = &m->job;
+    const slc_job *job = &m->draft.job;
     uint32_t head = m->shape->blocks + 1, embed_back = slc_backward_slot(job, 0),
              head_back = slc_backward_slot(job, head);
     add_activation(m, "tokens", 4 * m->rows, 0, embed_back, 0, false);
@@ -274,8 +234,8 @@ static void add_activations(maker *m)
         uint32_t next_back = slc_backward_slot(job, l + 1);
         add_activation(m, "x", m->stream, l, next_back, l + 1, false);
         if (!l) continue;
-        char *kept = m->names[head + 1 + l];
-        snprintf(kept, NAME_BYTES, "h.%u.kept", l - 1);
+        char *kept = m->draft.names[head + 1 + l];
+        snprintf(kept, SLC_DRAFT_NAME_BYTES, "h.%u.kept", l - 1);
         uint64_t bytes = NUMBERS_KEPT * m->stream + 4 * m->rows * m->shape->heads;
         add_activation(m, kept, bytes, l, slc_backward_slot(job, l), l, m->options->can_recompute);
     }
@@ -284,8 +244,10 @@ static void add_activations(maker *m)
 
 static void add_workspace(maker *m, const char *name, uint64_t bytes, uint32_t layer)
 {
-    m->job.workspaces[m->job.workspace_count++] = (slc_workspace_life){name, bytes, slc_forward_slot(layer)};
-    m->job.workspaces[m->job.workspace_count++] = (slc_workspace_life){name, bytes, slc_backward_slot(&m->job, layer)};
+    m->draft.job.workspaces[m->draft.job.workspace_count++] =
+        (slc_workspace_life){name, bytes, slc_forward_slot(layer)};
+    m->draft.job.workspaces[m->draft.job.workspace_count++] =
+        (slc_workspace_life){name, bytes, slc_backward_slot(&m->draft.job, layer)};
 }
 
 static void add_workspaces(maker *m)
@@ -313,13 +275,13 @@ static sluice_status set_tensors(const maker *m, slc_profile *profile)
 static sluice_status make_profile(maker *m, slc_profile **out)
 {
     const slc_made_options *o = m->options;
-    sluice_status status = allocate(m);
+    sluice_status status = slc_profile_draft_init(&m->draft, m->shape->blocks + 2);
     if (status) return status;
-    m->job.world = o->world;
-    m->job.micro_batches = o->micro_batches ? o->micro_batches : 1;
-    m->job.states = 2;
-    m->job.wire = o->wire;
-    m->job.can_recompute = m->can_recompute;
+    slc_job *job = &m->draft.job;
+    job->world = o->world;
+    job->micro_batches = o->micro_batches ? o->micro_batches : 1;
+    job->states = 2;
+    job->wire = o->wire;
     m->context = o->context ? o->context : m->shape->context;
     m->rows = o->batch * m->context;
     m->stream = sluice_dtype_bytes(m->options->precision) * m->rows * m->shape->channels;
@@ -336,14 +298,12 @@ static sluice_status make_profile(maker *m, slc_profile **out)
     else
         snprintf(source, sizeof source, "made: %g FLOP/s at %g, %g bytes a second, %u sequences of %llu tokens",
                  o->device_flops, o->efficiency, o->bytes_per_s, o->batch, (unsigned long long)m->context);
-    status = slc_profile_create(&m->job, m->parameters, &m->times, m->shape->name, source, out);
+    status = slc_profile_draft_finish(&m->draft, m->shape->name, source, out);
     if (!status) status = set_tensors(m, *out);
     if (status) return status;
-    for (uint32_t u = 0; u < m->job.unit_count; u++)
-        if (!slc_looks_up(&m->job.units[u])) (*out)->block_bytes[u] = m->block_bytes;
     /* A block is cut in elements, as many as fp32 has in its bytes. */
     (*out)->scratch_in_flight = BLOCKS_IN_FLIGHT * m->block_bytes / sluice_dtype_bytes(SLUICE_FP32) *
-                                sluice_dtype_bytes(slc_gradient_dtype(&m->job, m->job.units));
+                                sluice_dtype_bytes(slc_gradient_dtype(job, job->units));
     return slc_profile_set_world(*out, o->world);
 }
 
@@ -355,7 +315,7 @@ sluice_status slc_made_profile(const slc_made_options *options, slc_profile **ou
         if (status) return status;
         maker m = {.options = options, .shape = &shapes[i]};
         status = make_profile(&m, out);
-        maker_fini(&m);
+        slc_profile_draft_fini(&m.draft);
         return status;
     }
     return no_such("model", options->model, slc_made_model_name);

@@ -1,16 +1,15 @@
-/* From a table of layers to a profile. Arrays have room for the most that a table of that length can need. */
+/* From a table of layers to a profile. */
 #include "sched/study/published.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/profile_draft.h"
 #include "sched/study/layer_table.h"
 #include "sched/study/made_profile.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BATCH_MAX = 4096, BLOCKS_MOST = 64, NUMBER_BYTES = 4, MIB = 1 << 20, MODEL_BYTES = 96 };
-enum { ACTIVATIONS_A_LAYER = 3 };
 
 static const slc_layer_model *const lists[] = {slc_image_models, slc_text_models};
 
@@ -35,63 +34,27 @@ typedef struct {
     slc_made_options speeds; /* what the cluster gives */
     slc_layer_table table;
     uint64_t batch;
-    slc_job job;
-    slc_times times;
-    bool *can_recompute;
-    uint64_t *parameters, *block_bytes; /* [units] */
-    slc_use *uses;
+    slc_profile_draft draft;
 } maker;
-
-static sluice_status allocate(maker *m)
-{
-    size_t layers = m->table.count, units = layers + 1;
-    m->job.layers = calloc(layers, sizeof *m->job.layers);
-    m->can_recompute = calloc(layers, sizeof *m->can_recompute);
-    m->job.units = calloc(units, sizeof *m->job.units);
-    m->parameters = calloc(units, sizeof *m->parameters);
-    m->block_bytes = calloc(units, sizeof *m->block_bytes);
-    m->uses = calloc(units + 1, sizeof *m->uses);
-    m->job.activations = calloc(ACTIVATIONS_A_LAYER * layers, sizeof *m->job.activations);
-    m->times.slot_s = calloc(2 * layers, sizeof *m->times.slot_s);
-    m->times.recompute_s = calloc(layers, sizeof *m->times.recompute_s);
-    bool all = m->job.layers && m->can_recompute && m->job.units && m->parameters && m->block_bytes && m->uses &&
-               m->job.activations && m->times.slot_s && m->times.recompute_s;
-    return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "profile of %s", m->options->model);
-}
-
-static void maker_fini(maker *m)
-{
-    slc_layer_table_fini(&m->table);
-    free(m->job.layers);
-    free(m->can_recompute);
-    free(m->job.units);
-    free(m->parameters);
-    free(m->block_bytes);
-    free(m->uses);
-    free(m->job.activations);
-    slc_times_fini(&m->times);
-}
 
 static void set_link(maker *m)
 {
     const slc_made_options *s = &m->speeds;
-    m->times.update_s_per_element = s->update_s_per_element;
-    m->times.link = (slc_link){.reduce_scatter = {s->latency_s, s->bytes_per_s},
-                               .all_gather = {s->latency_s, s->bytes_per_s},
-                               .kappa = s->kappa,
-                               .sigma = s->sigma,
-                               .thread_moves = s->thread_moves,
-                               .block_bytes = slc_made_block_bytes(s)};
+    slc_times *times = &m->draft.times;
+    times->update_s_per_element = s->update_s_per_element;
+    times->link = (slc_link){.reduce_scatter = {s->latency_s, s->bytes_per_s},
+                             .all_gather = {s->latency_s, s->bytes_per_s},
+                             .kappa = s->kappa,
+                             .sigma = s->sigma,
+                             .thread_moves = s->thread_moves,
+                             .block_bytes = slc_made_block_bytes(s)};
 }
 
 static void add_unit(maker *m, const char *name, double parameters, slc_use *uses, uint32_t use_count)
 {
-    uint32_t u = m->job.unit_count++;
-    uint64_t least = (uint64_t)parameters * NUMBER_BYTES / BLOCKS_MOST / MIB * MIB + MIB;
-    m->parameters[u] = (uint64_t)parameters;
-    m->block_bytes[u] = m->times.link.block_bytes > least ? m->times.link.block_bytes : least;
-    m->job.units[u] = (slc_unit){.name = name, .trainable = true, .uses = uses, .use_count = use_count};
-    slc_profile_unit_lengths(m->parameters[u], m->block_bytes[u], m->job.world, &m->job.units[u]);
+    uint64_t least = (uint64_t)parameters * NUMBER_BYTES / BLOCKS_MOST / MIB * MIB + MIB,
+             block = m->draft.times.link.block_bytes;
+    slc_profile_draft_unit(&m->draft, name, (uint64_t)parameters, block > least ? block : least, uses, use_count);
 }
 
 static void add_units(maker *m)
@@ -99,11 +62,11 @@ static void add_units(maker *m)
     const slc_layer_table *t = &m->table;
     uint32_t last = t->count - 1;
     for (uint32_t l = 0; l <= last; l++) {
-        m->uses[l] = (slc_use){l, !t->layers[l].looks_up};
-        add_unit(m, t->layers[l].name, t->layers[l].parameters, &m->uses[l], 1);
+        m->draft.uses[l] = (slc_use){l, !t->layers[l].looks_up};
+        add_unit(m, t->layers[l].name, t->layers[l].parameters, &m->draft.uses[l], 1);
     }
     if (!(t->tied > 0)) return;
-    slc_use *uses = &m->uses[last + 1]; /* the array has one place more than there are units */
+    slc_use *uses = &m->draft.uses[last + 1];
     uses[0] = (slc_use){0, false};
     uses[1] = (slc_use){last, true};
     add_unit(m, "tied", t->tied, uses, 2);
@@ -112,28 +75,32 @@ static void add_units(maker *m)
 /* Sets the slots of a micro-batch of one sample. */
 static void set_slots(maker *m)
 {
+    const slc_job *job = &m->draft.job;
+    slc_times *times = &m->draft.times;
     double speed = m->speeds.device_flops * m->speeds.efficiency;
     for (uint32_t l = 0; l < m->table.count; l++) {
         double forward_s = m->table.layers[l].flops / speed;
-        m->times.slot_s[slc_forward_slot(l)] = m->times.recompute_s[l] = forward_s;
-        m->times.slot_s[slc_backward_slot(&m->job, l)] = 2 * forward_s;
+        times->slot_s[slc_forward_slot(l)] = times->recompute_s[l] = forward_s;
+        times->slot_s[slc_backward_slot(job, l)] = 2 * forward_s;
     }
 }
 
 /* Finds the batch that the ratio asks for, and makes the slots as long as it takes. */
 static void set_batch(maker *m)
 {
+    const slc_job *job = &m->draft.job;
+    slc_times *times = &m->draft.times;
     double compute_s = 0, communication_s = 0;
-    for (uint32_t s = 0; s < slc_job_slots(&m->job); s++) compute_s += m->times.slot_s[s];
-    for (uint32_t u = 0; u < m->job.unit_count; u++) {
-        const slc_unit *unit = &m->job.units[u];
-        communication_s += slc_operation_s(&m->job, &m->times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements) +
-                           slc_operation_s(&m->job, &m->times, SLC_ITEM_GATHER_VALUE, unit, unit->elements);
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) compute_s += times->slot_s[s];
+    for (uint32_t u = 0; u < job->unit_count; u++) {
+        const slc_unit *unit = &job->units[u];
+        communication_s += slc_operation_s(job, times, SLC_ITEM_REDUCE_SCATTER, unit, unit->elements) +
+                           slc_operation_s(job, times, SLC_ITEM_GATHER_VALUE, unit, unit->elements);
     }
     double wanted_s = m->options->compute_ratio * communication_s;
     for (m->batch = 1; m->batch < BATCH_MAX && compute_s * (double)m->batch < wanted_s;) m->batch *= 2;
-    for (uint32_t s = 0; s < slc_job_slots(&m->job); s++) m->times.slot_s[s] *= (double)m->batch;
-    for (uint32_t l = 0; l < m->table.count; l++) m->times.recompute_s[l] *= (double)m->batch;
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] *= (double)m->batch;
+    for (uint32_t l = 0; l < m->table.count; l++) times->recompute_s[l] *= (double)m->batch;
 }
 
 /* What only looks rows up keeps nothing that is worth recomputing, and its backward reads no values. */
@@ -142,14 +109,9 @@ static bool can_recompute(const maker *m, uint32_t layer)
     return m->options->can_recompute && !m->table.layers[layer].looks_up;
 }
 
-static void add_activation(maker *m, slc_activation_life life)
-{
-    if (life.bytes) m->job.activations[m->job.activation_count++] = life;
-}
-
 static void add_activations(maker *m)
 {
-    const slc_job *job = &m->job;
+    const slc_job *job = &m->draft.job;
     uint32_t end = m->table.count - 1;
     for (uint32_t l = 0; l <= end; l++) {
         const slc_table_layer *layer = &m->table.layers[l];
@@ -159,25 +121,28 @@ static void add_activations(maker *m)
         if (reader > end) reader = end;
         uint32_t read_back = slc_backward_slot(job, reader);
         bool again = can_recompute(m, l);
-        add_activation(m, (slc_activation_life){"x", output, l, read_back, reader, false});
-        add_activation(m, (slc_activation_life){"kept", kept, l, back, l, again});
-        add_activation(m, (slc_activation_life){"dx", output, read_back, back, 0, false});
+        if (output)
+            slc_profile_draft_activation(&m->draft, (slc_activation_life){"x", output, l, read_back, reader, false});
+        if (kept) slc_profile_draft_activation(&m->draft, (slc_activation_life){"kept", kept, l, back, l, again});
+        if (output)
+            slc_profile_draft_activation(&m->draft, (slc_activation_life){"dx", output, read_back, back, 0, false});
     }
 }
 
 static sluice_status make_profile(maker *m, const slc_layer_model *model, slc_profile **out)
 {
     model->write(&m->table);
-    sluice_status status = m->table.failed ? slc_error(SLUICE_ERR_MEMORY, "layers of %s", model->name) : allocate(m);
+    sluice_status status = m->table.failed ? slc_error(SLUICE_ERR_MEMORY, "layers of %s", model->name)
+                                           : slc_profile_draft_init(&m->draft, m->table.count);
     if (status) return status;
+    slc_job *job = &m->draft.job;
     if (m->options->world) m->speeds.world = m->options->world;
-    m->job.world = m->speeds.world;
-    m->job.micro_batches = 1;
-    m->job.states = 2;
-    m->job.can_recompute = m->can_recompute;
+    job->world = m->speeds.world;
+    job->micro_batches = 1;
+    job->states = 2;
     for (uint32_t l = 0; l < m->table.count; l++) {
-        m->job.layers[m->job.layer_count++] = m->table.layers[l].name;
-        m->can_recompute[l] = can_recompute(m, l);
+        job->layers[l] = m->table.layers[l].name;
+        m->draft.can_recompute[l] = can_recompute(m, l);
     }
     set_link(m);
     set_slots(m);
@@ -185,11 +150,9 @@ static sluice_status make_profile(maker *m, const slc_layer_model *model, slc_pr
     set_batch(m);
     add_activations(m);
     char source[MODEL_BYTES];
-    snprintf(source, sizeof source, "published: %s, %u ranks, %llu samples", m->options->cluster, m->job.world,
+    snprintf(source, sizeof source, "published: %s, %u ranks, %llu samples", m->options->cluster, job->world,
              (unsigned long long)m->batch);
-    status = slc_profile_create(&m->job, m->parameters, &m->times, model->name, source, out);
-    for (uint32_t u = 0; !status && u < m->job.unit_count; u++) (*out)->block_bytes[u] = m->block_bytes[u];
-    return status;
+    return slc_profile_draft_finish(&m->draft, model->name, source, out);
 }
 
 sluice_status slc_published_profile(const slc_published_options *options, slc_profile **out)
@@ -205,6 +168,7 @@ sluice_status slc_published_profile(const slc_published_options *options, slc_pr
     while ((model = model_at(i++)) && strcmp(model->name, options->model)) continue;
     if (!model) return slc_error(SLUICE_ERR_ARGUMENT, "no published model \"%s\"", options->model);
     status = make_profile(&m, model, out);
-    maker_fini(&m);
+    slc_layer_table_fini(&m.table);
+    slc_profile_draft_fini(&m.draft);
     return status;
 }

@@ -3,13 +3,12 @@
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
-#include "lib/plan/roles.h"
+#include "lib/plan/profile_draft.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-enum { LAYERS_MAX = 4096, NAME_BYTES = 16, TIED_MOST = 8, TABLE_ROWS = 5000 };
+enum { LAYERS_MAX = 4096, TIED_MOST = 8, TABLE_ROWS = 5000 };
 static const double bytes_most = 1e12, activations_most = 1e3;
 
 slc_random_options slc_random_defaults(void)
@@ -59,12 +58,8 @@ static double draw_from(dice *d, slc_random_range range)
 typedef struct {
     const slc_random_options *options;
     dice dice;
-    slc_job job;
-    slc_times times;
-    bool *can_recompute;
-    uint64_t *parameters, block_bytes;
-    slc_use *uses;
-    char (*names)[NAME_BYTES];
+    uint64_t block_bytes;
+    slc_profile_draft draft;
 } maker;
 
 static bool is_range(slc_random_range range, double least, double most)
@@ -90,77 +85,45 @@ static sluice_status check_options(const slc_random_options *o)
     return SLUICE_OK;
 }
 
-static sluice_status allocate(maker *m)
-{
-    size_t layers = m->job.layer_count;
-    m->job.layers = calloc(layers, sizeof *m->job.layers);
-    m->can_recompute = calloc(layers, sizeof *m->can_recompute);
-    m->names = calloc(layers, sizeof *m->names);
-    m->job.units = calloc(layers + 2, sizeof *m->job.units);
-    m->parameters = calloc(layers + 2, sizeof *m->parameters);
-    m->uses = calloc(layers + 2, sizeof *m->uses);
-    m->job.activations = calloc(2 * layers, sizeof *m->job.activations);
-    m->times.slot_s = calloc(2 * layers, sizeof *m->times.slot_s);
-    m->times.recompute_s = calloc(layers, sizeof *m->times.recompute_s);
-    bool all = m->job.layers && m->can_recompute && m->names && m->job.units && m->parameters && m->uses &&
-               m->job.activations && m->times.slot_s && m->times.recompute_s;
-    return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "random profile of %zu layers", layers);
-}
-
-static void maker_fini(maker *m)
-{
-    free(m->job.layers);
-    free(m->can_recompute);
-    free(m->names);
-    free(m->job.units);
-    free(m->parameters);
-    free(m->uses);
-    free(m->job.activations);
-    slc_times_fini(&m->times);
-}
-
 static void add_unit(maker *m, const char *name, double bytes, slc_use *uses, uint32_t use_count)
 {
-    uint32_t u = m->job.unit_count++;
-    m->parameters[u] = (uint64_t)(bytes / 4);
-    m->job.units[u] = (slc_unit){.name = name, .trainable = true, .uses = uses, .use_count = use_count};
-    slc_profile_unit_lengths(m->parameters[u], m->block_bytes, m->job.world, &m->job.units[u]);
+    slc_profile_draft_unit(&m->draft, name, (uint64_t)(bytes / 4), m->block_bytes, uses, use_count);
 }
 
 /* Slots take time in proportion to the parameters that they work with, backward twice the time of forward. */
 static void add_layer(maker *m, uint32_t l, double bytes)
 {
-    slc_job *job = &m->job;
-    snprintf(m->names[l], NAME_BYTES, "h.%u", l);
-    job->layers[l] = m->names[l];
-    m->can_recompute[l] = m->options->can_recompute;
-    m->uses[l] = (slc_use){l, true};
-    add_unit(m, m->names[l], bytes, &m->uses[l], 1);
+    slc_job *job = &m->draft.job;
+    snprintf(m->draft.names[l], SLC_DRAFT_NAME_BYTES, "h.%u", l);
+    job->layers[l] = m->draft.names[l];
+    m->draft.can_recompute[l] = m->options->can_recompute;
+    m->draft.uses[l] = (slc_use){l, true};
+    add_unit(m, m->draft.names[l], bytes, &m->draft.uses[l], 1);
     double spread = draw_from(&m->dice, m->options->time_spread);
     slc_random_range off = {1 / spread, spread};
-    m->times.slot_s[l] = bytes * draw_from(&m->dice, off);
-    m->times.slot_s[slc_backward_slot(job, l)] = 2 * bytes * draw_from(&m->dice, off);
+    m->draft.times.slot_s[l] = bytes * draw_from(&m->dice, off);
+    m->draft.times.slot_s[slc_backward_slot(job, l)] = 2 * bytes * draw_from(&m->dice, off);
 }
 
 /* A tenth of the activations is the layer's output, which the next layer's backward reads; recomputation drops the
  * rest. */
 static void add_activations(maker *m, uint32_t l, double bytes)
 {
-    slc_job *job = &m->job;
+    const slc_job *job = &m->draft.job;
     double kept = bytes * draw_from(&m->dice, m->options->activations);
     uint32_t last = job->layer_count - 1, next = l < last ? l + 1 : l, back = slc_backward_slot(job, l);
-    job->activations[job->activation_count++] =
-        (slc_activation_life){"x", (uint64_t)(0.1 * kept), l, slc_backward_slot(job, next), next, false};
-    job->activations[job->activation_count++] =
-        (slc_activation_life){"kept", (uint64_t)(0.9 * kept), l, back, l, m->options->can_recompute};
+    slc_profile_draft_activation(
+        &m->draft, (slc_activation_life){"x", (uint64_t)(0.1 * kept), l, slc_backward_slot(job, next), next, false});
+    slc_profile_draft_activation(
+        &m->draft, (slc_activation_life){"kept", (uint64_t)(0.9 * kept), l, back, l, m->options->can_recompute});
 }
 
 /* Splits the unit made last into one of the last layer, and the rows that the first layer looks up. */
 static void split_tied(maker *m)
 {
-    uint32_t u = m->job.unit_count - 1;
-    slc_unit *split = &m->job.units[u], *rows = &m->job.units[m->job.unit_count++];
-    uint64_t parameters = m->parameters[u], count = parameters < TABLE_ROWS ? parameters : TABLE_ROWS;
+    uint32_t u = m->draft.job.unit_count - 1;
+    slc_unit *split = &m->draft.job.units[u], *rows = &m->draft.job.units[m->draft.job.unit_count++];
+    uint64_t parameters = m->draft.parameters[u], count = parameters < TABLE_ROWS ? parameters : TABLE_ROWS;
     *rows = (slc_unit){.name = "rows of tied",
                        .trainable = true,
                        .uses = &split->uses[0],
@@ -174,65 +137,67 @@ static void split_tied(maker *m)
     split->partner = u + 1;
     split->uses++;
     split->use_count = 1;
-    slc_profile_unit_lengths(0, 0, m->job.world, rows);
+    slc_profile_unit_lengths(0, 0, m->draft.job.world, rows);
 }
 
 static void add_tied(maker *m)
 {
-    uint32_t layers = m->job.layer_count;
+    uint32_t layers = m->draft.job.layer_count;
     bool tied = share(&m->dice) < m->options->tied_share;
     double bytes = draw_from(&m->dice, m->options->unit_bytes) * (1 + (TIED_MOST - 1) * share(&m->dice));
     if (!tied || layers < 2) return;
-    m->uses[layers] = (slc_use){0, m->options->can_recompute};
-    m->uses[layers + 1] = (slc_use){layers - 1, true};
-    add_unit(m, "tied", bytes, &m->uses[layers], 2);
+    m->draft.uses[layers] = (slc_use){0, m->options->can_recompute};
+    m->draft.uses[layers + 1] = (slc_use){layers - 1, true};
+    add_unit(m, "tied", bytes, &m->draft.uses[layers], 2);
     if (m->options->split_share > 0 && share(&m->dice) < m->options->split_share) split_tied(m);
 }
 
 static void scale_slots(maker *m)
 {
-    slc_job *job = &m->job;
+    slc_job *job = &m->draft.job;
     double communication = 0, compute = 0;
     for (uint32_t u = 0; u < job->unit_count; u++)
         communication +=
-            slc_operation_s(job, &m->times, SLC_ITEM_REDUCE_SCATTER, &job->units[u], job->units[u].elements) +
-            slc_operation_s(job, &m->times, SLC_ITEM_GATHER_VALUE, &job->units[u], job->units[u].elements);
-    for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += m->times.slot_s[s] * job->micro_batches;
+            slc_operation_s(job, &m->draft.times, SLC_ITEM_REDUCE_SCATTER, &job->units[u], job->units[u].elements) +
+            slc_operation_s(job, &m->draft.times, SLC_ITEM_GATHER_VALUE, &job->units[u], job->units[u].elements);
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) compute += m->draft.times.slot_s[s] * job->micro_batches;
     double scale = draw_from(&m->dice, m->options->compute_ratio) * communication / compute;
     if (job->world == 1) scale = 1e-9; /* nothing is exchanged: times of a giga-FLOP machine */
-    for (uint32_t s = 0; s < slc_job_slots(job); s++) m->times.slot_s[s] *= scale;
-    for (uint32_t l = 0; l < job->layer_count; l++) m->times.recompute_s[l] = m->times.slot_s[l];
+    for (uint32_t s = 0; s < slc_job_slots(job); s++) m->draft.times.slot_s[s] *= scale;
+    for (uint32_t l = 0; l < job->layer_count; l++) m->draft.times.recompute_s[l] = m->draft.times.slot_s[l];
 }
 
-static void set_job(maker *m)
+static sluice_status begin_draft(maker *m)
 {
     const slc_random_options *o = m->options;
     uint32_t ranks = 2u << below(&m->dice, 4), several = below(&m->dice, 3) ? 1 : 2 + below(&m->dice, 3);
-    m->job = (slc_job){.world = o->world ? o->world : ranks,
-                       .micro_batches = o->micro_batches ? o->micro_batches : several,
-                       .states = 2,
-                       .layer_count = (uint32_t)lround(draw_from(&m->dice, o->layers))};
+    sluice_status status = slc_profile_draft_init(&m->draft, (uint32_t)lround(draw_from(&m->dice, o->layers)));
+    if (status) return status;
+    slc_job *job = &m->draft.job;
+    slc_times *times = &m->draft.times;
+    job->world = o->world ? o->world : ranks;
+    job->micro_batches = o->micro_batches ? o->micro_batches : several;
+    job->states = 2;
     double mean = sqrt(o->unit_bytes.least * o->unit_bytes.most);
     m->block_bytes = (uint64_t)(mean / o->unit_blocks);
-    m->times = (slc_times){.update_s_per_element = o->update_s_per_element,
-                           .compress_s_per_element = o->compress_s_per_element,
-                           .apply_s_per_element = o->apply_s_per_element,
-                           .average_s_per_element = o->average_s_per_element,
-                           .link = {.reduce_scatter = {o->latency_s, o->bytes_per_s},
-                                    .all_gather = {o->latency_s, o->bytes_per_s},
-                                    .kappa = o->kappa,
-                                    .sigma = o->sigma,
-                                    .thread_moves = o->thread_moves,
-                                    .block_bytes = m->block_bytes}};
+    times->update_s_per_element = o->update_s_per_element;
+    times->compress_s_per_element = o->compress_s_per_element;
+    times->apply_s_per_element = o->apply_s_per_element;
+    times->average_s_per_element = o->average_s_per_element;
+    times->link = (slc_link){.reduce_scatter = {o->latency_s, o->bytes_per_s},
+                             .all_gather = {o->latency_s, o->bytes_per_s},
+                             .kappa = o->kappa,
+                             .sigma = o->sigma,
+                             .thread_moves = o->thread_moves,
+                             .block_bytes = m->block_bytes};
+    return SLUICE_OK;
 }
 
 static sluice_status make_profile(maker *m, uint64_t seed, slc_profile **out)
 {
-    set_job(m);
-    sluice_status status = allocate(m);
+    sluice_status status = begin_draft(m);
     if (status) return status;
-    m->job.can_recompute = m->can_recompute;
-    for (uint32_t l = 0; l < m->job.layer_count; l++) {
+    for (uint32_t l = 0; l < m->draft.job.layer_count; l++) {
         double bytes = draw_from(&m->dice, m->options->unit_bytes);
         add_layer(m, l, bytes);
         add_activations(m, l, bytes);
@@ -241,10 +206,7 @@ static sluice_status make_profile(maker *m, uint64_t seed, slc_profile **out)
     scale_slots(m);
     char source[64];
     snprintf(source, sizeof source, "drawn: seed %llu", (unsigned long long)seed);
-    status = slc_profile_create(&m->job, m->parameters, &m->times, "random", source, out);
-    for (uint32_t u = 0; !status && u < m->job.unit_count; u++)
-        if (!slc_looks_up(&m->job.units[u])) (*out)->block_bytes[u] = m->block_bytes;
-    return status;
+    return slc_profile_draft_finish(&m->draft, "random", source, out);
 }
 
 sluice_status slc_random_profile(const slc_random_options *options, uint64_t seed, slc_profile **out)
@@ -253,6 +215,6 @@ sluice_status slc_random_profile(const slc_random_options *options, uint64_t see
     if (status) return status;
     maker m = {.options = options, .dice = {.seed = seed}};
     status = make_profile(&m, seed, out);
-    maker_fini(&m);
+    slc_profile_draft_fini(&m.draft);
     return status;
 }

@@ -92,36 +92,20 @@ static double first_backward_s(const slc_profile_maker *m)
 /* Forwards share by bytes what the optimizer, the forward and the first backward took but for the last. */
 static void set_times(slc_profile_maker *m)
 {
-    uint32_t layers = m->job.layer_count;
+    uint32_t layers = m->draft.job.layer_count;
     double first_s = first_backward_s(m), forward_s = m->times.forward.high_s - first_s, bytes = 0;
     for (uint32_t l = 0; l < layers; l++) bytes += (double)slc_maker_reduction(m, l)->bytes;
     for (uint32_t l = 0; l < layers; l++) {
         double share = (double)slc_maker_reduction(m, l)->bytes / bytes;
         size_t u = layers - 1 - l;
-        m->job_times.slot_s[slc_forward_slot(l)] = m->job_times.recompute_s[l] = forward_s * share;
-        m->job_times.slot_s[slc_backward_slot(&m->job, l)] = u ? m->times.backward[u].high_s : first_s;
+        m->draft.times.slot_s[slc_forward_slot(l)] = m->draft.times.recompute_s[l] = forward_s * share;
+        m->draft.times.slot_s[slc_backward_slot(&m->draft.job, l)] = u ? m->times.backward[u].high_s : first_s;
     }
-    m->job_times.link = m->link.link;
-    slc_times_estimate_exchange(&m->job_times);
+    m->draft.times.link = m->link.link;
+    slc_times_estimate_exchange(&m->draft.times);
 }
 
 /* ---- The job ---- */
-
-static sluice_status allocate(slc_profile_maker *m)
-{
-    size_t count = m->units.count;
-    m->job.layers = calloc(count + 1, sizeof *m->job.layers);
-    m->job.units = calloc(count + 1, sizeof *m->job.units);
-    m->parameters = calloc(count + 1, sizeof *m->parameters);
-    m->uses = calloc(count + 1, sizeof *m->uses);
-    m->names = calloc(count + 1, sizeof *m->names);
-    m->half = calloc(count + 1, sizeof *m->half);
-    m->job_times.slot_s = calloc(2 * count + 1, sizeof *m->job_times.slot_s);
-    m->job_times.recompute_s = calloc(count + 1, sizeof *m->job_times.recompute_s);
-    bool all = m->job.layers && m->job.units && m->parameters && m->uses && m->names && m->half &&
-               m->job_times.slot_s && m->job_times.recompute_s;
-    return all ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "profile of %zu units", count);
-}
 
 /* Values have the type of their gathers; without gathers, that of their gradients. */
 static unsigned value_dtype(const slc_profile_maker *m, uint32_t layer)
@@ -139,38 +123,37 @@ static uint64_t block_bytes(const slc_profile_maker *m)
 
 static void make_units(slc_profile_maker *m)
 {
-    uint32_t count = (uint32_t)m->units.count;
+    slc_profile_draft *draft = &m->draft;
     bool half_wire = true;
-    m->job.layer_count = m->job.unit_count = count;
-    for (uint32_t l = 0; l < count; l++) {
+    for (uint32_t l = 0; l < draft->job.layer_count; l++) {
         unsigned dtype = value_dtype(m, l);
         bool narrow = dtype != NCCL_FLOAT32;
         half_wire &= !narrow || slc_maker_reduction(m, l)->dtype != NCCL_FLOAT32;
-        snprintf(m->names[l], sizeof m->names[l], "unit.%u", l);
+        snprintf(draft->names[l], sizeof draft->names[l], "unit.%u", l);
         m->half[l] = dtype == NCCL_FLOAT16;
-        m->uses[l] = (slc_use){l, true};
-        m->parameters[l] = slc_maker_reduction(m, l)->elements;
-        m->job.layers[l] = m->names[l];
-        m->job.units[l] = (slc_unit){.name = m->names[l],
-                                     .dtype = narrow ? SLUICE_BF16 : SLUICE_FP32,
-                                     .trainable = true,
-                                     .uses = &m->uses[l],
-                                     .use_count = 1};
-        slc_profile_unit_lengths(m->parameters[l], block_bytes(m), m->steps.world, &m->job.units[l]);
+        draft->uses[l] = (slc_use){l, true};
+        draft->job.layers[l] = draft->names[l];
+        slc_profile_draft_unit(draft, draft->names[l], slc_maker_reduction(m, l)->elements, block_bytes(m),
+                               &draft->uses[l], 1)
+            ->dtype = narrow ? SLUICE_BF16 : SLUICE_FP32;
     }
-    m->job.wire = half_wire ? SLUICE_BF16 : SLUICE_FP32;
+    m->draft.job.wire = half_wire ? SLUICE_BF16 : SLUICE_FP32;
     m->link.link.block_bytes = slc_round_up(m->link.link.block_bytes + 1, block_bytes(m));
     if (m->link.link.block_bytes > UINT64_C(1) << 40) m->link.link.block_bytes = UINT64_C(1) << 40;
 }
 
-static void make_job(slc_profile_maker *m)
+static sluice_status make_job(slc_profile_maker *m)
 {
-    m->job.world = m->steps.world;
-    m->job.micro_batches = 1;
-    m->job.states = ADAM_STATES;
-    m->job.reserved_bytes = m->reserved_bytes;
+    sluice_status status = slc_profile_draft_init(&m->draft, (uint32_t)m->units.count);
+    m->half = calloc(m->units.count + 1, sizeof *m->half);
+    if (status || !m->half) return status ? status : slc_error(SLUICE_ERR_MEMORY, "profile");
+    m->draft.job.world = m->steps.world;
+    m->draft.job.micro_batches = 1;
+    m->draft.job.states = ADAM_STATES;
+    m->draft.job.reserved_bytes = m->reserved_bytes;
     make_units(m);
     set_times(m);
+    return SLUICE_OK;
 }
 
 /* ---- The profile ---- */
@@ -195,7 +178,7 @@ static void name_model(const slc_nccl_records *records, char out[128])
 static sluice_status set_tensors(const slc_profile_maker *m, slc_profile *profile)
 {
     sluice_status status = SLUICE_OK;
-    for (uint32_t l = 0; l < m->job.layer_count && !status; l++) {
+    for (uint32_t l = 0; l < m->draft.job.layer_count && !status; l++) {
         const slc_step_operation *reduction = slc_maker_reduction(m, l);
         status = slc_profile_set_tensors(profile, l, reduction->parts, (uint32_t)reduction->part_count);
     }
@@ -208,9 +191,9 @@ static sluice_status write_profile(const slc_profile_maker *m, const char *out)
     slc_profile *profile = NULL;
     name_model(m->records, model);
     sluice_status status = slc_profile_source(m, &source);
-    if (!status) status = slc_profile_create(&m->job, m->parameters, &m->job_times, model, source, &profile);
+    if (!status) status = slc_profile_draft_finish(&m->draft, model, source, &profile);
     if (!status) status = set_tensors(m, profile);
-    for (uint32_t l = 0; l < m->job.layer_count && !status; l++) profile->block_bytes[l] = block_bytes(m);
+    for (uint32_t l = 0; l < m->draft.job.layer_count && !status; l++) profile->block_bytes[l] = block_bytes(m);
     if (!status) status = slc_profile_to_json(profile, &text);
     if (!status) status = slc_result_file_write_text(out, text);
     slc_profile_destroy(profile);
@@ -224,12 +207,7 @@ static void maker_fini(slc_profile_maker *m)
     slc_job_steps_free(&m->steps);
     slc_step_units_free(&m->units);
     slc_compute_times_free(&m->times);
-    slc_times_fini(&m->job_times);
-    free(m->job.layers);
-    free(m->job.units);
-    free(m->parameters);
-    free(m->uses);
-    free(m->names);
+    slc_profile_draft_fini(&m->draft);
     free(m->half);
 }
 
@@ -243,11 +221,8 @@ sluice_status slc_nccl_profile(const slc_nccl_records *records, const slc_nccl_r
     if (!status) status = slc_compute_times_measure(&m.steps, &m.units, &m.times);
     m.step_s = m.times.step_s;
     if (!status && compute) status = take_compute_times(&m, compute);
-    if (!status) status = allocate(&m);
-    if (!status) {
-        make_job(&m);
-        status = write_profile(&m, out);
-    }
+    if (!status) status = make_job(&m);
+    if (!status) status = write_profile(&m, out);
     maker_fini(&m);
     return status;
 }

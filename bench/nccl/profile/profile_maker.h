@@ -4,9 +4,7 @@
 
 #include "bench/nccl/profile/compute_times.h"
 #include "bench/nccl/profile/link_fit.h"
-#include "lib/plan/profile.h"
-
-enum { SLC_UNIT_NAME_BYTES = 32 };
+#include "lib/plan/profile_draft.h"
 
 /* Layers and units have one order, the forward's; units.units has the opposite one. */
 typedef struct {
@@ -18,11 +16,7 @@ typedef struct {
     bool computed_apart;     /* the latter */
     double step_s;           /* of the run itself */
     slc_link_figures link;
-    slc_job job;
-    slc_times job_times;
-    uint64_t *parameters;
-    slc_use *uses;
-    char (*names)[SLC_UNIT_NAME_BYTES];
+    slc_profile_draft draft;
     bool *half; /* units in fp16, which the profile calls bf16 */
 } slc_profile_maker;
 

@@ -9,14 +9,14 @@
 /* Writes the names of the layers for which `marked` is set, runs of them as "unit.3 to unit.7". */
 static void name_layers(FILE *text, const slc_profile_maker *m, const bool *marked)
 {
-    uint32_t count = m->job.layer_count;
+    uint32_t count = m->draft.job.layer_count;
     const char *comma = "";
     for (uint32_t l = 0; l < count; l++) {
         uint32_t last = l;
         if (!marked[l]) continue;
         while (last + 1 < count && marked[last + 1]) last++;
-        fprintf(text, "%s%s", comma, m->names[l]);
-        if (last > l) fprintf(text, " to %s", m->names[last]);
+        fprintf(text, "%s%s", comma, m->draft.names[l]);
+        if (last > l) fprintf(text, " to %s", m->draft.names[last]);
         comma = ", ";
         l = last;
     }
@@ -45,7 +45,7 @@ static void say_measured(FILE *text, const slc_profile_maker *m)
 static void say_bounds(FILE *text, const slc_profile_maker *m, bool *marked)
 {
     bool any = false;
-    uint32_t last = m->job.layer_count - 1;
+    uint32_t last = m->draft.job.layer_count - 1;
     for (uint32_t l = 0; l < last; l++) any |= marked[l] = slc_is_loose(m->times.backward[last - l]);
     marked[last] = false;
     bool forward = slc_is_loose(m->times.forward);
@@ -55,7 +55,7 @@ static void say_bounds(FILE *text, const slc_profile_maker *m, bool *marked)
         fprintf(text,
                 ", whose reductions found their stream busy, so that their data may have been ready before; all "
                 "backwards but that of %s together take at most %.6g s.",
-                m->names[last], m->times.together.high_s);
+                m->draft.names[last], m->times.together.high_s);
     }
     if (forward)
         fprintf(text, " Upper bounds%s: all forwards, which hold waits for gathers or for a busy stream.",
@@ -66,11 +66,11 @@ static void say_bounds(FILE *text, const slc_profile_maker *m, bool *marked)
 
 static void say_estimated(FILE *text, const slc_profile_maker *m)
 {
-    uint32_t last = m->job.layer_count - 1;
+    uint32_t last = m->draft.job.layer_count - 1;
     fprintf(text,
             " Estimated: the backward of %s by bytes, for it begins where the forward ends, which cannot be seen; the "
             "forwards by bytes, from the rest of the step, which holds the optimizer's time too.",
-            m->names[last]);
+            m->draft.names[last]);
     fprintf(text, " Assumed: Adam's two states, one micro-batch, no slowdown of compute and communication under each "
                   "other.");
 }
@@ -89,7 +89,7 @@ static void say_left_out(FILE *text, const slc_profile_maker *m)
 static void say_half(FILE *text, const slc_profile_maker *m)
 {
     bool any = false;
-    for (uint32_t l = 0; l < m->job.layer_count; l++) any |= m->half[l];
+    for (uint32_t l = 0; l < m->draft.job.layer_count; l++) any |= m->half[l];
     if (!any) return;
     fprintf(text, " fp16 is written as bf16: ");
     name_layers(text, m, m->half);
@@ -99,7 +99,7 @@ static void say_half(FILE *text, const slc_profile_maker *m)
 sluice_status slc_profile_source(const slc_profile_maker *m, char **out)
 {
     size_t length;
-    bool *marked = calloc((size_t)m->job.layer_count + 1, sizeof *marked);
+    bool *marked = calloc((size_t)m->draft.job.layer_count + 1, sizeof *marked);
     FILE *text = open_memstream(out, &length);
     bool fine = text && marked;
     if (fine) {
