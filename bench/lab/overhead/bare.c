@@ -3,6 +3,7 @@
 #include "bench/lab/overhead/bare.h"
 
 #include "lib/base/gate.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/ownership.h"
 #include "lib/base/status.h"
 #include "lib/kernels/norm/norm.h"
@@ -411,13 +412,13 @@ sluice_status slc_bare_sync(slc_bare *bare)
 
 uint64_t slc_bare_hash(const slc_bare *bare)
 {
-    uint64_t hash = SLC_OVERHEAD_HASH;
+    uint64_t hash = SLC_FNV_START;
     for (uint32_t u = 0; u < bare->job->unit_count; u++) {
         const bare_unit *unit = &bare->units[u];
         for (uint64_t b = 0; b < slc_unit_blocks(&bare->job->units[u]); b++) {
             slc_part part = part_of(bare, u, b, false);
             const float *owned = unit->shard ? unit->shard + part.shard_first : unit->value + part.first;
-            hash = slc_overhead_hash(hash, owned, part.count);
+            hash = slc_fnv(hash, owned, part.count * sizeof *owned);
         }
     }
     return hash;

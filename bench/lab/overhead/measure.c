@@ -1,24 +1,22 @@
 /* Measures overhead. Each round runs the plan once under the engine and once by hand, and rounds alternate in which
  * comes first. Each run has its own memory: a step to warm up, then the steps that count. The plan is made once, in a
- * runtime that is kept for it; the others read it back. */
+ * runtime that is kept for it; the others get a copy. */
 #include "bench/lab/overhead/measure.h"
 
-#include "lib/base/numbers/median.h"
 #include "bench/lab/overhead/bare.h"
 #include "lib/base/clock.h"
+#include "lib/base/hash/fnv.h"
+#include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/recording.h"
 #include "lib/plan/profile.h"
 #include "sched/planner.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ENGINE, BARE, SIDES };
 enum { WARM_UP = 1, PLANNING_STEPS = 3 };
@@ -40,21 +38,22 @@ typedef struct {
     const slc_overhead_config *config;
     slc_overhead_model model;
     slc_overhead_optimizer optimizer;
-    clockid_t thread_clock;   /* CPU time of the communication thread */
-    char plan_path[PATH_MAX]; /* the same on every rank, but only rank 0 has the file */
-    engine_run planned;       /* keeps the job and the plan alive */
+    clockid_t thread_clock; /* CPU time of the communication thread */
+    engine_run planned;     /* keeps the job and the plan alive */
     slc_recorded made;
+    char *plan_text;        /* the plan as JSON, on rank 0, which plans for all */
     sample *samples[SIDES]; /* [rounds] */
     uint64_t hash;          /* hash of the engine's weights; 0: not known yet */
 } measurement;
 
 /* ---- The model under the engine ---- */
 
-static sluice_status plan_from_file(void *context, const slc_job *job, const slc_plan_request *request,
-                                    slc_plan_answer *answer)
+static sluice_status plan_again(void *context, const slc_job *job, const slc_plan_request *request,
+                                slc_plan_answer *answer)
 {
-    (void)context;
-    return slc_plan_read(job, request->strategy, &answer->plan);
+    const char *text = ((const measurement *)context)->plan_text;
+    (void)request;
+    return slc_plan_from_json(job, text, strlen(text), &answer->plan);
 }
 
 /* The context is the schedule's name: the engine itself asks for one that is never planned again. */
@@ -93,17 +92,16 @@ static void close_engine(engine_run *run)
     *run = (engine_run){0};
 }
 
-/* `plan` NULL: takes the plan in the file. */
+/* `plan` NULL: a runtime with the plan that was made. */
 static sluice_status create_runtime(measurement *m, const slc_overhead_plan *plan, sluice_runtime **out)
 {
     sluice_config config;
     sluice_config_init(&config);
-    config.strategy = m->plan_path;
     config.schedule = "serial"; /* this schedule is never planned again */
     config.optimizer = &m->optimizer.optimizer;
     config.updates = SLUICE_UPDATES_COMMUNICATION; /* the bare loop can run updates only there */
     config.block_bytes = m->model.block_bytes;
-    if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_from_file}, out);
+    if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_again, .context = m}, out);
     config.strategy = plan->strategy;
     if (plan->by_block)
         return slc_engine_create(m->world, &config,
@@ -157,14 +155,14 @@ static sluice_status engine_hash(measurement *m, const engine_run *run, uint64_t
     float *values = malloc(m->model.elements * sizeof *values);
     if (!values) return slc_error(SLUICE_ERR_MEMORY, "values");
     sluice_status status = SLUICE_OK;
-    *hash = SLC_OVERHEAD_HASH;
+    *hash = SLC_FNV_START;
     for (uint32_t l = 0; !status && l < m->model.layers; l++) {
         const slc_unit *unit = &job->units[l];
         status = sluice_param_read(run->params[l], 0, m->model.elements, values);
         for (uint64_t first = 0; !status && first < unit->elements; first += unit->block_elements) {
             uint64_t left = unit->elements - first, length = left < unit->block_elements ? left : unit->block_elements;
             uint64_t part = length / job->world;
-            *hash = slc_overhead_hash(*hash, values + first + (uint64_t)m->model.rank * part, part);
+            *hash = slc_fnv(*hash, values + first + (uint64_t)m->model.rank * part, part * sizeof *values);
         }
     }
     free(values);
@@ -315,44 +313,15 @@ static sluice_status share_samples(measurement *m)
 
 /* ---- The whole measurement ---- */
 
-static sluice_status open_plan_file(measurement *m)
-{
-    const char *folder = getenv("TMPDIR");
-    if (!folder || !*folder) folder = "/tmp";
-    if (snprintf(m->plan_path, sizeof m->plan_path, "%s/sluice-plan-XXXXXX", folder) >= (int)sizeof m->plan_path)
-        return slc_error(SLUICE_ERR_ARGUMENT, "TMPDIR=%s: the path is too long", folder);
-    int file = mkstemp(m->plan_path);
-    if (file < 0)
-        return slc_error(SLUICE_ERR_IO, "cannot make a file for the plan in %s: %s; set TMPDIR", folder,
-                         strerror(errno));
-    close(file);
-    return SLUICE_OK;
-}
-
-/* All ranks use the same file name. */
-static sluice_status make_plan_file(measurement *m)
-{
-    sluice_status made = m->model.rank == 0 ? open_plan_file(m) : SLUICE_OK;
-    if (made) m->plan_path[0] = 0;
-    sluice_status status = sluice_world_broadcast(m->world, m->plan_path, sizeof m->plan_path, 0);
-    if (made || status) return made ? made : status;
-    return m->plan_path[0] ? SLUICE_OK : slc_error(SLUICE_ERR_IO, "rank 0 could not make a file for the plan");
-}
-
 /* Schedules that need measured times have them after a few steps. */
 static sluice_status make_plan(measurement *m, const slc_overhead_plan *plan)
 {
-    sluice_status status = make_plan_file(m);
-    if (!status) status = open_engine(m, plan, &m->planned);
+    sluice_status status = open_engine(m, plan, &m->planned);
     for (uint32_t s = 0; !status && s < PLANNING_STEPS; s++) status = engine_step(m, &m->planned);
     if (!status) status = sluice_runtime_sync(m->planned.rt);
     if (status) return status;
     m->made = slc_engine_recorded(m->planned.rt);
-    if (m->model.rank == 0) status = slc_plan_write(m->made.job, m->made.plan, NULL, m->plan_path);
-    double failed = status != 0;
-    sluice_status shared = sluice_world_all_reduce(m->world, &failed, 1);
-    if (!status && !shared && failed > 0) return slc_error(SLUICE_ERR_IO, "rank 0 could not write the plan");
-    return status ? status : shared;
+    return m->model.rank ? SLUICE_OK : slc_plan_to_json(m->made.job, m->made.plan, NULL, &m->plan_text);
 }
 
 static sluice_status prepare(measurement *m)
@@ -386,7 +355,7 @@ static sluice_status run_rounds(measurement *m)
 static void clean_up(measurement *m)
 {
     close_engine(&m->planned);
-    if (m->model.rank == 0 && m->plan_path[0]) unlink(m->plan_path);
+    free(m->plan_text);
     slc_overhead_optimizer_close(&m->optimizer);
     for (int side = 0; side < SIDES; side++) free(m->samples[side]);
 }

@@ -3,8 +3,6 @@
 
 #include "lib/optim/adamw.h"
 
-#include <string.h>
-
 enum { CHAINS = 8 };
 static const sluice_adamw settings = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
 
@@ -86,14 +84,4 @@ void slc_overhead_optimizer_close(slc_overhead_optimizer *optimizer)
     if (!optimizer->device) return;
     slc_stream_destroy(&optimizer->stream);
     slc_device_close(optimizer->device);
-}
-
-uint64_t slc_overhead_hash(uint64_t hash, const float *values, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t word;
-        memcpy(&word, &values[i], sizeof word);
-        hash = (hash ^ word) * 0x100000001b3u;
-    }
-    return hash;
 }

@@ -39,8 +39,4 @@ typedef struct {
 sluice_status slc_overhead_optimizer_open(slc_overhead_optimizer *optimizer);
 void slc_overhead_optimizer_close(slc_overhead_optimizer *optimizer);
 
-/* FNV-1a over words, to compare weights; begin with SLC_OVERHEAD_HASH. */
-static const uint64_t SLC_OVERHEAD_HASH = 0xcbf29ce484222325u;
-uint64_t slc_overhead_hash(uint64_t hash, const float *values, uint64_t count);
-
 #endif
