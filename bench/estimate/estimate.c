@@ -140,17 +140,6 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
     return status;
 }
 
-static sluice_status write_json(const estimate_options *o, const slc_survey *s, const slc_answers *answers,
-                                const slc_budget_plan *row)
-{
-    if (!o->training.json) return SLUICE_OK;
-    json_t *content = slc_estimate_json(s, answers, row);
-    sluice_status status = content ? slc_result_file_write_json(o->training.json, content)
-                                   : slc_error(SLUICE_ERR_MEMORY, "the estimate as JSON");
-    json_decref(content);
-    return status;
-}
-
 /* A budget that is too small is an error that comes after all other answers, as a file that cannot be written is. */
 static sluice_status estimate(const estimate_options *o)
 {
@@ -172,7 +161,9 @@ static sluice_status estimate(const estimate_options *o)
     if (planned) status = plan_for_user(o, &survey, out, &row, &failures);
     if (status && status != SLUICE_ERR_BUDGET) return status;
     slc_outcome_add(&failures, status);
-    slc_outcome_add(&failures, write_json(o, &survey, &answers, row.fits ? &row : NULL));
+    if (t->json)
+        slc_outcome_add(&failures, slc_result_file_write_json(
+                                       t->json, slc_estimate_json(&survey, &answers, row.fits ? &row : NULL)));
     return slc_outcome_status(&failures);
 }
 

@@ -137,9 +137,7 @@ static sluice_status report_loss(const evaluation *e)
         fprintf(text, ": loss %.6f\n", e->loss);
     json_t *content = json_object();
     json_object_set_new(content, "loss", isnan(e->loss) ? json_null() : json_real(e->loss));
-    sluice_status status = slc_result_file_write_json(e->options->json, content);
-    json_decref(content);
-    return status;
+    return slc_result_file_write_json(e->options->json, content);
 }
 
 static sluice_status evaluate_inputs(evaluation *e)

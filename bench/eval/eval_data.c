@@ -186,11 +186,7 @@ static sluice_status report(const evaluation *e)
                          "the loss is %f: the weights are damaged, or too large for --precision %s", mean_loss(e),
                          e->options->precision);
     print_report(e, &memory);
-    json_t *content = report_json(e, &memory);
-    if (!content) return slc_error(SLUICE_ERR_MEMORY, "the report as JSON");
-    status = slc_result_file_write_json(e->options->json, content);
-    json_decref(content);
-    return status;
+    return slc_result_file_write_json(e->options->json, report_json(e, &memory));
 }
 
 /* Bytes that the data keep in memory, and those of the answers. */

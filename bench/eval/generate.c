@@ -235,11 +235,7 @@ static sluice_status report(generation *g)
     fprintf(stderr, "%s; memory %.1f MiB\n", g->ended ? ", ended by the end token" : "",
             (double)memory.peak_bytes / 0x1p20);
     if (!g->options->json) return SLUICE_OK;
-    json_t *content = report_json(g, &memory);
-    if (!content) return slc_error(SLUICE_ERR_MEMORY, "the report as JSON");
-    status = slc_result_file_write_json(g->options->json, content);
-    json_decref(content);
-    return status;
+    return slc_result_file_write_json(g->options->json, report_json(g, &memory));
 }
 
 static sluice_status generate(generation *g)

@@ -95,15 +95,6 @@ static const char *standard_folder(char *room, size_t size)
     return given && *given ? given : room;
 }
 
-static sluice_status write_json(const slc_nccl_summary *summary, const char *path)
-{
-    json_t *json = slc_nccl_summary_json(summary);
-    if (!json) return slc_error(SLUICE_ERR_MEMORY, "summary for %s", path);
-    sluice_status status = slc_result_file_write_json(path, json);
-    json_decref(json);
-    return status;
-}
-
 static bool prints_tables(const nccl_options *o)
 {
     return !slc_is_standard_output(o->json) && !slc_is_standard_output(o->timeline) &&
@@ -139,7 +130,8 @@ static sluice_status report(const nccl_options *o, const slc_nccl_records *recor
     sluice_status status = slc_nccl_summarize(records, &summary);
     slc_outcome_add(&outcome, status);
     if (!status && prints_tables(o)) slc_nccl_summary_print(&summary, stdout);
-    if (!status && o->json) slc_outcome_add(&outcome, write_json(&summary, o->json));
+    if (!status && o->json)
+        slc_outcome_add(&outcome, slc_result_file_write_json(o->json, slc_nccl_summary_json(&summary)));
     if (o->timeline) slc_outcome_add(&outcome, slc_nccl_timeline_write(records, o->timeline));
     if (o->profile) slc_outcome_add(&outcome, write_profile(o, records));
     slc_nccl_summary_free(&summary);

@@ -124,7 +124,6 @@ sluice_status slc_perf_report_row(slc_perf_report *report, const slc_perf_config
 sluice_status slc_perf_report_write(slc_perf_report *report, const sluice_world *world)
 {
     const slc_perf_options *o = report->options;
-    if (!report->file.file) return SLUICE_OK;
     json_t *all = json_pack(
         "{s:s, s:i, s:s, s:s, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:O, s:o}", "op", o->operation->name,
         "world", sluice_world_size(world), "path", sluice_world_path(world), "transport", sluice_world_transport(world),
@@ -132,8 +131,6 @@ sluice_status slc_perf_report_write(slc_perf_report *report, const sluice_world 
         (int)o->in_place, "iterations", (json_int_t)o->iterations, "warm_up", (json_int_t)o->warm_up, "checks",
         (json_int_t)o->checks, "ahead", (json_int_t)o->ahead, "beside", (int)o->beside, "copy", (int)o->copy,
         "interrupted", (int)report->unread, "rows", report->rows, "environment", slc_environment_json(world));
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    slc_result_file_put_json(&report->file, all);
-    json_decref(all);
-    return slc_result_file_commit(&report->file);
+    sluice_status status = slc_result_file_put_json(&report->file, all);
+    return status ? status : slc_result_file_commit(&report->file);
 }

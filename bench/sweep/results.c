@@ -155,13 +155,10 @@ sluice_status slc_bench_results_add_misfit(slc_bench_results *results, const slc
 
 sluice_status slc_bench_results_write_json(const slc_bench_results *results, const char *path)
 {
-    json_t *all = json_pack("{s:O, s:O, s:O, s:O?, s:O?, s:O?}", "runs", results->runs, "does_not_fit",
-                            results->misfits, "failed", results->failures, "environment", results->environment,
-                            "settings", results->settings, "budget_ends", results->budget_ends);
-    if (!all) return no_memory();
-    sluice_status status = slc_result_file_write_json(path, all);
-    json_decref(all);
-    return status;
+    return slc_result_file_write_json(path, json_pack("{s:O, s:O, s:O, s:O?, s:O?, s:O?}", "runs", results->runs,
+                                                      "does_not_fit", results->misfits, "failed", results->failures,
+                                                      "environment", results->environment, "settings",
+                                                      results->settings, "budget_ends", results->budget_ends));
 }
 
 /* Takes a list of the file over; one that is missing is empty. */

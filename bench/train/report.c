@@ -114,10 +114,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
 sluice_status slc_training_write_json(slc_result_file *file, const sluice_world *world, json_t *runs)
 {
     json_t *all = runs ? json_pack("{s:o, s:o}", "runs", runs, "environment", slc_environment_json(world)) : NULL;
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
-    slc_result_file_put_json(file, all);
-    json_decref(all);
-    return SLUICE_OK;
+    return slc_result_file_put_json(file, all);
 }
 
 /* ---- Progress ---- */

@@ -107,21 +107,30 @@ void slc_result_file_put_text(slc_result_file *file, const char *text)
     slc_result_file_check(file);
 }
 
-void slc_result_file_put_json(slc_result_file *file, json_t *content)
+sluice_status slc_result_file_put_json(slc_result_file *file, json_t *content)
 {
-    slc_provenance_add(content);
-    errno = 0;
-    if (!json_dumpf(content, file->file, JSON_INDENT(2))) fputc('\n', file->file);
-    slc_result_file_check(file);
+    if (file->file && !content) return slc_error(SLUICE_ERR_MEMORY, "results as JSON");
+    if (file->file) {
+        slc_provenance_add(content);
+        errno = 0;
+        if (!json_dumpf(content, file->file, JSON_INDENT(2))) fputc('\n', file->file);
+        slc_result_file_check(file);
+    }
+    json_decref(content);
+    return SLUICE_OK;
 }
 
 sluice_status slc_result_file_write_json(const char *path, json_t *content)
 {
     slc_result_file file;
     sluice_status status = slc_result_file_open(path, &file);
-    if (status || !file.file) return status;
-    slc_result_file_put_json(&file, content);
-    return slc_result_file_commit(&file);
+    if (status)
+        json_decref(content);
+    else
+        status = slc_result_file_put_json(&file, content);
+    if (!status) return slc_result_file_commit(&file);
+    slc_result_file_abandon(&file);
+    return status;
 }
 
 sluice_status slc_result_file_write_text(const char *path, const char *text)

@@ -34,10 +34,10 @@ bool slc_result_file_check(slc_result_file *file);
 sluice_status slc_result_file_commit(slc_result_file *file);
 /* Writes a text and the end of its line; commit reports errors. */
 void slc_result_file_put_text(slc_result_file *file, const char *text);
-/* Adds to an object where it comes from (bench/cli/output/provenance.h), and writes it on indented lines; commit
- * reports errors. */
-void slc_result_file_put_json(slc_result_file *file, json_t *content);
-/* Open the file, write and commit. Errors: PATH, IO, MEMORY. */
+/* Takes over an object, adds where it comes from (bench/cli/output/provenance.h), and writes it on indented lines;
+ * commit reports errors of writing. Errors: MEMORY (`content` is NULL, as what jansson returns without memory). */
+sluice_status slc_result_file_put_json(slc_result_file *file, json_t *content);
+/* Open the file, put and commit; `content` is taken over. Errors: PATH, IO, MEMORY. */
 sluice_status slc_result_file_write_text(const char *path, const char *text);
 sluice_status slc_result_file_write_json(const char *path, json_t *content);
 /* Drops the file and leaves what was at the path before. */

@@ -159,7 +159,7 @@ static int gemm_main(int argc, char **argv)
     if (!status) {
         options.results = json_array();
         status = measure_all(&stream, &options);
-        if (!status) status = slc_result_file_write_json(options.json, options.results);
+        if (!status) status = slc_result_file_write_json(options.json, json_incref(options.results));
         json_decref(options.results);
         slc_stream_destroy(&stream);
     }

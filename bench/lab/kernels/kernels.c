@@ -235,13 +235,10 @@ static sluice_status measure_and_write(const kernels_options *o)
     sluice_status status = rows ? slc_result_file_open(o->json, &file) : slc_error(SLUICE_ERR_MEMORY, "rows");
     if (!status) status = slc_device_open("cpu", &device);
     if (!status) status = measure_all(device, o, table, rows, &copy);
-    if (!status && file.file) {
-        json_t *all = json_pack("{s:s, s:i, s:s, s:O}", "isa", slc_isa_name(slc_isa_level()), "threads",
-                                (int)o->threads, "copy", copy, "rows", rows);
-        if (all) slc_result_file_put_json(&file, all);
-        status = all ? slc_result_file_commit(&file) : slc_error(SLUICE_ERR_MEMORY, "rows");
-        json_decref(all);
-    }
+    if (!status)
+        status = slc_result_file_put_json(&file, json_pack("{s:s, s:i, s:s, s:O}", "isa", slc_isa_name(slc_isa_level()),
+                                                           "threads", (int)o->threads, "copy", copy, "rows", rows));
+    if (!status) status = slc_result_file_commit(&file);
     if (device) slc_device_close(device);
     slc_result_file_abandon(&file);
     json_decref(rows);
@@ -270,12 +267,8 @@ static sluice_status measure_on_gpu(const kernels_options *o)
     sluice_status status = bench.rows ? slc_result_file_open(o->json, &file) : slc_error(SLUICE_ERR_MEMORY, "rows");
     if (!status) status = slc_gpu_bench_open(&bench);
     if (!status) status = slc_gpu_kernels_measure(&bench);
-    if (!status && file.file) {
-        json_t *all = gpu_results(&bench);
-        if (all) slc_result_file_put_json(&file, all);
-        status = all ? slc_result_file_commit(&file) : slc_error(SLUICE_ERR_MEMORY, "rows");
-        json_decref(all);
-    }
+    if (!status) status = slc_result_file_put_json(&file, gpu_results(&bench));
+    if (!status) status = slc_result_file_commit(&file);
     if (!status && bench.failed)
         status = slc_error(SLUICE_ERR_SYSTEM, "%u of %u rows failed; the table says why", bench.failed,
                            bench.failed + bench.measured);

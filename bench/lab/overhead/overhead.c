@@ -142,16 +142,13 @@ static sluice_status keep_row(json_t *rows, const slc_overhead_plan *plan, const
 
 static sluice_status write_json(overhead_output *out, const slc_overhead_config *c, const sluice_world *world)
 {
-    if (!out->file.file) return SLUICE_OK;
     json_t *all = json_pack(
         "{s:i, s:s, s:i, s:I, s:I, s:f, s:i, s:i, s:{s:f, s:f, s:f}, s:O}", "world", sluice_world_size(world), "path",
         sluice_world_path(world), "layers", (int)c->layers, "layer_bytes", (json_int_t)c->layer_bytes, "block_bytes",
         (json_int_t)c->block_bytes, "slot_s", c->slot_s, "rounds", (int)c->rounds, "steps", (int)c->steps, "aims",
         "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_same", aim_wall, "rows", out->rows);
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "rows");
-    slc_result_file_put_json(&out->file, all);
-    json_decref(all);
-    return slc_result_file_commit(&out->file);
+    sluice_status status = slc_result_file_put_json(&out->file, all);
+    return status ? status : slc_result_file_commit(&out->file);
 }
 
 /* ---- Measuring ---- */

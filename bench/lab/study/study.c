@@ -68,15 +68,6 @@ static sluice_status check(void *options)
     return o->name ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "which study? One of:" STUDIES(NAME));
 }
 
-static sluice_status write_rows(const study_options *o)
-{
-    json_t *root = json_pack("{s:O}", "rows", o->study.rows);
-    if (!root) return slc_error(SLUICE_ERR_MEMORY, "results");
-    sluice_status status = slc_result_file_write_json(o->json, root);
-    json_decref(root);
-    return status;
-}
-
 static int study_main(int argc, char **argv)
 {
     const slc_command_line line = {
@@ -92,7 +83,7 @@ static int study_main(int argc, char **argv)
     }
     o.study.rows = json_array();
     sluice_status status = o.study.rows ? studies[chosen].measure(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
-    if (!status && o.json) status = write_rows(&o);
+    if (!status) status = slc_result_file_write_json(o.json, json_pack("{s:O}", "rows", o.study.rows));
     json_decref(o.study.rows);
     if (status) slc_fail("sluice-lab study");
     return status ? EXIT_FAILED : 0;

@@ -258,12 +258,8 @@ static json_t *processes_json(const watch *w)
 static sluice_status write_json(const watch *w, const char *path)
 {
     if (!path) return SLUICE_OK;
-    json_t *all = json_pack("{s:i, s:o, s:o}", "version", 1, "findings", slc_nccl_findings_json(&w->now), "processes",
-                            processes_json(w));
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "findings");
-    sluice_status status = slc_result_file_write_json(path, all);
-    json_decref(all);
-    return status;
+    return slc_result_file_write_json(path, json_pack("{s:i, s:o, s:o}", "version", 1, "findings",
+                                                      slc_nccl_findings_json(&w->now), "processes", processes_json(w)));
 }
 
 static int end_watch(watch *w, sluice_status status, FILE *out, const char *json)

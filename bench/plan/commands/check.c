@@ -85,16 +85,13 @@ static sluice_status write_json(const check_options *o)
     const slc_plan *plan = o->files.plan;
     if (!o->json) return SLUICE_OK;
     counts step = count_items(&plan->train);
-    json_t *all =
+    return slc_result_file_write_json(
+        o->json,
         json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "valid", 1, "slots", (json_int_t)step.slots,
                   "operations", (json_int_t)step.operations, "blocks", (json_int_t)step.blocks, "waits",
                   (json_int_t)step.waits, "claims", (json_int_t)step.claims, "arena_bytes",
                   (json_int_t)plan->arena_bytes, "resident_bytes", (json_int_t)resident_bytes(plan),
-                  "lower_bound_bytes", (json_int_t)plan->lower_bound, "packing_loss", packing_loss(plan));
-    if (!all) return slc_error(SLUICE_ERR_MEMORY, "figures");
-    sluice_status status = slc_result_file_write_json(o->json, all);
-    json_decref(all);
-    return status;
+                  "lower_bound_bytes", (json_int_t)plan->lower_bound, "packing_loss", packing_loss(plan)));
 }
 
 static int run_check(int argc, char **argv)

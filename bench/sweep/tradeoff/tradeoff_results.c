@@ -307,7 +307,7 @@ sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path)
 
 sluice_status slc_tradeoff_write_json(json_t *document, const char *path)
 {
-    return slc_result_file_write_json(path, document);
+    return slc_result_file_write_json(path, json_incref(document));
 }
 
 sluice_status slc_tradeoff_write(json_t *document, const char *folder, FILE *out)
