@@ -3,7 +3,6 @@
  * backward slot computes all of it again. */
 #include "lib/model/layers/class_head.h"
 
-#include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/pool/pool.h"
 #include "lib/model/layers/logits.h"
@@ -143,26 +142,10 @@ static sluice_status make_logits(slc_layer_run *run)
     return status ? status : slc_apply_dense(run, &d, SLC_ALL(ANSWER), logits, none);
 }
 
-/* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
 static sluice_status make_losses(slc_layer_run *run, float scale)
 {
-    slc_layer_run_next(run);
     const sluice_model *m = run->m;
-    float *logits = slc_layer_run_tensor(run, LOGITS), *losses = slc_layer_run_tensor(run, LOSSES);
-    const int32_t *targets = slc_layer_run_tensor(run, SLC_TARGETS);
-    if (run->scan) return SLUICE_OK;
-    uint64_t classes = m->config.classes;
-    sluice_status status =
-        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = run->layer->dtype,
-                                                               .rows = m->batch,
-                                                               .classes = classes,
-                                                               .stride = slc_logits_stride(m, classes),
-                                                               .logits = logits,
-                                                               .targets = targets,
-                                                               .smoothing = scale != 0 ? m->label_smoothing : 0,
-                                                               .gradient_scale = scale,
-                                                               .losses = losses});
-    return status ? status : slc_copy(m->stream, m->memory->losses, losses, m->batch * sizeof *losses);
+    return slc_apply_losses(run, LOGITS, LOSSES, 0, m->batch, m->config.classes, scale);
 }
 
 static sluice_status give_logits(slc_layer_run *run)

@@ -3,9 +3,11 @@
 #include "lib/model/layers/operations.h"
 
 #include "lib/kernels/convert/convert.h"
+#include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/model/layers/layer_run.h"
+#include "lib/model/layers/logits.h"
 
 static void *at(slc_layer_run *run, slc_view view, sluice_dtype dtype)
 {
@@ -270,6 +272,29 @@ sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, 
     if (run->scan || !slc_layer_run_drops(run)) return SLUICE_OK;
     const slc_dropout dropout = slc_layer_run_dropout(run, place, per_sequence);
     return slc_dropout_apply(m->stream, &dropout, run->layer->dtype, m->batch * per_sequence, data, data);
+}
+
+/* ---- Losses ---- */
+
+sluice_status slc_apply_losses(slc_layer_run *run, uint32_t logits, uint32_t losses, uint64_t first, uint64_t rows,
+                               uint64_t classes, float scale)
+{
+    slc_layer_run_next(run);
+    const sluice_model *m = run->m;
+    float *row = slc_layer_run_tensor(run, logits), *loss = slc_layer_run_tensor(run, losses);
+    const int32_t *targets = slc_layer_run_tensor(run, SLC_TARGETS);
+    if (run->scan) return SLUICE_OK;
+    sluice_status status =
+        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = run->layer->dtype,
+                                                               .rows = rows,
+                                                               .classes = classes,
+                                                               .stride = slc_logits_stride(m, classes),
+                                                               .logits = row,
+                                                               .targets = targets + first,
+                                                               .smoothing = scale != 0 ? m->label_smoothing : 0,
+                                                               .gradient_scale = scale,
+                                                               .losses = loss + first});
+    return status ? status : slc_copy(m->stream, m->memory->losses + first, loss + first, rows * sizeof *loss);
 }
 
 /* ---- Conversions between types ---- */

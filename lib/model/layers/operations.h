@@ -55,6 +55,12 @@ sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_
 /* Works in place, on a tensor with `per_sequence` elements for each sequence. Does nothing if there is no dropout. */
 sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, uint64_t per_sequence);
 
+/* The losses of `rows` rows of fp32 logits, for the targets from number `first` on, which also go to the micro-batch's.
+ * Stores the logits' gradient in their place, times `scale`. scale 0: the losses only, and those without smoothing, as
+ * evaluations want them. */
+sluice_status slc_apply_losses(slc_layer_run *run, uint32_t logits, uint32_t losses, uint64_t first, uint64_t rows,
+                               uint64_t classes, float scale);
+
 /* Convert SLC_SOURCE to SLC_INPUT and SLC_GRADIENT to SLC_GRADIENT_BELOW. They do nothing if the layers' types are
  * equal. */
 sluice_status slc_apply_take_input(slc_layer_run *run);

@@ -3,7 +3,6 @@
  * their gradient and used up one chunk of rows at a time, all in the backward slot. */
 #include "lib/model/layers/token_head.h"
 
-#include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/base/integer.h"
 #include "lib/model/layers/logits.h"
@@ -94,27 +93,9 @@ static sluice_status make_logits(slc_layer_run *run, chunk k)
     return status ? status : slc_apply_dense(run, &d, SLC_ALL(NORMED), logits, none);
 }
 
-/* scale 0: computes the losses only, and those without smoothing, as evaluations want them. */
 static sluice_status make_losses(slc_layer_run *run, chunk k, float scale)
 {
-    slc_layer_run_next(run);
-    const sluice_model *m = run->m;
-    float *logits = slc_layer_run_tensor(run, LOGITS), *losses = slc_layer_run_tensor(run, LOSSES);
-    const int32_t *targets = slc_layer_run_tensor(run, SLC_TARGETS);
-    if (run->scan) return SLUICE_OK;
-    uint64_t classes = m->config.vocabulary;
-    sluice_status status =
-        slc_cross_entropy(m->stream, &(slc_cross_entropy_args){.gradient = run->layer->dtype,
-                                                               .rows = k.rows,
-                                                               .classes = classes,
-                                                               .stride = slc_logits_stride(m, classes),
-                                                               .logits = logits,
-                                                               .targets = targets + k.first,
-                                                               .smoothing = scale != 0 ? m->label_smoothing : 0,
-                                                               .gradient_scale = scale,
-                                                               .losses = losses + k.first});
-    if (status) return status;
-    return slc_copy(m->stream, m->memory->losses + k.first, losses + k.first, k.rows * sizeof *losses);
+    return slc_apply_losses(run, LOGITS, LOSSES, k.first, k.rows, run->m->config.vocabulary, scale);
 }
 
 static sluice_status use_up(slc_layer_run *run, chunk k)
