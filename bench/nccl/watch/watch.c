@@ -85,14 +85,6 @@ static sluice_status note_movement(watch *w, double *quiet_s)
     return SLUICE_OK;
 }
 
-static bool shares_communicator(const slc_nccl_process *a, const slc_nccl_process *b)
-{
-    for (uint32_t i = 0; i < a->header.communicators; i++)
-        for (uint32_t k = 0; k < b->header.communicators; k++)
-            if (a->communicators[i].key && a->communicators[i].key == b->communicators[k].key) return true;
-    return false;
-}
-
 /* Old records of dead programs lie next to those of a running one; they are compared when nothing runs. */
 static size_t select_processes(const watch *w, slc_nccl_process *out, double *quiet_s)
 {
@@ -106,7 +98,7 @@ static size_t select_processes(const watch *w, slc_nccl_process *out, double *qu
             if (!w->known[k].was_alive) continue;
             for (size_t j = 0; !wanted && j < w->records->count; j++) {
                 const slc_nccl_process *live = &w->records->processes[j];
-                wanted = !strcmp(live->path, w->known[k].path) && (live == p || shares_communicator(live, p));
+                wanted = !strcmp(live->path, w->known[k].path) && (live == p || slc_nccl_share_communicator(live, p));
             }
         }
         if (!wanted) continue;

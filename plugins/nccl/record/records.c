@@ -141,7 +141,7 @@ static sluice_status read_process(slc_nccl_records *records, const char *path)
     return status;
 }
 
-static bool share_communicator(const slc_nccl_process *a, const slc_nccl_process *b)
+bool slc_nccl_share_communicator(const slc_nccl_process *a, const slc_nccl_process *b)
 {
     for (uint32_t i = 0; i < a->header.communicators; i++)
         for (uint32_t k = 0; k < b->header.communicators; k++)
@@ -178,7 +178,8 @@ static void drop_ended(slc_nccl_records *records, const path_list *list)
         slc_nccl_process *p = &records->processes[i];
         bool wanted = is_listed(list, p->path);
         for (size_t k = 0; !wanted && k < records->count; k++)
-            wanted = is_listed(list, records->processes[k].path) && share_communicator(p, &records->processes[k]);
+            wanted =
+                is_listed(list, records->processes[k].path) && slc_nccl_share_communicator(p, &records->processes[k]);
         if (wanted) {
             i++;
             continue;

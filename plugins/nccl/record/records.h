@@ -34,6 +34,8 @@ sluice_status slc_nccl_records_read(const char *const *paths, size_t path_count,
  * has a file. That no file is left is no error. Errors: PATH, IO (a folder), MEMORY; the records stay valid. */
 sluice_status slc_nccl_records_again(const char *const *paths, size_t path_count, slc_nccl_records *records);
 
+bool slc_nccl_share_communicator(const slc_nccl_process *a, const slc_nccl_process *b);
+
 /* Says on standard error which files were refused, but for the first `told` of them. Returns how many are told now. */
 size_t slc_nccl_records_tell_refused(const slc_nccl_records *records, size_t told);
 
