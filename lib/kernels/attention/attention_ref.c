@@ -1,7 +1,7 @@
 /* softmax(q k^T / sqrt(d) + bias) v and its derivative, one query at a time. */
 #include "lib/kernels/attention/attention.h"
 
-#include "lib/kernels/dropout/dropout_ref.h"
+#include "lib/kernels/dropout/dropout.h"
 
 #include <math.h>
 #include <string.h>

@@ -131,4 +131,16 @@ sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings
 sluice_status slc_frozen_update(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range);
 
+/* ---- Forms ---- */
+
+/* The oracles, in float64; signs are +1 and -1. The first adds x (shape->count long, padded with zeros) to the errors
+ * of one rank (N long, replaced by the new ones). sum: b; scale: ranks * slc_compress_scales. */
+void slc_compress_worker_ref(const slc_compress_shape *shape, const double *x, double *error, double *sum,
+                             double *scale);
+
+/* sign[r] and scale[r] are from rank r, for this chunk only. error: the server's, C long. sum: a; result_scale: one
+ * chunk's scales. */
+void slc_compress_server_ref(const slc_compress_shape *shape, const double *const *sign, const double *const *scale,
+                             double *error, double *sum, double *result_scale);
+
 #endif

@@ -1,5 +1,5 @@
 /* DeepSpeed 0.16.4's compressed_allreduce; the blocks of elements with a scale for each are our own. */
-#include "lib/kernels/compress/compress_ref.h"
+#include "lib/kernels/compress/compress.h"
 
 #include <math.h>
 

@@ -4,7 +4,6 @@
 #define SLC_KERNEL_COMPRESS_TEST_H
 
 #include "lib/kernels/compress/compress.h"
-#include "lib/kernels/compress/compress_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 /* Packets lie at odd addresses, an odd distance apart. */

@@ -1,7 +1,6 @@
 /* Picks the instruction set and cuts the elements between threads; if the type does not change it copies. */
 #include "lib/kernels/convert/convert.h"
 
-#include "lib/kernels/convert/convert_cpu.h"
 #include "lib/kernels/dispatch.h"
 
 enum { GRAIN = 16384 };

@@ -2,6 +2,7 @@
 #ifndef SLC_KERNEL_CONVERT_H
 #define SLC_KERNEL_CONVERT_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
 /* y[i] = x[i] for `count` elements, rounded as by sluice_bf16_from_float if `to` is the smaller type. y does not
@@ -9,6 +10,16 @@
 sluice_status slc_convert(sluice_stream *stream, sluice_dtype from, const void *x, sluice_dtype to, void *y,
                           uint64_t count);
 
-SLC_DEVICE_DECLARE(slc_convert); /* between two different types */
+/* ---- Forms ---- */
+
+typedef struct {
+    sluice_dtype from, to;
+    const void *x;
+    void *y;
+    bool stream;
+} slc_convert_args;
+
+SLC_ISA_DECLARE(slc_convert_range); /* over ranges of elements */
+SLC_DEVICE_DECLARE(slc_convert);    /* between two different types */
 
 #endif

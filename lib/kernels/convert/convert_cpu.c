@@ -1,5 +1,5 @@
 /* Loads widen and stores round, so the operation itself does nothing. */
-#include "lib/kernels/convert/convert_cpu.h"
+#include "lib/kernels/convert/convert.h"
 
 #include "lib/kernels/lanes_map.h"
 

@@ -2,7 +2,6 @@
 #include "lib/kernels/copy/copy.h"
 
 #include "lib/device/cuda.h"
-#include "lib/kernels/copy/copy_cpu.h"
 #include "lib/kernels/host.h"
 
 enum { GRAIN = 128 << 10 };

@@ -3,9 +3,19 @@
 #ifndef SLC_KERNEL_COPY_H
 #define SLC_KERNEL_COPY_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
 /* As slc_copy, which it is on a GPU. Any alignment; the ranges do not overlap. Errors: those of slc_copy. */
 sluice_status slc_copy_past_cache(sluice_stream *stream, void *dst, const void *src, uint64_t bytes);
+
+/* ---- Forms ---- */
+
+typedef struct {
+    void *dst;
+    const void *src;
+} slc_copy_args;
+
+SLC_ISA_DECLARE(slc_copy_range); /* counts bytes */
 
 #endif

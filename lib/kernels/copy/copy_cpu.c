@@ -1,5 +1,5 @@
 /* Whole lines of the destination go past the cache; what is left at either end of the range goes through it. */
-#include "lib/kernels/copy/copy_cpu.h"
+#include "lib/kernels/copy/copy.h"
 
 #include "lib/kernels/lanes.h"
 

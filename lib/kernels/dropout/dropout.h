@@ -25,4 +25,11 @@ enum { SLC_DROPOUT_GROUP = 128 };
 /* For kernels with dropout: returns ARGUMENT unless dropout is NULL or its probability is in range. */
 sluice_status slc_dropout_check(const slc_dropout *dropout, const char *kernel);
 
+/* ---- Forms ---- */
+
+/* The plain loop: runs one block; counter and key are as in the paper, word 0 first. */
+void slc_philox_ref(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+/* Returns 0, or the factor of a kept element. */
+double slc_dropout_factor_ref(const slc_dropout *dropout, uint64_t element);
+
 #endif

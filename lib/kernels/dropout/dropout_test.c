@@ -3,7 +3,6 @@
  * other. */
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/residual/residual.h"
-#include "lib/kernels/dropout/dropout_ref.h"
 #include "lib/kernels/kernel_test.h"
 
 /* Random123's kat_vectors, philox4x32 with 10 rounds. */

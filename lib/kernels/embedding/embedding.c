@@ -3,7 +3,6 @@
 
 #include "lib/base/status.h"
 #include "lib/kernels/dispatch.h"
-#include "lib/kernels/embedding/embedding_cpu.h"
 
 #include <string.h>
 

@@ -51,4 +51,12 @@ sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_la
 sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
                                    const slc_frozen_lamb_range *range, double coefficient);
 
+/* ---- Forms ---- */
+
+/* For one whole parameter in float64. momentum: m_last, becomes m; received: m before the mask; fresh: f_last, becomes
+ * f; update: u; numbers: ||p||, ||u||, the largest ratio. Of `range` it reads only count and the flags. */
+void slc_frozen_lamb_ref(const slc_frozen_lamb_settings *settings, const slc_frozen_lamb_range *range,
+                         const double *received, const double *value, const double *exp_avg_sq, double *momentum,
+                         double *fresh, double *update, double numbers[3]);
+
 #endif

@@ -1,5 +1,5 @@
 /* DeepSpeed 0.16.4's OnebitLamb after the freeze, with bias corrections. */
-#include "lib/kernels/lamb/frozen_lamb_ref.h"
+#include "lib/kernels/lamb/frozen_lamb.h"
 
 #include <math.h>
 

@@ -3,7 +3,6 @@
 #include "lib/kernels/compress/flat.h"
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
-#include "lib/kernels/lamb/frozen_lamb_ref.h"
 
 static const uint64_t counts[] = {1, 15, 197, 40003};
 

@@ -2,7 +2,6 @@
  * instruction set, on a GPU, for every thread count and cut of the parameters into ranges. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/lamb/lamb.h"
-#include "lib/kernels/lamb/lamb_ref.h"
 
 enum { PARAMETERS = 6, MOST_RANGES = 400, STEPS = 4 };
 static const uint64_t counts[PARAMETERS] = {1, 15, 197, 1000, 40003, 64};

@@ -2,7 +2,6 @@
 #include "lib/kernels/norm/norm.h"
 
 #include "lib/kernels/dispatch.h"
-#include "lib/kernels/norm/norm_cpu.h"
 #include "lib/kernels/norm/norm_result.h"
 
 enum { GRAIN_ELEMENTS = 32768, DIGITS_A_WORD = NORM_DIGITS / (SLC_NORM_WORDS - 1) };

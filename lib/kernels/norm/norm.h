@@ -5,6 +5,7 @@
 #ifndef SLC_KERNEL_NORM_H
 #define SLC_KERNEL_NORM_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
 #include <sluice/dtype.h>
@@ -29,6 +30,8 @@ double slc_norm_result(const int64_t *bins);
 /* Sets *finite to false if any element is NaN or infinite; else leaves it alone. */
 sluice_status slc_all_finite(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool *finite);
 
+/* ---- Forms ---- */
+
 /* The GPU writes bins and finite. */
 SLC_DEVICE_DECLARE(slc_norm_add);
 SLC_DEVICE_DECLARE(slc_all_finite);
@@ -37,5 +40,23 @@ SLC_DEVICE_DECLARE(slc_all_finite);
 long double slc_norm_sum_ref(uint64_t count, const float *x);
 void slc_norm_add_ref(uint64_t count, const float *x, int64_t *bins);
 bool slc_all_finite_ref(uint64_t count, const float *x);
+
+enum { SLC_NORM_GRAIN = 16 };
+
+typedef struct {
+    sluice_dtype dtype;
+    const void *x;
+    uint64_t count;
+    int64_t *bins; /* added to atomically */
+} slc_norm_args;
+
+typedef struct {
+    sluice_dtype dtype;
+    const void *x;
+    bool *finite; /* any thread may set it to false */
+} slc_finite_args;
+
+SLC_ISA_DECLARE(slc_norm_range);   /* over ranges of grains */
+SLC_ISA_DECLARE(slc_finite_range); /* over ranges of elements */
 
 #endif

@@ -1,5 +1,5 @@
 /* Sums grains of sixteen and puts them into bins. */
-#include "lib/kernels/norm/norm_cpu.h"
+#include "lib/kernels/norm/norm.h"
 
 #include "lib/kernels/lanes.h"
 #include "lib/kernels/norm/norm_bins.h"

@@ -1,7 +1,7 @@
 /* Sums by their definition. */
 #include "lib/kernels/residual/residual.h"
 
-#include "lib/kernels/dropout/dropout_ref.h"
+#include "lib/kernels/dropout/dropout.h"
 
 static double factor(const slc_dropout *dropout, uint64_t element)
 {

@@ -47,4 +47,20 @@ sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_sett
                                      double value_factor, const slc_compress_results *results,
                                      const slc_zero_one_range *range, bool *finite);
 
+/* ---- Forms ---- */
+
+/* The oracles, in float64, take the arrays of slc_zero_one_range; kept NULL: w0 is w - u. */
+typedef struct {
+    uint64_t count;
+    double *value, *exp_avg, *accumulator, *kept;
+    const double *exp_avg_sq;
+    bool no_decay, decay_moves, mask, begins;
+} slc_zero_one_plain;
+
+void slc_zero_one_gradient_ref(const slc_adamw_settings *settings, const slc_zero_one_plain *range, const double *g);
+void slc_zero_one_local_ref(const slc_adamw_settings *settings, const slc_zero_one_plain *range,
+                            const double *gradient);
+void slc_zero_one_exchanged_ref(const slc_adamw_settings *settings, double momentum_factor, double value_factor,
+                                const slc_zero_one_plain *range, const double *y);
+
 #endif

@@ -1,5 +1,5 @@
 /* DeepSpeed 0.16.4's zoadam.py with the variance frozen; bias corrections and kept values are our own. */
-#include "lib/kernels/zero_one/zero_one_ref.h"
+#include "lib/kernels/zero_one/zero_one.h"
 
 #include <math.h>
 

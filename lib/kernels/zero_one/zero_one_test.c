@@ -2,7 +2,6 @@
  * cut; non-finite numbers must change nothing. */
 #include "lib/kernels/kernel_test.h"
 #include "lib/kernels/zero_one/zero_one.h"
-#include "lib/kernels/zero_one/zero_one_ref.h"
 
 static const slc_adamw_settings settings = {.learning_rate = 3e-3,
                                             .beta1 = 0.9,
