@@ -6,11 +6,8 @@
 #include "lib/base/status.h"
 #include "lib/kernels/gemm/gemm.h"
 #include "lib/model/cache.h"
-#include "lib/model/layers/block.h"
-#include "lib/model/layers/class_head.h"
-#include "lib/model/layers/embed.h"
+#include "lib/model/layers/layers.h"
 #include "lib/model/layers/layer_run.h"
-#include "lib/model/layers/token_head.h"
 #include "lib/model/micro_batch.h"
 #include "lib/model/state.h"
 

@@ -2,10 +2,7 @@
  * only of processes that take part in none. */
 #include "bench/nccl/watch/compare.h"
 
-#include "bench/nccl/watch/crossings.h"
-#include "bench/nccl/watch/differences.h"
-#include "bench/nccl/watch/exchanges.h"
-#include "bench/nccl/watch/unfinished.h"
+#include "bench/nccl/watch/faults.h"
 #include "bench/nccl/watch/waits.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The collectives that two nodes share are walked in the order of one of them. In each pair of streams (one of either
  * node) the other node's order must never fall; calls of one group have no order among each other. */
-#include "bench/nccl/watch/crossings.h"
+#include "bench/nccl/watch/faults.h"
 
 #include "lib/base/status.h"
 

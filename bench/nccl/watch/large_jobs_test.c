@@ -1,7 +1,7 @@
 /* Comparing ranks costs what their records hold, however large the job is, and whatever a record says of its size. */
 #include "bench/nccl/watch/scene_test.h"
 
-#include "bench/nccl/watch/exchanges.h"
+#include "bench/nccl/watch/faults.h"
 #include "bench/nccl/watch/waits.h"
 
 enum { MANY = 1500, AHEAD = 700 };

@@ -1,0 +1,30 @@
+/* The faults that are looked for in the collectives, sends and receives of a communicator, each in a file of its own.
+ * Errors: MEMORY. One thread. */
+#ifndef SLC_BENCH_NCCL_FAULTS_H
+#define SLC_BENCH_NCCL_FAULTS_H
+
+#include "bench/nccl/watch/waits.h"
+
+/* differences.c: adds a finding for the first collective that two ranks called differently, which their entries show,
+ * or the rolling hashes for what lies before the oldest entry kept. */
+sluice_status slc_nccl_find_difference(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
+                                       slc_nccl_findings *findings);
+
+/* exchanges.c: the nth send of a rank to another one belongs to the nth receive there. Adds a finding for the earliest
+ * send whose receive has another size, and a wait for each pair of ranks where one end was called more often than the
+ * other. */
+sluice_status slc_nccl_match_exchanges(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
+                                       double stall_s, slc_nccl_findings *findings, slc_nccl_waits *waits);
+
+/* unfinished.c: adds a finding for operations that all ranks called and that no stream finishes, as records with
+ * SLUICE_SHIM_DONE tell, where nothing has moved for `stall_s`. */
+sluice_status slc_nccl_find_unfinished(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
+                                       double stall_s, slc_nccl_findings *findings);
+
+/* crossings.c: adds a finding for the first two collectives, of two communicators, that a pair of ranks called in
+ * opposite orders: in one stream each, which is a sure deadlock because a stream does one thing after the other, or,
+ * with `any_stream`, in whichever. Looks at ranks that have called nothing for a moment alone, since the others are not
+ * stuck. */
+sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, bool any_stream, slc_nccl_findings *findings);
+
+#endif
