@@ -2,7 +2,6 @@
 #include "lib/kernels/gelu/gelu.h"
 
 #include "lib/kernels/dispatch.h"
-#include "lib/kernels/gelu/gelu_cpu.h"
 
 enum { GRAIN = 8192 };
 

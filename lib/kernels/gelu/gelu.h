@@ -2,6 +2,7 @@
 #ifndef SLC_KERNEL_GELU_H
 #define SLC_KERNEL_GELU_H
 
+#include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
 
 typedef enum {
@@ -21,10 +22,33 @@ sluice_status slc_tanh_forward(sluice_stream *stream, sluice_dtype dtype, uint64
 sluice_status slc_tanh_backward(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *y,
                                 const void *dy, void *dx);
 
+/* ---- Forms ---- */
+
 /* The plain loops in float64. */
 void slc_gelu_forward_ref(slc_gelu_kind kind, uint64_t count, const double *x, double *y);
 void slc_gelu_backward_ref(slc_gelu_kind kind, uint64_t count, const double *x, const double *dy, double *dx);
 void slc_tanh_forward_ref(uint64_t count, const double *x, double *y);
 void slc_tanh_backward_ref(uint64_t count, const double *y, const double *dy, double *dx);
+
+/* The one kernel behind all of them. */
+typedef enum {
+    SLC_GELU_TANH_FORWARD,
+    SLC_GELU_TANH_BACKWARD,
+    SLC_GELU_ERF_FORWARD,
+    SLC_GELU_ERF_BACKWARD,
+    SLC_TANH_FORWARD,
+    SLC_TANH_BACKWARD,
+} slc_gelu_function;
+
+typedef struct {
+    slc_gelu_function function;
+    sluice_dtype dtype;
+    uint64_t count;
+    const void *x, *dy; /* forward: dy is x and unused */
+    void *out;          /* may be x or dy */
+} slc_gelu_args;
+
+SLC_ISA_DECLARE(slc_gelu_range); /* over ranges of elements */
+SLC_C_LINKAGE sluice_status slc_gelu_cuda(sluice_stream *stream, const slc_gelu_args *args);
 
 #endif

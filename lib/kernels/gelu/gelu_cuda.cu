@@ -1,5 +1,5 @@
 /* The formulas of gelu_cpu.c, eight elements a thread. */
-#include "lib/kernels/gelu/gelu_cpu.h"
+#include "lib/kernels/gelu/gelu.h"
 
 #include "lib/kernels/gpu_math.cuh"
 
