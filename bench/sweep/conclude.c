@@ -4,12 +4,10 @@
 #include "bench/cli/command.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/output/result_file.h"
-#include "bench/sweep/figures/csv.h"
+#include "bench/sweep/figures/figures.h"
 #include "bench/sweep/finished.h"
 #include "bench/sweep/figures/label.h"
-#include "bench/sweep/figures/losses.h"
 #include "bench/sweep/opening.h"
-#include "bench/sweep/figures/picture.h"
 #include "bench/sweep/figures/table.h"
 
 FILE *slc_bench_people(const slc_bench_options *options)

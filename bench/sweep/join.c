@@ -2,11 +2,10 @@
 #include "bench/sweep/join.h"
 
 #include "bench/cli/outcome.h"
-#include "bench/sweep/figures/csv.h"
+#include "bench/sweep/figures/figures.h"
 #include "bench/sweep/folder/folder.h"
 #include "bench/sweep/figures/label.h"
 #include "bench/sweep/opening.h"
-#include "bench/sweep/figures/picture.h"
 #include "bench/sweep/figures/table.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"

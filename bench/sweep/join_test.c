@@ -3,7 +3,7 @@
 #include "bench/sweep/join.h"
 
 #include "bench/cli/output/result_file.h"
-#include "bench/sweep/figures/csv.h"
+#include "bench/sweep/figures/figures.h"
 #include "bench/train/options/options.h"
 
 #include <setjmp.h>

@@ -3,9 +3,8 @@
 
 #include "bench/cli/environment.h"
 #include "bench/cli/outcome.h"
-#include "bench/sweep/figures/csv.h"
+#include "bench/sweep/figures/figures.h"
 #include "bench/sweep/folder/agreement.h"
-#include "bench/train/report.h"
 #include "lib/base/status.h"
 
 #include <string.h>

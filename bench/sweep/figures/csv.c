@@ -1,10 +1,9 @@
 /* The columns of figures are a table here, and keep their places; those of options are the table of options. */
-#include "bench/sweep/figures/csv.h"
+#include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/result_file.h"
 #include "bench/train/options/options.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef enum { VALUE, FITS, PLANNED, FIRST_LOSS, LAST_LOSS, INTERRUPTED } column_kind;

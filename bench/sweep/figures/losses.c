@@ -1,9 +1,8 @@
 /* Table and picture of a comparison of optimizers. Repeated runs have the same losses, so the picture shows the first
  * of them; the table's times are medians. */
-#include "bench/sweep/figures/losses.h"
+#include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"
-#include "lib/base/numbers/median.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Writes the table and the script, and runs gnuplot. A run without a budget is drawn at the right edge, under
  * "none". */
-#include "bench/sweep/figures/picture.h"
+#include "bench/sweep/figures/figures.h"
 
 #include "bench/cli/output/gnuplot.h"
 #include "bench/sweep/figures/spread.h"

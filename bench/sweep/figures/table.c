@@ -2,10 +2,8 @@
 #include "bench/sweep/figures/table.h"
 
 #include "bench/cli/output/terminal.h"
-#include "bench/sweep/figures/losses.h"
+#include "bench/sweep/figures/figures.h"
 #include "bench/sweep/figures/spread.h"
-#include "bench/sweep/figures/tied.h"
-#include "bench/sweep/figures/winners.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"

@@ -1,5 +1,5 @@
 /* Each kind of split run is shown once, next to the joint runs that are equal in all but that. */
-#include "bench/sweep/figures/tied.h"
+#include "bench/sweep/figures/figures.h"
 
 #include "bench/sweep/figures/spread.h"
 

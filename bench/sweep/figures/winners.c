@@ -1,5 +1,5 @@
 /* Cells with equal plans are one rival: they have one figure (spread.h). */
-#include "bench/sweep/figures/winners.h"
+#include "bench/sweep/figures/figures.h"
 
 #include "bench/sweep/figures/spread.h"
 #include "lib/plan/job.h"

@@ -1,7 +1,7 @@
 /* Drawn sweeps: a winner is named only where its interval touches no other plan's, cells of equal plans have one
  * figure, and without repetitions nothing is named. */
 #include "bench/sweep/figures/spread.h"
-#include "bench/sweep/figures/winners.h"
+#include "bench/sweep/figures/figures.h"
 
 #include <math.h>
 #include <setjmp.h>
