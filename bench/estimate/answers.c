@@ -2,7 +2,6 @@
 #include "bench/estimate/answers.h"
 
 #include "lib/base/status.h"
-#include "lib/engine/settings.h"
 #include "lib/plan/roles.h"
 #include "sched/planner.h"
 #include "sched/simulate/simulate.h"

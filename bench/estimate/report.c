@@ -4,8 +4,6 @@
 #include "lib/base/text/size_text.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 /* ---- Text ---- */
 

@@ -2,7 +2,6 @@
 #include "bench/estimate/survey.h"
 
 #include "bench/train/data/data.h"
-#include "lib/base/status.h"
 #include "lib/comm/imagined_world.h"
 #include "lib/engine/engine.h"
 

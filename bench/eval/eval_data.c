@@ -5,7 +5,6 @@
 #include "bench/train/right_answers.h"
 #include "bench/train/data/tokenising.h"
 #include "lib/base/clock.h"
-#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/weights/family.h"
 

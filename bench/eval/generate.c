@@ -10,7 +10,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/file/file.h"
 #include "lib/base/status.h"
-#include "lib/base/text/parse_quantity.h"
 #include "lib/weights/family.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* Any file must be read or refused, and all that is said of records must stand what they hold. The input is put over a
  * whole record of two ranks; without that hardly any would come past the header. */
-#include "plugins/nccl/record/read_file.h"
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/timeline.h"
 #include "lib/base/file/file_fuzz.h"

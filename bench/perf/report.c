@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 sluice_status slc_perf_report_open(const slc_perf_options *options, slc_perf_report *out)
 {

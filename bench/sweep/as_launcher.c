@@ -9,7 +9,6 @@
 #include "bench/sweep/opening.h"
 #include "bench/sweep/figures/table.h"
 #include "lib/base/log.h"
-#include "lib/base/status.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -6,7 +6,6 @@
 #include "bench/cli/output/provenance.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/train/report.h"
-#include "lib/base/file/path_error.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 

@@ -6,7 +6,6 @@
 #include "lib/base/text/parse_quantity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const double SLOW_DISK_BYTES_PER_S = 50e6;
 static const double STEP_ROOM = 1.5, SAVE_ROOM = 2,

@@ -10,7 +10,6 @@
 #include "bench/train/run.h"
 #include "bench/train/start.h"
 #include "lib/base/file/path_error.h"
-#include "lib/base/status.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "bench/cli/output/terminal.h"
 #include "bench/train/options/onebit_options.h"
 #include "lib/base/clock.h"
-#include "lib/base/status.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/gate_delay.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>

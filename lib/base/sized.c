@@ -3,7 +3,6 @@
 #include "lib/base/status.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { GROWTH_MAX = 4096 }; /* bytes: what is longer has no size, but what was on the stack */

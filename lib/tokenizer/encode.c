@@ -1,7 +1,6 @@
 /* Text to tokens: added tokens, normalisation, words, model, special tokens, in this order. */
 #include "lib/tokenizer/tokenizer_parts.h"
 
-#include "lib/base/status.h"
 #include "lib/tokenizer/token_list.h"
 
 #include <stdlib.h>

@@ -3,10 +3,8 @@
 
 #include "bench/cli/command.h"
 #include "bench/cli/options/parse.h"
-#include "lib/base/status.h"
 
 #include <argp.h>
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

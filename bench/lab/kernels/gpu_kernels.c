@@ -3,7 +3,6 @@
 #include "bench/lab/kernels/gpu_kernels.h"
 
 #include "bench/lab/kernels/kernel_table.h"
-#include "lib/base/status.h"
 #include "lib/kernels/attention/attention.h"
 
 #include <inttypes.h>

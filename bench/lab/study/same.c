@@ -3,7 +3,6 @@
  */
 #include "bench/lab/study/study.h"
 #include "lib/base/hash/crc32c.h"
-#include "lib/base/numbers/median.h"
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "sched/study/random_profile.h"

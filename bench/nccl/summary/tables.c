@@ -1,7 +1,6 @@
 /* The columns of the tables that `sluice nccl` shows, in the order in which people and the JSON have them. */
 #include "bench/nccl/summary/tables.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "lib/base/status.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 static bool is_on_stream(const slc_nccl_entry *entry)

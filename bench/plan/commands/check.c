@@ -3,7 +3,6 @@
 #include "bench/cli/command.h"
 #include "bench/plan/commands/files.h"
 #include "bench/cli/output/result_file.h"
-#include "lib/base/status.h"
 
 #include <inttypes.h>
 #include <jansson.h>

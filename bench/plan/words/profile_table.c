@@ -4,7 +4,6 @@
 #include "lib/plan/roles.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

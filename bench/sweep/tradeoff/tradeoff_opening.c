@@ -4,7 +4,6 @@
 #include "bench/cli/environment.h"
 #include "bench/sweep/folder/agreement.h"
 #include "bench/sweep/opening.h"
-#include "bench/train/report.h"
 #include "lib/base/status.h"
 
 #include <unistd.h>

@@ -4,7 +4,6 @@
 #include "bench/sweep/results.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/output/result_file.h"
-#include "lib/base/status.h"
 
 #include <math.h>
 #include <stdlib.h>

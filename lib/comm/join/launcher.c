@@ -1,7 +1,6 @@
 /* Finds this process's rank, the number of ranks and where rank 0 listens, from the environment that a launcher made.
  * Each launcher is a row of names of variables; the first whose rank is set wins. */
 
-#include "lib/base/log.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/comm/settings.h"

@@ -3,7 +3,6 @@
  * the count stays in order. */
 #include "lib/comm/lane/lane.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/messages.h"

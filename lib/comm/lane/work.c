@@ -7,7 +7,6 @@
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/messages.h"
-#include "lib/comm/lane/rows/row_chunks.h"
 #include "lib/comm/lane/rows/rows_work.h"
 #include "lib/comm/lane/scratch.h"
 #include "lib/kernels/copy/copy.h"

@@ -15,7 +15,6 @@
 #include "lib/comm/lane/messages.h"
 #include "lib/comm/world/doing.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
-#include "lib/engine/step/pass.h"
 
 #include <stdlib.h>
 #include <string.h>

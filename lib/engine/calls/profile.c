@@ -6,7 +6,6 @@
 #include "lib/engine/model/job_profile.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
-#include "lib/engine/step/pass.h"
 
 #include <sluice/plan.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
-#include "lib/engine/step/pass.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "lib/base/status.h"
 #include "lib/engine/model/buffers.h"
 #include "lib/engine/step/drain.h"
-#include "lib/engine/step/pass.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
-#include "lib/engine/step/pass.h"
 
 #include <stdlib.h>
 

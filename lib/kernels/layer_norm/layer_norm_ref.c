@@ -2,7 +2,6 @@
 #include "lib/kernels/layer_norm/layer_norm.h"
 
 #include <math.h>
-#include <stddef.h>
 
 void slc_layer_norm_forward_ref(const slc_layer_norm_forward_args *args)
 {

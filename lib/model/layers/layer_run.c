@@ -1,7 +1,6 @@
 #include "lib/model/layers/layer_run.h"
 
 #include "lib/base/numbers/random.h"
-#include "lib/base/status.h"
 
 slc_layer_run slc_layer_run_of(sluice_model *m, uint32_t number, sluice_direction direction)
 {

@@ -1,6 +1,5 @@
 /* Any index must be read or be refused with a line; it must open nothing outside its folder, where two good files
  * lie. */
-#include "lib/base/status.h"
 #include "lib/plan/json/splice_fuzz.h"
 #include "lib/weights/safetensors/safetensors_parts.h"
 #include "lib/weights/tensors_parts.h"

@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stddef.h>
 
 #if defined(__x86_64__)
 #define OLD_LIBDL "GLIBC_2.2.5"

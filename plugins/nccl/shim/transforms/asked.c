@@ -2,7 +2,6 @@
 #include "plugins/nccl/shim/transforms/asked.h"
 
 #include "lib/base/log.h"
-#include "lib/base/status.h"
 #include "lib/base/text/parse_quantity.h"
 #include "plugins/nccl/shim/settings.h"
 

@@ -2,7 +2,6 @@
 #include "plugins/nccl/shim/transforms/state.h"
 
 #include "lib/base/log.h"
-#include "lib/base/status.h"
 
 /* ---- Answers and counts ---- */
 
