@@ -53,7 +53,7 @@ enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough f
 
 /* Made from the tables of schedulers, optimizers and families by list_schedules, list_optimizers and list_models. */
 static char schedule_names[256], schedule_doc[768], optimizer_names[256], optimizer_doc[768];
-static char model_names[256], model_doc[256], size_argument[256] = "NAME=", size_doc[512] = "Size", head_doc[512];
+static char model_names[256], model_doc[256], size_argument[256] = "NAME=", size_doc[512] = "Size", head_doc[768];
 
 /* In the place of the settings of optimizers, whose rows are made from their table. */
 #define OPTIMIZER_SETTINGS offsetof(slc_training_options, optimizer_settings)
