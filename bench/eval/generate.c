@@ -109,11 +109,11 @@ static sluice_status read_config(generation *g)
     if (status) return slc_error_context(status, "--weights");
     if (slc_family_of(g->config.family)->causal) return SLUICE_OK;
     const bool text = !slc_family_of(g->config.family)->sees;
-    return slc_error(
-        SLUICE_ERR_UNSUPPORTED,
-        "--weights %s: %s %s; only gpt2 goes on with a text token by token (`sluice eval` runs the others)",
-        g->options->weights, sluice_model_family_name((uint32_t)g->config.family),
-        text ? "sees the tokens on both sides of the one it fills in" : "looks at images");
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "--weights %s: %s %s; only models that answer with the next token, as gpt2, go on with a text "
+                     "(`sluice eval` runs the others)",
+                     g->options->weights, sluice_model_family_name((uint32_t)g->config.family),
+                     text ? "sees the tokens on both sides of the one it fills in" : "looks at images");
 }
 
 /* The last token that is made is never computed on, so the cache has no room for it. */

@@ -11,6 +11,7 @@
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/plan/job.h"
+#include "lib/plan/strategy_names.h"
 #include "sched/planner.h"
 
 #include <assert.h>
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usual[] = "usual", usual_strategies[] = "dp,oss,sdp,fsdp,auto";
+static const char usual[] = "usual", usual_strategies[] = SLC_EXACT_NAMES(",") ",auto";
 
 static sluice_status set_demo(void *options, const slc_option *row, char *text)
 {
@@ -77,7 +78,7 @@ static_assert(sizeof option_rows / sizeof *option_rows - 1 <= SLC_BENCH_OPTIONS_
 
 /* The options that differ from those of `sluice train`: some take lists, a run is short, and nothing of it is kept. */
 static const slc_training_difference differences[] = {
-    {"strategy", .fallback = usual_strategies, .argument = "LIST=auto,dp,oss,sdp,fsdp,mixed,onebit,usual",
+    {"strategy", .fallback = usual_strategies, .argument = "LIST=auto," SLC_STRATEGY_NAMES(",") ",mixed,usual",
      .doc = "Strategies, with commas between; usual: onebit for compressed optimizers, dp for others"},
     {"schedule", .fallback = usual, .argument = "LIST",
      .doc = "Orders of communication, with commas between; usual: ilp (without GLPK portfolio) for auto, one_ahead for "
@@ -415,9 +416,9 @@ static sluice_status check_strategy(const char *text)
     if (known || access(text, R_OK) == 0) return SLUICE_OK;
     if (!strncmp(text, "random:", 7) && text[7] && strspn(text + 7, "0123456789") == strlen(text + 7)) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT,
-                     "--strategy %s: it is no strategy, nor a file; use auto, dp, oss, sdp, fsdp, onebit, mixed, "
-                     "random:SEED, usual, or the path of a JSON file",
-                     text);
+                     "--strategy %s: it is no strategy, nor a file; use auto, %s, mixed, random:SEED, usual, or the "
+                     "path of a JSON file",
+                     text, SLC_STRATEGY_NAMES(", "));
 }
 
 /* Checks all that can be known before hours of work. */

@@ -256,22 +256,22 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
 static sluice_status check_cache(sluice_runtime *rt, const sluice_model_config *c, const sluice_model_options *o)
 {
     if (!o->cache_tokens) return SLUICE_OK;
+    const char *name = slc_family_of(c->family)->name;
     if (!slc_family_of(c->family)->causal || c->head != SLUICE_HEAD_TOKENS)
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "%s: a cache of keys and values is for models that go on with a text token by token: gpt2",
-                         sluice_model_family_name((uint32_t)c->family));
+                         "%s: a cache of keys and values is for models that go on with a text token by token, as gpt2",
+                         name);
     if (o->batch != 1 || o->cache_tokens > c->context || o->length > o->cache_tokens)
         return slc_error(SLUICE_ERR_ARGUMENT,
-                         "gpt2: a cache of %u tokens, with passes of %u sequences of %u; it is of one sequence, passes "
+                         "%s: a cache of %u tokens, with passes of %u sequences of %u; it is of one sequence, passes "
                          "are no longer than the cache, and the model's context is %u",
-                         o->cache_tokens, o->batch, o->length, c->context);
+                         name, o->cache_tokens, o->batch, o->length, c->context);
     if (slc_device_runs_ahead(sluice_runtime_stream(rt)->device))
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "gpt2: a cache of keys and values is there on \"cpu\" alone, not on %s",
-                         sluice_runtime_device(rt));
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: a cache of keys and values is there on \"cpu\" alone, not on %s",
+                         name, sluice_runtime_device(rt));
     if (sluice_world_size(sluice_runtime_world(rt)) > 1)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "gpt2: a cache of keys and values is for a world of one rank, not %d",
-                         sluice_world_size(sluice_runtime_world(rt)));
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: a cache of keys and values is for a world of one rank, not %d",
+                         name, sluice_world_size(sluice_runtime_world(rt)));
     return SLUICE_OK;
 }
 

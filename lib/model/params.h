@@ -7,51 +7,6 @@
 
 #include <sluice/model.h>
 
-/* The role of a parameter in its layer's computation; 0 is none. A weight's bias is the next place. */
-typedef enum {
-    SLC_NO_PARAM,
-    /* embed */
-    SLC_TOKEN_TABLE,
-    SLC_POSITION_TABLE,
-    SLC_TYPE_TABLE,
-    SLC_EMBED_NORM_WEIGHT,
-    SLC_EMBED_NORM_BIAS,
-    SLC_CLS_TOKEN,
-    SLC_MASK_TOKEN,
-    SLC_PATCH_WEIGHT,
-    SLC_PATCH_BIAS,
-    /* block */
-    SLC_NORM1_WEIGHT,
-    SLC_NORM1_BIAS,
-    SLC_QKV_WEIGHT,
-    SLC_QKV_BIAS,
-    SLC_QUERY_WEIGHT,
-    SLC_QUERY_BIAS,
-    SLC_KEY_WEIGHT,
-    SLC_KEY_BIAS,
-    SLC_VALUE_WEIGHT,
-    SLC_VALUE_BIAS,
-    SLC_PROJECTION_WEIGHT,
-    SLC_PROJECTION_BIAS,
-    SLC_NORM2_WEIGHT,
-    SLC_NORM2_BIAS,
-    SLC_FC_WEIGHT,
-    SLC_FC_BIAS,
-    SLC_MLP_WEIGHT,
-    SLC_MLP_BIAS,
-    SLC_SCALE1,
-    SLC_SCALE2,
-    SLC_RELATIVE_TABLE,
-    /* head */
-    SLC_TRANSFORM_WEIGHT,
-    SLC_TRANSFORM_BIAS,
-    SLC_HEAD_NORM_WEIGHT,
-    SLC_HEAD_NORM_BIAS,
-    SLC_DECODER_WEIGHT, /* GPT-2 and BERT use the token table instead */
-    SLC_DECODER_BIAS,
-    SLC_PARAM_PLACES
-} slc_param_place;
-
 typedef enum { SLC_LAYER_EMBED, SLC_LAYER_BLOCK, SLC_LAYER_HEAD } slc_layer_kind;
 typedef enum { SLC_FIRST_ZERO, SLC_FIRST_ONE, SLC_FIRST_NORMAL, SLC_FIRST_RESIDUAL, SLC_FIRST_SCALE } slc_first_value;
 

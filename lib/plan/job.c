@@ -2,11 +2,12 @@
 #include "lib/plan/job.h"
 
 #include "lib/base/row_list.h"
+#include "lib/plan/strategy_names.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *const strategy_names[SLC_STRATEGIES] = {"dp", "oss", "sdp", "fsdp", "onebit"};
+static const char *const strategy_names[SLC_STRATEGIES] = {SLC_STRATEGY_NAMES(, )};
 
 const char *slc_strategy_name(slc_strategy strategy)
 {

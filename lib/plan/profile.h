@@ -78,7 +78,7 @@ sluice_status slc_profile_write(const slc_profile *profile,
 typedef struct {
     double step_s, exposed_s, compute_s, communication_s;
     double bound_s;         /* lower bound of the step of any valid plan within the budget; 0: not known */
-    const char *why;        /* which member of the planner's portfolio made the plan; NULL: not known */
+    const char *why;        /* which member of the joint search made the plan; NULL: not known */
     double searched_s;      /* how long the planner searched for the plan; 0: not known */
     double effort_s;        /* nominal seconds of work (work.h) that it spent; 0: not known */
     slc_planning_end ended; /* why it ended */

@@ -40,7 +40,7 @@ typedef struct {
     uint64_t budget_bytes;      /* in bytes; 0: none was asked for */
     uint64_t dp_bytes;          /* what dp with the serial schedule needs, reserved bytes included */
     slc_plan_forecast forecast; /* by the simulator, with the request's times or those estimated; no `why` */
-    char member[48];            /* name in the portfolio, if the schedule searches one */
+    char member[48];            /* name in the joint search, if the schedule is of it */
     char note[200];             /* problems on the way that planning survived; else empty */
 } slc_plan_answer;
 

@@ -8,11 +8,14 @@
 /* oss, sdp and dp move the same bytes, and sdp keeps least of them; dp only saves the start of one operation. Frozen
  * units move nothing but fsdp's windows, and keep only their values. */
 const slc_strategy_rules slc_strategies[SLC_STRATEGIES] = {
-    [SLC_DP] = {.updates_whole = true, .dominated_if_frozen = BIT(SDP) | BIT(OSS)},
-    [SLC_OSS] = {.dominated_by = BIT(SDP), .dominated_if_frozen = BIT(SDP)},
-    [SLC_SDP] = {.gradient_is_transient = true, .offered = true},
-    [SLC_FSDP] = {.gradient_is_transient = true, .gathers_windows = true, .offered = true},
-    [SLC_ONEBIT] = {.updates_whole = true,
+    [SLC_DP] = {.doc = "every rank keeps everything",
+                .updates_whole = true,
+                .dominated_if_frozen = BIT(SDP) | BIT(OSS)},
+    [SLC_OSS] = {.doc = "optimizer state is sharded", .dominated_by = BIT(SDP), .dominated_if_frozen = BIT(SDP)},
+    [SLC_SDP] = {.doc = "optimizer state and gradients are sharded", .gradient_is_transient = true, .offered = true},
+    [SLC_FSDP] = {.doc = "parameters too", .gradient_is_transient = true, .gathers_windows = true, .offered = true},
+    [SLC_ONEBIT] = {.doc = "every rank keeps everything, one bit an element is exchanged",
+                    .updates_whole = true,
                     .exchanges = true,
                     .offered = true,
                     .dominated_if_frozen = BIT(DP) | BIT(OSS) | BIT(SDP) | BIT(FSDP)},

@@ -35,6 +35,7 @@ typedef struct {
     bool offered;               /* a choice for free units: no other strategy moves as many bytes and keeps less */
     /* Bits of strategies that move the same bytes in the same ways and keep no more: always; if the unit is frozen. */
     uint8_t dominated_by, dominated_if_frozen;
+    const char *doc; /* says people what it shards */
 } slc_strategy_rules;
 
 extern const slc_strategy_rules slc_strategies[SLC_STRATEGIES];

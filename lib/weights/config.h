@@ -1,5 +1,5 @@
 /* Hugging Face's config.json: the description of a model. Source of keys and defaults: transformers' GPT2Config,
- * BertConfig, ViTConfig and BeitConfig (5.23). One struct serves four families; a field that a family does not have is
+ * BertConfig, ViTConfig and BeitConfig (5.23). One struct serves all families; a field that a family does not have is
  * 0. Any thread. */
 #ifndef SLC_WEIGHTS_CONFIG_H
 #define SLC_WEIGHTS_CONFIG_H
@@ -10,30 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum {
-    SLC_GPT2_LM_HEAD_MODEL,
-    SLC_BERT_FOR_MASKED_LM,
-    SLC_BERT_FOR_SEQUENCE_CLASSIFICATION,
-    SLC_VIT_FOR_IMAGE_CLASSIFICATION,
-    SLC_BEIT_FOR_IMAGE_CLASSIFICATION,
-    SLC_BEIT_FOR_MASKED_IMAGE_MODELING,
-    SLC_ARCHITECTURES
-} slc_architecture;
-
-const char *slc_architecture_name(slc_architecture architecture); /* "GPT2LMHeadModel" */
-sluice_model_family slc_architecture_family(slc_architecture architecture);
-
 #define SLC_NO_PADDING UINT32_MAX
 
 typedef enum { SLC_ACTIVATION_GELU_TANH, SLC_ACTIVATION_GELU_ERF } slc_activation; /* "gelu_new", "gelu" */
 
 typedef struct {
     sluice_model_family family;
-    /* The first of "architectures"; if absent, the first of the family in the list above. BertForPreTraining is
-     * BertForMaskedLM with a second head. GPT2Model, BertModel, ViTModel and BeitModel are that first one too. */
-    slc_architecture architecture;
-    /* headless: "architectures" names one of these four, or nothing, so the weights need not have the head. untied, of
-     * GPT-2 and BERT: tie_word_embeddings is false. */
+    sluice_model_head head; /* of the first class of "architectures" */
+    /* headless: "architectures" names a class without a head, or nothing: then the head is the usual one, which the
+     * weights need not have. untied, of GPT-2 and BERT: tie_word_embeddings is false. */
     bool headless, untied;
     uint32_t channels;         /* n_embd, hidden_size */
     uint32_t layers, heads;    /* heads divides channels */
@@ -62,9 +47,6 @@ typedef struct {
     double layer_scale;    /* layer_scale_init_value; 0: there is none */
     double drop_path_rate; /* rate of the last layer, growing evenly from 0; in training only */
 } slc_config;
-
-/* Fills *out with transformers' defaults. */
-void slc_config_defaults(slc_architecture architecture, slc_config *out);
 
 /* Reads config.json; `path` is the file or the folder that contains it. Keys that do not affect a model's result are
  * passed over, integers beyond 64 bits in them too. Errors: UNSUPPORTED, by name, for models that Sluice cannot

@@ -107,102 +107,98 @@ static sluice_status read_key(const char *path, const slc_config_key *row, const
 
 static sluice_status read_keys(const char *path, const json_t *root, slc_config *out)
 {
-    for (size_t i = 0; i < slc_config_key_count; i++) {
-        const slc_config_key *row = &slc_config_keys[i];
+    for (const slc_config_key *row = slc_family_of(out->family)->keys; row->key; row++) {
         const json_t *value = json_object_get(root, row->key);
-        if (!(row->families >> out->family & 1) || !value || (row->nullable && json_is_null(value))) continue;
+        if (!value || (row->nullable && json_is_null(value))) continue;
         sluice_status status = read_key(path, row, value, (char *)out + row->offset);
         if (status) return status;
     }
     return SLUICE_OK;
 }
 
-/* ---- Family and architecture ---- */
+/* ---- Family and head ---- */
 
 static sluice_status read_family(const char *path, const json_t *root, sluice_model_family *out)
 {
     const json_t *type = json_object_get(root, "model_type");
+    char names[160], can[192];
     if (!json_is_string(type)) return slc_error(SLUICE_ERR_FORMAT, "%s: has no \"model_type\"", path);
     for (int family = 0; family < SLUICE_MODEL_FAMILIES; family++) {
         if (strcmp(json_string_value(type), slc_family_of((sluice_model_family)family)->name) != 0) continue;
         *out = (sluice_model_family)family;
         return SLUICE_OK;
     }
-    return unsupported(path, "model_type", type, "gpt2, bert, vit and beit are");
+    snprintf(can, sizeof can, "these are: %s", slc_family_names(names, sizeof names));
+    return unsupported(path, "model_type", type, can);
 }
 
-/* Other names of the architectures above: those of trunks, which have no head, and that of one with a second head. */
-static const struct {
-    const char *name;
-    slc_architecture architecture;
-    bool headless;
-} other_names[] = {
-    {"GPT2Model", SLC_GPT2_LM_HEAD_MODEL, true},
-    {"BertModel", SLC_BERT_FOR_MASKED_LM, true},
-    {"BertForPreTraining", SLC_BERT_FOR_MASKED_LM, false},
-    {"ViTModel", SLC_VIT_FOR_IMAGE_CLASSIFICATION, true},
-    {"BeitModel", SLC_BEIT_FOR_IMAGE_CLASSIFICATION, true},
-};
-
-static bool find_architecture(sluice_model_family family, const char *name, slc_architecture *out, bool *headless)
+/* Finds which of the family's classes has the name, and sets `head` and `headless`. */
+static bool find_class(const slc_family *family, const char *name, slc_config *out)
 {
-    *headless = !name;
-    for (int i = 0; i < SLC_ARCHITECTURES; i++) {
-        if (slc_architecture_family(i) != family) continue;
-        if (name && strcmp(name, slc_architecture_name(i)) != 0) continue;
-        *out = i;
+    out->headless = !name || !strcmp(name, family->trunk);
+    out->head = slc_usual_head(out->family);
+    if (out->headless) return true;
+    for (int head = 0; head < SLC_HEADS; head++) {
+        if (!family->classes[head] || strcmp(name, family->classes[head]) != 0) continue;
+        out->head = head;
         return true;
     }
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
-        if (slc_architecture_family(other_names[i].architecture) != family) continue;
-        if (strcmp(name, other_names[i].name) != 0) continue;
-        *out = other_names[i].architecture;
-        *headless = other_names[i].headless;
-        return true;
-    }
-    return false;
+    out->head = SLUICE_HEAD_TOKENS;
+    return family->two_heads && !strcmp(name, family->two_heads);
 }
 
-static sluice_status read_architecture(const char *path, const json_t *root, slc_architecture *out, bool *headless)
+static sluice_status refuse_class(const char *path, const slc_family *family, const json_t *name)
 {
-    sluice_model_family family = SLUICE_GPT2;
-    sluice_status status = read_family(path, root, &family);
+    const char *const classes[] = {family->classes[0], family->classes[1], family->two_heads, family->trunk};
+    char can[256];
+    size_t used = (size_t)snprintf(can, sizeof can, "with model_type %s these are:", family->name);
+    for (size_t i = 0, listed = 0; i < sizeof classes / sizeof *classes && used < sizeof can; i++)
+        if (classes[i])
+            used += (size_t)snprintf(can + used, sizeof can - used, "%s %s", listed++ ? "," : "", classes[i]);
+    return unsupported(path, "architectures", name, can);
+}
+
+/* Sets *out to the defaults of the family and class that the file names. */
+static sluice_status read_class(const char *path, const json_t *root, slc_config *out)
+{
+    slc_config of = {0};
+    sluice_status status = read_family(path, root, &of.family);
     if (status) return status;
     const json_t *list = json_object_get(root, "architectures"), *name = json_array_get(list, 0);
     if (list && !json_is_null(list) && !json_is_string(name))
         return fault(path, "architectures", list, "a list with the name of a model's class");
-    if (find_architecture(family, json_string_value(name), out, headless)) return SLUICE_OK;
-    return unsupported(path, "architectures", name,
-                       "GPT2LMHeadModel, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, "
-                       "ViTForImageClassification, BeitForImageClassification and BeitForMaskedImageModeling are, and "
-                       "GPT2Model, BertModel, ViTModel and BeitModel, each with its model_type");
+    const slc_family *family = slc_family_of(of.family);
+    if (!find_class(family, json_string_value(name), &of)) return refuse_class(path, family, name);
+    slc_config_defaults(of.family, of.head, out);
+    out->headless = of.headless;
+    return SLUICE_OK;
 }
 
 /* Refuses keys that change a model's computation unless they have the one value (or null) that ours implements. */
-static sluice_status refuse_unsupported(const char *path, const json_t *root, sluice_model_family family)
+static sluice_status refuse_others(const char *path, const json_t *root, const slc_family_demand *rows)
 {
-    enum { GPT2 = 1 << SLUICE_GPT2, BERT = 1 << SLUICE_BERT, ALL = (1 << SLUICE_MODEL_FAMILIES) - 1 };
-    static const struct {
-        unsigned families;
-        const char *key, *wanted; /* as JSON */
-    } rows[] = {
-        {ALL, "add_cross_attention", "false"},
-        {ALL, "is_decoder", "false"},
-        {ALL, "is_encoder_decoder", "false"},
-        {ALL, "pruned_heads", "{}"},
-        {ALL, "problem_type", "\"single_label_classification\""},
-        {GPT2, "scale_attn_weights", "true"},
-        {GPT2, "scale_attn_by_inverse_layer_idx", "false"},
-        {BERT, "position_embedding_type", "\"absolute\""},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const json_t *value = json_object_get(root, rows[i].key);
-        if (!(rows[i].families >> family & 1) || !value || json_is_null(value)) continue;
+    for (; rows && rows->key; rows++) {
+        const json_t *value = json_object_get(root, rows->key);
+        if (!value || json_is_null(value)) continue;
         char shown[SHOWN_BYTES], can[SHOWN_BYTES];
-        snprintf(can, sizeof can, "%s is", rows[i].wanted);
-        if (strcmp(show(value, shown), rows[i].wanted) != 0) return unsupported(path, rows[i].key, value, can);
+        snprintf(can, sizeof can, "%s is", rows->wanted);
+        if (strcmp(show(value, shown), rows->wanted) != 0) return unsupported(path, rows->key, value, can);
     }
     return SLUICE_OK;
+}
+
+static sluice_status refuse_unsupported(const char *path, const json_t *root, const slc_family *family)
+{
+    static const slc_family_demand all[] = {
+        {"add_cross_attention", "false"},
+        {"is_decoder", "false"},
+        {"is_encoder_decoder", "false"},
+        {"pruned_heads", "{}"},
+        {"problem_type", "\"single_label_classification\""},
+        {0},
+    };
+    sluice_status status = refuse_others(path, root, all);
+    return status ? status : refuse_others(path, root, family->demands);
 }
 
 static sluice_status read_labels(const char *path, const json_t *root, slc_config *out)
@@ -250,19 +246,17 @@ static sluice_status read_padding(const char *path, const json_t *root, slc_conf
 
 static sluice_status check(const char *path, const slc_config *config)
 {
-    bool classifier = config->architecture == SLC_BERT_FOR_SEQUENCE_CLASSIFICATION ||
-                      config->architecture == SLC_VIT_FOR_IMAGE_CLASSIFICATION ||
-                      config->architecture == SLC_BEIT_FOR_IMAGE_CLASSIFICATION;
     if (config->channels % config->heads)
         return slc_error(SLUICE_ERR_FORMAT, "%s: %u heads do not divide a width of %u", path, config->heads,
                          config->channels);
     if (config->patch && config->image % config->patch)
         return slc_error(SLUICE_ERR_FORMAT, "%s: patches of %u do not divide an image of %u", path, config->patch,
                          config->image);
-    if (config->architecture == SLC_BEIT_FOR_MASKED_IMAGE_MODELING && !config->mask_token)
+    const slc_family *family = slc_family_of(config->family);
+    if (family->sees && config->head == SLUICE_HEAD_TOKENS && !config->mask_token)
         return slc_error(SLUICE_ERR_FORMAT, "%s: %s needs \"use_mask_token\": true", path,
-                         slc_architecture_name(config->architecture));
-    if (classifier && config->labels < 2)
+                         family->classes[SLUICE_HEAD_TOKENS]);
+    if (config->head == SLUICE_HEAD_CLASSES && config->labels < 2)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: one label means regression, which is not supported", path);
     return SLUICE_OK;
 }
@@ -280,18 +274,14 @@ static sluice_status read_tie(const char *path, const json_t *root, slc_config *
 
 static sluice_status read_root(const char *path, const json_t *root, slc_config *out)
 {
-    slc_architecture architecture = SLC_GPT2_LM_HEAD_MODEL;
-    bool headless = false;
     if (!json_is_object(root)) return slc_error(SLUICE_ERR_FORMAT, "%s: is no {...}", path);
-    sluice_status status = read_architecture(path, root, &architecture, &headless);
+    sluice_status status = read_class(path, root, out);
     if (status) return status;
-    slc_config_defaults(architecture, out);
-    out->headless = headless;
     uint32_t inner = out->inner;
     out->inner = 0;
     out->classifier_dropout = -1;
     const slc_family *family = slc_family_of(out->family);
-    status = refuse_unsupported(path, root, out->family);
+    status = refuse_unsupported(path, root, family);
     if (!status) status = read_keys(path, root, out);
     if (!status) status = read_labels(path, root, out);
     if (!status) status = read_tie(path, root, out);

@@ -3,6 +3,7 @@
 #include "lib/base/file/folder_test.h"
 
 #include "lib/weights/config.h"
+#include "lib/weights/family.h"
 
 #include <math.h>
 
@@ -24,7 +25,7 @@ static void defaults_are_those_of_transformers(void **state)
 {
     (void)state;
     slc_config gpt2 = read_text("{\"model_type\":\"gpt2\"}");
-    assert_int_equal(gpt2.architecture, SLC_GPT2_LM_HEAD_MODEL);
+    assert_int_equal(gpt2.head, SLUICE_HEAD_TOKENS);
     assert_int_equal(gpt2.channels, 768);
     assert_int_equal(gpt2.inner, 3072);
     assert_int_equal(gpt2.vocabulary, 50257);
@@ -32,7 +33,7 @@ static void defaults_are_those_of_transformers(void **state)
     assert_int_equal(gpt2.activation, SLC_ACTIVATION_GELU_TANH);
     assert_true(gpt2.epsilon == 1e-5 && gpt2.dropout == .1 && gpt2.embedding_dropout == .1);
     slc_config bert = read_text("{\"model_type\":\"bert\",\"hidden_dropout_prob\":0.25}");
-    assert_int_equal(bert.architecture, SLC_BERT_FOR_MASKED_LM);
+    assert_int_equal(bert.head, SLUICE_HEAD_TOKENS);
     assert_int_equal(bert.types, 2);
     assert_int_equal(bert.positions, 512);
     assert_int_equal(bert.activation, SLC_ACTIVATION_GELU_ERF);
@@ -44,7 +45,7 @@ static void defaults_are_those_of_transformers(void **state)
     assert_int_equal(vit.labels, 2);
     assert_true(vit.qkv_bias && vit.dropout == 0 && vit.layer_scale == 0);
     slc_config beit = read_text("{\"model_type\":\"beit\"}");
-    assert_int_equal(beit.architecture, SLC_BEIT_FOR_IMAGE_CLASSIFICATION);
+    assert_int_equal(beit.head, SLUICE_HEAD_CLASSES);
     assert_int_equal(beit.vocabulary, 8192);
     assert_true(beit.mean_pooling && !beit.relative_bias && !beit.mask_token && !beit.absolute_positions);
     assert_true(beit.layer_scale == .1 && beit.drop_path_rate == .1);
@@ -62,7 +63,7 @@ static void keys_are_read(void **state)
         "{\"model_type\":\"beit\",\"architectures\":[\"BeitForMaskedImageModeling\"],\"use_mask_token\":true,"
         "\"image_size\":[12,12],\"patch_size\":4,\"num_channels\":1,\"use_shared_relative_position_bias\":true,"
         "\"layer_scale_init_value\":0,\"use_mean_pooling\":false,\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"}}");
-    assert_int_equal(beit.architecture, SLC_BEIT_FOR_MASKED_IMAGE_MODELING);
+    assert_int_equal(beit.head, SLUICE_HEAD_TOKENS);
     assert_int_equal(beit.image, 12);
     assert_int_equal(beit.labels, 3);
     assert_true(beit.shared_relative_bias && !beit.mean_pooling && beit.mask_token && beit.layer_scale == 0);
@@ -138,22 +139,22 @@ static void trunks_have_no_head(void **state)
     (void)state;
     static const struct {
         const char *type, *name;
-        slc_architecture architecture;
+        sluice_model_head head;
         bool headless;
     } cases[] = {
-        {"gpt2", "GPT2Model", SLC_GPT2_LM_HEAD_MODEL, true},
-        {"gpt2", "GPT2LMHeadModel", SLC_GPT2_LM_HEAD_MODEL, false},
-        {"bert", "BertModel", SLC_BERT_FOR_MASKED_LM, true},
-        {"bert", "BertForPreTraining", SLC_BERT_FOR_MASKED_LM, false},
-        {"bert", "BertForSequenceClassification", SLC_BERT_FOR_SEQUENCE_CLASSIFICATION, false},
-        {"vit", "ViTModel", SLC_VIT_FOR_IMAGE_CLASSIFICATION, true},
-        {"beit", "BeitModel", SLC_BEIT_FOR_IMAGE_CLASSIFICATION, true},
+        {"gpt2", "GPT2Model", SLUICE_HEAD_TOKENS, true},
+        {"gpt2", "GPT2LMHeadModel", SLUICE_HEAD_TOKENS, false},
+        {"bert", "BertModel", SLUICE_HEAD_TOKENS, true},
+        {"bert", "BertForPreTraining", SLUICE_HEAD_TOKENS, false},
+        {"bert", "BertForSequenceClassification", SLUICE_HEAD_CLASSES, false},
+        {"vit", "ViTModel", SLUICE_HEAD_CLASSES, true},
+        {"beit", "BeitModel", SLUICE_HEAD_CLASSES, true},
     };
     char text[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"architectures\":[\"%s\"]}", cases[i].type, cases[i].name);
         slc_config config = read_text(text);
-        assert_int_equal(config.architecture, cases[i].architecture);
+        assert_int_equal(config.head, cases[i].head);
         assert_true(config.headless == cases[i].headless);
         assert_false(config.untied);
     }
@@ -212,10 +213,13 @@ static void what_sluice_cannot_do_is_named(void **state)
 static void what_is_written_is_read_back(void **state)
 {
     (void)state;
-    for (int i = 0; i < SLC_ARCHITECTURES; i++) {
+    for (int i = 0; i < SLUICE_MODEL_FAMILIES * SLC_HEADS; i++) {
         slc_config config, back;
         char *before, *after;
-        slc_config_defaults(i, &config);
+        const sluice_model_family family = i / SLC_HEADS;
+        const sluice_model_head head = i % SLC_HEADS;
+        if (!slc_family_of(family)->classes[head]) continue;
+        slc_config_defaults(family, head, &config);
         config.channels = 24;
         config.heads = 3;
         config.labels = 7;
@@ -226,7 +230,8 @@ static void what_is_written_is_read_back(void **state)
         works(slc_config_to_json(&config, &before));
         works(slc_config_to_json(&back, &after));
         assert_string_equal(before, after);
-        assert_int_equal(back.architecture, i);
+        assert_int_equal(back.family, family);
+        assert_int_equal(back.head, head);
         assert_int_equal(back.labels, config.family == SLUICE_GPT2 ? 2 : 7);
         assert_true(back.dropout == 1.0 / 3);
         free(before);

@@ -1,4 +1,4 @@
-/* Writes the keys of the table, and the others that transformers needs. */
+/* Writes the keys of the family, and the others that transformers needs. */
 #include "lib/weights/config.h"
 
 #include "lib/base/file/json_file.h"
@@ -43,7 +43,7 @@ static int set_token(json_t *root, const slc_config *config, const char *key, ui
 {
     bool exists = token && token <= config->vocabulary;
     slc_config defaults;
-    slc_config_defaults(config->architecture, &defaults);
+    slc_config_defaults(config->family, config->head, &defaults);
     if (!exists && !defaults.end_token) return 0;
     return json_object_set_new(root, key, exists ? json_integer((json_int_t)token - 1) : json_null());
 }
@@ -58,14 +58,11 @@ sluice_status slc_config_to_json(const slc_config *config, char **text)
 {
     const slc_family *family = slc_family_of(config->family);
     json_t *root = json_pack("{s:s, s:[s], s:s}", "model_type", family->name, "architectures",
-                             slc_architecture_name(config->architecture), "dtype", "float32");
+                             family->classes[config->head], "dtype", "float32");
     int failed = !root;
-    for (size_t i = 0; i < slc_config_key_count && !failed; i++) {
-        const slc_config_key *row = &slc_config_keys[i];
-        if (row->families >> config->family & 1)
-            failed = json_object_set_new(root, row->key, value_of(row, (const char *)config + row->offset));
-    }
-    if (!failed && family->classes) failed = set_labels(root, config->labels);
+    for (const slc_config_key *row = family->keys; row->key && !failed; row++)
+        failed = json_object_set_new(root, row->key, value_of(row, (const char *)config + row->offset));
+    if (!failed && family->classes[SLUICE_HEAD_CLASSES]) failed = set_labels(root, config->labels);
     if (!failed && family->shares_table) failed = json_object_set_new(root, "tie_word_embeddings", json_true());
     if (!failed && family->padding) failed = set_padding(root, config);
     if (!failed) failed = set_token(root, config, "bos_token_id", config->begin_token);

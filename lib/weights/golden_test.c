@@ -11,30 +11,25 @@
 
 static const struct {
     const char *folder;
-    slc_architecture architecture;
+    sluice_model_head head;
     size_t tensors;
     const char *tensor; /* name of one of them */
     uint32_t rank;
     uint64_t shape[4];
 } golden[] = {
-    {"gpt2", SLC_GPT2_LM_HEAD_MODEL, 28, "transformer.h.1.attn.c_attn.weight", 2, {24, 72}},
-    {"bert_masked", SLC_BERT_FOR_MASKED_LM, 42, "cls.predictions.bias", 1, {29}},
-    {"bert_classifier", SLC_BERT_FOR_SEQUENCE_CLASSIFICATION, 41, "bert.pooler.dense.weight", 2, {24, 24}},
-    {"vit",
-     SLC_VIT_FOR_IMAGE_CLASSIFICATION,
-     40,
-     "vit.embeddings.patch_embeddings.projection.weight",
-     4,
-     {24, 3, 4, 4}},
+    {"gpt2", SLUICE_HEAD_TOKENS, 28, "transformer.h.1.attn.c_attn.weight", 2, {24, 72}},
+    {"bert_masked", SLUICE_HEAD_TOKENS, 42, "cls.predictions.bias", 1, {29}},
+    {"bert_classifier", SLUICE_HEAD_CLASSES, 41, "bert.pooler.dense.weight", 2, {24, 24}},
+    {"vit", SLUICE_HEAD_CLASSES, 40, "vit.embeddings.patch_embeddings.projection.weight", 4, {24, 3, 4, 4}},
     {"beit",
-     SLC_BEIT_FOR_IMAGE_CLASSIFICATION,
+     SLUICE_HEAD_CLASSES,
      43,
      "beit.encoder.layer.1.attention.attention.relative_position_bias.relative_position_bias_table",
      2,
      {28, 3}},
-    {"beit_masked", SLC_BEIT_FOR_MASKED_IMAGE_MODELING, 42, "beit.embeddings.mask_token", 3, {1, 1, 24}},
+    {"beit_masked", SLUICE_HEAD_TOKENS, 42, "beit.embeddings.mask_token", 3, {1, 1, 24}},
     {"beit_masked_shared",
-     SLC_BEIT_FOR_MASKED_IMAGE_MODELING,
+     SLUICE_HEAD_TOKENS,
      44,
      "beit.encoder.relative_position_bias.relative_position_bias_table",
      2,
@@ -63,7 +58,7 @@ static void checkpoints_of_transformers_are_read(void **state)
         slc_config config;
         slc_tensors *tensors;
         works(slc_checkpoint_open(golden_path(i, ""), &config, &tensors));
-        assert_int_equal(config.architecture, golden[i].architecture);
+        assert_int_equal(config.head, golden[i].head);
         assert_int_equal(config.channels, 24);
         assert_int_equal(config.layers, 2);
         assert_int_equal(config.heads, 3);

@@ -3,6 +3,7 @@
 #include "lib/weights/llmc.h"
 
 #include "lib/base/status.h"
+#include "lib/weights/family.h"
 #include "lib/weights/tensors_parts.h"
 
 #include <stdio.h>
@@ -52,7 +53,7 @@ static sluice_status read_header(const slc_file *file, slc_config *config, llmc_
     if (words[1] != VERSION_FP32 && words[1] != VERSION_BF16)
         return fault(file->path, "version", words[1],
                      "3 (fp32) and 5 (bf16) are read; export it anew with train_gpt2.py");
-    slc_config_defaults(SLC_GPT2_LM_HEAD_MODEL, config);
+    slc_config_defaults(SLUICE_GPT2, SLUICE_HEAD_TOKENS, config);
     *out = (llmc_layout){
         .path = file->path, .dtype = words[1] == VERSION_FP32 ? SLC_TENSOR_F32 : SLC_TENSOR_BF16, .end = sizeof words};
     return read_sizes(file->path, words, config, &out->padded);

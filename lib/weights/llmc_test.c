@@ -77,7 +77,7 @@ static void check_version(int version)
     slc_config config;
     slc_tensors *tensors;
     works(slc_checkpoint_open(write_checkpoint(version, PADDED, 0), &config, &tensors));
-    assert_int_equal(config.architecture, SLC_GPT2_LM_HEAD_MODEL);
+    assert_int_equal(config.head, SLUICE_HEAD_TOKENS);
     assert_int_equal(config.vocabulary, VOCABULARY);
     assert_int_equal(config.positions, POSITIONS);
     assert_int_equal(config.inner, 4 * CHANNELS);

@@ -1,5 +1,5 @@
-/* The portfolio and its order: members that give a plan at once come first, those that improve it follow while there is
- * effort left, and while they can win back what they cost. */
+/* The members of the joint search and their order: those that give a plan at once come first, those that improve it
+ * follow while there is effort left, and while they can win back what they cost. */
 #include "sched/planner/joint.h"
 
 #include "ilp/slot_model.h"

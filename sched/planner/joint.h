@@ -1,7 +1,7 @@
-/* The joint plan: strategies, recomputation and schedule together, the fastest of a portfolio in the simulator. Members
- * are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of blocks,
- * packed, searched locally), or without a solver the mixtures of `mixed`; so no baseline is ever better than the
- * result. */
+/* The joint plan: strategies, recomputation and schedule together, the fastest member of a search by simulation. Its
+ * members are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of
+ * blocks, packed, searched locally), or without a solver the mixtures of `mixed`; so no baseline is ever better than
+ * the result. */
 #ifndef SLC_JOINT_H
 #define SLC_JOINT_H
 
@@ -11,7 +11,7 @@
 typedef struct {
     slc_plan *plan; /* validated; the receiver destroys it */
     slc_forecast forecast;
-    char member[48]; /* name in the portfolio: "ilp", "greedy, all sdp" */
+    char member[48]; /* name in the joint search: "ilp", "greedy, all sdp" */
     double bound_s;  /* lower bound of the step of any valid plan within the limit; 0: not known */
     double model_s;  /* the slot model's objective for its answer; 0: it found none */
     double first_s;  /* seconds until the first valid plan */

@@ -79,7 +79,7 @@ static void figures_of_an_error_work(void **state)
 
         uint64_t need = number_behind(line, " needs ");
         assert_true(works(&t.job, strategy, schedule, need));
-        /* The joint plan's portfolio may hold a plan that is packed better. */
+        /* The joint search may hold a plan that is packed better. */
         if (strcmp(schedule, slc_schedule_default)) assert_false(works(&t.job, strategy, schedule, need - 1));
 
         uint64_t least = number_behind(line, "config.budget_bytes = ");

@@ -15,7 +15,7 @@ typedef struct {
     slc_plan *plan;
     slc_forecast forecast;
     double bound_s;  /* lower bound of all plans with these choices; 0: not known */
-    char member[48]; /* name in the portfolio */
+    char member[48]; /* name in the joint search */
 } slc_candidate;
 
 typedef struct {

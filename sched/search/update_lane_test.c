@@ -158,7 +158,7 @@ static void the_cheaper_lane_is_taken(void **state)
     assert_true(slower * 20 < updates);
 }
 
-/* No plan of the portfolio may be faster than the slot model's bound. */
+/* No plan of the joint search may be faster than the slot model's bound. */
 static void the_bound_holds(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ typedef struct {
     uint32_t same_as; /* an earlier point with the same strategies, and so the same plan; SLC_NONE: none */
     bool fits;        /* some schedule fits into the rest */
     slc_forecast forecast;
-    char member[48]; /* name in the joint planner's portfolio */
+    char member[48]; /* name in the joint search */
 } slc_tradeoff_point;
 
 typedef struct {

@@ -166,7 +166,7 @@ static void points_are_what_they_say(void **state)
             full += !t.points[i].fits;
         }
         assert_true(t.joint.fits && t.joint_plan && t.joint_plan->arena_bytes <= ask.limit);
-        /* Quick plans are baselines, and the joint plan's portfolio holds those of the uniform choices. */
+        /* Quick plans are baselines, and the joint search holds those of the uniform choices. */
         assert_true(t.joint.forecast.step_s <= t.points[0].forecast.step_s * (1 + 1e-12));
         slc_tradeoff_fini(&t);
         slc_profile_destroy(profile);

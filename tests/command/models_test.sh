@@ -125,7 +125,7 @@ options_that_do_not_fit() {
     refuses 'only sluice train' bench --steps 2 --save-weights "$work/none"
     refuses 'only sluice train' profile --save "$work/none" -o "$work/none.json"
     refuses 'size is the model' train --model vit --context 8
-    refuses 'answers with tokens' train --model gpt2 --head classes
+    refuses 'no head that answers with classes' train --model gpt2 --head classes
     refuses 'from 1 to 4294967295' train --batch 0
     train --steps 1 --context 32 --weights "$work/bert" --model bert
 }

@@ -92,7 +92,7 @@ ROOMS = {
     "lib/tokenizer": {"unicode": [], "read": ["unicode"]},
     "lib/model": {"layers": [], "weights": []},
     "lib/optim": {"onebit": []},
-    "lib/weights": {"safetensors": []},
+    "lib/weights": {"families": [], "safetensors": []},
     "lib/plan": {"json": [], "validate": []},
     "lib/comm": {
         "sockets": [],
@@ -123,8 +123,8 @@ PUBLIC_ONLY = {
     "docs/examples": ["sluice/"],
 }
 # What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data,
-# lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), and the tables of optimizers and of
-# families. Folder: headers that it may include besides, and why.
+# lib/tokenizer, the planner's face (what a schedule is called, what a plan needs), the names of strategies, and the
+# tables of optimizers and of families. Folder: headers that it may include besides, and why.
 CLIENTS = {
     "bench/launch": {},
     "bench/train": {"lib/model/shape.h": "an estimate needs no weights"},
@@ -142,7 +142,7 @@ CLIENTS = {
     },
 }
 CLIENTS_SEE = ["sluice/", "lib/base/", "lib/data/", "lib/tokenizer/", "sched/planner.h", "sched/scheduler.h",
-               "lib/optim/optimizers.h", "lib/weights/family.h", "bench/"]
+               "lib/optim/optimizers.h", "lib/plan/strategy_names.h", "lib/weights/family.h", "bench/"]
 # A family of names belongs to one part, or to one folder of it: what a header defines as slc_PREFIX_... lies there.
 PREFIXES = {
     "apply": "lib/model",

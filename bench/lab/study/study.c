@@ -12,7 +12,7 @@
     X(gaps, "the slot model against its bounds")                                                                       \
     X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
     X(same, "the checksum of each plan, which no load changes; what planning took")                                    \
-    X(published, "published models on three clusters: against the bound, the portfolio, uniform strategies, a hand")   \
+    X(published, "published models on three clusters: bound, schedule portfolio, uniform strategies, a hand")          \
     X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"

@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/plan/request.h"
 #include "lib/plan/roles.h"
+#include "lib/plan/strategy_names.h"
 #include "lib/engine/settings.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
@@ -33,8 +34,8 @@ static const slc_option option_rows[] = {
      SLC_PROFILE_WORLD_MAX},
     {"budget", "SIZE", 0, SLC_OPTION_TEXT, FIELD(budget), NULL, 0,
      "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)"},
-    {"strategy", "NAME=auto,dp,oss,sdp,fsdp,onebit,mixed", 0, SLC_OPTION_TEXT, FIELD(strategy), "auto", 0,
-     "auto, dp, oss, sdp, fsdp, onebit, mixed, random:SEED or a JSON file"},
+    {"strategy", "NAME=auto," SLC_STRATEGY_NAMES(",") ",mixed", 0, SLC_OPTION_TEXT, FIELD(strategy), "auto", 0,
+     "auto, " SLC_STRATEGY_NAMES(", ") ", mixed, random:SEED or a JSON file"},
     {"lossy", "WHAT", 0, SLC_OPTION_WORD, FIELD(lossy), NULL, 0,
      "onebit: a step of a compressed optimizer, where layers may exchange their momentum compressed; none: no such "
      "step "

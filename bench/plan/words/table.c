@@ -186,13 +186,6 @@ static void print_schedule(FILE *out, const slc_shown_plan *shown)
 /* Says what the names of the strategies that were chosen mean. */
 static void print_legend(FILE *out, const slc_shown_plan *shown)
 {
-    static const char *const meaning[SLC_STRATEGIES] = {
-        [SLC_DP] = "every rank keeps everything",
-        [SLC_OSS] = "optimizer state is sharded",
-        [SLC_SDP] = "optimizer state and gradients are sharded",
-        [SLC_FSDP] = "parameters too",
-        [SLC_ONEBIT] = "every rank keeps everything, one bit an element is exchanged",
-    };
     const char *before = "  (";
     const slc_job *job = &shown->profile->job;
     for (int s = 0; s < SLC_STRATEGIES && job->world > 1; s++) {
@@ -202,7 +195,7 @@ static void print_legend(FILE *out, const slc_shown_plan *shown)
         if (!there) continue;
         const bool alone = s == SLC_FSDP && *before == ' ';
         fprintf(out, "%s%s: %s", before, slc_strategy_name((slc_strategy)s),
-                alone ? "parameters, gradients and optimizer state are sharded" : meaning[s]);
+                alone ? "parameters, gradients and optimizer state are sharded" : slc_strategies[s].doc);
         before = "; ";
     }
     if (*before == ';') fputs(")\n", out);

@@ -3,6 +3,7 @@
 
 #include "bench/train/options/optimizer_options.h"
 #include "lib/base/status.h"
+#include "sched/planner.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,17 +20,11 @@ bool slc_training_is_compressed(const char *optimizer)
     return slc_optimizer_is_compressed(optimizer);
 }
 
-static bool is_one_of(const char *text, const char *const *names)
-{
-    for (; *names; names++)
-        if (!strcmp(text, *names)) return true;
-    return false;
-}
-
 bool slc_training_is_exact(const char *strategy)
 {
-    static const char *const exact[] = {"dp", "oss", "sdp", "fsdp", "mixed", NULL};
-    return is_one_of(strategy, exact);
+    slc_strategy of_all_units;
+    return !strcmp(strategy, "mixed") ||
+           (slc_strategy_parse(strategy, &of_all_units) && (int)of_all_units < SLC_EXACT_STRATEGIES);
 }
 
 static bool allowed(const slc_training_options *o)

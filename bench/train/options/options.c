@@ -13,6 +13,7 @@
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/model/shape.h"
+#include "lib/plan/strategy_names.h"
 #include "lib/tokenizer/tokenizer.h"
 #include "lib/weights/family.h"
 #include "sched/planner.h"
@@ -48,8 +49,11 @@ static const char *const headings[] = {
 static const double MOST = 4294967295.0, MOST_TOKENS = 0x1p53;
 enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough for small images */
 
-/* Made from the table of schedulers by list_schedules, and from that of optimizers by list_optimizers. */
+#define EXACT_NAMES SLC_EXACT_NAMES(", ")
+
+/* Made from the tables of schedulers, optimizers and families by list_schedules, list_optimizers and list_models. */
 static char schedule_names[256], schedule_doc[768], optimizer_names[256], optimizer_doc[768];
+static char model_names[256], model_doc[256], size_argument[256] = "NAME=", size_doc[512] = "Size", head_doc[768];
 
 /* In the place of the settings of optimizers, whose rows are made from their table. */
 #define OPTIMIZER_SETTINGS offsetof(slc_training_options, optimizer_settings)
@@ -59,14 +63,10 @@ static sluice_status add_paths(void *options, const slc_option *row, char *list)
 /* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
  * name. */
 static const slc_option fixed_rows[] = {
-    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED,
-     "Model: gpt2, bert, vit, beit", .choices = "gpt2,bert,vit,beit"},
-    {"size", "NAME=nano,mini,small,medium,large,xl,base,tiny", MODEL, TEXT, FIELD(size), "nano",
-     SLC_SAVED | SLC_EQUAL | SLC_OWN | SLC_MEASURED,
-     "Size: nano, mini; gpt2: small (124M), medium, large, xl; bert, vit, beit: base, large; vit: tiny, small"},
-    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED,
-     "Kind of answer: tokens (gpt2, bert: masked tokens, beit: masked patches) or classes (bert, vit, beit); none: "
-     "tokens of text, classes of images",
+    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, model_doc,
+     .choices = model_names},
+    {"size", size_argument, MODEL, TEXT, FIELD(size), "nano", SLC_SAVED | SLC_EQUAL | SLC_OWN | SLC_MEASURED, size_doc},
+    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, head_doc,
      .choices = "tokens,classes"},
     {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN | SLC_MEASURED,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
@@ -154,10 +154,10 @@ static const slc_option fixed_rows[] = {
      "To the letter as DeepSpeed executes them: no bias correction, the first step discarded, LAMB in one buffer"},
     {"onebit", "LIST", COMPRESSED, TEXT, FIELD(onebit), NULL, SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Their other settings, as factor_max=2,factor_min=0.5 (a wrong name lists all)"},
-    {"strategy", "NAME=auto,dp,oss,sdp,fsdp,mixed,onebit", RESOURCES, TEXT, FIELD(strategy), "auto",
+    {"strategy", "NAME=auto," SLC_STRATEGY_NAMES(",") ",mixed", RESOURCES, TEXT, FIELD(strategy), "auto",
      SLC_SAVED_COMPRESSED | SLC_MEASURED,
-     "Sharding: auto (with ilp and portfolio: each unit by itself), dp, oss, sdp, fsdp, mixed, random:SEED, or "
-     "a JSON file; onebit: nothing, and momentum is exchanged compressed",
+     "Sharding: auto (with ilp and portfolio: each unit by itself), " EXACT_NAMES
+     ", mixed, random:SEED, or a JSON file; onebit: nothing, and momentum is exchanged compressed",
      CONFIG(strategy)},
     {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", SLC_MEASURED,
      "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too",
@@ -408,10 +408,42 @@ static void list_optimizers(void)
              plain, compressed, slc_training_optimizer_usual(false), slc_training_optimizer_usual(true));
 }
 
+/* Adds a family's sizes to the help, and those that no family before had to the choices. */
+static void list_sizes(sluice_model_family family)
+{
+    const char *size;
+    append(size_doc, sizeof size_doc, family ? "; " : ": ", slc_family_of(family)->name);
+    for (uint32_t i = 0; (size = sluice_model_size_name(family, i)) != NULL; i++) {
+        append(size_doc, sizeof size_doc, i ? ", " : ": ", size);
+        if (slc_option_place(size_argument + strlen("NAME="), size) < 0)
+            append(size_argument, sizeof size_argument, size_argument[strlen("NAME=")] ? "," : "", size);
+    }
+}
+
+static void list_models(void)
+{
+    char tokens[256] = "", classes[256] = "";
+    if (*model_names) return;
+    for (uint32_t f = 0; f < SLUICE_MODEL_FAMILIES; f++) {
+        const slc_family *family = slc_family_of((sluice_model_family)f);
+        append(model_names, sizeof model_names, ",", family->name);
+        list_sizes((sluice_model_family)f);
+        if (family->classes[SLUICE_HEAD_CLASSES]) append(classes, sizeof classes, ", ", family->name);
+        if (!family->classes[SLUICE_HEAD_TOKENS]) continue;
+        append(tokens, sizeof tokens, ", ", family->name);
+        append(tokens, sizeof tokens, "", family->sees ? ": masked patches" : family->masks ? ": masked tokens" : "");
+    }
+    char names[160];
+    snprintf(model_doc, sizeof model_doc, "Model: %s", slc_family_names(names, sizeof names));
+    snprintf(head_doc, sizeof head_doc,
+             "Kind of answer: tokens (%s) or classes (%s); none: tokens of text, classes of images", tokens, classes);
+}
+
 static void make_tables(void)
 {
     list_schedules();
     list_optimizers();
+    list_models();
     make_rows();
 }
 

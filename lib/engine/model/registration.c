@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 #include "lib/optim/optimizers.h"
+#include "lib/plan/strategy_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ sluice_status sluice_layer_strategy(sluice_layer *layer, const char *strategy)
     sluice_status status = registering(layer ? layer->rt : NULL, "layer_strategy");
     if (status) return status;
     if (!strategy || !slc_strategy_parse(strategy, &layer->forced))
-        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": no strategy \"%s\"; there are dp, oss, sdp, fsdp, onebit",
+        return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\": no strategy \"%s\"; there are " SLC_STRATEGY_NAMES(", "),
                          layer->name, strategy ? strategy : "(null)");
     if (layer->forced != SLC_ONEBIT) return SLUICE_OK;
     return slc_error_context(slc_engine_allow_onebit(layer->rt, "strategy"), "layer \"%s\"", layer->name);

@@ -3,40 +3,25 @@
 
 #include "lib/weights/family.h"
 
-static const slc_architecture architectures[SLUICE_MODEL_FAMILIES][2] = {
-    [SLUICE_GPT2] = {SLC_GPT2_LM_HEAD_MODEL, SLC_GPT2_LM_HEAD_MODEL},
-    [SLUICE_BERT] = {SLC_BERT_FOR_MASKED_LM, SLC_BERT_FOR_SEQUENCE_CLASSIFICATION},
-    [SLUICE_VIT] = {SLC_VIT_FOR_IMAGE_CLASSIFICATION, SLC_VIT_FOR_IMAGE_CLASSIFICATION},
-    [SLUICE_BEIT] = {SLC_BEIT_FOR_MASKED_IMAGE_MODELING, SLC_BEIT_FOR_IMAGE_CLASSIFICATION},
-};
-
-static sluice_model_head head_of(slc_architecture architecture)
-{
-    bool tokens = architecture == SLC_GPT2_LM_HEAD_MODEL || architecture == SLC_BERT_FOR_MASKED_LM ||
-                  architecture == SLC_BEIT_FOR_MASKED_IMAGE_MODELING;
-    return tokens ? SLUICE_HEAD_TOKENS : SLUICE_HEAD_CLASSES;
-}
-
 void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
 {
     const slc_family *family = slc_family_of(c->family);
-    sluice_model_head head = head_of(c->architecture);
     *out = (sluice_model_config){
         .struct_size = sizeof(sluice_model_config),
         .family = c->family,
-        .head = head,
+        .head = c->head,
         .layers = c->layers,
         .channels = c->channels,
         .heads = c->heads,
         .hidden = c->inner,
-        .vocabulary = head == SLUICE_HEAD_TOKENS || c->positions ? c->vocabulary : 0,
+        .vocabulary = c->head == SLUICE_HEAD_TOKENS || c->positions ? c->vocabulary : 0,
         .context = c->positions,
         .types = c->types,
         .padding = c->padding,
         .image_size = c->image,
         .patch_size = c->patch,
         .image_channels = c->image_channels,
-        .classes = head == SLUICE_HEAD_CLASSES ? c->labels : 0,
+        .classes = c->head == SLUICE_HEAD_CLASSES ? c->labels : 0,
         .epsilon = c->epsilon,
         .mask_token = c->mask_token,
         .absolute_positions = family->absolute_positions || c->absolute_positions,
@@ -53,7 +38,7 @@ void slc_model_config_from_file(const slc_config *c, sluice_model_config *out)
 
 void slc_model_config_to_file(const sluice_model_config *m, slc_config *out)
 {
-    slc_config_defaults(architectures[m->family][m->head == SLUICE_HEAD_CLASSES], out);
+    slc_config_defaults(m->family, m->head, out);
     out->channels = m->channels;
     out->layers = m->layers;
     out->heads = m->heads;

@@ -191,22 +191,7 @@ static sluice_status match_copies(const matching *m, bool *passed, slc_weight_ma
 
 /* ---- Everything else ---- */
 
-/* Buffers, and heads of pre-training that transformers drops too, as names behind the family's prefix; "!": without
- * prefix; "#": the number of a layer; "*": anything. */
-static const struct {
-    sluice_model_family family;
-    const char *pattern;
-} dropped[] = {
-    {SLUICE_GPT2, "h.#.attn.bias"},
-    {SLUICE_GPT2, "h.#.attn.masked_bias"},
-    {SLUICE_BERT, "embeddings.position_ids"},
-    {SLUICE_BERT, "pooler.dense.*"},
-    {SLUICE_BERT, "!cls.seq_relationship.*"},
-    {SLUICE_VIT, "pooler.dense.*"},
-    {SLUICE_BEIT, "encoder.relative_position_bias.relative_position_index"},
-    {SLUICE_BEIT, "encoder.layer.#.attention.attention.relative_position_bias.relative_position_index"},
-};
-
+/* Does the name fit a pattern of slc_family.dropped? */
 static bool fits(const char *pattern, const char *name, uint32_t layers)
 {
     while (*pattern && *pattern != '*') {
@@ -235,13 +220,10 @@ static bool is_dropped(const matching *m, const char *name)
 {
     bool lacks;
     const char *rest = without_prefix(m, name, &lacks);
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
-        if (dropped[i].family != m->model->family) continue;
-        const char *pattern = dropped[i].pattern;
-        if (*pattern == '!' ? fits(pattern + 1, name, m->model->layers)
-                            : !lacks && fits(pattern, rest, m->model->layers))
+    for (const char *const *dropped = slc_family_of(m->model->family)->dropped; *dropped; dropped++)
+        if (**dropped == '!' ? fits(*dropped + 1, name, m->model->layers)
+                             : !lacks && fits(*dropped, rest, m->model->layers))
             return true;
-    }
     return false;
 }
 

@@ -6,6 +6,7 @@
 #include "lib/plan/json/plan_json_parts.h"
 
 #include "lib/base/status.h"
+#include "lib/plan/strategy_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -155,11 +156,11 @@ static sluice_status read_strategies(const reader *r)
         slc_json_place place = {&at, job->units[u].name, 0};
         const json_t *value = json_object_get(r->row.strategies, job->units[u].name);
         const char *name = json_string_value(value);
-        if (!value) return slc_json_fault(&place, "is missing; give dp, oss, sdp, fsdp or onebit");
+        if (!value) return slc_json_fault(&place, "is missing; give one of " SLC_STRATEGY_NAMES(", "));
         if (!name || !slc_strategy_parse(name, &r->plan->strategies[u])) {
             char shown[SLC_JSON_SHOWN_BYTES];
             slc_json_show(value, shown);
-            return slc_json_fault(&place, "%s is no strategy; give dp, oss, sdp, fsdp or onebit", shown);
+            return slc_json_fault(&place, "%s is no strategy; give one of " SLC_STRATEGY_NAMES(", "), shown);
         }
     }
     if (json_object_size(r->row.strategies) != job->unit_count)

@@ -442,7 +442,7 @@ static const struct {
     {"", "\"schedule\"", "\"scheduler\"", "$: \"scheduler\" is unknown"},
     {"\"job\"", "\"world\"", "\"ranks\"", "$.job.world: the plan was made for nothing"},
     {"\"job\"", "\"world\"", "\"extra\": 1, \"world\"", "$.job: \"extra\" is unknown"},
-    {"\"strategies\": {", "\": \"", "\": \"none", "is no strategy; give dp, oss, sdp, fsdp or onebit"},
+    {"\"strategies\": {", "\": \"", "\": \"none", "is no strategy; give one of dp, oss, sdp, fsdp, onebit"},
     {"\"strategies\": {", "\"", "\"x\": \"dp\", \"", "$.strategies: there are"},
     {"\"recompute\": [", "\"", "\"h.99\", \"", "$.recompute[0]: \"h.99\" is no layer"},
     {"\"buffers\": [", "[\"", "[\"my ", "$.buffers[0][0]: \"my "},

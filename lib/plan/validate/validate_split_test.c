@@ -17,7 +17,7 @@
 
 enum { ORDERS = 3000 };
 
-static sluice_status judge(made *m)
+static sluice_status validate(made *m)
 {
     made_plan(m);
     sluice_status status = slc_plan_validate(&m->job, m->plan);
@@ -130,7 +130,7 @@ static void orders_are_judged_as_the_rules_say(void **state)
         if (seed % 2) stir(&m, seed + ORDERS, 1 + (uint32_t)(seed / 2 % 3), false);
         bool rules = holds_rules(&m);
         good += rules;
-        sluice_status status = judge(&m);
+        sluice_status status = validate(&m);
         if (rules != !status)
             fail_msg("seed %llu: the rules say %d, the validator %d: %s", (unsigned long long)seed, rules, status,
                      status ? sluice_last_error() : "");
@@ -142,7 +142,7 @@ static void orders_are_judged_as_the_rules_say(void **state)
 
 static void refused(made *m, const char *what)
 {
-    assert_int_equal(judge(m), SLUICE_ERR_FORMAT);
+    assert_int_equal(validate(m), SLUICE_ERR_FORMAT);
     if (!strstr(sluice_last_error(), what)) fail_msg("\"%s\" lacks \"%s\"", sluice_last_error(), what);
 }
 
@@ -207,7 +207,7 @@ static void what_the_rows_wait_for_is_never_late(void **state)
         m.items[item].late = true;
         move_item(&m, item, 0);
     }
-    if (judge(&m)) fail_msg("%s", sluice_last_error());
+    if (validate(&m)) fail_msg("%s", sluice_last_error());
 }
 
 /* ---- Memory ---- */
@@ -365,7 +365,7 @@ static void only_updates_are_on_the_compute_lane(void **state)
         made bad = m;
         bad.items[i].on_compute = true;
         if (m.items[i].kind == SLC_ITEM_UPDATE)
-            assert_int_equal(judge(&bad), 0);
+            assert_int_equal(validate(&bad), 0);
         else
             refused(&bad, "is no update, but on the compute lane");
     }
@@ -384,7 +384,7 @@ static void other_strategies_are_refused(void **state)
         if (k == SLC_DP || k == SLC_ONEBIT)
             refused(&m, "a parameter that is split by its uses is oss, sdp or fsdp");
         else
-            assert_int_equal(judge(&m), 0);
+            assert_int_equal(validate(&m), 0);
         made_init(&m, SLC_OSS, 1, false, false);
         m.job.compressed = true;
         m.strategies[ROWS] = (slc_strategy)k;

@@ -1,7 +1,7 @@
 /* Every public function is called at every moment of a program's life at which it does not belong there, and with NULL
  * for every pointer. The table says what comes back, as the headers promise it; nothing crashes, and afterwards the
  * runtime goes on, or what follows it does. A function of the headers without a row fails the test. */
-#include "tests/engine/every_moment.h"
+#include "tests/calls/every_moment.h"
 #include "tests/support/public_functions.h"
 
 #include <stdarg.h>
