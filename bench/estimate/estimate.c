@@ -29,6 +29,7 @@ static const slc_training_difference differences[] = {
     {"plan,first-batch", .refused = "only sluice train runs plans and batches"},
     {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
     {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
+    {"replan-trials", .refused = "an estimate runs no plan"},
     {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
     {0},
 };

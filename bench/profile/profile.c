@@ -42,6 +42,7 @@ static const slc_training_difference differences[] = {
     {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights",
      .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"replan-trials", .refused = "a profile is measured under one plan"},
     {"trace,json,csv", .refused = "sluice profile writes a profile only (--output)"},
     {0},
 };

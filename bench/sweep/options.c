@@ -107,6 +107,7 @@ static const slc_training_difference differences[] = {
     {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights",
      .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"replan-trials", .fallback = "0"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
 };

@@ -69,6 +69,18 @@ static json_t *categories_json(const sluice_memory_report *memory)
     return categories;
 }
 
+static json_t *trials_json(const slc_training_result *r)
+{
+    json_t *trials = json_array();
+    for (uint32_t i = 0; trials && i < r->trial_count; i++) {
+        const sluice_plan_trial *trial = &r->trials[i];
+        json_array_append_new(trials,
+                              json_pack("{s:s, s:f, s:f, s:b}", "plan", trial->name, "predicted_step_s", trial->step_s,
+                                        "step_s", trial->measured_step_s, "stays", (int)trial->stays));
+    }
+    return trials;
+}
+
 json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
@@ -106,6 +118,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "images_per_s", number(r->images_per_s));
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));
+    json_object_set_new(run, "trials", trials_json(r));
     if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }

@@ -4,9 +4,11 @@
 
 #include "bench/cli/outcome.h"
 
-#include <sluice/runtime.h>
+#include <sluice/plan.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { SLC_TRAINING_TRIALS = 8 }; /* --replan-trials at most, and the planner's own */
 
 /* The figures of one step; equal on every rank but for the times. */
 typedef struct {
@@ -46,9 +48,11 @@ typedef struct {
     uint64_t images_per_step;                    /* of all ranks; 0: text */
     /* Medians over the steps of the last plan without its first two; NaN where fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
-    uint64_t steps_wanted;                  /* so many steps this run needs for them */
-    double images_per_s;                    /* NaN: text */
-    double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
+    uint64_t steps_wanted;                         /* so many steps this run needs for them */
+    double images_per_s;                           /* NaN: text */
+    double predicted_step_s;                       /* predicted by the last plan; NaN: not predicted */
+    sluice_plan_trial trials[SLC_TRAINING_TRIALS]; /* the plans that were tried */
+    uint32_t trial_count;
     double train_s;                         /* all steps */
     double final_loss;                      /* mean of the last tenth of the steps */
     double evaluation_loss;                 /* at the end; NaN: none */

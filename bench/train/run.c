@@ -589,6 +589,11 @@ static sluice_status finish_run(training *t)
     result->device = sluice_runtime_device(t->rt);
     result->memory = SLUICE_INIT(sluice_memory_report);
     if (!status) status = sluice_runtime_memory(t->rt, &result->memory);
+    for (uint32_t n = sluice_runtime_trial_count(t->rt); !status && result->trial_count < n; result->trial_count++) {
+        sluice_plan_trial *trial = &result->trials[result->trial_count];
+        *trial = SLUICE_INIT(sluice_plan_trial);
+        status = sluice_runtime_trial(t->rt, result->trial_count, trial);
+    }
     if (!status && o->trace) status = without_it(&result->outputs, write_trace(t));
     if (!status && t->watch && t->watch->finished) status = t->watch->finished(t->rt, t->watch->context);
     return status;

@@ -42,6 +42,21 @@ typedef struct {
  * Errors: ORDER (before commit). */
 SLUICE_API sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *report);
 
+/* A plan that the play-off has tried (sluice_config.replan_trials). */
+typedef struct {
+    size_t struct_size;     /* of this struct; SLUICE_INIT sets it */
+    const char *name;       /* "the planner's", "uniform fsdp", ...; static memory */
+    double step_s;          /* predicted, from measured times */
+    double measured_step_s; /* median of its steps, each the slowest rank's */
+    bool stays;             /* it is the one that ran on */
+} sluice_plan_trial;
+
+/* How many plans the last play-off has tried, the planner's own among them; 0: none, or it has not ended. */
+SLUICE_API uint32_t sluice_runtime_trial_count(const sluice_runtime *rt);
+/* Says how plan number `index` of it did; the planner's own has number 0. Local; the same on every rank. Errors:
+ * ARGUMENT (there is no such plan). */
+SLUICE_API sluice_status sluice_runtime_trial(const sluice_runtime *rt, uint32_t index, sluice_plan_trial *trial);
+
 /* Gives the plan that runs, and the profile that it was made from, as JSON (docs/formats.md), which the caller frees:
  * what `sluice sim`, `check`, `trace` and `train --plan` read. `model` is free text, the profile's name. Local, after
  * commit, at any time, also when the runtime has failed. Errors: ORDER (before commit); ARGUMENT (no model or no

@@ -150,6 +150,11 @@ typedef struct {
                                  on the machine and how busy it is. Without, equal input gives the equal plan anywhere.
                                  Rank 0's counts */
     sluice_sgd sgd;           /* "sgd" */
+    uint32_t replan_trials;   /* after the re-plan from measured times: so many other plans at most, that the simulator
+                                 puts within 10 % of it, run a few steps each by turns, and the one whose steps were the
+                                 shortest stays (sluice_runtime_trial). Weights stay equal to the bit. It takes 2 % of
+                                 the time of the steps that are left, at most; where they cannot pay for it, nothing is
+                                 tried. 0: none. Never with a compressed optimizer or one rank. Rank 0's counts */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`
@@ -207,7 +212,8 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   sgd.momentum = 0.9                     (PyTorch's default is 0, which keeps no state)
  *   sgd.dampening = 0
  *   sgd.weight_decay = 0                   (as PyTorch; of all parameters but those with no_decay)
- *   sgd.nesterov = false */
+ *   sgd.nesterov = false
+ *   replan_trials = 0                      (none; `sluice train` has 3) */
 static inline void sluice_config_init(sluice_config *config)
 {
     sluice_config_init_sized(config, sizeof *config);

@@ -61,6 +61,7 @@ struct sluice_runtime {
     slc_region *regions;   /* of each slot */
     slc_planning planning;
     slc_current_plan current;
+    slc_trials trials;
     slc_runtime_memory memory;
 
     slc_mode mode;

@@ -27,6 +27,8 @@ typedef struct {
     uint32_t bf16_layers; /* bit l: layer l computes in bf16 */
     bool fp32_wire;
     bool moves;                /* plans again between all steps */
+    uint32_t trials;           /* plans that are tried beside the planner's */
+    bool short_run;            /* it says that it has too few steps to pay for any of them */
     slc_plan_function planner; /* NULL: the library's own, which must be asked on rank 0 only */
 } trial;
 
@@ -83,6 +85,8 @@ static int build(model *m, sluice_world *world)
     config.clip = t->clip;
     config.block_bytes = t->block;
     config.wire = t->fp32_wire ? SLUICE_FP32 : SLUICE_BF16;
+    config.replan_trials = t->trials;
+    config.steps = t->short_run ? 10 : 1000000;
     RANK_CHECK(!slc_engine_create(world, &config, planner_of(t->planner ? t->planner : plan_on_rank_0), &m->rt));
     for (uint32_t l = 0; l < LAYERS; l++) {
         char name[8];
@@ -359,6 +363,103 @@ static void schedules_that_want_times_change_once(void **state)
     assert_int_equal(run_ranks(2, adapt, (void *)&joint, 60), 0);
 }
 
+/* ---- The play-off ---- */
+
+/* The simulator puts every plan at the same time, so each is tried. */
+static sluice_status all_alike(void *context, const slc_job *job, const slc_plan_request *request,
+                               slc_plan_answer *answer)
+{
+    sluice_status status = plan_on_rank_0(context, job, request, answer);
+    if (!status && request->times) answer->forecast.step_s = 0.01;
+    return status;
+}
+
+/* Plans other than the planner's own are put behind by more than the margin. */
+static sluice_status others_far_behind(void *context, const slc_job *job, const slc_plan_request *request,
+                                       slc_plan_answer *answer)
+{
+    sluice_status status = plan_on_rank_0(context, job, request, answer);
+    if (!status && request->times) answer->forecast.step_s = request->effort_s > 0 ? 0.012 : 0.01;
+    return status;
+}
+
+enum { TRIED = 3, TRIAL_STEPS = 60 };
+
+static int train_with_trials(const trial *t, int rank, sluice_world *world, uint32_t *tried, char hex[65])
+{
+    model m = {.t = t, .rank = rank};
+    sluice_step_report report = SLUICE_INIT(sluice_step_report);
+    sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
+    if (build(&m, world)) return 1;
+    for (uint64_t number = 1; number <= TRIAL_STEPS; number++)
+        if (step(&m, number, &report)) return 1;
+    RANK_CHECK(!sluice_runtime_plan(m.rt, &plan) && !plan.provisional);
+    *tried = sluice_runtime_trial_count(m.rt);
+    uint32_t stay = 0;
+    double least = 1e9, kept = 0;
+    for (uint32_t i = 0; i < *tried; i++) {
+        sluice_plan_trial one = SLUICE_INIT(sluice_plan_trial);
+        RANK_CHECK(!sluice_runtime_trial(m.rt, i, &one));
+        RANK_CHECK(one.measured_step_s > 0 && one.step_s == 0.01);
+        if (one.measured_step_s < least) least = one.measured_step_s;
+        if (one.stays) kept = one.measured_step_s;
+        stay += one.stays;
+    }
+    RANK_CHECK(*tried == 0 || (stay == 1 && kept <= least * 1.0051)); /* the planner's own is left for a real gain */
+    RANK_CHECK(*tried == 0 || report.plan > 2);
+    sluice_plan_trial none = SLUICE_INIT(sluice_plan_trial);
+    RANK_CHECK(sluice_runtime_trial(m.rt, *tried, &none) == SLUICE_ERR_ARGUMENT);
+    RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex));
+    sluice_runtime_destroy(m.rt);
+    return 0;
+}
+
+static int try_plans(int rank, int size, void *context)
+{
+    trial t = *(const trial *)context;
+    char hex[5][65];
+    uint32_t tried;
+    sluice_world_config config;
+    sluice_world *world;
+    RANK_CHECK(!sluice_world_config_init(&config));
+    config.direct = t.direct;
+    RANK_CHECK(!sluice_world_create(&config, &world));
+    if (train_with_trials(&t, rank, world, &tried, hex[0])) return 1;
+    RANK_CHECK(tried == 0);
+    t.trials = rank == 0 ? TRIED : 0; /* rank 0's number counts */
+    t.planner = all_alike;
+    if (train_with_trials(&t, rank, world, &tried, hex[1])) return 1;
+    RANK_CHECK(size == 1 ? tried == 0 : tried > 1 && tried <= 1 + TRIED);
+    t.short_run = true;
+    if (train_with_trials(&t, rank, world, &tried, hex[4])) return 1;
+    RANK_CHECK(tried == 0);
+    t.short_run = false;
+    t.planner = others_far_behind;
+    if (train_with_trials(&t, rank, world, &tried, hex[2])) return 1;
+    RANK_CHECK(tried == 0);
+    t.planner = no_second_plan;
+    if (train_with_trials(&t, rank, world, &tried, hex[3])) return 1;
+    RANK_CHECK(tried == 0);
+    for (int i = 1; i < 5; i++) RANK_CHECK(!strcmp(hex[0], hex[i]));
+    sluice_world_destroy(world);
+    return 0;
+}
+
+/* Plans that are tried by turns leave the weights of a run that never changed its plan. */
+static void plans_are_tried_and_bits_stay(void **state)
+{
+    (void)state;
+    setenv("SLUICE_LOG_LEVEL", "error", 1);
+    trial t = {.seed = 9, .micro_batches = 1, .direct = true, .block = 4096, .schedule = slc_schedule_default};
+    assert_int_equal(run_ranks(1, try_plans, &t, 100), 0);
+    assert_int_equal(run_ranks(2, try_plans, &t, 100), 0);
+    t.direct = false;
+    t.micro_batches = 2;
+    t.clip = 0.5;
+    t.bf16_layers = 10;
+    assert_int_equal(run_ranks(2, try_plans, &t, 100), 0);
+}
+
 /* ---- Refusals ---- */
 
 static int refuse(int rank, int size, void *context)
@@ -399,6 +500,7 @@ int main(void)
         cmocka_unit_test(four_ranks),
         cmocka_unit_test(mixed_precision),
         cmocka_unit_test(schedules_that_want_times_change_once),
+        cmocka_unit_test(plans_are_tried_and_bits_stay),
         cmocka_unit_test(what_cannot_be_is_refused_and_the_old_plan_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
+#include "bench/train/result.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/list_item.h"
@@ -172,6 +173,11 @@ static const slc_option fixed_rows[] = {
     {"time-limit", "S", RESOURCES, REAL, FIELD(time_limit_s), "0", SLC_OWN | SLC_MEASURED,
      "Take the best plan that planning has after so many seconds; 0: planning ends by itself", 0, 1e9,
      CONFIG(plan_time_limit_s)},
+    {"replan-trials", "N", RESOURCES, COUNT, FIELD(replan_trials), "3", SLC_OWN | SLC_MEASURED,
+     "Try so many other plans for a few steps each, where the steps that are left can pay for it, and keep the "
+     "fastest; "
+     "weights do not change. 0: none",
+     0, SLC_TRAINING_TRIALS - 1, CONFIG(replan_trials)},
     {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED | SLC_MEASURED,
      "Base block of communication; fixes who owns what"},
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,

@@ -49,6 +49,7 @@ typedef struct {
     const char *throttle;
     double timeout_s;    /* 0: the world's default */
     double time_limit_s; /* of planning; 0: none */
+    uint64_t replan_trials;
     uint64_t eval_every, eval_batches;
     uint64_t ranks;                              /* 0: as the launcher says */
     const char *json, *csv, *trace;              /* NULL: none */

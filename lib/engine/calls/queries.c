@@ -94,7 +94,7 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
     const slc_plan_distance *distance = &now->forecast.distance;
     const sluice_plan_report made = {.number = now->number,
                                      .measured = now->measured,
-                                     .provisional = rt->planning.replan_due,
+                                     .provisional = rt->planning.replan_due || rt->trials.on,
                                      .schedule = now->plan->schedule,
                                      .chosen = now->member,
                                      .note = now->note,
@@ -119,6 +119,26 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
                                      .ended = slc_planning_end_name(now->forecast.ended)};
     sluice_status status = slc_sized_check("sluice_plan_report", NULL, report, sizeof *report);
     if (!status) slc_sized_write(&made, sizeof made, report);
+    return status;
+}
+
+uint32_t sluice_runtime_trial_count(const sluice_runtime *rt)
+{
+    return rt && !rt->trials.on ? rt->trials.count : 0;
+}
+
+sluice_status sluice_runtime_trial(const sluice_runtime *rt, uint32_t index, sluice_plan_trial *trial)
+{
+    if (!rt || !trial) return slc_error(SLUICE_ERR_ARGUMENT, "runtime_trial: no runtime or no result given");
+    if (index >= sluice_runtime_trial_count(rt))
+        return slc_error(SLUICE_ERR_ARGUMENT, "runtime_trial: plan %u of %u", index, sluice_runtime_trial_count(rt));
+    const slc_trial *tried = &rt->trials.of[index];
+    const sluice_plan_trial made = {.name = tried->name,
+                                    .step_s = tried->answer.forecast.step_s,
+                                    .measured_step_s = tried->measured_s,
+                                    .stays = index == rt->trials.kept};
+    sluice_status status = slc_sized_check("sluice_plan_trial", NULL, trial, sizeof *trial);
+    if (!status) slc_sized_write(&made, sizeof made, trial);
     return status;
 }
 

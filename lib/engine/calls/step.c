@@ -277,7 +277,8 @@ static sluice_status plan_after(sluice_runtime *rt, const slc_step_state *step, 
     if (status || rt->current.number != plan) return status; /* the plan of a new phase has had no step yet */
     const bool due = rt->planning.replan_due;
     status = slc_engine_after_step(rt);
-    if (due && !rt->planning.replan_due) *planning_s = slc_seconds(slc_clock_ns() - phase_ns);
+    if ((due && !rt->planning.replan_due) || rt->current.number != plan)
+        *planning_s = slc_seconds(slc_clock_ns() - phase_ns);
     if (!status && rt->current.number == plan) slc_check_move(rt);
     return status;
 }

@@ -241,6 +241,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
         if (!slc_device_runs_ahead(rt->device)) slc_stream_destroy(&rt->updates);
         slc_device_close(rt->device);
     }
+    slc_trials_end(rt);
     free(rt->planning.strategy);
     free(rt->planning.schedule);
     free(rt->planning.strategy_now);

@@ -29,4 +29,23 @@ typedef struct {
     char member[48], note[200];
 } slc_current_plan;
 
+enum { SLC_TRIALS_MAX = 8, SLC_TRIAL_STEPS = 3, SLC_TRIAL_ROUNDS = 2 };
+
+/* A plan of the play-off (replan/trials.h). */
+typedef struct {
+    slc_plan_answer answer;                            /* its plan is NULL while that runs, and after the play-off */
+    const char *name;                                  /* static memory */
+    double step_s[SLC_TRIAL_STEPS * SLC_TRIAL_ROUNDS]; /* of this rank, in the order in which they ran */
+    uint32_t steps;
+    double measured_s; /* the median of the slowest ranks' steps; 0: the play-off has not ended */
+} slc_trial;
+
+typedef struct {
+    slc_trial of[SLC_TRIALS_MAX]; /* the first is the plan that the planner chose */
+    uint32_t count, running, kept;
+    uint32_t rounds, round, turn_steps; /* steps of this turn that ended */
+    uint64_t step_began_ns;
+    bool on;
+} slc_trials;
+
 #endif

@@ -124,16 +124,19 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
     return status ? status : slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
 }
 
-/* Destroys the plan that ran. From here on a failure is the runtime's. */
+/* Destroys the plan that ran, or hands it over as *left. From here on a failure is the runtime's. */
 static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer, slc_transition *transition,
-                               slc_times *times)
+                               slc_times *times, slc_plan **left)
 {
     uint64_t bytes = rt->current.plan->arena_bytes > answer->plan->arena_bytes ? rt->current.plan->arena_bytes
                                                                                : answer->plan->arena_bytes;
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
     sluice_status status = move_kept(rt, transition, bytes);
-    slc_plan_destroy(rt->current.plan);
+    if (left)
+        *left = rt->current.plan;
+    else
+        slc_plan_destroy(rt->current.plan);
     begin_plan(rt, answer, times);
     if (!status) status = slc_engine_place_plan(rt);
     if (!status) status = gather_whole(rt, transition);
@@ -173,7 +176,7 @@ static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, s
     return status ? status : agreed;
 }
 
-static sluice_status adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times)
+static sluice_status adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times, slc_plan **left)
 {
     slc_transition transition;
     sluice_status status = make_transition(rt, answer->plan, &transition);
@@ -181,8 +184,18 @@ static sluice_status adopt_plan(sluice_runtime *rt, const slc_plan_answer *answe
         slc_plan_destroy(answer->plan);
         return status;
     }
-    status = move_over(rt, answer, &transition, times);
+    status = move_over(rt, answer, &transition, times, left);
     slc_transition_fini(&transition);
+    return status;
+}
+
+sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left)
+{
+    slc_times times = rt->current.times;
+    *left = NULL;
+    rt->current.times = (slc_times){0};
+    sluice_status status = adopt_plan(rt, answer, &times, left);
+    if (!*left) rt->current.times = times; /* nothing has moved */
     return status;
 }
 
@@ -191,13 +204,14 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     slc_times times = {0};
     slc_plan_answer answer;
     bool measured = slc_engine_wants_times(rt, request->schedule);
+    slc_trials_end(rt);
     sluice_status status = slc_phase_require_equal(rt, "replan");
     if (!status) status = slc_runtime_drain(rt);
     if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
     status = slc_engine_share_plan(rt, request, &answer);
-    if (!status) status = adopt_plan(rt, &answer, measured ? &times : NULL);
+    if (!status) status = adopt_plan(rt, &answer, measured ? &times : NULL, NULL);
     slc_times_fini(&times);
     return status;
 }
@@ -207,6 +221,7 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
 {
     slc_plan_request request = slc_engine_standing_request(rt);
     slc_plan_answer answer;
+    slc_trials_end(rt);
     rt->planning.replan_due = slc_engine_wants_times(rt, request.schedule);
     if (rt->planning.replan_due && rt->measure->link_known) {
         sluice_status status = replan(rt, &request);
@@ -215,12 +230,13 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
     request.times = NULL;
     sluice_status status = rt->planning.replan_due ? slc_engine_share_simple_plan(rt, &request, &answer)
                                                    : slc_engine_share_plan(rt, &request, &answer);
-    return status ? status : adopt_plan(rt, &answer, NULL);
+    return status ? status : adopt_plan(rt, &answer, NULL, NULL);
 }
 
 sluice_status slc_engine_after_step(sluice_runtime *rt)
 {
     rt->current.steps++;
+    if (rt->trials.on) return slc_trials_after_step(rt);
     if (!rt->planning.replan_due) return SLUICE_OK;
     if (rt->current.steps == WARM_UP_STEPS) {
         sluice_status status = slc_runtime_drain(rt);
@@ -231,7 +247,8 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
     rt->planning.replan_due = false;
     slc_plan_request request = slc_engine_standing_request(rt);
     sluice_status status = replan(rt, &request);
-    if (!status || rt->failure.status || sluice_world_check(rt->world)) return status;
+    if (!status) return slc_trials_begin(rt);
+    if (rt->failure.status || sluice_world_check(rt->world)) return status;
     if (rt->rank == 0)
         slc_log(SLC_LOG_WARN, "re-planning failed, training goes on with the first plan: %s", sluice_last_error());
     return SLUICE_OK;

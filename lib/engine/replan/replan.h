@@ -11,8 +11,8 @@
 sluice_status slc_engine_first_request(sluice_runtime *rt, slc_plan_request *request);
 /* The request that was made last. */
 slc_plan_request slc_engine_standing_request(const sluice_runtime *rt);
-/* Adds what layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns. Errors:
- * MEMORY. */
+/* Adds what layers want for themselves, in arrays that slc_engine_free_choices frees, whatever this returns. What the
+ * request says of recomputation and of updates' lanes already stays. Errors: MEMORY. */
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request);
 void slc_engine_free_choices(slc_plan_request *request);
 /* Does this schedule place communication by how long things take? */
@@ -27,6 +27,11 @@ sluice_status slc_engine_gather_numbers(sluice_runtime *rt, uint64_t mine, uint6
 /* Rank 0 makes a plan, all have it. The choices of layers are added to `request`. Collective. Errors: the planner's,
  * the same line on every rank; MEMORY, FORMAT, MISMATCH where a rank could not read it. */
 sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer);
+/* Does so for the fastest plan of those that `count` requests give, by the simulator. `below_s` and `until_ns` count on
+ * rank 0: a plan of a longer step is none, and after that moment nothing more is planned. *which is the request's
+ * number. Errors: as above; BUDGET: there is no such plan. */
+sluice_status slc_engine_share_best_plan(sluice_runtime *rt, const slc_plan_request *requests, uint32_t count,
+                                         double below_s, uint64_t until_ns, slc_plan_answer *answer, uint32_t *which);
 /* Does so with the planner's simple schedule or, where that does not fit, with the request's own. `request` then names
  * the schedule that was used. */
 sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer);
@@ -53,6 +58,22 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt);
  * schedule with wanted times gets, as soon as replicas are equal; it forces no exchange, because plans change no
  * number. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
+
+/* Moves over to a plan of this job and phase, between steps with nothing pending; the times that the current plan was
+ * made from stay. *left is the plan that ran, the caller's now. If memory for the move is missing on a rank, all of
+ * them get MEMORY, answer->plan is destroyed, *left NULL, and the old plan stays; any other failure is the runtime's.
+ */
+sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left);
+
+/* ---- trials.c: plans are tried in the training itself, because bits allow it ---- */
+/* Called when the plan from measured times runs. Has other plans made that the simulator puts close to it, and begins
+ * to try them by turns, if the steps that are left can pay for it. Collective. */
+sluice_status slc_trials_begin(sluice_runtime *rt);
+/* Called when a step of the play-off has ended: takes its time, begins the next turn, and in the end keeps the plan
+ * whose steps were the shortest. Collective. */
+sluice_status slc_trials_after_step(sluice_runtime *rt);
+/* Ends a play-off where it is; the plan that runs stays. Nothing happens if there is none. */
+void slc_trials_end(sluice_runtime *rt);
 
 /* ---- phases.c ---- */
 /* Called when step number `step` has been made and not skipped: norms for the optimizer, and what its answer asks. */

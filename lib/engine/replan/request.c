@@ -54,14 +54,16 @@ static slc_updates updates_choice(const sluice_runtime *rt, const slc_plan_reque
 sluice_status slc_engine_add_choices(const sluice_runtime *rt, slc_plan_request *request)
 {
     uint32_t units = rt->job.unit_count, layers = rt->job.layer_count;
+    const uint8_t *recomputes = request->recompute;
     slc_strategy *forced = malloc((units + 1) * sizeof *forced);
     uint8_t *recompute = calloc((size_t)layers + 1, sizeof *recompute);
     request->forced = forced;
     request->recompute = recompute;
     if (!forced || !recompute) return slc_error(SLUICE_ERR_MEMORY, "plan");
     for (uint32_t u = 0; u < units; u++) forced[u] = forced_strategy(rt, u);
-    for (uint32_t l = 0; l < layers; l++) recompute[l] = recompute_choice(rt, rt->model.layers[l]);
-    request->updates = updates_choice(rt, request);
+    for (uint32_t l = 0; l < layers; l++)
+        recompute[l] = recomputes ? recomputes[l] : recompute_choice(rt, rt->model.layers[l]);
+    if (request->updates == SLC_UPDATES_AUTO) request->updates = updates_choice(rt, request);
     request->cancel = &rt->planning.cancel;
     return SLUICE_OK;
 }

@@ -1,5 +1,6 @@
 /* Plans are made on rank 0 and sent to all as text, because a solver's time limit is not deterministic. An error is
  * sent in their place, so that every rank says the same. */
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/onebit/phase.h"
 #include "lib/engine/replan/replan.h"
@@ -14,22 +15,58 @@ typedef struct {
     sluice_status status;
     uint64_t length;
     slc_plan_answer answer; /* its pointers mean nothing elsewhere */
+    uint32_t which;         /* of the requests */
 } announcement;
 
-/* Called on rank 0. Returns the plan as text, or the error's line. NULL: no memory. */
-static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, announcement *said)
+/* What is wanted of the planner: the plan of one request, or the fastest of several. */
+typedef struct {
+    const slc_plan_request *requests;
+    uint32_t count;
+    double below_s;    /* a plan of a longer step is none; 0: any is welcome */
+    uint64_t until_ns; /* nothing is planned after this moment; 0: no such moment */
+} wish;
+
+static sluice_status plan_request(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer)
 {
     const slc_planner *planner = &rt->planning.planner;
     slc_plan_request asked = *request;
     asked.steps_left = slc_runtime_steps_left(rt);
     asked.time_limit_s = rt->config.plan_time_limit_s;
+    sluice_status status = slc_engine_add_choices(rt, &asked);
+    if (!status) status = planner->plan(planner->context, &rt->job, &asked, answer);
+    slc_engine_free_choices(&asked);
+    return status;
+}
+
+/* A request that does not fit the budget is no error if another one does. */
+static sluice_status plan_fastest(sluice_runtime *rt, const wish *wanted, announcement *said)
+{
+    for (uint32_t i = 0; i < wanted->count && slc_clock_ns() < wanted->until_ns; i++) {
+        slc_plan_answer answer = {0};
+        sluice_status status = plan_request(rt, &wanted->requests[i], &answer);
+        if (status && status != SLUICE_ERR_BUDGET) return status;
+        if (status) continue;
+        const double step_s = answer.forecast.step_s;
+        if (step_s > wanted->below_s || (said->answer.plan && step_s >= said->answer.forecast.step_s)) {
+            slc_plan_destroy(answer.plan);
+            continue;
+        }
+        slc_plan_destroy(said->answer.plan);
+        said->answer = answer;
+        said->which = i;
+    }
+    return said->answer.plan ? SLUICE_OK : slc_error(SLUICE_ERR_BUDGET, "no plan is as fast as %g s", wanted->below_s);
+}
+
+/* Called on rank 0. Returns the plan as text, or the error's line. NULL: no memory. */
+static char *make_plan(sluice_runtime *rt, const wish *wanted, announcement *said)
+{
     char *text = NULL;
     char error[1024]; /* the caller's last one, because a candidate that does not fit is no error */
     snprintf(error, sizeof error, "%s", sluice_last_error());
     slc_comm_work(rt->comm, "planning");
-    said->status = slc_engine_add_choices(rt, &asked);
-    if (!said->status) said->status = planner->plan(planner->context, &rt->job, &asked, &said->answer);
-    slc_engine_free_choices(&asked);
+    said->status =
+        wanted->below_s > 0 ? plan_fastest(rt, wanted, said) : plan_request(rt, wanted->requests, &said->answer);
     slc_comm_work(rt->comm, NULL);
     if (!said->status) slc_error(SLUICE_OK, "%s", error);
     if (!said->status && rt->size > 1)
@@ -43,9 +80,9 @@ static char *make_plan(sluice_runtime *rt, const slc_plan_request *request, anno
 }
 
 /* Rank 0 plans and sends the plan to the others. *out is this rank's. */
-static sluice_status announce(sluice_runtime *rt, const slc_plan_request *request, announcement *said, slc_plan **out)
+static sluice_status announce(sluice_runtime *rt, const wish *wanted, announcement *said, slc_plan **out)
 {
-    char *text = rt->rank == 0 ? make_plan(rt, request, said) : NULL;
+    char *text = rt->rank == 0 ? make_plan(rt, wanted, said) : NULL;
     sluice_status status = sluice_world_broadcast(rt->world, said, sizeof *said, 0);
     if (!status && rt->rank != 0) text = malloc(said->length + 1);
     double missing = !status && !text;
@@ -77,13 +114,14 @@ static sluice_status compare_plan(sluice_runtime *rt, const slc_plan *plan)
     return status;
 }
 
-sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer)
+static sluice_status share(sluice_runtime *rt, const wish *wanted, slc_plan_answer *answer, uint32_t *which)
 {
     announcement said = {0};
     slc_plan *made = NULL;
     rt->failure.alike = false;
-    sluice_status status = announce(rt, request, &said, &made);
+    sluice_status status = announce(rt, wanted, &said, &made);
     *answer = said.answer;
+    *which = said.which;
     answer->forecast.why = NULL;
     answer->plan = made;
     /* All ranks know whether rank 0 has a plan. They find out together whether each could read it. */
@@ -96,6 +134,18 @@ sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *
     slc_plan_destroy(made);
     answer->plan = NULL;
     return status;
+}
+
+sluice_status slc_engine_share_plan(sluice_runtime *rt, const slc_plan_request *request, slc_plan_answer *answer)
+{
+    uint32_t which;
+    return share(rt, &(wish){.requests = request, .count = 1}, answer, &which);
+}
+
+sluice_status slc_engine_share_best_plan(sluice_runtime *rt, const slc_plan_request *requests, uint32_t count,
+                                         double below_s, uint64_t until_ns, slc_plan_answer *answer, uint32_t *which)
+{
+    return share(rt, &(wish){requests, count, below_s, until_ns}, answer, which);
 }
 
 sluice_status slc_engine_share_simple_plan(sluice_runtime *rt, slc_plan_request *request, slc_plan_answer *answer)
