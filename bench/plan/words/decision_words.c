@@ -121,14 +121,15 @@ static const slc_other_choice *other_of(const slc_shown_plan *shown, const slc_d
 static void explain_other(const slc_shown_plan *shown, const slc_other_choice *other, char *out, size_t size)
 {
     const double step_s = shown->forecast.step_s, slower_s = other->step_s - step_s;
-    append(out, size, "; next best: %s, ", slc_strategy_name(other->strategy));
+    const char *name = slc_strategy_name(other->strategy);
     if (!other->fits)
-        append(out, size, "%s above the budget", bytes_of((int64_t)(other->bytes - shown->budget_bytes)).text);
+        append(out, size, "; no other fits: %s needs %s above the budget", name,
+               bytes_of((int64_t)(other->bytes - shown->budget_bytes)).text);
     else if (fabs(slower_s) < SAME * step_s)
-        append(out, size, "no slower");
+        append(out, size, "; next best: %s, no slower", name);
     else
-        append(out, size, "%s (%.1f %%) %s", seconds_of(fabs(slower_s)).text, 100 * fabs(slower_s) / step_s,
-               slower_s > 0 ? "slower" : "faster");
+        append(out, size, "; next best: %s, %s (%.1f %%) %s", name, seconds_of(fabs(slower_s)).text,
+               100 * fabs(slower_s) / step_s, slower_s > 0 ? "slower" : "faster");
 }
 
 void slc_decision_words(const slc_shown_plan *shown, const slc_decision *d, char *out, size_t size)
