@@ -14,6 +14,11 @@
  * line and key). */
 sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer);
 
+/* Reads strategies that are forced, as "h.3=fsdp,h.4..h.6=dp", for slc_plan_request.forced: names are those of a
+ * strategy file, and what is not named becomes SLC_STRATEGIES in out [units]. Errors: ARGUMENT (no such layer or
+ * strategy, one that the layer cannot have, a layer named twice), MEMORY. */
+sluice_status slc_strategies_from_list(const slc_job *job, const char *list, slc_strategy *out);
+
 /* Does what slc_fuse_function says (planner/fuse.c). */
 sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request, uint32_t *group);
 

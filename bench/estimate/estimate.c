@@ -127,8 +127,13 @@ static sluice_status plan_for_user(const estimate_options *o, const slc_survey *
     slc_plan_answer answer = {0};
     sluice_status status = slc_answers_plan(s, o->effort_s, &profile, &answer);
     if (!status) {
-        const slc_shown_plan shown = {profile,     answer.plan, answer.forecast, answer.budget_bytes, answer.member,
-                                      answer.note, true};
+        const slc_shown_plan shown = {.profile = profile,
+                                      .plan = answer.plan,
+                                      .forecast = answer.forecast,
+                                      .budget_bytes = answer.budget_bytes,
+                                      .chosen = answer.member,
+                                      .note = answer.note,
+                                      .timed = true};
         uint64_t bytes;
         slc_budget_plan_of(profile, &answer, row);
         if (*o->training.budget) status = slc_parse_budget(o->training.budget, &bytes, &row->of_dp);

@@ -8,14 +8,12 @@
 
 #include <stdlib.h>
 
-sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy strategy, const slc_scheduler *scheduler,
-                                      uint64_t limit, slc_simple_plan *out)
+sluice_status slc_simple_plan_make(const slc_profile *profile, const slc_strategy *strategies, const bool *recompute,
+                                   const slc_scheduler *scheduler, uint64_t limit, slc_simple_plan *out)
 {
     const slc_job *job = &profile->job;
-    slc_strategy *strategies = malloc(((size_t)job->unit_count + 1) * sizeof *strategies);
-    if (!strategies) return slc_error(SLUICE_ERR_MEMORY, "%u units", job->unit_count);
-    for (uint32_t u = 0; u < job->unit_count; u++) strategies[u] = slc_unit_strategy(job, &job->units[u], strategy);
-    slc_scheduling in = {.job = job, .strategies = strategies, .times = &profile->times, .limit = limit};
+    const slc_scheduling in = {
+        .job = job, .strategies = strategies, .recompute = recompute, .times = &profile->times, .limit = limit};
     slc_plan *plan = NULL;
     slc_forecast forecast = {0};
     *out = (slc_simple_plan){0};
@@ -29,6 +27,25 @@ sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy s
         }
     }
     slc_plan_destroy(plan);
+    return status;
+}
+
+static slc_strategy *uniform(const slc_job *job, slc_strategy strategy)
+{
+    slc_strategy *strategies = malloc(((size_t)job->unit_count + 1) * sizeof *strategies);
+    for (uint32_t u = 0; strategies && u < job->unit_count; u++)
+        strategies[u] = slc_unit_strategy(job, &job->units[u], strategy);
+    if (!strategies) slc_error(SLUICE_ERR_MEMORY, "%u units", job->unit_count);
+    return strategies;
+}
+
+sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy strategy, const slc_scheduler *scheduler,
+                                      uint64_t limit, slc_simple_plan *out)
+{
+    slc_strategy *strategies = uniform(&profile->job, strategy);
+    *out = (slc_simple_plan){0};
+    sluice_status status =
+        strategies ? slc_simple_plan_make(profile, strategies, NULL, scheduler, limit, out) : SLUICE_ERR_MEMORY;
     free(strategies);
     return status;
 }
@@ -38,17 +55,28 @@ static void take_faster(const slc_simple_plan *plan, slc_simple_plan *best)
     if (plan->step_s > 0 && (!best->step_s || plan->step_s < best->step_s)) *best = *plan;
 }
 
-sluice_status slc_simple_plan_fastest_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit,
-                                         slc_simple_plan *out)
+sluice_status slc_simple_plan_fastest_order(const slc_profile *profile, const slc_strategy *strategies,
+                                            const bool *recompute, uint64_t limit, slc_simple_plan *out)
 {
     const slc_scheduler *scheduler;
     sluice_status status = SLUICE_OK;
     *out = (slc_simple_plan){0};
     for (size_t s = 0; !status && (scheduler = slc_scheduler_at(s)); s++) {
         slc_simple_plan one = {0};
-        if (scheduler->baseline) status = slc_simple_plan_uniform(profile, strategy, scheduler, limit, &one);
+        if (scheduler->baseline) status = slc_simple_plan_make(profile, strategies, recompute, scheduler, limit, &one);
         take_faster(&one, out);
     }
+    return status;
+}
+
+sluice_status slc_simple_plan_fastest_of(const slc_profile *profile, slc_strategy strategy, uint64_t limit,
+                                         slc_simple_plan *out)
+{
+    slc_strategy *strategies = uniform(&profile->job, strategy);
+    *out = (slc_simple_plan){0};
+    sluice_status status =
+        strategies ? slc_simple_plan_fastest_order(profile, strategies, NULL, limit, out) : SLUICE_ERR_MEMORY;
+    free(strategies);
     return status;
 }
 

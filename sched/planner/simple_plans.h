@@ -12,6 +12,15 @@ typedef struct {
     uint64_t arena_bytes;     /* also valid if the plan does not fit */
 } slc_simple_plan;
 
+/* Plans these strategies [units] and this recomputation ([layers]; NULL: of none), ordered by `scheduler`, within
+ * `limit` bytes. */
+sluice_status slc_simple_plan_make(const slc_profile *profile, const slc_strategy *strategies, const bool *recompute,
+                                   const slc_scheduler *scheduler, uint64_t limit, slc_simple_plan *out);
+
+/* Finds the fastest of those under all baselines within the limit; step_s is 0 if none fits. */
+sluice_status slc_simple_plan_fastest_order(const slc_profile *profile, const slc_strategy *strategies,
+                                            const bool *recompute, uint64_t limit, slc_simple_plan *out);
+
 /* Plans every unit under `strategy` (or the nearest that its role allows), ordered by `scheduler`, within `limit`
  * bytes. */
 sluice_status slc_simple_plan_uniform(const slc_profile *profile, slc_strategy strategy, const slc_scheduler *scheduler,

@@ -1,17 +1,21 @@
 /* Reads strategies from JSON: {"layers": {"h.0": "fsdp", "*": "sdp"}}. Every error names the file, the line and the
- * key. */
+ * key. A list such as "h.0=fsdp,h.3..h.5=dp" names layers by the same rules. */
+#include "sched/planner.h"
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
+#include "lib/base/text/list_item.h"
 
 #include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_BYTES = 1024 };
+enum { NAMES_BYTES = 1024, MESSAGE_BYTES = 1280 };
 
 typedef struct {
     const slc_job *job;
-    const char *path, *text;
+    const char *path, *text; /* of the file; NULL: a list is read */
     slc_strategy *out;
 } reader;
 
@@ -30,11 +34,24 @@ static int line_of(const reader *r, const char *key)
     return 0;
 }
 
+/* Refuses with where the key is, if a file is read, and what is wrong. */
+__attribute__((format(printf, 3, 4))) static sluice_status fault(const reader *r, const char *key, const char *format,
+                                                                 ...)
+{
+    char what[MESSAGE_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    if (!r->path) return slc_error(SLUICE_ERR_ARGUMENT, "%s", what);
+    const int line = line_of(r, key);
+    if (!line) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s: %s", r->path, what);
+    return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: %s", r->path, line, what);
+}
+
 static sluice_status wrong_key(const reader *r, const char *key, const char *what)
 {
-    int line = line_of(r, key);
-    if (!line) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s: \"%s\": %s", r->path, key, what);
-    return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: \"%s\": %s", r->path, line, key, what);
+    return fault(r, key, "\"%.128s\": %s", key, what);
 }
 
 static sluice_status no_such_unit(const reader *r, const char *key)
@@ -55,12 +72,28 @@ static sluice_status strategy_of(const reader *r, const char *key, const json_t 
     return wrong_key(r, key, what);
 }
 
+/* A list says what a unit must be, so it is refused where a file's strategy would become the nearest one. */
+static sluice_status check_role(const reader *r, const char *key, uint32_t u)
+{
+    const slc_unit *unit = &r->job->units[u];
+    const slc_strategy asked = r->out[u];
+    if (r->path || slc_looks_up(unit) || slc_unit_may_be(r->job, unit, asked)) return SLUICE_OK;
+    if (asked == SLC_ONEBIT)
+        return wrong_key(r, key,
+                         unit->trainable
+                             ? "onebit is a choice only in a step of a compressed optimizer; choose dp, oss, "
+                               "sdp or fsdp, or plan such a step (--lossy onebit)"
+                             : "nothing is exchanged of a frozen layer; choose dp, oss, sdp or fsdp");
+    return wrong_key(r, key, "a table that is split by its uses cannot be dp; choose oss, sdp or fsdp");
+}
+
 /* Reads a strategy that the file gives a unit by its own name. The rows that a look-up takes of a table follow the
  * table. */
 static sluice_status read_unit(const reader *r, const char *key, const json_t *value, uint32_t u)
 {
     const slc_unit *unit = &r->job->units[u];
     sluice_status status = strategy_of(r, key, value, &r->out[u]);
+    if (!status) status = check_role(r, key, u);
     if (status || !slc_looks_up(unit) || slc_unit_may_be(r->job, unit, r->out[u])) return status;
     char what[256];
     snprintf(what, sizeof what, "what a look-up reads is gathered for it: fsdp alone; name \"%.64s\" instead",
@@ -136,15 +169,16 @@ static sluice_status read_by_layer(const reader *r, json_t *layers, slc_strategy
         if (status) return status;
         if (!n) first = strategy;
         if (strategy != first)
-            return slc_error(SLUICE_ERR_FORMAT,
-                             "strategy file %s, line %d: layers of \"%s\" are one unit and must have one strategy, "
-                             "\"%s\" has another than \"%s\"; SLUICE_PLAN_FUSE=off keeps layers apart",
-                             r->path, line_of(r, "layers"), unit->name, layer, r->job->layers[unit->uses[0].layer]);
+            return fault(r, "layers",
+                         "layers of \"%s\" are one unit and must have one strategy, \"%s\" has another than \"%s\"; "
+                         "SLUICE_PLAN_FUSE=off keeps layers apart",
+                         unit->name, layer, r->job->layers[unit->uses[0].layer]);
     }
     r->out[u] = first;
-    return SLUICE_OK;
+    return first == SLC_STRATEGIES || first == others ? SLUICE_OK : check_role(r, unit->name, u);
 }
 
+/* Of a list, units that it does not name stay SLC_STRATEGIES. */
 static sluice_status read_layers(const reader *r, json_t *layers)
 {
     slc_strategy others = SLC_STRATEGIES;
@@ -165,12 +199,9 @@ static sluice_status read_layers(const reader *r, json_t *layers)
         sluice_status status = is_of_layers(r->job, unit) ? read_by_layer(r, layers, others, u) : SLUICE_OK;
         if (status) return status;
         if (r->out[u] == SLC_STRATEGIES) r->out[u] = slc_looks_up(unit) ? slc_role_of(unit)->otherwise : others;
-        if (r->out[u] == SLC_STRATEGIES)
-            return slc_error(
-                SLUICE_ERR_FORMAT,
-                "strategy file %s, line %d: \"layers\" gives no strategy to \"%s\"; name it, or all others "
-                "with \"*\"",
-                r->path, line_of(r, "layers"), unit->name);
+        if (r->out[u] == SLC_STRATEGIES && r->path)
+            return fault(r, "layers", "\"layers\" gives no strategy to \"%s\"; name it, or all others with \"*\"",
+                         unit->name);
     }
     return SLUICE_OK;
 }
@@ -196,5 +227,31 @@ sluice_status slc_strategies_from_json(const slc_job *job, const char *path, con
     if (!document) return slc_error(SLUICE_ERR_FORMAT, "strategy file %s, line %d: %s", path, error.line, error.text);
     sluice_status status = read_document(&r, document);
     json_decref(document);
+    return status;
+}
+
+/* Cuts "h.3=fsdp" at its last "=" and adds it to the layers. */
+static sluice_status add_item(const reader *r, char *item, json_t *layers)
+{
+    char *equals = strrchr(item, '=');
+    if (!equals || equals == item)
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%.128s\" is no LAYER=STRATEGY; give a list such as %s=fsdp", item,
+                         r->job->layer_count ? r->job->layers[0] : "h.0");
+    *equals = '\0';
+    if (json_object_get(layers, item)) return wrong_key(r, item, "it is named twice; leave one out");
+    if (!json_object_set_new(layers, item, json_string(equals + 1))) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_ARGUMENT, "the list is not UTF-8");
+}
+
+sluice_status slc_strategies_from_list(const slc_job *job, const char *list, slc_strategy *out)
+{
+    const reader r = {.job = job, .out = out};
+    char *copy = strdup(list), *rest = copy, *item;
+    json_t *layers = json_object();
+    sluice_status status = copy && layers ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "list of strategies");
+    while (!status && (item = slc_next_item(&rest))) status = add_item(&r, item, layers);
+    if (!status) status = read_layers(&r, layers);
+    json_decref(layers);
+    free(copy);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Any file of strategies must be read as a whole or refused with a line; a file that is read gives every unit a
- * strategy. */
+ * strategy. The same text as a list is read or refused too, and a unit gets what it may have or nothing. */
+#include "sched/planner.h"
 #include "sched/planner/parts.h"
 
 #include <stdlib.h>
@@ -42,6 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status && !*sluice_last_error()) abort();
     for (int u = 0; u < UNITS && !status; u++)
         if (out[u] >= SLC_STRATEGIES || (u == ROWS && out[u] != SLC_FSDP)) abort();
+    status = slc_strategies_from_list(&job, text, out);
+    if (status && !*sluice_last_error()) abort();
+    for (int u = 0; u < UNITS && !status; u++)
+        if (out[u] > SLC_STRATEGIES || (u == ROWS && out[u] != SLC_FSDP)) abort();
     free(text);
     return 0;
 }

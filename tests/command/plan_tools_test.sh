@@ -167,6 +167,40 @@ onebit() {
     refuses 'added up over micro-batches' 2 plan --profile "$work/each.json" --lossy onebit
 }
 
+# Each part of the planner by itself, and the trade-off. Under a baseline more to choose from never costs time: each
+# layer's own strategy next to one for all, recomputation next to none.
+studies() {
+    laboratory study ablation --seed 2 --count 1 --budgets 2 --effort 0.01 --json "$work/ablation.json"
+    check 'study ablation' 0 $code
+    check 'all arms have a row' 16 "$(sed -n '/^arm /,/^more/p' "$work/out" | grep -c ' [0-9]*\.[0-9]*$')"
+    check 'all parts have two' 8 "$(sed -n '/^mean speed-up/,$p' "$work/out" | grep -cE '^(strategies|order|blocks|recomputation) .* (-|[0-9]+\.[0-9]+)')"
+    laboratory study tradeoff --count 1 --budgets 1 --effort 0.01 --json "$work/tradeoff.json"
+    check 'study tradeoff' 0 $code
+    check 'three curves have a shape' yes "$(grep -Eq '^shape +[a-zU]' "$work/out" && echo yes)"
+    command -v python3 >/dev/null || { skip 'the rows of both studies: python3 is not installed'; return; }
+    cat >"$work/studies.py" <<'P'
+import itertools, json, sys
+def rows(name):
+    return json.load(open(f"{sys.argv[1]}/{name}.json"))["rows"]
+parts = ("strategies", "order", "blocks", "recomputation")
+def arm(*which):
+    return ", ".join(p for p in parts if p in which) or "none of them"
+found = rows("ablation")
+assert len(found) == 2 and all(len(row["step_s"]) == 16 for row in found), found
+assert found[0]["limit_bytes"] < found[1]["limit_bytes"] and found[1]["step_s"][arm()] is not None, found
+for row, others in itertools.product(found, ((), ("blocks",), ("recomputation",), ("blocks", "recomputation"))):
+    none, own = row["step_s"][arm(*others)], row["step_s"][arm("strategies", *others)]
+    assert none is None or own <= none, (others, row)
+    if "recomputation" not in others and none is not None:
+        assert row["step_s"][arm("recomputation", *others)] <= none, (others, row)
+found = rows("tradeoff")
+assert len(found) == 9 and [row["asked"] for row in found] == [k / 8 for k in range(9)], found
+assert found[0]["share"] == 0 and found[0]["both"] == found[0]["strategies"] == found[8]["schedule"], found
+assert found[0]["schedule"] is None and found[8]["both"] is None, found
+P
+    check 'the rows of both studies' '' "$(python3 "$work/studies.py" "$work" 2>&1 | tail -1)"
+}
+
 refusals() {
     local command
     for command in sim check 'trace -o -'; do
@@ -206,6 +240,7 @@ compressed
 timelines
 measured
 onebit
+studies
 refusals
 check 'nothing half done is left' '' "$(find "$work" -name '*.part*')"
 [ $failed = 0 ] && echo "sluice sim, check, trace: all as promised"

@@ -10,6 +10,15 @@ slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_c
                                .limit = limit};
 }
 
+sluice_status slc_study_try(const slc_joint_request *ask, double *step_s)
+{
+    slc_joint_answer answer = {0};
+    sluice_status status = slc_joint_plan(ask, &answer, NULL);
+    if (!status && (!*step_s || answer.forecast.step_s < *step_s)) *step_s = answer.forecast.step_s;
+    slc_plan_destroy(answer.plan);
+    return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
+}
+
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
                               slc_joint_answer *answer)
 {

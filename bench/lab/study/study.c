@@ -13,6 +13,8 @@
     X(budgets, "adaptive against uniform over ten budgets; recomputation; the smallest budget")                        \
     X(same, "the checksum of each plan, which no load changes; what planning took")                                    \
     X(published, "published models on three clusters: bound, schedule portfolio, uniform strategies, a hand")          \
+    X(ablation, "what strategies, order, blocks and recomputation each add, over budgets and links")                   \
+    X(tradeoff, "memory for the schedule, for strategies, or shared between them")                                     \
     X(lossy, "onebit beside sharded layers over ten budgets, on slow links")
 #define NAME(name, doc) " " #name
 #define HELP(name, doc) "  " #name ": " doc "\n"
@@ -40,7 +42,7 @@ static const slc_option option_rows[] = {
     {"steps", "N", 0, SLC_OPTION_COUNT, FIELD(study.steps), NULL, 0,
      "Steps that each plan will run, so that planning ends when they cannot win back more", 1, MOST},
     {"budgets", "N", 0, SLC_OPTION_COUNT, FIELD(study.budgets), NULL, 0,
-     "Budgets of each profile, for `published` (default 5)", 1, 1000},
+     "Budgets of each profile, for `published` and `ablation` (default 5) and `tradeoff` (default 2)", 1, 1000},
     {"model", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.model), NULL, 0, "For `published`: only this model"},
     {"profiles", "DIR", 0, SLC_OPTION_TEXT, FIELD(study.profiles), NULL, 0,
      "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`"},
@@ -52,7 +54,8 @@ static const char doc[] = "Studies the planner on drawn profiles; nothing is tra
                           "Studies:\n" STUDIES(HELP) "Examples:\n"
                                                      "  sluice-lab study gaps --count 20\n"
                                                      "  sluice-lab study budgets --json budgets.json\n"
-                                                     "  sluice-lab study published --count 23 --budgets 13";
+                                                     "  sluice-lab study published --count 23 --budgets 13\n"
+                                                     "  sluice-lab study ablation --count 40 --json ablation.json";
 
 static sluice_status take_study(void *options, char *name)
 {

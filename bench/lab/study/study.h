@@ -27,10 +27,16 @@ sluice_status slc_study_gaps(const slc_study *study);      /* the slot model nex
 sluice_status slc_study_budgets(const slc_study *study);   /* adaptive and uniform plans over ten budgets */
 sluice_status slc_study_lossy(const slc_study *study);     /* onebit together with sharded units, ten budgets */
 sluice_status slc_study_published(const slc_study *study); /* published models against what others plan for them */
+sluice_status slc_study_ablation(const slc_study *study);  /* what each part of the planner adds to a step's speed */
+sluice_status slc_study_tradeoff(const slc_study *study);  /* memory for the schedule, for strategies, or shared */
 sluice_status slc_study_same(const slc_study *study);      /* checksums of plans, and what planning took */
 
 /* Asks for a plan of the profile with these choices; they must outlive the request. */
 slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_choices *choices, uint64_t limit);
+
+/* Makes the plan that is asked for and notes its step if it is shorter than *step_s; 0 there: none yet. That none fits
+ * is no error. */
+sluice_status slc_study_try(const slc_joint_request *ask, double *step_s);
 
 /* Makes the joint plan with all choices free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,

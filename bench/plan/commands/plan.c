@@ -1,8 +1,9 @@
-/* `sluice plan`: makes a plan from a profile, as a table for people and as a file. */
+/* `sluice plan`: makes a plan from a profile, as a table for people and as a file, and compares plans. */
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/options/command_line.h"
+#include "bench/plan/commands/compare.h"
 #include "bench/plan/pictures/memory_picture.h"
 #include "bench/plan/pictures/picture.h"
 #include "bench/plan/words/table.h"
@@ -16,14 +17,22 @@
 #include "sched/planner.h"
 #include "sched/scheduler.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_OPTIONS = 20 };
+
+/* Finding the next best choices may take this share of the effort that the plan took. */
+static const double OTHERS_SHARE = 0.5;
+
 typedef struct {
-    const char *profile, *budget, *strategy, *schedule, *recompute, *lossy, *output, *picture;
-    uint32_t world; /* 0: the profile's */
+    const char *profile, *budget, *strategy, *force, *schedule, *recompute, *lossy, *output, *picture, *json;
+    const char *compare, *second; /* files of plans */
+    uint32_t world;               /* 0: the profile's */
     double time_limit_s, effort_s;
+    const char *typed[MOST_OPTIONS];
 } plan_options;
 
 #define FIELD(name) SLC_OPTION_FIELD(plan_options, name)
@@ -36,6 +45,11 @@ static const slc_option option_rows[] = {
      "Bytes a rank may use, as 900MiB, or 60% of what dp needs (default: none)"},
     {"strategy", "NAME=auto," SLC_STRATEGY_NAMES(",") ",mixed", 0, SLC_OPTION_TEXT, FIELD(strategy), "auto", 0,
      "auto, " SLC_STRATEGY_NAMES(", ") ", mixed, random:SEED or a JSON file"},
+    {"force", "LIST", 0, SLC_OPTION_TEXT, FIELD(force), NULL, 0,
+     "Give these layers other strategies, as h.3=fsdp,h.4..h.6=dp, and tell what changes; all else is as --strategy "
+     "says"},
+    {"compare", "FILE", 0, SLC_OPTION_TEXT, FIELD(compare), NULL, 0,
+     "Instead: tell what changes from this plan to another one of the profile, as --compare A.json B.json"},
     {"lossy", "WHAT", 0, SLC_OPTION_WORD, FIELD(lossy), NULL, 0,
      "onebit: a step of a compressed optimizer, where layers may exchange their momentum compressed; none: no such "
      "step "
@@ -55,10 +69,13 @@ static const slc_option option_rows[] = {
     {"picture", "FILE", 0, SLC_OPTION_SET, FIELD(picture), NULL, 0,
      "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)",
      .set = slc_picture_option},
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0,
+     "Write what the table says, and what changes, as JSON; '-': standard output"},
     {"output", "FILE", 0, SLC_OPTION_TEXT, FIELD(output), NULL, 0, "Write the plan as JSON; '-': standard output",
      .letter = 'o'},
     {0},
 };
+static_assert(sizeof option_rows / sizeof *option_rows <= MOST_OPTIONS, "each option has a place in `typed`");
 
 static const char doc[] = "Plans a training step: how each layer is sharded, and when each block is sent.\v"
                           "Examples:\n"
@@ -67,15 +84,48 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile profile.json --budget 60% --strategy fsdp --schedule one_ahead\n"
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
+                          "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
+                          "  sluice plan --profile profile.json --compare a.json b.json\n"
                           "Then: sluice sim, sluice check, sluice trace.\n"
                           "More: docs/what-a-plan-says.md";
+
+static sluice_status take_second(void *options, char *file)
+{
+    plan_options *o = options;
+    if (o->second || !o->compare)
+        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\" follows no option%s", file,
+                         o->compare ? "; --compare takes two plans" : "; two plans are compared by --compare A B");
+    o->second = file;
+    return SLUICE_OK;
+}
+
+/* Plans that are compared are made already, so the options that make one are refused. */
+static sluice_status check_compare(const plan_options *o)
+{
+    static const char *const taken[] = {"profile", "compare", "world", "lossy", "json"};
+    if (!o->second)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--compare %s: the plan to compare it with is missing; give --compare "
+                         "A.json B.json",
+                         o->compare);
+    for (const slc_option *row = option_rows; row->name; row++) {
+        size_t k = 0;
+        while (k < sizeof taken / sizeof *taken && strcmp(taken[k], row->name)) k++;
+        if (k == sizeof taken / sizeof *taken && slc_option_typed(option_rows, o->typed, row->name))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--compare takes two plans that are made; leave --%s out", row->name);
+    }
+    return SLUICE_OK;
+}
 
 static sluice_status check(void *options)
 {
     const plan_options *o = options;
     if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
+    if (o->compare) return check_compare(o);
     if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
         return slc_error(SLUICE_ERR_ARGUMENT, "--strategy onebit with --lossy none: onebit is lossy");
+    if (slc_is_standard_output(o->json) && slc_is_standard_output(o->output))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--json and --output cannot both write to standard output");
     return SLUICE_OK;
 }
 
@@ -111,55 +161,153 @@ static sluice_status write_plan(const slc_profile *profile, const slc_plan_answe
     return status;
 }
 
-static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile, FILE *out)
+/* ---- From a profile to a plan ---- */
+
+typedef struct {
+    const plan_options *options;
+    const slc_profile *profile;
+    slc_plan_request request;
+    slc_plan_answer answer, unforced; /* `unforced` has a plan only with --force */
+    slc_strategy *forced;             /* [units] */
+    uint8_t *recompute;               /* [L] */
+    slc_other_choice *others;         /* [units] */
+    double took_s;
+} planning;
+
+static void planning_fini(planning *p)
 {
-    slc_plan_request request = {.strategy = o->strategy,
-                                .schedule = o->schedule,
-                                .times = &profile->times,
-                                .effort_s = o->effort_s,
-                                .time_limit_s = o->time_limit_s};
-    slc_plan_answer answer = {0};
-    uint8_t *recompute = calloc((size_t)profile->job.layer_count + 1, 1);
-    if (!recompute) return slc_error(SLUICE_ERR_MEMORY, "layers");
-    choose_recompute(&profile->job, o->recompute, recompute);
-    request.recompute = recompute;
-    sluice_status status = slc_engine_updates(SLUICE_UPDATES_BY_SETTING, &request.updates);
+    slc_plan_destroy(p->answer.plan);
+    slc_plan_destroy(p->unforced.plan);
+    free(p->forced);
+    free(p->recompute);
+    free(p->others);
+}
+
+static sluice_status prepare(planning *p)
+{
+    const plan_options *o = p->options;
+    const slc_job *job = &p->profile->job;
+    p->request = (slc_plan_request){.strategy = o->strategy,
+                                    .schedule = o->schedule,
+                                    .times = &p->profile->times,
+                                    .effort_s = o->effort_s,
+                                    .time_limit_s = o->time_limit_s};
+    p->recompute = calloc((size_t)job->layer_count + 1, sizeof *p->recompute);
+    p->forced = calloc((size_t)job->unit_count + 1, sizeof *p->forced);
+    p->others = calloc((size_t)job->unit_count + 1, sizeof *p->others);
+    if (!p->recompute || !p->forced || !p->others) return slc_error(SLUICE_ERR_MEMORY, "layers");
+    choose_recompute(job, o->recompute, p->recompute);
+    p->request.recompute = p->recompute;
+    sluice_status status = slc_engine_updates(SLUICE_UPDATES_BY_SETTING, &p->request.updates);
     if (!status && o->budget)
-        status =
-            slc_error_context(slc_parse_budget(o->budget, &request.budget_bytes, &request.budget_of_dp), "--budget");
-    uint64_t start = slc_clock_ns();
-    if (!status) status = slc_plan_for_budget(&profile->job, &request, &answer);
-    double took = slc_seconds(slc_clock_ns() - start);
+        status = slc_error_context(slc_parse_budget(o->budget, &p->request.budget_bytes, &p->request.budget_of_dp),
+                                   "--budget");
+    if (!status && o->force) status = slc_error_context(slc_strategies_from_list(job, o->force, p->forced), "--force");
+    return status;
+}
+
+static sluice_status make_plans(planning *p)
+{
+    const slc_job *job = &p->profile->job;
+    const char *force = p->options->force;
+    const uint64_t start = slc_clock_ns();
+    sluice_status status = force ? slc_plan_for_budget(job, &p->request, &p->unforced) : SLUICE_OK;
+    if (force) p->request.forced = p->forced;
     if (!status) {
-        const slc_shown_plan shown = {profile,     answer.plan, answer.forecast, answer.budget_bytes, answer.member,
-                                      answer.note, true};
-        print_head(out, profile);
-        status = slc_plan_table(out, &shown);
-        fprintf(out, "planned    in %.2f s\n", took);
-        slc_outcome files = {0};
-        if (!status && o->picture)
-            slc_outcome_add(&files,
-                            slc_memory_picture_draw(out, profile, answer.plan, answer.budget_bytes, o->picture));
-        if (!status && o->output) slc_outcome_add(&files, write_plan(profile, &answer, o->output));
-        if (!status) status = slc_outcome_status(&files);
+        status = slc_plan_for_budget(job, &p->request, &p->answer);
+        if (status && force) status = slc_error_context(status, "--force %s", force);
     }
-    slc_plan_destroy(answer.plan);
-    free(recompute);
+    p->took_s = slc_seconds(slc_clock_ns() - start);
+    return status;
+}
+
+/* The next best choices cost time beyond that of the plan, which a time limit does not allow. */
+static sluice_status weigh_others(planning *p, slc_shown_plan *shown)
+{
+    if (p->options->time_limit_s > 0) return SLUICE_OK;
+    shown->others = p->others;
+    return slc_decisions_weigh_others(shown, &p->request, OTHERS_SHARE * p->answer.forecast.effort_s, p->others);
+}
+
+static sluice_status print_change(const planning *p, FILE *out, json_t *json)
+{
+    char forced[256];
+    const slc_plan *const plans[] = {p->unforced.plan, p->answer.plan};
+    const char *const names[] = {"as planned without --force", forced};
+    if (!p->unforced.plan) return SLUICE_OK;
+    snprintf(forced, sizeof forced, "with --force %.200s", p->options->force);
+    fputc('\n', out);
+    return slc_compare_plans(out, p->profile, plans, names, json);
+}
+
+static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
+{
+    const plan_options *o = p->options;
+    const slc_plan_answer *answer = &p->answer;
+    slc_shown_plan shown = {.profile = p->profile,
+                            .plan = answer->plan,
+                            .forecast = answer->forecast,
+                            .budget_bytes = answer->budget_bytes,
+                            .chosen = answer->member,
+                            .note = answer->note,
+                            .timed = true};
+    json_t *json = NULL;
+    sluice_status status = weigh_others(p, &shown);
+    print_head(out, p->profile);
+    if (!status) status = slc_plan_table(out, &shown);
+    fprintf(out, "planned    in %.2f s\n", p->took_s);
+    if (!status && !(json = slc_decisions_json(&shown))) status = slc_error(SLUICE_ERR_MEMORY, "the plan as JSON");
+    if (!status) status = print_change(p, out, json);
+    if (!status && o->json) slc_outcome_add(files, slc_result_file_write_json(o->json, json));
+    json_decref(json);
+    return status;
+}
+
+static sluice_status plan_and_print(const plan_options *o, const slc_profile *profile)
+{
+    planning p = {.options = o, .profile = profile};
+    slc_outcome files = {0};
+    FILE *out = slc_is_standard_output(o->output) || slc_is_standard_output(o->json) ? stderr : stdout;
+    sluice_status status = prepare(&p);
+    if (!status) status = make_plans(&p);
+    if (!status) status = print_plans(&p, out, &files);
+    if (!status && o->picture)
+        slc_outcome_add(&files,
+                        slc_memory_picture_draw(out, profile, p.answer.plan, p.answer.budget_bytes, o->picture));
+    if (!status && o->output) slc_outcome_add(&files, write_plan(profile, &p.answer, o->output));
+    planning_fini(&p);
+    return status ? status : slc_outcome_status(&files);
+}
+
+static sluice_status compare(const plan_options *o)
+{
+    slc_plan_files files = {.profile_path = o->profile, .plan_path = o->compare, .lossy = o->lossy, .world = o->world};
+    return slc_compare_files(&files, o->second, o->json);
+}
+
+static sluice_status make(plan_options *o)
+{
+    slc_profile *profile = NULL;
+    sluice_status status = slc_profile_read(o->profile, &profile);
+    if (!status && o->world) status = slc_profile_set_world(profile, o->world);
+    if (!o->lossy && !strcmp(o->strategy, "onebit")) o->lossy = "onebit";
+    if (!status && o->lossy) status = slc_profile_set_compressed(profile, !strcmp(o->lossy, "onebit"));
+    if (!status) status = plan_and_print(o, profile);
+    slc_profile_destroy(profile);
     return status;
 }
 
 static int run_plan(int argc, char **argv)
 {
-    static const slc_command_line line = {.rows = option_rows, .check = check, .doc = doc};
+    static const slc_command_line line = {.rows = option_rows,
+                                          .arguments = "[B.json]",
+                                          .typed = offsetof(plan_options, typed),
+                                          .take = take_second,
+                                          .check = check,
+                                          .doc = doc};
     plan_options o = {0};
-    slc_profile *profile = NULL;
     slc_command_line_parse(&line, argc, argv, &o);
-    sluice_status status = slc_profile_read(o.profile, &profile);
-    if (!status && o.world) status = slc_profile_set_world(profile, o.world);
-    if (!o.lossy && !strcmp(o.strategy, "onebit")) o.lossy = "onebit";
-    if (!status && o.lossy) status = slc_profile_set_compressed(profile, !strcmp(o.lossy, "onebit"));
-    if (!status) status = plan_and_print(&o, profile, slc_is_standard_output(o.output) ? stderr : stdout);
-    slc_profile_destroy(profile);
+    sluice_status status = o.compare ? compare(&o) : make(&o);
     return status ? slc_fail("sluice plan") : 0;
 }
 

@@ -6,12 +6,14 @@
 #include "lib/base/text/size_text.h"
 #include "lib/plan/strategy_table.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double NOTHING_S = 0.5e-6; /* is shown as 0 us */
+static const double SAME = 0.0005;      /* a smaller share of the step would be shown as 0.0 % */
 
 typedef struct {
     char text[32];
@@ -109,13 +111,37 @@ static void explain_strategy(const slc_shown_plan *shown, const slc_decision *d,
     }
 }
 
+/* The next best choice for a row; NULL: there is none, or nobody asked. */
+static const slc_other_choice *other_of(const slc_shown_plan *shown, const slc_decision *d)
+{
+    if (!shown->others || d->unit == SLC_NONE || shown->others[d->unit].strategy == SLC_STRATEGIES) return NULL;
+    return &shown->others[d->unit];
+}
+
+static void explain_other(const slc_shown_plan *shown, const slc_other_choice *other, char *out, size_t size)
+{
+    const double step_s = shown->forecast.step_s, slower_s = other->step_s - step_s;
+    const char *name = slc_strategy_name(other->strategy);
+    if (!other->fits)
+        append(out, size, "; no other fits: %s needs %s above the budget", name,
+               bytes_of((int64_t)(other->bytes - shown->budget_bytes)).text);
+    else if (fabs(slower_s) < SAME * step_s)
+        append(out, size, "; next best: %s, no slower", name);
+    else
+        append(out, size, "; next best: %s, %s (%.1f %%) %s", name, seconds_of(fabs(slower_s)).text,
+               100 * fabs(slower_s) / step_s, slower_s > 0 ? "slower" : "faster");
+}
+
 void slc_decision_words(const slc_shown_plan *shown, const slc_decision *d, char *out, size_t size)
 {
+    const slc_other_choice *other = other_of(shown, d);
     *out = 0;
     if (d->unit != SLC_NONE) explain_strategy(shown, d, out, size);
-    if (!d->recomputed) return;
-    append(out, size, "%srecomputed: saves %s", *out ? "; " : "", bytes_of((int64_t)d->recompute_bytes).text);
-    if (shown->timed) append(out, size, ", costs %s a step", seconds_of(d->recompute_s).text);
+    if (d->recomputed) {
+        append(out, size, "%srecomputed: saves %s", *out ? "; " : "", bytes_of((int64_t)d->recompute_bytes).text);
+        if (shown->timed) append(out, size, ", costs %s a step", seconds_of(d->recompute_s).text);
+    }
+    if (other) explain_other(shown, other, out, size);
 }
 
 void slc_decision_name(const slc_shown_plan *shown, const slc_decision *first, const slc_decision *last, char *out,
@@ -139,18 +165,30 @@ static json_t *time_json(const slc_shown_plan *shown, double s)
     return shown->timed ? json_real(s) : json_null();
 }
 
+static json_t *other_json(const slc_shown_plan *shown, const slc_decision *d)
+{
+    const slc_other_choice *other = other_of(shown, d);
+    if (!other) return json_null();
+    const uint64_t over = other->fits ? 0 : other->bytes - shown->budget_bytes;
+    return json_pack("{s:s, s:b, s:o, s:o, s:I, s:I}", "strategy", slc_strategy_name(other->strategy), "fits",
+                     other->fits, "step_s", other->fits ? json_real(other->step_s) : json_null(), "slower_s",
+                     other->fits ? json_real(other->step_s - shown->forecast.step_s) : json_null(), "planned_bytes",
+                     (json_int_t)other->bytes, "over_budget_bytes", (json_int_t)over);
+}
+
 static json_t *decision_json(const slc_shown_plan *shown, const slc_decision *d)
 {
     char name[256], words[512];
     const bool sharding = d->strategy == SLC_FSDP || d->strategy == SLC_SDP;
     slc_decision_name(shown, d, d, name, sizeof name);
     slc_decision_words(shown, d, words, sizeof words);
-    return json_pack(
-        "{s:s, s:s?, s:b, s:I, s:o, s:o, s:I, s:o, s:s}", "name", name, "strategy",
-        d->unit == SLC_NONE ? NULL : slc_strategy_name(d->strategy), "recomputed", d->recomputed > 0, "resident_bytes",
-        (json_int_t)d->resident_bytes, "sharding_saves_bytes", sharding ? json_integer(d->more_bytes) : json_null(),
-        "sharding_costs_s", sharding ? time_json(shown, d->gathers_s) : json_null(), "recomputing_saves_bytes",
-        (json_int_t)d->recompute_bytes, "recomputing_costs_s", time_json(shown, d->recompute_s), "why", words);
+    return json_pack("{s:s, s:s?, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:s}", "name", name, "strategy",
+                     d->unit == SLC_NONE ? NULL : slc_strategy_name(d->strategy), "recomputed", d->recomputed > 0,
+                     "resident_bytes", (json_int_t)d->resident_bytes, "sharding_saves_bytes",
+                     sharding ? json_integer(d->more_bytes) : json_null(), "sharding_costs_s",
+                     sharding ? time_json(shown, d->gathers_s) : json_null(), "recomputing_saves_bytes",
+                     (json_int_t)d->recompute_bytes, "recomputing_costs_s", time_json(shown, d->recompute_s),
+                     "next_best", other_json(shown, d), "why", words);
 }
 
 static json_t *predicted(const slc_shown_plan *shown, double s)

@@ -4,6 +4,7 @@
 #define SLC_BENCH_PLAN_DECISIONS_H
 
 #include "lib/plan/request.h"
+#include "sched/planner/other_choice.h"
 
 #include <jansson.h>
 
@@ -15,6 +16,7 @@ typedef struct {
     uint64_t budget_bytes;      /* 0: none */
     const char *chosen, *note;  /* slc_plan_answer's member and note */
     bool timed; /* the profile's times are known, so costs are told; else they were estimated from sizes */
+    const slc_other_choice *others; /* [units] the next best choice for all units of the row; NULL: nobody asked */
 } slc_shown_plan;
 
 /* The decision for one unit, or for all units of a row: bytes and seconds are sums. A layer's recomputation is told
@@ -46,6 +48,12 @@ void slc_decision_words(const slc_shown_plan *shown, const slc_decision *decisio
  * tied parameter its own. */
 void slc_decision_name(const slc_shown_plan *shown, const slc_decision *first, const slc_decision *last, char *out,
                        size_t size);
+
+/* Finds the next best choice of each row of the table, by planning again (sched/planner/other_choice.h) with
+ * `effort_s` nominal seconds for all of them together, and writes it to others [units] for each of the row's units.
+ * Errors: those of slc_other_choice_find. */
+sluice_status slc_decisions_weigh_others(const slc_shown_plan *shown, const slc_plan_request *made_by, double effort_s,
+                                         slc_other_choice *others);
 
 /* Returns the decisions as a JSON object (docs/formats.md, "plan" of a run), with an element for each unit. NULL: no
  * memory. */

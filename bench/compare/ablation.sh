@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# What each part of the planner adds to a measured step, as `sluice-lab study ablation` finds it in the simulator: GPT-2
+# mini on two ranks over throttled links, within budgets between the smallest that works and what sdp needs. Strategies
+# are one for all layers or each layer's own; the order is the fastest baseline's or planned; an operation moves a whole
+# layer or base blocks; nothing is recomputed, or what the planner chooses (under baselines: all layers that can). Prints
+# a table of the arms and writes bench/results/ablation.json.
+#   bench/compare/ablation.sh [REPEATS]      needs python3
+# Environment: SLUICE=the command, THROTTLES, BUDGETS=as auto:3, SCHEDULES=the baselines, WHOLE=a block that no layer
+# exceeds, SIZE, STEPS, OPTIONS=more options of `sluice bench`, OUT, FOLDER=where the sweeps are kept: what is there
+# already is not run again, so that a long table can be taken in parts.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+repeats=${1:-3}
+sluice=${SLUICE:-build/release/bench/sluice}
+throttles=${THROTTLES:-1gbit,4gbit,10gbit} budgets=${BUDGETS:-auto:3}
+schedules=${SCHEDULES:-serial,one_ahead,bucketed,priority,greedy} whole=${WHOLE:-64MiB}
+read -ra options <<<"${OPTIONS:-}"
+bench=("$sluice" bench -n 2 --size "${SIZE:-mini}" --batch 4 --context 64 --steps "${STEPS:-24}" --repeat "$repeats"
+    --throttle "$throttles" "${options[@]}")
+out=${OUT:-bench/results/ablation.json}
+export PYTHONDONTWRITEBYTECODE=1
+if [ -n "${FOLDER:-}" ]; then
+    work=$FOLDER
+else
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+fi
+
+# FOLDER OPTION...: a sweep. Arms that fit no budget are part of the answer, so that exit code 2 is none of ours.
+sweep() {
+    local folder=$work/$1 code=0
+    shift
+    "${bench[@]}" "$@" -o "$folder" >&2 || code=$?
+    [ $code = 0 ] || [ $code = 2 ] || exit $code
+}
+
+[ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+sweep budgets --strategy sdp --schedule one_ahead --recompute none --budget "$budgets"
+budgets=$(python3 bench/compare/peers/ablation_table.py --budgets "$work/budgets")
+for blocks in whole cut; do
+    block=()
+    [ $blocks = cut ] || block=(--block "$whole")
+    sweep "$blocks-baselines" --strategy dp,oss,sdp,fsdp,mixed --schedule "$schedules" --recompute none,all \
+        --budget "$budgets" "${block[@]}"
+    sweep "$blocks-planned" --strategy sdp,fsdp,auto --schedule ilp --recompute none,auto --budget "$budgets" "${block[@]}"
+done
+python3 bench/compare/peers/ablation_table.py "$work" "$out"
