@@ -3,12 +3,11 @@
 #define SLC_BENCH_TRAINING_RESULT_H
 
 #include "bench/cli/outcome.h"
+#include "bench/train/options/training_options.h"
 
 #include <sluice/plan.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { SLC_TRAINING_TRIALS = 8 }; /* --replan-trials at most, and the planner's own */
 
 /* The figures of one step; equal on every rank but for the times. */
 typedef struct {

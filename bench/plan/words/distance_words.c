@@ -3,7 +3,6 @@
 
 #include "lib/base/text/size_text.h"
 
-
 static const double SHOWN = 0.0005; /* a smaller share of the bound is not told */
 static const double WORTH = 0.01;   /* a plan that is closer than this, but for what is unproven, needs no advice */
 

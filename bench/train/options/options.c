@@ -7,7 +7,6 @@
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
-#include "bench/train/result.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/text/list_item.h"

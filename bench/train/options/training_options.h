@@ -16,6 +16,8 @@ typedef union {
     uint64_t on;
 } slc_training_setting;
 
+enum { SLC_TRAINING_TRIALS = 8 }; /* --replan-trials at most, and the planner's own plan */
+
 typedef struct {
     const char *model, *size, *head;         /* head "": the model's */
     const char *weights;                     /* NULL: first values */

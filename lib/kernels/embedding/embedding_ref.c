@@ -1,7 +1,6 @@
 /* Gather and scatter, one element at a time. */
 #include "lib/kernels/embedding/embedding.h"
 
-
 /* Finds the rows that place `row` takes from each table, by their first elements. */
 static void rows_of(const slc_embedding_forward_args *a, uint64_t row, uint64_t at[3])
 {

@@ -56,8 +56,8 @@ static void *dlsym_of_nccl(void *handle, const char *name)
     return own;
 }
 
-/* Returns the function that dlsym jumps to. `caller` is the address to which dlsym will return. A library that calls itself libnccl.so* and
- * looks for another one gets that one. */
+/* Returns the function that dlsym jumps to. `caller` is the address to which dlsym will return. A library that calls
+ * itself libnccl.so* and looks for another one gets that one. */
 __attribute__((used, visibility("hidden"))) slc_shim_dlsym slc_dlsym_way(void *handle, const char *name,
                                                                          const void *caller);
 slc_shim_dlsym slc_dlsym_way(void *handle, const char *name, const void *caller)

@@ -1,7 +1,6 @@
 /* A list of shares for each GPU, in the order of their places, under one lock. */
 #include "plugins/nccl/shim/transforms/staging.h"
 
-
 #include <pthread.h>
 #include <string.h>
 
