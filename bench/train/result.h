@@ -4,7 +4,7 @@
 
 #include "bench/cli/outcome.h"
 
-#include <sluice/runtime.h>
+#include <sluice/plan.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,6 +49,7 @@ typedef struct {
     uint64_t steps_wanted;                  /* so many steps this run needs for them */
     double images_per_s;                    /* NaN: text */
     double predicted_step_s;                /* predicted by the last plan; NaN: not predicted */
+    sluice_prediction prediction;           /* by the last plan, beside its steps */
     double train_s;                         /* all steps */
     double final_loss;                      /* mean of the last tenth of the steps */
     double evaluation_loss;                 /* at the end; NaN: none */

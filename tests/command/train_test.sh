@@ -129,6 +129,9 @@ adaptive() {
     check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
     check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"
     check 'no prediction without measuring' 1 "$(grep -c '"predicted_step_s": null' "$work/plain.json")"
+    check 'what came of it' 1 "$(grep -cE '^predicted [0-9.]+ ms, measured [0-9.]+ ms \([-+]' "$work/out")"
+    check 'is written' 1 "$(grep -c '"anew_s": [0-9]' "$work/adaptive.json")"
+    check 'nothing came of no prediction' 1 "$(grep -c '"predicted": null' "$work/plain.json")"
     check 'within the budget' yes "$(tr -d ' ,"' <"$work/adaptive.json" |
         awk -F: '{v[$1] = $2} END {if (v["peak_bytes"] > 0 && v["peak_bytes"] <= v["budget_bytes"]) print "yes"}')"
 }

@@ -187,6 +187,8 @@ CALL(instruction_set, answer(sluice_instruction_set() != NULL))
 /* plan.h, trace.h, checkpoint.h */
 static sluice_plan_report plan_report = {.struct_size = sizeof plan_report};
 CALL(runtime_plan, sluice_runtime_plan(GIVE(1, p->rt), GIVE(2, &plan_report)))
+static sluice_prediction prediction = {.struct_size = sizeof prediction};
+CALL(runtime_prediction, sluice_runtime_prediction(GIVE(1, p->rt), GIVE(2, &prediction)))
 
 static int plan_json(program *p, int null)
 {
@@ -396,6 +398,7 @@ static const row table[] = {
 
     {HOOKS, "sluice_runtime_plan", runtime_plan, "AA", AFTER_COMMIT},
     {HOOKS, "sluice_runtime_plan_json", plan_json, "AAAA", AFTER_COMMIT},
+    {HOOKS, "sluice_runtime_prediction", runtime_prediction, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_trace", runtime_trace, "AA", "OOOOOOOOOOFFP"}, /* nothing is recorded */
     {HOOKS, "sluice_runtime_record", runtime_record, "A", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_record", runtime_record, "A", BETWEEN_STEPS}, /* once more */

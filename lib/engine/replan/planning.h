@@ -5,6 +5,8 @@
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 
+#include <sluice/plan.h>
+
 typedef struct {
     slc_planner planner;
     slc_cancel cancel;                 /* ends planning when the world has failed */
@@ -22,10 +24,10 @@ typedef struct {
     uint32_t number; /* from 1 */
     uint64_t steps;  /* that ended under it */
     uint64_t budget_bytes;
-    bool measured;              /* it was made from `times`; else from times that were estimated */
-    slc_times times;            /* empty where nothing was measured */
-    double predicted_step_s;    /* from measured times; 0: none */
-    slc_plan_forecast forecast; /* and the rest of its slc_plan_answer */
+    bool measured;               /* it was made from `times`; else from times that were estimated */
+    slc_times times;             /* empty where nothing was measured */
+    sluice_step_parts predicted; /* from measured times, before the first step; all 0: none */
+    slc_plan_forecast forecast;  /* and the rest of its slc_plan_answer */
     char member[48], note[200];
 } slc_current_plan;
 

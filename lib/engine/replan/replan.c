@@ -30,7 +30,13 @@ static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_ti
     now->number++;
     now->steps = 0;
     now->forecast = answer->forecast;
-    now->predicted_step_s = now->measured ? answer->forecast.step_s : 0;
+    now->predicted = (sluice_step_parts){0};
+    if (now->measured)
+        now->predicted = (sluice_step_parts){.step_s = answer->forecast.step_s,
+                                             .compute_s = answer->forecast.compute_s,
+                                             .waiting_s = answer->forecast.exposed_s,
+                                             .outside_s = answer->forecast.outside_s,
+                                             .transfer_s = answer->forecast.communication_s};
     memcpy(now->member, answer->member, sizeof now->member);
     memcpy(now->note, answer->note, sizeof now->note);
     if (rt->rank != 0) return;
