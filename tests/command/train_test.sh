@@ -136,12 +136,24 @@ adaptive() {
         awk -F: '{v[$1] = $2} END {if (v["peak_bytes"] > 0 && v["peak_bytes"] <= v["budget_bytes"]) print "yes"}')"
 }
 
+# Where no step may leave the prediction, 20 of them do: the run says why, and plans again with equal weights.
+drifting() {
+    train -n 2 --steps 32 --strategy dp --json "$work/plain.json"
+    SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --steps 32 --schedule greedy --json "$work/drifting.json"
+    check 'a drifting run' 0 $code
+    check 'why it plans again' 1 \
+        "$(grep -c '% of the .* ms that plan 2 predicted (compute .* transfers .*: measuring and planning again' "$work/err")"
+    check 'two plans from measured times' 2 "$(grep -c '^plan from measured times' "$work/out")"
+    check 'equal weights after a drift' "$(hash_of "$work/plain.json")" "$(hash_of "$work/drifting.json")"
+}
+
 refusals
 results
 full_disks
 ranks
 ranks_differ
 adaptive
+drifting
 stop INT 1
 stop TERM 1
 stop INT 2

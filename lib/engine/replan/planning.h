@@ -15,7 +15,10 @@ typedef struct {
     char *kept;                        /* the file of a plan to begin with; NULL: none */
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates;
-    bool replan_due;   /* one re-plan, with measured times, comes after some steps */
+    bool replan_due;   /* a re-plan, with measured times, comes after some steps */
+    uint64_t due_from; /* steps under the plan that had ended when it became due */
+    unsigned drift;    /* percent by which steps may leave the prediction; 0: any. Rank 0's counts */
+    uint64_t drifted;  /* number of the step after which a drift was noticed last; 0: none was */
     uint64_t dp_bytes; /* as in slc_plan_answer */
 } slc_planning;
 
