@@ -81,6 +81,25 @@ static json_t *trials_json(const slc_training_result *r)
     return trials;
 }
 
+static json_t *parts_json(const sluice_step_parts *p)
+{
+    if (!(p->step_s > 0)) return json_null();
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_s", p->step_s, "compute_s", p->compute_s, "waiting_s",
+                     p->waiting_s, "outside_s", p->outside_s, "transfer_s", p->transfer_s);
+}
+
+static json_t *prediction_json(const sluice_prediction *p)
+{
+    const bool both = p->predicted.step_s > 0 && p->measured.step_s > 0;
+    const sluice_step_miss *m = &p->miss;
+    json_t *miss = both ? json_pack("{s:f, s:f, s:f, s:f}", "compute_s", m->compute_s, "transfer_s", m->transfer_s,
+                                    "waiting_s", m->waiting_s, "outside_s", m->outside_s)
+                        : json_null();
+    return json_pack("{s:o, s:o, s:I, s:o, s:o}", "predicted", parts_json(&p->predicted), "measured",
+                     parts_json(&p->measured), "steps", (json_int_t)p->steps, "miss", miss, "anew_s",
+                     p->anew_s > 0 ? json_real(p->anew_s) : json_null());
+}
+
 json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
@@ -119,6 +138,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));
     json_object_set_new(run, "trials", trials_json(r));
+    json_object_set_new(run, "prediction", prediction_json(&r->prediction));
     if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }

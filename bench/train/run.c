@@ -582,6 +582,8 @@ static sluice_status finish_run(training *t)
     const slc_training_options *o = t->options;
     slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
+    result->prediction = SLUICE_INIT(sluice_prediction);
+    if (!status) status = sluice_runtime_prediction(t->rt, &result->prediction);
     if (!status && o->save_weights) status = without_it(&result->outputs, save_weights(t));
     if (!status && o->eval_batches && !result->interrupted)
         status = evaluate(t, &result->evaluation_loss, &result->accuracy);

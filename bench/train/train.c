@@ -186,6 +186,20 @@ static void print_phases(FILE *file, const slc_training_options *o, const slc_tr
         fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
 }
 
+/* The rank that computes longest may have other medians than the line above, which is rank 0's. */
+static void print_prediction(FILE *file, const sluice_prediction *p)
+{
+    const double predicted_ms = 1e3 * p->predicted.step_s, measured_ms = 1e3 * p->measured.step_s;
+    if (!(predicted_ms > 0) || !(measured_ms > 0)) return;
+    fprintf(file,
+            "predicted %.1f ms, measured %.1f ms (%+.1f %%): compute %+.1f ms, transfers %+.1f ms, waiting %+.1f ms, "
+            "outside of slots %+.1f ms",
+            predicted_ms, measured_ms, 100 * (measured_ms / predicted_ms - 1), 1e3 * p->miss.compute_s,
+            1e3 * p->miss.transfer_s, 1e3 * p->miss.waiting_s, 1e3 * p->miss.outside_s);
+    if (p->anew_s > 0) fprintf(file, "; from these steps' own times it would be %.1f ms", 1e3 * p->anew_s);
+    fputc('\n', file);
+}
+
 /* After Ctrl-C, or when time is over. A save that failed has its own line at the end. */
 static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r, const char *why)
 {
@@ -234,6 +248,7 @@ static void print_summary(FILE *file, const slc_training_options *o, const slc_t
     else
         fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
                 images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
+    print_prediction(file, &r->prediction);
     print_phases(file, o, r);
     fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
             (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,

@@ -9,6 +9,35 @@
 extern "C" {
 #endif
 
+/* A step's time in parts, in seconds: step_s is compute_s + waiting_s + outside_s. */
+typedef struct {
+    double step_s;
+    double compute_s;  /* slots, with what they recompute, and updates on the compute threads */
+    double waiting_s;  /* compute waited for communication */
+    double outside_s;  /* outside of slots: data, logging, what else the program does; the calls themselves */
+    double transfer_s; /* the link carried operations, at the same time as the parts above */
+} sluice_step_parts;
+
+/* How much longer than predicted a step was because of each part; negative: it was shorter. */
+typedef struct {
+    double compute_s, transfer_s, waiting_s, outside_s;
+} sluice_step_miss;
+
+/* The prediction of the plan that runs, and what came of it. */
+typedef struct {
+    size_t struct_size;          /* of this struct; SLUICE_INIT sets it */
+    sluice_step_parts predicted; /* before the plan's first step, from measured times; all 0: nothing was predicted */
+    sluice_step_parts measured;  /* a usual one of the last 32 steps under it, on the rank that computed longest; all 0:
+                                    no step counts yet */
+    uint64_t steps;              /* that count; those next to an evaluation or a save do not */
+    /* Adds up to measured.step_s - predicted.step_s; all 0 where one of them is not known. transfer_s is the part of
+     * the waiting that transfers explain, which took longer than predicted; waiting_s is the rest of it: ranks came to
+     * operations at different times, or operations were late for another reason. */
+    sluice_step_miss miss;
+    double anew_s; /* the step as predicted from what the plan's own steps have measured, which is no prediction; 0: not
+                      known */
+} sluice_prediction;
+
 /* The plan that a runtime runs, as the runtime knows it. */
 typedef struct {
     size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
@@ -36,6 +65,9 @@ typedef struct {
     double effort_s;   /* the planner's work at nominal prices, in seconds of one core; 0: not known */
     const char *ended; /* why the planner ended: "done", "trivial", "pays_no_more", "effort", "time_limit"
                           (docs/what-a-plan-says.md); static memory */
+    double outside_s;  /* predicted: the part of step_s outside of slots */
+    double distance_outside_s; /* a further part of step_s - bound_s: what the bound leaves out, time outside of slots
+                                  and ranks that come late to operations */
 } sluice_plan_report;
 
 /* Says what plan runs, after commit, at any time, also when the runtime has failed. Local; the same on every rank.
@@ -56,6 +88,10 @@ SLUICE_API uint32_t sluice_runtime_trial_count(const sluice_runtime *rt);
 /* Says how plan number `index` of it did; the planner's own has number 0. Local; the same on every rank. Errors:
  * ARGUMENT (there is no such plan). */
 SLUICE_API sluice_status sluice_runtime_trial(const sluice_runtime *rt, uint32_t index, sluice_plan_trial *trial);
+
+/* Compares the plan's prediction with its steps. Collective, between steps; the same on every rank. Errors: ORDER
+ * (before commit, in a step), ARGUMENT. */
+SLUICE_API sluice_status sluice_runtime_prediction(sluice_runtime *rt, sluice_prediction *prediction);
 
 /* Gives the plan that runs, and the profile that it was made from, as JSON (docs/formats.md), which the caller frees:
  * what `sluice sim`, `check`, `trace` and `train --plan` read. `model` is free text, the profile's name. Local, after

@@ -12,6 +12,9 @@ static const slc_setting rows[] = {
      "where the optimizer runs: communication (its thread), compute (the compute threads, between layers), both (half "
      "of the elements on either), or auto (schedules ilp, portfolio: where it makes the step shorter; else "
      "communication)"},
+    {"SLUICE_PLAN_DRIFT", "10", SLC_SETTING_COUNT,
+     "percent by which steps may leave the plan's prediction before the run measures and plans again, which it does at "
+     "most every 100 steps; rank 0's counts"},
     {"SLUICE_ENGINE_CHECK", "off", SLC_SETTING_SWITCH,
      "looks for mistakes of the program that calls the hook API: unused memory is NaN, addresses change as often as "
      "they "

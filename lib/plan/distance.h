@@ -12,6 +12,7 @@ typedef enum {
     SLC_DISTANCE_ORDER,    /* the order is another than the model's */
     SLC_DISTANCE_LATENCY,  /* an operation's runs after its first pay a latency each */
     SLC_DISTANCE_PACKING,  /* operations wait for memory that others use */
+    SLC_DISTANCE_OUTSIDE,  /* the program does other things than slots; ranks come late to operations */
     SLC_DISTANCE_PARTS
 } slc_distance_part;
 
@@ -40,8 +41,8 @@ static inline const char *slc_planning_end_name(slc_planning_end end)
 /* The name of a part, in tables and as a key of JSON. */
 static inline const char *slc_distance_part_name(slc_distance_part part)
 {
-    static const char *const names[SLC_DISTANCE_PARTS] = {"unproven", "choices", "blocks",
-                                                          "order",    "latency", "packing"};
+    static const char *const names[SLC_DISTANCE_PARTS] = {"unproven", "choices", "blocks", "order",
+                                                          "latency",  "packing", "outside"};
     return names[part];
 }
 

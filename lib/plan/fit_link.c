@@ -19,11 +19,12 @@ double slc_fit_steady(double *at_s, size_t count)
     size_t first = (count - 1) / 2, tail = count - 1 - first, stride = tail / 4 < 2 ? slc_least(tail, 2) : tail / 4;
     stride -= stride > 2 ? stride % 2 : 0; /* operations may complete in pairs */
     size_t pairs = tail - stride + 1;
+    const double mean_s = (at_s[count - 1] - at_s[0]) / (double)(count - 1);
     for (size_t i = 0; i < pairs; i++) at_s[i] = (at_s[first + i + stride] - at_s[first + i]) / (double)stride;
-    return slc_median(at_s, pairs);
+    return fmax(slc_median(at_s, pairs), mean_s);
 }
 
-/* Minimises the sum of (fixed a + each b - 1)^2 with a = 1/t, b = V/t. */
+/* Minimises the sum of w (fixed a + each b - 1)^2 with a = 1/t, b = V/t. */
 static affine fit_affine(const slc_link_sample *samples, size_t count)
 {
     double a = 0, b = 0, aa = 0, ab = 0, bb = 0, scale = 0;
@@ -31,11 +32,12 @@ static affine fit_affine(const slc_link_sample *samples, size_t count)
         if ((double)samples[i].bytes > scale) scale = (double)samples[i].bytes;
     for (size_t i = 0; i < count; i++) {
         double x = 1 / samples[i].seconds, y = (double)samples[i].bytes / scale / samples[i].seconds;
-        a += x;
-        b += y;
-        aa += x * x;
-        ab += x * y;
-        bb += y * y;
+        double w = samples[i].weight > 0 ? samples[i].weight : 1;
+        a += w * x;
+        b += w * y;
+        aa += w * x * x;
+        ab += w * x * y;
+        bb += w * y * y;
     }
     double determinant = aa * bb - ab * ab;
     affine fit = {0, b / bb};

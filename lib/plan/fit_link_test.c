@@ -33,7 +33,7 @@ static void measure(chance *c, uint32_t world, const slc_link_line *link, double
     for (int i = 0; i < SIZES; i++) {
         uint64_t bytes = UINT64_C(65536) << i;
         double exact = link->latency_s * (n - 1) + (double)bytes * (n - 1) / (n * link->bytes_per_s);
-        samples[i] = (slc_link_sample){bytes, exact * (1 + uniform(c, -noise, noise))};
+        samples[i] = (slc_link_sample){bytes, exact * (1 + uniform(c, -noise, noise)), 0};
     }
 }
 
@@ -83,22 +83,42 @@ static void noise_moves_it_a_little(void **state)
     }
 }
 
+/* A size that was measured ten times as long moves the line ten times as much. */
+static void a_weight_counts_as_so_many_samples(void **state)
+{
+    (void)state;
+    chance c = {test_seed(8)};
+    for (int trial = 0; trial < TRIALS; trial++) {
+        slc_link_sample weighted[3], many[30];
+        size_t count = 0;
+        for (int i = 0; i < 3; i++) {
+            weighted[i] = (slc_link_sample){UINT64_C(65536) << 2 * i, uniform(&c, 1, 2) * (1 << 2 * i),
+                                            1 + (int)uniform(&c, 0, 9)};
+            for (int k = 0; k < (int)weighted[i].weight; k++)
+                many[count++] = (slc_link_sample){weighted[i].bytes, weighted[i].seconds, 0};
+        }
+        const slc_link_line one = slc_fit_line(2, weighted, 3), other = slc_fit_line(2, many, count);
+        assert_true(fabs(one.latency_s - other.latency_s) <= 1e-9 * (1 + other.latency_s));
+        assert_true(fabs(one.bytes_per_s / other.bytes_per_s - 1) <= 1e-9);
+    }
+}
+
 static void odd_data_give_legal_figures(void **state)
 {
     (void)state;
-    const slc_link_sample one = {1 << 20, 1e-3};
+    const slc_link_sample one = {1 << 20, 1e-3, 0};
     slc_link_line fit = slc_fit_line(2, &one, 1);
     assert_true(fit.latency_s == 0 && fabs(fit.bytes_per_s - (1 << 20) / 2.0 / 1e-3) < 1);
 
-    const slc_link_sample falling[] = {{1 << 16, 2e-3}, {1 << 20, 1e-3}}; /* the longer one is faster */
+    const slc_link_sample falling[] = {{1 << 16, 2e-3, 0}, {1 << 20, 1e-3, 0}}; /* the longer one is faster */
     fit = slc_fit_line(4, falling, 2);
     assert_true(fit.latency_s > 0 && isfinite(fit.bytes_per_s) && fit.bytes_per_s > 0);
 
-    const slc_link_sample steep[] = {{1 << 16, 1e-6}, {1 << 20, 1e-3}}; /* worse than in proportion: caches */
+    const slc_link_sample steep[] = {{1 << 16, 1e-6, 0}, {1 << 20, 1e-3, 0}}; /* worse than in proportion: caches */
     fit = slc_fit_line(4, steep, 2);
     assert_true(fit.latency_s == 0 && isfinite(fit.bytes_per_s) && fit.bytes_per_s > 0);
 
-    const slc_link_sample same[] = {{1 << 16, 1e-3}, {1 << 16, 1e-3}};
+    const slc_link_sample same[] = {{1 << 16, 1e-3, 0}, {1 << 16, 1e-3, 0}};
     fit = slc_fit_line(2, same, 2);
     assert_true(fit.latency_s >= 0 && isfinite(fit.bytes_per_s) && fit.bytes_per_s > 0);
 }
@@ -148,12 +168,27 @@ static void a_bucket_hides_no_rate(void **state)
         b.late_s = 0.05 * b.bytes / rate;
         expect_rate(&c, &b, 0.02);
 
-        /* A pause in the tail, as when another program has the core, and what the bucket gathers meanwhile. */
+        /* A pause in the tail, as when another program has the core, and what the bucket gathers meanwhile. It counts
+         * as far as it made the whole train longer. */
         b.count = 128 + (size_t)uniform(&c, 0, 384);
         b.pause = (size_t)(uniform(&c, 0.6, 0.9) * (double)b.count);
         b.burst = uniform(&c, 0, 6) * b.bytes;
         b.pause_s = uniform(&c, 0, 6) * b.bytes / rate;
-        expect_rate(&c, &b, 0.02);
+        expect_rate(&c, &b, 0.02 + b.pause_s * rate / b.bytes / (double)b.count);
+    }
+}
+
+/* A program that has the core seldom finds many operations complete at a time, and the second half may come at once. */
+static void lumps_hide_no_rate(void **state)
+{
+    (void)state;
+    chance c = {test_seed(6)};
+    for (int trial = 0; trial < TRIALS; trial++) {
+        const size_t count = 8 + (size_t)uniform(&c, 0, 250), lumps = 1 + (size_t)uniform(&c, 0, 6);
+        double at_s[300] = {0};
+        for (size_t i = 1; i <= count; i++) at_s[i] = (double)((i * lumps + count - 1) / count * count / lumps);
+        const double pace = slc_fit_steady(at_s, count + 1);
+        assert_true(pace >= 1 - 1e-9 && pace < 2.5);
     }
 }
 
@@ -218,8 +253,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_data_give_the_link_back),
         cmocka_unit_test(noise_moves_it_a_little),
+        cmocka_unit_test(a_weight_counts_as_so_many_samples),
         cmocka_unit_test(odd_data_give_legal_figures),
         cmocka_unit_test(a_bucket_hides_no_rate),
+        cmocka_unit_test(lumps_hide_no_rate),
         cmocka_unit_test(short_trains_have_a_pace),
         cmocka_unit_test(run_reaches_its_share_and_no_shorter_one_does),
         cmocka_unit_test(overlap_is_what_the_model_says),

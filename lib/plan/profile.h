@@ -76,7 +76,7 @@ sluice_status slc_profile_write(const slc_profile *profile,
  * (NULL: none). Reading checks the form and that the plan is for this job (another world, a layer that is missing or of
  * another size: FORMAT with the path and both values), then calls slc_plan_validate. */
 typedef struct {
-    double step_s, exposed_s, compute_s, communication_s;
+    double step_s, exposed_s, compute_s, communication_s, outside_s;
     double bound_s;         /* lower bound of the step of any valid plan within the budget; 0: not known */
     const char *why;        /* which member of the joint search made the plan; NULL: not known */
     double searched_s;      /* how long the planner searched for the plan; 0: not known */

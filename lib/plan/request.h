@@ -79,7 +79,10 @@ typedef struct {
      * simple_schedule, measures, and asks again with times. NULL: no schedule does. */
     bool (*wants_times)(void *context, const char *schedule);
     const char *simple_schedule; /* NULL: the plan to start with has the schedule that was asked for */
-    void *context;               /* of all these functions */
+    /* Predicts a step of a plan from times. NULL: nothing is predicted anew. Errors: MEMORY. */
+    sluice_status (*forecast)(void *context, const slc_job *job, const slc_times *times, const slc_plan *plan,
+                              double *step_s);
+    void *context; /* of all these functions */
 } slc_planner;
 
 #endif

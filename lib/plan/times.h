@@ -39,6 +39,8 @@ typedef struct {
      * applying the result in place of the update; and averaging, for each element that a rank averages (an N-th of
      * all). */
     double compress_s_per_element, apply_s_per_element, average_s_per_element;
+    double outside_s; /* of a step: what the program does between its last slot and the next step's first one */
+    double late_s;    /* how much later than this rank the last one comes to an operation, in the mean */
     slc_link link;
 } slc_times;
 

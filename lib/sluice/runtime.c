@@ -5,6 +5,7 @@
 #include "lib/sluice/settings.h"
 #include "sched/planner.h"
 #include "sched/scheduler.h"
+#include "sched/simulate/simulate.h"
 
 static sluice_status plan_for_budget(void *context, const slc_job *job, const slc_plan_request *request,
                                      slc_plan_answer *answer)
@@ -19,6 +20,16 @@ static sluice_status fuse_units(void *context, const slc_job *job, const slc_fus
     return slc_fuse_units(job, request, group);
 }
 
+static sluice_status forecast_step(void *context, const slc_job *job, const slc_times *times, const slc_plan *plan,
+                                   double *step_s)
+{
+    (void)context;
+    slc_forecast forecast = {0};
+    sluice_status status = slc_simulate(job, times, plan, NULL, &forecast);
+    *step_s = forecast.step_s;
+    return status;
+}
+
 static bool wants_times(void *context, const char *schedule)
 {
     (void)context;
@@ -30,6 +41,7 @@ slc_planner slc_library_planner(void)
     return (slc_planner){.plan = plan_for_budget,
                          .fuse = fuse_units,
                          .wants_times = wants_times,
+                         .forecast = forecast_step,
                          .simple_schedule = slc_scheduler_serial.name};
 }
 

@@ -114,7 +114,7 @@ static void divide(double *at, slc_plan_distance *out)
 {
     at[PLAN] = fmax(at[PLAN], at[BOUND]);
     for (int k = BOUND + 1; k < PLAN; k++) at[k] = fmax(at[k - 1], fmin(at[k], at[PLAN]));
-    for (int k = 0; k < SLC_DISTANCE_PARTS; k++) out->part_s[k] = at[k + 1] - at[k];
+    for (int k = 0; k < PLAN; k++) out->part_s[k] = at[k + 1] - at[k];
     out->known = true;
 }
 

@@ -8,6 +8,7 @@
  *   order      the plan's own order, simulated in the same way
  *   latency    the same, with the latency of each run
  *   plan       the plan, in which operations also wait for memory that others use
+ * Time outside of slots is no part of any of these: the planner adds it.
  * A step that comes out below the one before it counts as equal to it, and one above the plan as equal to the plan. So
  * no part is negative, and the parts add up to the distance. */
 #ifndef SLC_DISTANCE_H

@@ -103,6 +103,23 @@ static void note_forecast(const planning *p, const slc_forecast *f)
     out->exposed_s = f->exposed_s;
     out->compute_s = f->compute_s;
     out->communication_s = f->communication_s;
+    out->outside_s = f->outside_s;
+}
+
+/* Plans are made for slots and communication alone: what lies outside of slots, and that ranks come late, is the same
+ * under every plan. Here it is added to the forecast. */
+static sluice_status add_outside(planning *p)
+{
+    const slc_times *times = p->request->times;
+    slc_plan_forecast *out = &p->answer->forecast;
+    const double alone_s = fmax(out->step_s, out->bound_s);
+    slc_forecast forecast;
+    if (!times || !(times->outside_s > 0 || times->late_s > 0)) return SLUICE_OK;
+    sluice_status status = slc_simulate(p->job, times, p->answer->plan, NULL, &forecast);
+    if (status) return status;
+    note_forecast(p, &forecast);
+    if (out->distance.known) out->distance.part_s[SLC_DISTANCE_OUTSIDE] = fmax(out->step_s - alone_s, 0);
+    return SLUICE_OK;
 }
 
 static sluice_status make_within(planning *p)
@@ -229,10 +246,23 @@ static sluice_status make_answer(planning *p)
     return status ? status : make_within(p);
 }
 
+static sluice_status make_whole_answer(planning *p)
+{
+    sluice_status status = make_answer(p);
+    if (status) return status;
+    status = add_outside(p);
+    if (!status) return SLUICE_OK;
+    slc_plan_destroy(p->answer->plan);
+    p->answer->plan = NULL;
+    return status;
+}
+
 sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *request, slc_plan_answer *answer)
 {
     *answer = (slc_plan_answer){0};
-    planning p = {.job = job, .request = request, .answer = answer, .times = request->times};
+    slc_times slots_alone = request->times ? *request->times : (slc_times){0};
+    slots_alone.outside_s = slots_alone.late_s = 0;
+    planning p = {.job = job, .request = request, .answer = answer, .times = request->times ? &slots_alone : NULL};
     sluice_status status = find_scheduler(request->schedule, &p.scheduler);
     if (!status && !p.times) {
         status = slc_times_estimate(job, &p.estimated);
@@ -245,7 +275,7 @@ sluice_status slc_plan_for_budget(const slc_job *job, const slc_plan_request *re
     p.recompute = calloc((size_t)job->layer_count + 1, sizeof *p.recompute);
     if (p.strategies && p.recompute) {
         p.scratch = p.strategies + job->unit_count;
-        status = make_answer(&p);
+        status = make_whole_answer(&p);
     } else {
         status = slc_error(SLUICE_ERR_MEMORY, "plan: no memory for %u strategies", job->unit_count);
     }

@@ -54,12 +54,14 @@ static uint32_t last_slot(const slc_program *program)
     return i ? i - 1 : SLC_NONE;
 }
 
-uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, double step_s, slc_exposure *out)
+uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, const slc_forecast *forecast,
+                       slc_exposure *out)
 {
+    const double step_s = forecast->step_s;
     const slc_program *program = &plan->train;
     uint32_t count = 0, last = last_slot(program);
     if (last == SLC_NONE) return 0;
-    double free_s = items[last].end_s - step_s;
+    double free_s = items[last].end_s - step_s + forecast->outside_s;
     bool first = true;
     for (uint32_t i = 0; i < program->item_count; i++) {
         if (!slc_on_compute_lane(&program->items[i])) continue;

@@ -15,8 +15,9 @@ typedef struct {
 } slc_exposure;
 
 /* Finds the waits of one pass in the order of its compute lane, from the times of slc_simulate_items; the first wait
- * may begin before time 0. `out` has room for every item of that lane. Returns how many there are; waits as short as
- * rounding errors do not count. */
-uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, double step_s, slc_exposure *out);
+ * may begin before time 0, after what the program does outside of slots. `out` has room for every item of that lane.
+ * Returns how many there are; waits as short as rounding errors do not count. */
+uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, const slc_forecast *forecast,
+                       slc_exposure *out);
 
 #endif

@@ -12,13 +12,14 @@ typedef struct {
     double open_s, start_s, end_s, over_s;
 } slc_item_times;
 
-/* Seconds; means over the steady passes. step_s is compute_s + exposed_s. */
+/* Seconds; means over the steady passes. step_s is compute_s + exposed_s + outside_s. */
 typedef struct {
     double step_s;    /* the mean period of the later passes */
     double exposed_s; /* the part of it in which the compute lane waits */
     double compute_s; /* slots, and updates on the compute lane, as lengthened by communication that runs at the same
                          time */
-    double communication_s; /* operations on the link, as lengthened by compute */
+    double outside_s; /* what the program does outside of slots, as lengthened likewise */
+    double communication_s; /* operations on the link, as lengthened by compute; not that ranks come late to them */
     double update_s;        /* updates and compression on the communication thread */
     uint64_t peak_bytes;    /* highest end of any claim */
     uint32_t passes;        /* how many were simulated */
@@ -33,8 +34,9 @@ typedef struct {
  * it and all operations before it in its lane have ended. While a slot and a link operation both run, both advance as
  * slc_link's kappa and sigma say; so do a slot and work on the thread, and a slot and both of them, then with
  * update_kappa in kappa's place. Passes run one after another without a pause; late items of pass k belong to step k
- * - 1. A pass ends when its last slot has ended and AGREE and all its late items are over; nothing of the next pass
- * starts before. */
+ * - 1. A pass ends when its last slot has ended, AGREE and all its late items are over, and what the program does
+ * outside of slots is done, which counts as a slot in all rules; nothing of the next pass starts before. The other
+ * ranks come to an operation on the link late_s after it has opened, and it moves nothing before. */
 typedef struct {
     double spread; /* 0: exact. Otherwise every duration is multiplied by a random factor in [1 - spread, 1 + spread] */
     uint64_t seed;

@@ -69,9 +69,13 @@ static void fill_lanes(slc_simulated_lanes *l, const slc_job *job, const slc_tim
         if (!computed && (item->kind == SLC_ITEM_AGREE || item->late))
             step_end = larger(step_end, (int32_t)place[i] + 1);
     }
+    const uint32_t items = l->computed_count;
+    if (times->outside_s > 0)
+        l->computed[l->computed_count++] = (slc_lane_item){
+            .s = times->outside_s, .item = SLC_NONE, .operations = step_end, .operations_at_first = step_end};
     if (step_end != nothing) step_end -= (int32_t)l->operation_count;
-    l->tiny_s = 1e-12 * sum_s;
-    for (uint32_t c = 0; c < l->computed_count; c++) set_waits(l, program, place, step_end, &l->computed[c]);
+    l->tiny_s = 1e-12 * (sum_s + times->outside_s);
+    for (uint32_t c = 0; c < items; c++) set_waits(l, program, place, step_end, &l->computed[c]);
     for (uint32_t o = 0; o < l->operation_count; o++) set_waits(l, program, place, step_end, &l->operations[o]);
 }
 
@@ -87,10 +91,11 @@ sluice_status slc_simulated_lanes_init(slc_simulated_lanes *lanes, const slc_job
                                    .beside_thread =
                                        1 - fmin(fmax(link->update_kappa, link->kappa), link->sigma) / link->sigma,
                                    .one_resource = link->thread_moves,
+                                   .late_s = times->late_s,
                                    .last_recorded = UINT64_MAX};
     if (!computed) return slc_error(SLUICE_ERR_FORMAT, "simulating: the plan has no slots");
     uint32_t *place = malloc((items + 1) * sizeof *place);
-    lanes->computed = malloc(computed * sizeof *lanes->computed);
+    lanes->computed = malloc((computed + 1) * sizeof *lanes->computed);
     lanes->operations = malloc((items - computed + 1) * sizeof *lanes->operations);
     if (!place || !lanes->computed || !lanes->operations) {
         free(place);
@@ -113,7 +118,7 @@ void slc_simulated_lanes_fini(slc_simulated_lanes *lanes)
 
 static slc_item_times *times_of(slc_simulated_lanes *l, uint64_t pass, uint32_t item)
 {
-    return l->record[0] && pass <= l->last_recorded ? &l->record[pass % 2][item] : NULL;
+    return l->record[0] && item != SLC_NONE && pass <= l->last_recorded ? &l->record[pass % 2][item] : NULL;
 }
 
 /* ---- Starting and ending ---- */
@@ -178,7 +183,12 @@ static bool open_operation(slc_simulated_lanes *l)
     slc_item_times *times = times_of(l, pass, operation->item);
     if (times) *times = (slc_item_times){l->now_s, l->now_s, l->now_s, l->now_s};
     l->open[l->operations_opened++ % SLC_OPEN_OPERATIONS] =
-        (slc_open_operation){operation, left_out ? 0 : drawn(l, operation, pass), left_out, left_out, pass};
+        (slc_open_operation){.item = operation,
+                             .left_s = left_out ? 0 : drawn(l, operation, pass),
+                             .met_s = l->now_s + (operation->on_thread ? 0 : l->late_s),
+                             .started = left_out,
+                             .ended = left_out,
+                             .pass = pass};
     if (++l->next_operation < l->operation_count) return true;
     l->next_operation = 0;
     l->operation_pass++;
@@ -200,6 +210,7 @@ static bool close_operation(slc_simulated_lanes *l)
 /* The operations that the link and the thread work on; if these are one resource, `thread` is NULL. */
 typedef struct {
     slc_open_operation *link, *thread;
+    bool late; /* the one on the link waits for other ranks */
 } running;
 
 static running find_running(slc_simulated_lanes *l)
@@ -210,6 +221,7 @@ static running find_running(slc_simulated_lanes *l)
         slc_open_operation **place = open->item->on_thread && !l->one_resource ? &r.thread : &r.link;
         if (!open->ended && !*place) *place = open;
     }
+    r.late = r.link && r.link->met_s > l->now_s + l->tiny_s;
     return r;
 }
 
@@ -235,7 +247,7 @@ static double until_next(const slc_simulated_lanes *l, const running *r, double 
     double s = INFINITY;
     if (l->computes && l->computed_left_s <= l->tiny_s) return 0;
     if (l->computes && compute_speed > 0) s = l->computed_left_s / compute_speed;
-    if (r->link) s = fmin(s, r->link->left_s / speed);
+    if (r->link) s = fmin(s, r->late ? r->link->met_s - l->now_s : r->link->left_s / speed);
     if (r->thread) s = fmin(s, r->thread->left_s / speed);
     return s;
 }
@@ -244,17 +256,17 @@ static double until_next(const slc_simulated_lanes *l, const running *r, double 
 static bool advance(slc_simulated_lanes *l)
 {
     running r = find_running(l);
-    bool communication = r.link || r.thread;
+    bool communication = (r.link && !r.late) || r.thread;
     double compute_speed = r.thread        ? l->beside_thread
                            : communication ? l->beside_communication
                                            : 1,
            speed = l->computes ? l->beside_slot : 1;
     double s = until_next(l, &r, compute_speed, speed);
     if (s == (double)INFINITY) return false;
-    note_start(l, r.link);
+    if (!r.late) note_start(l, r.link);
     note_start(l, r.thread);
     l->now_s += s;
-    if (r.link) {
+    if (r.link && !r.late) {
         *(r.link->item->on_thread ? &l->sums.update_s : &l->sums.communication_s) += s;
         advance_operation(l, r.link, s * speed);
     }
@@ -263,7 +275,7 @@ static bool advance(slc_simulated_lanes *l)
         advance_operation(l, r.thread, s * speed);
     }
     if (!l->computes) return true;
-    l->sums.compute_s += s;
+    *(l->computed[l->next_computed].item == SLC_NONE ? &l->sums.outside_s : &l->sums.compute_s) += s;
     l->computed_left_s -= s * compute_speed;
     if (l->computed_left_s <= l->tiny_s) end_computed(l);
     return true;

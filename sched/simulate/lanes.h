@@ -13,20 +13,21 @@ typedef struct {
     int32_t computed, operations; /* counts that must be over before it starts, from the start of its pass; if <= 0,
                                      items of earlier passes */
     int32_t computed_at_first, operations_at_first; /* the same counts in the first pass, which leaves late items out */
-    uint32_t item;
+    uint32_t item; /* SLC_NONE: what the program does outside of slots, the last of a pass's compute lane */
     bool on_thread, late;
 } slc_lane_item;
 
 typedef struct {
     const slc_lane_item *item;
     double left_s; /* seconds, alone */
+    double met_s;  /* when the other ranks come to it */
     bool started, ended;
     uint64_t pass;
 } slc_open_operation;
 
 /* Seconds that have passed so far. */
 typedef struct {
-    double end_s, waited_s, compute_s, communication_s, update_s;
+    double end_s, waited_s, compute_s, outside_s, communication_s, update_s;
 } slc_lane_sums;
 
 typedef struct {
@@ -36,6 +37,7 @@ typedef struct {
     /* Speed of communication while a slot runs; of compute while communication runs, and while the thread computes. */
     double beside_slot, beside_communication, beside_thread;
     bool one_resource;
+    double late_s; /* how much later other ranks come to an operation on the link */
     double tiny_s; /* shorter times are rounding errors */
 
     double now_s, last_computed_end_s;

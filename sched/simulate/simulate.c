@@ -13,7 +13,7 @@ enum { FEWEST_PASSES = 2, MOST_PASSES = 40, DRAWN_PASSES = 20, CYCLE = 2 };
 /* The state at the end of a pass's compute, as far as the following passes depend on it. */
 typedef struct {
     int64_t opened, over; /* operations, beyond those of the passes so far */
-    double left_s[SLC_OPEN_OPERATIONS];
+    double left_s[SLC_OPEN_OPERATIONS], unmet_s[SLC_OPEN_OPERATIONS];
 } leftover;
 
 typedef struct {
@@ -31,6 +31,7 @@ static leftover leftover_after(const slc_simulated_lanes *lanes, uint32_t passes
     for (int64_t i = lanes->operations_over; i < lanes->operations_opened; i++) {
         const slc_open_operation *open = &lanes->open[i % SLC_OPEN_OPERATIONS];
         left.left_s[i - lanes->operations_over] = open->ended ? 0 : open->left_s;
+        left.unmet_s[i - lanes->operations_over] = open->ended ? 0 : fmax(open->met_s - lanes->now_s, 0);
     }
     return left;
 }
@@ -39,7 +40,8 @@ static bool same_leftover(const leftover *a, const leftover *b, double tolerance
 {
     if (a->opened != b->opened || a->over != b->over) return false;
     for (int i = 0; i < SLC_OPEN_OPERATIONS; i++)
-        if (fabs(a->left_s[i] - b->left_s[i]) > tolerance_s) return false;
+        if (fabs(a->left_s[i] - b->left_s[i]) > tolerance_s || fabs(a->unmet_s[i] - b->unmet_s[i]) > tolerance_s)
+            return false;
     return true;
 }
 
@@ -114,12 +116,13 @@ static slc_forecast summarise(const simulation *s, const slc_plan *plan, bool st
     double n = s->counted;
     slc_forecast f = {.exposed_s = (to->waited_s - from->waited_s) / n,
                       .compute_s = (to->compute_s - from->compute_s) / n,
+                      .outside_s = (to->outside_s - from->outside_s) / n,
                       .communication_s = (to->communication_s - from->communication_s) / n,
                       .update_s = (to->update_s - from->update_s) / n,
                       .peak_bytes = highest_end(plan),
                       .passes = s->passes,
                       .steady = steady};
-    f.step_s = f.compute_s + f.exposed_s;
+    f.step_s = f.compute_s + f.exposed_s + f.outside_s;
     return f;
 }
 

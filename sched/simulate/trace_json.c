@@ -281,7 +281,7 @@ sluice_status slc_trace_simulated(slc_trace *trace, int process, const slc_forec
                                                : slc_error(SLUICE_ERR_MEMORY, "trace of %u items", count);
     if (!status) {
         for (uint32_t i = 0; i < count; i++) before[i] = earlier(&items[i], step_s);
-        uint32_t waits = slc_exposures(plan, items, step_s, exposures);
+        uint32_t waits = slc_exposures(plan, items, forecast, exposures);
         for (uint32_t p = 0; p < passes; p++) {
             slc_trace_pass(trace, process, p, p * step_s, items, p ? before : NULL, exposures, waits);
             slc_trace_memory(trace, process, p * step_s, &memory);

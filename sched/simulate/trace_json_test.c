@@ -150,7 +150,7 @@ static void look_at_exposures(drawn_plan *d)
     assert_non_null(items);
     assert_non_null(exposures);
     assert_int_equal(slc_simulate_items(&d->t.job, &d->times, d->plan, NULL, &f, items), SLUICE_OK);
-    uint32_t count = slc_exposures(d->plan, items, f.step_s, exposures);
+    uint32_t count = slc_exposures(d->plan, items, &f, exposures);
     double sum_s = 0;
     for (uint32_t e = 0; e < count; e++) {
         assert_true(slc_on_compute_lane(&d->plan->train.items[exposures[e].slot]));

@@ -190,6 +190,8 @@ CALL(runtime_plan, sluice_runtime_plan(GIVE(1, p->rt), GIVE(2, &plan_report)))
 static sluice_plan_trial plan_trial = {.struct_size = sizeof plan_trial};
 CALL(trial_count, answer(sluice_runtime_trial_count(GIVE(1, p->rt)) != 0))
 CALL(runtime_trial, sluice_runtime_trial(GIVE(1, p->rt), 0, GIVE(2, &plan_trial)))
+static sluice_prediction prediction = {.struct_size = sizeof prediction};
+CALL(runtime_prediction, sluice_runtime_prediction(GIVE(1, p->rt), GIVE(2, &prediction)))
 
 static int plan_json(program *p, int null)
 {
@@ -401,6 +403,7 @@ static const row table[] = {
     {HOOKS, "sluice_runtime_plan_json", plan_json, "AAAA", AFTER_COMMIT},
     {HOOKS, "sluice_runtime_trial_count", trial_count, "N", "NNNNNNNNNNNNN"},
     {HOOKS, "sluice_runtime_trial", runtime_trial, "AA", "AAAAAAAAAAAAA"}, /* no plan was tried */
+    {HOOKS, "sluice_runtime_prediction", runtime_prediction, "AA", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_trace", runtime_trace, "AA", "OOOOOOOOOOFFP"}, /* nothing is recorded */
     {HOOKS, "sluice_runtime_record", runtime_record, "A", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_record", runtime_record, "A", BETWEEN_STEPS}, /* once more */

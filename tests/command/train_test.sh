@@ -129,8 +129,22 @@ adaptive() {
     check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
     check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"
     check 'no prediction without measuring' 1 "$(grep -c '"predicted_step_s": null' "$work/plain.json")"
+    check 'what came of it' 1 "$(grep -cE '^predicted [0-9.]+ ms, measured [0-9.]+ ms \([-+]' "$work/out")"
+    check 'is written' 1 "$(grep -c '"anew_s": [0-9]' "$work/adaptive.json")"
+    check 'nothing came of no prediction' 1 "$(grep -c '"predicted": null' "$work/plain.json")"
     check 'within the budget' yes "$(tr -d ' ,"' <"$work/adaptive.json" |
         awk -F: '{v[$1] = $2} END {if (v["peak_bytes"] > 0 && v["peak_bytes"] <= v["budget_bytes"]) print "yes"}')"
+}
+
+# Where no step may leave the prediction, 20 of them do: the run says why, and plans again with equal weights.
+drifting() {
+    train -n 2 --steps 32 --strategy dp --json "$work/plain.json"
+    SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --steps 32 --schedule greedy --json "$work/drifting.json"
+    check 'a drifting run' 0 $code
+    check 'why it plans again' 1 \
+        "$(grep -c '% of the .* ms that plan 2 predicted (compute .* transfers .*: measuring and planning again' "$work/err")"
+    check 'two plans from measured times' 2 "$(grep -c '^plan from measured times' "$work/out")"
+    check 'equal weights after a drift' "$(hash_of "$work/plain.json")" "$(hash_of "$work/drifting.json")"
 }
 
 refusals
@@ -139,6 +153,7 @@ full_disks
 ranks
 ranks_differ
 adaptive
+drifting
 stop INT 1
 stop TERM 1
 stop INT 2

@@ -72,7 +72,7 @@ static double operation_time_s(const slc_job_steps *steps, size_t operation, dou
 
 static void add_sample(sample_list *list, uint64_t bytes, double seconds)
 {
-    list->samples[list->count++] = (slc_link_sample){bytes, seconds};
+    list->samples[list->count++] = (slc_link_sample){bytes, seconds, 0};
 }
 
 static sluice_status collect_samples(const slc_job_steps *steps, sample_list *reductions, sample_list *gathers)
@@ -117,7 +117,7 @@ static slc_link_line fit_list(uint32_t world, const sample_list *list, bool *lat
     }
     *latency_seen = list->count && most / 2 >= least;
     if (*latency_seen) return slc_fit_line(world, list->samples, list->count);
-    return slc_fit_line(world, &(slc_link_sample){bytes, seconds}, 1);
+    return slc_fit_line(world, &(slc_link_sample){bytes, seconds, 0}, 1);
 }
 
 sluice_status slc_link_figures_fit(const slc_job_steps *steps, slc_link_figures *out)

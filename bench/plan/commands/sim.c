@@ -48,6 +48,7 @@ static void print_forecast(FILE *out, const slc_plan_files *files, const slc_for
     put_row(out, "step", f->step_s, f, "");
     put_row(out, "compute", f->compute_s, f, "slots, as communication beside them lengthens them");
     put_row(out, "exposed", f->exposed_s, f, "compute waits");
+    if (f->outside_s > 0) put_row(out, "outside", f->outside_s, f, "the program does other things than slots");
     put_row(out, "communication", f->communication_s, f, "on the link, lengthened too");
     put_row(out, "update", f->update_s, f, "optimizer, on the communication thread");
     fprintf(out, "  %-15s %12.1f MiB of %.1f MiB of arena\n", "peak", (double)f->peak_bytes / 0x1p20,
@@ -74,8 +75,8 @@ static sluice_status write_json(const sim_options *o, const slc_forecast *f, con
     }
     return slc_result_file_write_json(
         o->json,
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:o}", "step_s", f->step_s, "exposed_s", f->exposed_s,
-                  "compute_s", f->compute_s, "communication_s", f->communication_s, "update_s", f->update_s,
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:o}", "step_s", f->step_s, "exposed_s", f->exposed_s,
+                  "compute_s", f->compute_s, "outside_s", f->outside_s, "communication_s", f->communication_s, "update_s", f->update_s,
                   "peak_bytes", (json_int_t)f->peak_bytes, "arena_bytes", (json_int_t)o->files.plan->arena_bytes,
                   "passes", (json_int_t)f->passes, "steady", f->steady, "exposed", exposed));
 }
@@ -87,7 +88,7 @@ static sluice_status show_simulation(const sim_options *o, const slc_forecast *f
     FILE *out = to_stdout ? stderr : stdout;
     slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
-    uint32_t count = slc_exposures(plan, items, f->step_s, exposures);
+    uint32_t count = slc_exposures(plan, items, f, exposures);
     print_forecast(out, &o->files, f);
     sluice_status status =
         slc_exposed_table(out, &o->files.profile->job, plan, exposures, count, f->step_s, MOST_LINES);

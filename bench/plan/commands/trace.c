@@ -76,7 +76,7 @@ static sluice_status draw(const trace_options *o, const slc_forecast *f, const s
                                            .times = &profile->times,
                                            .items = items,
                                            .exposures = exposures,
-                                           .exposure_count = slc_exposures(plan, items, f->step_s, exposures),
+                                           .exposure_count = slc_exposures(plan, items, f, exposures),
                                            .memory = &memory,
                                            .step_s = f->step_s,
                                            .budget_bytes = budget_bytes};

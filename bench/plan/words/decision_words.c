@@ -208,12 +208,13 @@ json_t *slc_decisions_json(const slc_shown_plan *shown)
     const bool bound = shown->timed && f->bound_s > 0;
     json_t *planning = json_pack("{s:s, s:f, s:f}", "ended", slc_planning_end_name(f->ended), "effort_s", f->effort_s,
                                  "searched_s", f->searched_s);
-    return json_pack("{s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schedule",
+    return json_pack("{s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schedule",
                      shown->plan->schedule, "chosen", shown->chosen, "note", shown->note, "measured", shown->timed,
                      "planned_bytes", (json_int_t)(shown->plan->arena_bytes + shown->profile->job.reserved_bytes),
                      "budget_bytes", shown->budget_bytes ? json_integer((json_int_t)shown->budget_bytes) : json_null(),
                      "step_s", predicted(shown, f->step_s), "compute_s", predicted(shown, f->compute_s), "exposed_s",
-                     shown->timed && f->step_s > 0 ? json_real(f->exposed_s) : json_null(), "bound_s",
+                     shown->timed && f->step_s > 0 ? json_real(f->exposed_s) : json_null(), "outside_s",
+                     shown->timed && f->step_s > 0 ? json_real(f->outside_s) : json_null(), "bound_s",
                      predicted(shown, f->bound_s), "above_bound",
                      bound ? json_real(f->step_s / f->bound_s - 1) : json_null(), "distance",
                      bound ? slc_distance_json(&f->distance) : json_null(), "planning", planning, "units", units);

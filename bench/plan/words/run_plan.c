@@ -29,7 +29,8 @@ static slc_plan_distance distance_of(const sluice_plan_report *report)
                                           [SLC_DISTANCE_BLOCKS] = report->blocks_s,
                                           [SLC_DISTANCE_ORDER] = report->order_s,
                                           [SLC_DISTANCE_LATENCY] = report->latency_s,
-                                          [SLC_DISTANCE_PACKING] = report->packing_s}};
+                                          [SLC_DISTANCE_PACKING] = report->packing_s,
+                                          [SLC_DISTANCE_OUTSIDE] = report->distance_outside_s}};
 }
 
 static slc_planning_end ended_of(const sluice_plan_report *report)
@@ -53,6 +54,7 @@ static sluice_status show(const slc_run_plan *texts, const sluice_plan_report *r
                                                    .exposed_s = report->exposed_s,
                                                    .compute_s = report->compute_s,
                                                    .communication_s = report->communication_s,
+                                                   .outside_s = report->outside_s,
                                                    .bound_s = report->bound_s,
                                                    .searched_s = report->searched_s,
                                                    .effort_s = report->effort_s,

@@ -3,6 +3,8 @@
  * the count stays in order. */
 #include "lib/comm/lane/lane.h"
 
+#include "lib/base/clock.h"
+#include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/messages.h"
@@ -202,6 +204,7 @@ static bool start_next(slc_comm *comm)
                               .past_cache = slc_op_goes_past_cache(comm, op),
                               .block = block,
                               .end_block = skipped ? 0 : block + blocks,
+                              .began_ns = slc_clock_ns(),
                               .receiving = block,
                               .sending = block,
                               .finished = block};
@@ -233,6 +236,7 @@ static void charge(slc_comm *comm, slc_active_op *active)
 {
     const slc_transport *transport = comm->transport;
     active->charged = true;
+    if (comm->neighbours->count) active->met_ns = slc_clock_ns();
     if (!transport->table || !transport->table->charge || !comm->neighbours->count) return;
     const bool rows = slc_moves_rows(&active->op); /* their lists go first */
     uint64_t sent = direct_bytes(comm, active), received = rows ? active->direct_received : sent;
@@ -297,6 +301,16 @@ static bool is_over(const slc_comm *comm, const slc_active_op *active, uint64_t 
            active->due_ns <= now_ns;
 }
 
+/* The link carries an operation while none before it is under way. */
+static void note_use(slc_comm *comm, const slc_active_op *active, uint64_t now_ns)
+{
+    const uint64_t met_ns = slc_most(active->met_ns, active->began_ns), from_ns = slc_most(met_ns, comm->last_over_ns);
+    atomic_fetch_add_explicit(&comm->late_ns, met_ns - active->began_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm->carried_ns, slc_most(now_ns, from_ns) - from_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm->met, 1, memory_order_relaxed);
+    comm->last_over_ns = now_ns;
+}
+
 static bool complete_first(slc_comm *comm, uint64_t now_ns)
 {
     if (comm->active.first == comm->active.taken) return false;
@@ -305,6 +319,7 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
     bool call = active->op.kind == SLC_CALL;
     if (!active->skipped) {
         atomic_fetch_add_explicit(&comm->bytes_sent, direct_bytes(comm, active), memory_order_relaxed);
+        if (!call) note_use(comm, active, now_ns);
         if (!call && !run_hook(comm, &active->op, active->op.call)) return true;
     }
     if (!run_hook(comm, &active->op, active->op.end)) return true;

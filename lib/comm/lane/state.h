@@ -56,6 +56,7 @@ typedef struct {
     bool charged;                /* a throttled transport has been told of the bytes that went through memory */
     uint64_t direct_sent, direct_received; /* rows: bytes that went through neighbours' memory instead of messages */
     uint64_t due_ns;                       /* the operation does not complete before */
+    uint64_t began_ns, met_ns;             /* when it began; when the neighbours were at it too, 0: there are none */
     /* The first block whose receives, whose sends, are not posted yet; the first whose messages are not all done. */
     uint64_t receiving, sending, finished;
     slc_block_state window[SLC_DEPTH_MAX];
@@ -160,6 +161,8 @@ struct slc_comm {
 
     slc_gate quiet; /* 1: the world has failed, and this rank no longer touches the caller's memory */
     _Atomic uint64_t bytes_sent;
+    uint64_t last_over_ns;                     /* when the last communicating operation was complete */
+    _Atomic uint64_t carried_ns, late_ns, met; /* slc_comm_use */
 };
 
 /* Threads of this process have different ones; never 0. */

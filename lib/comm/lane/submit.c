@@ -1,4 +1,5 @@
 /* The calls of the engine: submission with its checks, and waiting. */
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows/rows.h"
@@ -203,4 +204,11 @@ sluice_stream *slc_comm_stream(slc_comm *comm)
 uint64_t slc_comm_bytes_sent(const slc_comm *comm)
 {
     return atomic_load_explicit(&comm->bytes_sent, memory_order_relaxed);
+}
+
+slc_comm_use slc_comm_used(const slc_comm *comm)
+{
+    return (slc_comm_use){slc_seconds(atomic_load_explicit(&comm->carried_ns, memory_order_relaxed)),
+                          slc_seconds(atomic_load_explicit(&comm->late_ns, memory_order_relaxed)),
+                          atomic_load_explicit(&comm->met, memory_order_relaxed)};
 }

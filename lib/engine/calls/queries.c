@@ -113,6 +113,8 @@ sluice_status sluice_runtime_plan(const sluice_runtime *rt, sluice_plan_report *
                                      .order_s = distance->part_s[SLC_DISTANCE_ORDER],
                                      .latency_s = distance->part_s[SLC_DISTANCE_LATENCY],
                                      .packing_s = distance->part_s[SLC_DISTANCE_PACKING],
+                                     .outside_s = now->forecast.outside_s,
+                                     .distance_outside_s = distance->part_s[SLC_DISTANCE_OUTSIDE],
                                      .searched_s = now->forecast.searched_s,
                                      .out_of_time = now->forecast.ended >= SLC_PLANNING_EFFORT,
                                      .effort_s = now->forecast.effort_s,

@@ -53,8 +53,10 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
 
     slc_pass *pass = &rt->train;
     status = slc_check_call(rt, "step_begin", NULL, options);
+    const uint64_t came_ns = slc_clock_ns();
     if (!status) status = slc_pass_settle(rt, pass);
     if (status) return slc_runtime_fail(rt, status);
+    rt->measure->settled_s += slc_seconds(slc_clock_ns() - came_ns);
     slc_step_state *step = &rt->steps[pass->parity ^ 1];
     double scale = options->gradient_scale;
     if (scale == 0) scale = 1.0 / ((double)rt->size * rt->config.micro_batches);
@@ -261,12 +263,12 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,
         .plan = rt->current.number,
-        .predicted_step_s = rt->current.predicted_step_s,
+        .predicted_step_s = rt->current.predicted.step_s,
         .peak_bytes = slc_arena_peak(rt->memory.arena),
         .bytes_sent = slc_comm_bytes_sent(rt->comm) - step->bytes_sent_before};
 }
 
-/* What follows a step: a new phase or the one re-plan. *planning_s: how long planning and moving over took. */
+/* A new phase or a re-plan follows a step. *planning_s: how long planning and moving over took. */
 static sluice_status plan_after(sluice_runtime *rt, const slc_step_state *step, double *planning_s)
 {
     const uint32_t plan = rt->current.number;
@@ -312,9 +314,11 @@ sluice_status sluice_step_end(sluice_runtime *rt, sluice_step_report *report)
     pass->has_previous = true;
     if (!step->skip) rt->step = step->step;
     if (!step->skip) slc_phase_note_replicas(rt, step->mode);
+    slc_measure_step_end(rt);
     sluice_step_report made = make_report(rt, step);
     status = slc_runtime_fail(rt, slc_check_lives(rt));
     if (!status) status = plan_after(rt, step, &made.planning_s);
+    slc_measure_step_begin(rt);
     if (report) slc_sized_write(&made, sizeof made, report);
     return status;
 }

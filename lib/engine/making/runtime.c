@@ -156,6 +156,7 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     else
         status = slc_engine_fuse_bytes(config->fuse, &rt->planning.fuse_bytes);
     if (!status) status = slc_engine_updates(config->updates, &rt->planning.updates);
+    if (!status) status = slc_setting_count(&slc_engine_settings, "SLUICE_PLAN_DRIFT", &rt->planning.drift);
     if (!status) status = slc_engine_open_device(rt);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);

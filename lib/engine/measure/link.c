@@ -100,7 +100,8 @@ static sluice_status measure_line(lab *l, slc_train_kind kind, double s_per_byte
         sluice_status status = run_together(l, &train, &seconds, &took_s);
         if (status) return status;
         spent += took_s;
-        samples[count++] = (slc_link_sample){bytes, fmax(seconds - operation_s, 0.01 * seconds)};
+        /* A disturbance lengthens a short train by a larger share. */
+        samples[count++] = (slc_link_sample){bytes, fmax(seconds - operation_s, 0.01 * seconds), took_s};
     }
     *out = slc_fit_line(l->rt->job.world, samples, count);
     return SLUICE_OK;

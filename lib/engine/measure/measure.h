@@ -2,7 +2,9 @@
 #ifndef SLC_ENGINE_MEASURE_H
 #define SLC_ENGINE_MEASURE_H
 
+#include "lib/comm/comm.h"
 #include "lib/device/device.h"
+#include "lib/plan/step_parts.h"
 #include "lib/plan/times.h"
 
 #include <sluice/runtime.h>
@@ -30,6 +32,16 @@ typedef struct slc_measure {
     uint64_t slot_began_ns;
     double recomputed_s;          /* in the slot that runs */
     slc_measured computed_update; /* updates on the compute lane */
+
+    /* The step that runs, counted from the end of the one before. */
+    uint64_t step_from_ns;            /* 0: not known */
+    bool step_unlike;                 /* it is not as others, and is not kept */
+    double step_compute_s, settled_s; /* slots so far; waiting for the step before the last */
+    double updated_before_s;
+    slc_comm_use used_before;
+    slc_kept_steps kept;
+    double late_s; /* other ranks came so much later to operations than this one, */
+    uint64_t met;  /* so many of them */
 
     /* Written by the communication thread, read when everything is complete. */
     slc_measured update, compression[SLC_MEASURE_PASSES];
@@ -64,6 +76,17 @@ void slc_measure_add_recompute(slc_measure *measure, uint32_t layer, double seco
 void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t elements);
 /* Adds work that began at `began_ns` and ends now. Called on the thread that does it. */
 void slc_measure_add(slc_measured *measured, uint64_t began_ns, uint64_t elements);
+
+/* begin: a step's time begins, because the one before has ended with all that follows it. end keeps the step unless it
+ * was unlike others: it had no late items of a step before, was skipped, or slc_measure_unlike was called. */
+void slc_measure_step_begin(sluice_runtime *rt);
+void slc_measure_step_end(sluice_runtime *rt);
+void slc_measure_unlike(slc_measure *measure);
+
+/* A usual step on the rank that computes longest, of those kept since the last reset; all 0: there are none. *late_s:
+ * how much later the other ranks come to an operation, on the rank that waits least for them, in the mean. Collective.
+ */
+sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step, double *late_s);
 
 /* The times that were measured since the last reset: the median of each rank, then the slowest rank. Times that were
  * not measured, and the link, are estimated. Collective, between steps, everything complete. The caller frees with

@@ -6,6 +6,7 @@
 #include "lib/plan/fit_link.h"
 #include "lib/engine/runtime.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,9 @@ void slc_measure_reset(slc_measure *measure, const slc_job *job)
     memset(measure->recompute, 0, job->layer_count * sizeof *measure->recompute);
     measure->update = measure->inspection = measure->computed_update = (slc_measured){0};
     memset(measure->compression, 0, sizeof measure->compression);
+    measure->kept.count = measure->met = 0;
+    measure->late_s = measure->updated_before_s = 0;
+    measure->step_from_ns = 0;
 }
 
 static void add_sample(slc_samples *samples, double seconds)
@@ -66,6 +70,7 @@ void slc_measure_slot_end(slc_measure *measure, uint32_t slot)
 void slc_measure_add_slot(slc_measure *measure, uint32_t slot, double seconds)
 {
     add_sample(&measure->slots[slot], seconds);
+    measure->step_compute_s += seconds;
 }
 
 void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_ns)
@@ -77,6 +82,7 @@ void slc_measure_recompute(slc_measure *measure, uint32_t layer, uint64_t began_
 void slc_measure_add_recompute(slc_measure *measure, uint32_t layer, double seconds)
 {
     add_sample(&measure->recompute[layer], seconds);
+    measure->step_compute_s += seconds;
 }
 
 void slc_measure_took(slc_measured *measured, uint64_t took_ns, uint64_t elements)
@@ -141,6 +147,19 @@ static sluice_status gather(sluice_runtime *rt, double *found)
     return slc_measure_slowest(rt, found, (size_t)slots + layers + REST);
 }
 
+/* Steps that are measured for a first plan let nothing run next to compute, so ranks come to operations rather later
+ * than under the plan. */
+static sluice_status add_step_times(sluice_runtime *rt, slc_times *out)
+{
+    sluice_step_parts usual;
+    double late_s;
+    sluice_status status = slc_measure_usual_step(rt, &usual, &late_s);
+    if (status || !(usual.step_s > 0)) return status;
+    out->outside_s = fmax(usual.outside_s, 0);
+    out->late_s = late_s;
+    return SLUICE_OK;
+}
+
 static void set_if_found(double *time, double found)
 {
     if (found > 0) *time = found;
@@ -150,9 +169,12 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
 {
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
     double *found = calloc((size_t)slots + layers + REST, sizeof *found);
-    sluice_status status = found ? slc_times_estimate(&rt->job, out) : slc_error(SLUICE_ERR_MEMORY, "times");
+    sluice_status status = !found                 ? slc_error(SLUICE_ERR_MEMORY, "times")
+                           : rt->current.measured ? slc_times_copy(&rt->job, &rt->current.times, out)
+                                                  : slc_times_estimate(&rt->job, out);
     if (status) goto out;
     status = gather(rt, found);
+    if (!status) status = add_step_times(rt, out);
     if (status) slc_times_fini(out);
     if (status) goto out;
     for (uint32_t s = 0; s < slots; s++) set_if_found(&out->slot_s[s], found[s]);
@@ -160,7 +182,7 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
         out->recompute_s[l] = found[slots + l] > 0 ? found[slots + l] : out->slot_s[slc_forward_slot(l)];
     const double *rest = found + slots + layers;
     set_if_found(&out->update_s_per_element, rest[0]);
-    out->update_compute_s_per_element = rest[1];
+    set_if_found(&out->update_compute_s_per_element, rest[1]);
     set_if_found(&out->compress_s_per_element, rest[2 + SLC_MEASURE_COMPRESS]);
     set_if_found(&out->apply_s_per_element, rest[2 + SLC_MEASURE_APPLY]);
     set_if_found(&out->average_s_per_element, rest[2 + SLC_MEASURE_AVERAGE]);

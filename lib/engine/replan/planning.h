@@ -5,6 +5,8 @@
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 
+#include <sluice/plan.h>
+
 typedef struct {
     slc_planner planner;
     slc_cancel cancel;                 /* ends planning when the world has failed */
@@ -13,7 +15,12 @@ typedef struct {
     char *kept;                        /* the file of a plan to begin with; NULL: none */
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates;
-    bool replan_due;   /* one re-plan, with measured times, comes after some steps */
+    bool replan_due;   /* a re-plan, with measured times, comes after some steps */
+    uint64_t due_from; /* steps under the plan that had ended when it became due */
+    unsigned drift;    /* percent by which steps may leave the prediction; 0: any. Rank 0's counts */
+    uint64_t drifted;  /* number of the step after which a drift was noticed last; 0: none was */
+    bool unproven;     /* the steps of the plan that followed have not been looked at yet */
+    double apart;      /* steps over their prediction, where new times did not bring them together; 0: 1 */
     uint64_t dp_bytes; /* as in slc_plan_answer */
 } slc_planning;
 
@@ -22,10 +29,10 @@ typedef struct {
     uint32_t number; /* from 1 */
     uint64_t steps;  /* that ended under it */
     uint64_t budget_bytes;
-    bool measured;              /* it was made from `times`; else from times that were estimated */
-    slc_times times;            /* empty where nothing was measured */
-    double predicted_step_s;    /* from measured times; 0: none */
-    slc_plan_forecast forecast; /* and the rest of its slc_plan_answer */
+    bool measured;               /* it was made from `times`; else from times that were estimated */
+    slc_times times;             /* empty where nothing was measured */
+    sluice_step_parts predicted; /* from measured times, before the first step; all 0: none */
+    slc_plan_forecast forecast;  /* and the rest of its slc_plan_answer */
     char member[48], note[200];
 } slc_current_plan;
 

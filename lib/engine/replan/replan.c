@@ -12,10 +12,12 @@
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2 };
+enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2, MEASURED_AGAIN = 6 };
+enum { DRIFT_STEPS = 20, DRIFT_EVERY = 100 };
 
 /* Takes over the measured times that the plan was made from; NULL: it was made from estimates. */
 static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times)
@@ -28,9 +30,15 @@ static void begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_ti
     now->plan = answer->plan;
     now->budget_bytes = answer->budget_bytes;
     now->number++;
-    now->steps = 0;
+    now->steps = rt->planning.due_from = 0;
     now->forecast = answer->forecast;
-    now->predicted_step_s = now->measured ? answer->forecast.step_s : 0;
+    now->predicted = (sluice_step_parts){0};
+    if (now->measured)
+        now->predicted = (sluice_step_parts){.step_s = answer->forecast.step_s,
+                                             .compute_s = answer->forecast.compute_s,
+                                             .waiting_s = answer->forecast.exposed_s,
+                                             .outside_s = answer->forecast.outside_s,
+                                             .transfer_s = answer->forecast.communication_s};
     memcpy(now->member, answer->member, sizeof now->member);
     memcpy(now->note, answer->note, sizeof now->note);
     if (rt->rank != 0) return;
@@ -233,24 +241,84 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
     return status ? status : adopt_plan(rt, &answer, NULL, NULL);
 }
 
+/* ---- Drift ---- */
+
+static sluice_status measure_again(sluice_runtime *rt, double step_s)
+{
+    const sluice_step_parts *predicted = &rt->current.predicted;
+    sluice_step_parts usual;
+    double late_s;
+    sluice_status status = slc_measure_usual_step(rt, &usual, &late_s);
+    if (status) return status;
+    const sluice_step_miss miss = slc_step_miss_of(predicted, &usual);
+    if (rt->rank == 0)
+        slc_log(SLC_LOG_INFO,
+                "steps take %.1f ms, %+.0f %% of the %.1f ms that plan %u predicted (compute %+.1f ms, transfers %+.1f "
+                "ms, waiting %+.1f ms, outside of slots %+.1f ms): measuring and planning again",
+                1e3 * step_s, 100 * (step_s / predicted->step_s - 1), 1e3 * predicted->step_s, rt->current.number,
+                1e3 * miss.compute_s, 1e3 * miss.transfer_s, 1e3 * miss.waiting_s, 1e3 * miss.outside_s);
+    rt->planning.replan_due = true;
+    rt->planning.due_from = rt->current.steps;
+    rt->planning.drifted = rt->step;
+    rt->measure->link_known = false;
+    rt->planning.unproven = true;
+    rt->planning.apart = 0;
+    return SLUICE_OK;
+}
+
+/* The plan that followed a drift misses as well, so it is the model that is wrong, and planning again would not mend
+ * it: from here on steps are compared with these. */
+static void accept_steps(sluice_runtime *rt, double step_s)
+{
+    const double predicted_s = rt->current.predicted.step_s;
+    rt->planning.apart = step_s / predicted_s;
+    if (rt->rank == 0)
+        slc_log(SLC_LOG_INFO,
+                "steps take %.1f ms, %+.0f %% of the %.1f ms that plan %u predicted, though it was made from new "
+                "times: later steps are compared with these",
+                1e3 * step_s, 100 * (rt->planning.apart - 1), 1e3 * predicted_s, rt->current.number);
+}
+
+/* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. */
+static sluice_status notice_drift(sluice_runtime *rt)
+{
+    const double apart = rt->planning.apart > 0 ? rt->planning.apart : 1;
+    const double expected_s = apart * rt->current.predicted.step_s;
+    const bool first = rt->planning.unproven; /* look at a plan that followed a drift */
+    if (!(expected_s > 0) || rt->current.steps % DRIFT_STEPS) return SLUICE_OK;
+    if (!first && rt->planning.drifted && rt->step < rt->planning.drifted + DRIFT_EVERY) return SLUICE_OK;
+    double found[] = {slc_kept_steps_median_s(&rt->measure->kept, DRIFT_STEPS - 1),
+                      rt->rank == 0 ? rt->planning.drift : 0};
+    sluice_status status = slc_measure_slowest(rt, found, 2);
+    if (status || !(found[0] > 0)) return status;
+    rt->planning.unproven = false;
+    if (fabs(found[0] / expected_s - 1) <= 0.01 * found[1]) return SLUICE_OK;
+    if (!first) return measure_again(rt, found[0]);
+    accept_steps(rt, found[0]);
+    return SLUICE_OK;
+}
+
 sluice_status slc_engine_after_step(sluice_runtime *rt)
 {
     rt->current.steps++;
     if (rt->trials.on) return slc_trials_after_step(rt);
-    if (!rt->planning.replan_due) return SLUICE_OK;
-    if (rt->current.steps == WARM_UP_STEPS) {
+    if (!rt->planning.replan_due) return notice_drift(rt);
+    const uint64_t steps = rt->current.steps - rt->planning.due_from;
+    if (steps == WARM_UP_STEPS) {
         sluice_status status = slc_runtime_drain(rt);
         if (!status) slc_measure_reset(rt->measure, &rt->job);
         return status;
     }
-    if (rt->current.steps < WARM_UP_STEPS + MEASURED_STEPS || rt->compression.replicas_differ) return SLUICE_OK;
+    const uint64_t measured = rt->current.measured ? MEASURED_AGAIN : MEASURED_STEPS;
+    if (steps < WARM_UP_STEPS + measured || rt->compression.replicas_differ) return SLUICE_OK;
     rt->planning.replan_due = false;
     slc_plan_request request = slc_engine_standing_request(rt);
     sluice_status status = replan(rt, &request);
     if (!status) return slc_trials_begin(rt);
     if (rt->failure.status || sluice_world_check(rt->world)) return status;
     if (rt->rank == 0)
-        slc_log(SLC_LOG_WARN, "re-planning failed, training goes on with the first plan: %s", sluice_last_error());
+        slc_log(SLC_LOG_WARN, "re-planning failed, training goes on with plan %u: %s", rt->current.number,
+                sluice_last_error());
     return SLUICE_OK;
 }
 

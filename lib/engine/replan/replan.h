@@ -54,9 +54,10 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt);
 /* The job has come to another phase: makes a plan for it and moves over, as from commit's plan to the next. Between
  * steps, with nothing pending. A failure is not survived, because the old plan is of another job. */
 sluice_status slc_engine_plan_phase(sluice_runtime *rt);
-/* Called when a step has ended. After a warm-up and at least two measured steps it makes the one re-plan that a
- * schedule with wanted times gets, as soon as replicas are equal; it forces no exchange, because plans change no
- * number. */
+/* Called when a step has ended. After a warm-up and at least two measured steps it makes the re-plan that a schedule
+ * with wanted times gets, as soon as replicas are equal; it forces no exchange, because plans change no number. Where
+ * 20 steps under that plan take longer or shorter than predicted by more than SLUICE_PLAN_DRIFT, it measures and plans
+ * again, at most every 100 steps. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
 
 /* Moves over to a plan of this job and phase, between steps with nothing pending; the times that the current plan was

@@ -2,6 +2,7 @@
 #include "lib/engine/step/drain.h"
 
 #include "lib/engine/measure/marks.h"
+#include "lib/engine/measure/measure.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/pass.h"
 #include "lib/engine/step/words.h"
@@ -14,6 +15,7 @@ bool slc_agrees_late(const sluice_runtime *rt)
 sluice_status slc_runtime_drain(sluice_runtime *rt)
 {
     bool pending = slc_pass_pending(&rt->train);
+    slc_measure_unlike(rt->measure);
     sluice_status status = slc_pass_drain(rt, &rt->train);
     if (!status) slc_marks_read(rt);
     if (!status && pending && slc_agrees_late(rt)) {

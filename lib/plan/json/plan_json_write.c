@@ -88,6 +88,7 @@ static void put_forecast(slc_json_text *text, const slc_plan_forecast *forecast)
     put_real(text, ", \"exposed_s\": ", forecast->exposed_s);
     put_real(text, ", \"compute_s\": ", forecast->compute_s);
     put_real(text, ", \"communication_s\": ", forecast->communication_s);
+    if (forecast->outside_s > 0) put_real(text, ", \"outside_s\": ", forecast->outside_s);
     slc_json_text_add(text, ", \"bound_s\": ");
     if (forecast->bound_s > 0)
         slc_json_text_real(text, forecast->bound_s);

@@ -63,8 +63,8 @@ TEST_EQUAL bool test_times_equal(const slc_job *job, const slc_times *a, const s
            a->update_s_per_element == b->update_s_per_element &&
            a->update_compute_s_per_element == b->update_compute_s_per_element &&
            a->compress_s_per_element == b->compress_s_per_element && a->apply_s_per_element == b->apply_s_per_element &&
-           a->average_s_per_element == b->average_s_per_element &&
-           x->reduce_scatter.latency_s == y->reduce_scatter.latency_s &&
+           a->average_s_per_element == b->average_s_per_element && a->outside_s == b->outside_s &&
+           a->late_s == b->late_s && x->reduce_scatter.latency_s == y->reduce_scatter.latency_s &&
            x->reduce_scatter.bytes_per_s == y->reduce_scatter.bytes_per_s &&
            x->all_gather.latency_s == y->all_gather.latency_s &&
            x->all_gather.bytes_per_s == y->all_gather.bytes_per_s && x->kappa == y->kappa && x->sigma == y->sigma &&

@@ -49,6 +49,8 @@ static const slc_json_field top_fields[] = {
     FIELD(slc_profile_top, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
     FIELD(slc_profile_top, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
     FIELD(slc_profile_top, average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, outside_s, "outside_s", SLC_JSON_SECONDS, false),
+    FIELD(slc_profile_top, late_s, "late_s", SLC_JSON_SECONDS, false),
     FIELD(slc_profile_top, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
     FIELD(slc_profile_top, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
     FIELD(slc_profile_top, link, "link", SLC_JSON_OBJECT, true),
@@ -126,6 +128,8 @@ static sluice_status read_top(slc_profile_reader *r, const json_t *document)
     r->times.compress_s_per_element = row->compress_s_per_element;
     r->times.apply_s_per_element = row->apply_s_per_element;
     r->times.average_s_per_element = row->average_s_per_element;
+    r->times.outside_s = row->outside_s;
+    r->times.late_s = row->late_s;
     status = read_compressed(r);
     return status ? status : slc_profile_read_dtype(&r->top, "wire", row->wire, &r->job.wire);
 }

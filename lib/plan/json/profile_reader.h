@@ -10,7 +10,7 @@ typedef struct {
     uint32_t version, world, micro_batches, states, norm_words;
     bool barrier;
     uint64_t reserved_bytes, scratch_in_flight;
-    double update_s_per_element, update_compute_s_per_element;
+    double update_s_per_element, outside_s, late_s, update_compute_s_per_element;
     double compress_s_per_element, apply_s_per_element, average_s_per_element;
     json_t *compressed, *link, *layers, *units, *activations, *workspaces;
 } slc_profile_top;

@@ -72,6 +72,8 @@ static void put_head(slc_json_text *text, const slc_profile *profile)
     if (profile->times.update_compute_s_per_element > 0)
         put_real(text, "update_compute_s_per_element", profile->times.update_compute_s_per_element);
     put_compression(text, profile);
+    if (profile->times.outside_s > 0) put_real(text, "outside_s", profile->times.outside_s);
+    if (profile->times.late_s > 0) put_real(text, "late_s", profile->times.late_s);
     slc_json_text_add(text, ",\n  \"reserved_bytes\": %llu", (unsigned long long)job->reserved_bytes);
     put_size(text, "scratch_in_flight_bytes", profile->scratch_in_flight);
 }

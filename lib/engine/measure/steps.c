@@ -1,0 +1,73 @@
+/* The parts of the last steps: slots and waits as they are measured, the rest of the time outside of slots. */
+#include "lib/engine/measure/measure.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/engine/runtime.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void slc_measure_unlike(slc_measure *measure)
+{
+    measure->step_unlike = true;
+}
+
+void slc_measure_step_begin(sluice_runtime *rt)
+{
+    slc_measure *m = rt->measure;
+    m->step_unlike = false;
+    m->step_compute_s = m->settled_s = 0;
+    m->updated_before_s = m->computed_update.seconds;
+    m->used_before = slc_comm_used(rt->comm);
+    m->step_from_ns = slc_clock_ns();
+}
+
+/* While a first plan is measured all its steps count, with or without late items: what is outside of slots is the same.
+ */
+static bool is_usual(const sluice_runtime *rt)
+{
+    const slc_measure *m = rt->measure;
+    const bool whole = rt->train.kind[0] == SLC_PASS_WHOLE || rt->planning.replan_due;
+    return m->step_from_ns && !m->step_unlike && whole && !rt->steps[rt->train.parity].skip;
+}
+
+void slc_measure_step_end(sluice_runtime *rt)
+{
+    slc_measure *m = rt->measure;
+    if (!is_usual(rt)) return;
+    const slc_comm_use used = slc_comm_used(rt->comm);
+    sluice_step_parts step = {
+        .step_s = slc_seconds(slc_clock_ns() - m->step_from_ns),
+        .compute_s = m->step_compute_s + (m->computed_update.seconds - m->updated_before_s),
+        .waiting_s = rt->steps[rt->train.parity].exposed_s + m->settled_s,
+        .transfer_s = used.carried_s - m->used_before.carried_s,
+    };
+    step.outside_s = step.step_s - step.compute_s - step.waiting_s;
+    slc_kept_steps_add(&m->kept, &step);
+    m->late_s += used.late_s - m->used_before.late_s;
+    m->met += used.operations - m->used_before.operations;
+}
+
+/* What one rank knows. */
+typedef struct {
+    sluice_step_parts step;
+    double late_s;
+} known;
+
+sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step, double *late_s)
+{
+    const slc_measure *m = rt->measure;
+    known own = {slc_kept_steps_usual(&m->kept), m->met ? m->late_s / (double)m->met : 0};
+    known *all = calloc((size_t)rt->size, sizeof *all), *slowest = all;
+    if (!all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "steps of %d ranks", rt->size));
+    sluice_status status = sluice_world_all_gather(rt->world, &own, sizeof own, all);
+    *late_s = status ? 0 : all->late_s;
+    for (known *one = all + 1; !status && one < all + rt->size; one++) {
+        *late_s = fmin(*late_s, one->late_s);
+        if (one->step.compute_s > slowest->step.compute_s) slowest = one;
+    }
+    *step = status ? (sluice_step_parts){0} : slowest->step;
+    free(all);
+    return status;
+}
