@@ -85,7 +85,7 @@ static sluice_status add_waits(slc_comparison *c, const slc_item_times *items, i
     const slc_program *program = &c->plans[of]->train;
     slc_exposure *waits = calloc((size_t)program->item_count + 1, sizeof *waits);
     if (!waits) return no_memory(c);
-    const uint32_t count = slc_exposures(c->plans[of], items, c->forecasts[of].step_s, waits);
+    const uint32_t count = slc_exposures(c->plans[of], items, &c->forecasts[of], waits);
     for (uint32_t w = 0; w < count; w++) {
         const slc_item *item = &program->items[waits[w].slot];
         slc_compared_part *part = item->kind == SLC_ITEM_SLOT

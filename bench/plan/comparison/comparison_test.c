@@ -91,7 +91,7 @@ static void check_causes(const slc_comparison *c, int of)
     slc_item_times *items = calloc((size_t)plan->train.item_count + 1, sizeof *items);
     slc_exposure *waits = calloc((size_t)plan->train.item_count + 1, sizeof *waits);
     assert_int_equal(slc_simulate_items(job, &c->profile->times, plan, NULL, &f, items), SLUICE_OK);
-    const uint32_t count = slc_exposures(plan, items, f.step_s, waits);
+    const uint32_t count = slc_exposures(plan, items, &f, waits);
     for (uint32_t w = 0; w < count; w++) {
         const slc_item *item = &plan->train.items[waits[w].slot];
         if (item->kind != SLC_ITEM_SLOT || waits[w].cause == SLC_NONE) continue;
