@@ -95,7 +95,7 @@ static job make_job(const split *s, const char *model, const char *head, const c
     set(o, "lr", "0.001");
     set(o, "warmup", "0");
     set(o, "epsilon", "1e-4");
-    o->steps = test_sanitized ? 2 : 20;
+    o->steps = test_brief() ? 2 : 20;
     o->micro_batches = s->micro_batches;
     o->batch = SEQUENCES / (s->ranks * s->micro_batches);
     /* windows of text are drawn without end, so that only equal numbers can be compared */

@@ -19,6 +19,7 @@ static const slc_setting base_rows[] = {
     {"SLUICE_COMMAND", "", SLC_SETTING_TEXT, "tests: the path of the sluice command"},
     {"SLUICE_TEST_PYTHON", "", SLC_SETTING_TEXT, "tests: a Python with torch, whose torchrun starts ranks"},
     {"SLUICE_TEST_SCALE", "1", SLC_SETTING_TEXT, "tests: long ones do this fraction of their rounds"},
+    {"SLUICE_TEST_BRIEF", "", SLC_SETTING_TEXT, "tests: any value: only the smallest cases that reach each branch"},
     {"SLUICE_TEST_STEPS", "", SLC_SETTING_TEXT, "tests: how many steps those train that compare whole runs"},
     {"SLUICE_TEST_SEED", "", SLC_SETTING_TEXT, "tests: a number that changes all of their seeds"},
 };

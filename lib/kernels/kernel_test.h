@@ -43,7 +43,7 @@
 
 /* The number of entries of an array to go through: all, or under a sanitizer the first `few`, which reach each branch.
  */
-#define TEST_SHAPES(array, few) (test_sanitized ? (size_t)(few) : TEST_COUNT_OF(array))
+#define TEST_SHAPES(array, few) (test_brief() ? (size_t)(few) : TEST_COUNT_OF(array))
 
 static bool test_on_gpu; /* whether the way in use is the GPU */
 
@@ -51,7 +51,7 @@ TEST_INLINE bool test_takes_isa(slc_isa isa)
 {
     bool wider = false;
     for (int other = (int)isa + 1; other < SLC_ISA_COUNT; other++) wider |= slc_isa_available((slc_isa)other);
-    return slc_isa_available(isa) && (!test_sanitized || isa == SLC_ISA_BASELINE || !wider);
+    return slc_isa_available(isa) && (!test_brief() || isa == SLC_ISA_BASELINE || !wider);
 }
 
 /* tests/house/tally.py reads the line. */

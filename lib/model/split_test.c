@@ -168,7 +168,7 @@ static int read_weights(const trainer *t, outcome *out)
 
 static int train(trainer *t, outcome *out)
 {
-    const int steps = test_sanitized ? 2 : 20;
+    const int steps = test_brief() ? 2 : 20;
     int failed = begin(t);
     for (int step = 0; !failed && step < steps; step++) {
         double loss = NAN;

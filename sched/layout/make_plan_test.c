@@ -251,7 +251,7 @@ static void packing_in_time_never_costs(void **state)
     (void)state;
     const slc_scheduler *schedulers[] = {&slc_scheduler_one_ahead, &slc_scheduler_greedy};
     slc_random_options options = slc_random_defaults();
-    const uint32_t jobs = test_sanitized ? TIMED_JOBS / 4 : TIMED_JOBS;
+    const uint32_t jobs = test_brief() ? TIMED_JOBS / 4 : TIMED_JOBS;
     uint32_t faster = 0;
     for (uint64_t seed = 1; seed <= jobs; seed++) {
         slc_profile *profile;

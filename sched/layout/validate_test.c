@@ -234,7 +234,7 @@ static void check_damage(damage harm)
 {
     two_lanes *lanes = malloc(sizeof *lanes);
     assert_non_null(lanes);
-    const uint32_t plans = test_sanitized ? PLANS / 3 : PLANS;
+    const uint32_t plans = test_brief() ? PLANS / 3 : PLANS;
     tally count = {0};
     for (uint64_t seed = 0; seed < plans; seed++) try_damage(harm, seed, lanes, &count);
     free(lanes);

@@ -304,7 +304,7 @@ static void correct_programs_get_the_same_bits(void **state)
     (void)state;
     setenv("SLUICE_ENGINE_CHECK", "1", 1);
     static const char *const strategies[] = {"dp", "oss", "sdp", "fsdp", "mixed", "auto"};
-    const char *const schedules[] = {"serial", "one_ahead", test_sanitized ? "greedy" : "ilp", "priority"};
+    const char *const schedules[] = {"serial", "one_ahead", test_brief() ? "greedy" : "ilp", "priority"};
     for (uint32_t i = 0; i < 12; i++) {
         if (!test_takes(i, 1)) continue;
         check_trial((trial){.seed = 600 + i,

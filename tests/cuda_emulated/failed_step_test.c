@@ -69,7 +69,7 @@ static int fail_at(uint64_t operation)
 {
     job j;
     if (begin(&j)) return complain("it does not begin");
-    for (int i = 0; i < (test_sanitized ? 1 : 3); i++)
+    for (int i = 0; i < (test_brief() ? 1 : 3); i++)
         if (step(&j)) return complain("it does not train");
     emulated_fail(operation, cudaErrorIllegalAddress);
     sluice_status status = SLUICE_OK;
@@ -94,7 +94,7 @@ static void a_failed_step_says_where(void **state)
 {
     (void)state;
     const uint64_t operations[] = {1, 90, 170, 9, 40, 130};
-    for (size_t i = 0; i < (test_sanitized ? 3 : sizeof operations / sizeof *operations); i++) {
+    for (size_t i = 0; i < (test_brief() ? 3 : sizeof operations / sizeof *operations); i++) {
         fflush(NULL);
         pid_t child = fork();
         if (child == 0) {

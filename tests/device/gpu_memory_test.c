@@ -192,7 +192,7 @@ static void arrays_come_back_to_the_bit(void **state)
     need_gpu();
     for (uint32_t s = 0; s < 4; s++)
         for (sluice_dtype precision = SLUICE_FP32; precision <= SLUICE_BF16; precision++) {
-            if (test_sanitized && (s + precision) % 2) continue;
+            if (test_brief() && (s + precision) % 2) continue;
             model gpu, host;
             char of_gpu[65], of_host[65];
             make(&gpu, "cuda", strategies[s], precision);
@@ -262,7 +262,7 @@ static void checkpoints_go_both_ways(void **state)
 {
     (void)state;
     need_gpu();
-    for (sluice_dtype precision = test_sanitized ? SLUICE_BF16 : SLUICE_FP32; precision <= SLUICE_BF16; precision++) {
+    for (sluice_dtype precision = test_brief() ? SLUICE_BF16 : SLUICE_FP32; precision <= SLUICE_BF16; precision++) {
         char dir[64] = "/tmp/sluice-gpu-memory-XXXXXX", host_dir[80], gpu_dir[80], a[128], b[128];
         model m;
         assert_non_null(mkdtemp(dir));

@@ -70,7 +70,7 @@ static void updates_on_either_lane_match_the_oracle(void **state)
             check_trial((trial){.seed = 7000 + number,
                                 .ranks = ranks,
                                 .threads = threads,
-                                .larger = test_sanitized ? 30 : 100,
+                                .larger = test_brief() ? 30 : 100,
                                 .layers = 3,
                                 .micro_batches = 1 + number % 2,
                                 .each = number % 3 == 1,

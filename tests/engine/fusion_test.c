@@ -113,7 +113,7 @@ static int build(model *m, sluice_world *world)
     sluice_config_init(&config);
     config.strategy = t->strategy;
     config.schedule = t->schedule;
-    config.steps = test_sanitized ? STEPS : 0; /* as in engine_model.c */
+    config.steps = test_brief() ? STEPS : 0; /* as in engine_model.c */
     config.fuse = t->fuse;
     config.recompute = t->recompute;
     config.micro_batches = t->micro_batches;

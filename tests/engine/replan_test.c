@@ -209,7 +209,7 @@ static int train(model *m)
 {
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
     sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
-    const uint64_t moves = test_sanitized ? MOVES / 2 : MOVES;
+    const uint64_t moves = test_brief() ? MOVES / 2 : MOVES;
     int row[MOVES];
     make_row(row);
     for (uint64_t number = 1; number <= moves; number++) {
@@ -272,7 +272,7 @@ static void mixed_precision(void **state)
     const trial all = {.seed = 11, .micro_batches = 1, .direct = true, .block = 4096, .schedule = "one_ahead"};
     trial t = all;
     t.bf16_layers = 15;
-    if (!test_sanitized) run(1, t);
+    if (!test_brief()) run(1, t);
     run(2, t);
     t.direct = false;
     t.micro_batches = 2;
@@ -282,7 +282,7 @@ static void mixed_precision(void **state)
     run(2, t);
     t.bf16_layers = 10;
     t.fp32_wire = true;
-    if (!test_sanitized) run(4, t);
+    if (!test_brief()) run(4, t);
     t.fp32_wire = t.each = false;
     t.direct = true;
     run(2, t);

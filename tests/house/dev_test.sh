@@ -2,7 +2,7 @@
 # `./dev test` tells the truth, in a tree of a few small tests with nothing to build: what it runs in each of its forms,
 # what it counts, what it says of options, budgets and the last whole run.
 . "$(dirname "$0")/../support/command_check.sh"
-unset SLUICE_TEST_SEED SLUICE_TEST_SCALE SLUICE_TEST_STEPS # this test's own runs begin without
+unset SLUICE_TEST_SEED SLUICE_TEST_SCALE SLUICE_TEST_BRIEF SLUICE_TEST_STEPS # this test's own runs begin without
 source=$(realpath "$(dirname "$0")/../..")
 seconds=$(realpath "$(dirname "$sluice")/..")/test_seconds
 for tool in python3 ctest git; do

@@ -123,7 +123,8 @@ def everything(part=""):
 
 
 def quick():
-    return Form("quick", [gate(), Preset("release", 0.2, STRICT, ["-LE", "^(all_only|by_change|script)$"])],
+    brief = {"SLUICE_TEST_BRIEF": "1"}  # tests/support/scale.h
+    return Form("quick", [gate(), Preset("release", 0.2, STRICT, ["-LE", "^(all_only|by_change|script)$"], env=brief)],
                 gate_stops=True)
 
 

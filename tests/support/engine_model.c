@@ -49,8 +49,7 @@ static int create(engine_model *w, sluice_world *world, sluice_config *config)
                                       .update = w->t->mixed_update ? engine_model_update : update_fp32,
                                       .mixed_precision = w->t->mixed_update,
                                       .concurrent = w->t->updates};
-    if (test_sanitized)
-        config->steps = STEPS; /* a planner under a sanitizer takes long: it is not what is tested here */
+    if (test_brief()) config->steps = STEPS; /* a planner under a sanitizer takes long: it is not what is tested here */
     setenv("SLUICE_PLAN_UPDATES", w->t->updates ? w->t->updates : "auto", 1);
     uint64_t *chance = NULL;
     if (w->t->delays) {

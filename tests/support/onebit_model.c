@@ -20,7 +20,7 @@ sluice_config model_config(const trial *t)
 {
     sluice_config config;
     sluice_config_init(&config);
-    if (test_sanitized) config.steps = 20; /* as in engine_model.c */
+    if (test_brief()) config.steps = 20; /* as in engine_model.c */
     config.optimizer_name = t->optimizer ? t->optimizer : "onebit_adam";
     config.onebit.compat = t->compat;
     config.strategy = t->strategy ? t->strategy : "onebit";

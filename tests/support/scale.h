@@ -1,5 +1,5 @@
 /* How much a long test does: its own number of rounds times SLUICE_TEST_SCALE, which `./dev test` lowers where a
- * sanitizer makes each round slow; and what only the build can say, whether a sanitizer watches. */
+ * sanitizer makes each round slow; and whether only the smallest cases are wanted. */
 #ifndef SLC_TESTS_SCALE_H
 #define SLC_TESTS_SCALE_H
 
@@ -7,13 +7,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Sanitizers change no result: a test of results shows under them that each branch keeps to its memory, and leaves to
- * other builds what only more of the same would show. */
+/* Whether a test does the fewest and smallest cases that reach each branch: under sanitizers, which change no result
+ * and leave to other builds what only more of the same would show, and in `./dev test --quick`. */
+static inline bool test_brief(void)
+{
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool test_sanitized __attribute__((unused)) = true;
+    return true;
 #else
-static const bool test_sanitized __attribute__((unused)) = false;
+    return getenv("SLUICE_TEST_BRIEF") != NULL;
 #endif
+}
 
 static inline double test_scale(void)
 {

@@ -293,7 +293,7 @@ static void test_large(void **state)
                           .throttle = "",
                           .seed = 1000 + (uint64_t)path,
                           .rounds = 1,
-                          .place_bytes = test_sanitized ? LARGE_PLACE / 4 : LARGE_PLACE};
+                          .place_bytes = test_brief() ? LARGE_PLACE / 4 : LARGE_PLACE};
         assert_int_equal(run_ranks(test.size, body, &test), 0);
     }
 }

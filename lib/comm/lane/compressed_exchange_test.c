@@ -163,7 +163,7 @@ static void check_case(int size, test_path path, int steps, uint64_t most, uint3
 /* In either case some tensors take several pieces, and each rank's thread is watched. */
 static uint64_t longest(void)
 {
-    return test_sanitized ? 6000 : 30000;
+    return test_brief() ? 6000 : 30000;
 }
 
 static void test_direct(void **state)
@@ -189,7 +189,7 @@ static void test_tiny(void **state)
 {
     (void)state;
     for (int path = DIRECT; path <= MIXED; path++)
-        check_case(3, (test_path)path, test_sanitized ? 2 : 10, 40, TENSORS_MOST);
+        check_case(3, (test_path)path, test_brief() ? 2 : 10, 40, TENSORS_MOST);
 }
 
 /* A chunk takes several pieces of work, and messages do not fit a socket's buffer. */
@@ -197,13 +197,13 @@ static void test_large(void **state)
 {
     (void)state;
     for (int path = DIRECT; path <= MIXED; path++)
-        check_case(path == MIXED ? 3 : 2, (test_path)path, 2, test_sanitized ? 200000 : 1000000, 4);
+        check_case(path == MIXED ? 3 : 2, (test_path)path, 2, test_brief() ? 200000 : 1000000, 4);
 }
 
 static void test_bytes(void **state)
 {
     (void)state;
-    if (test_sanitized) return; /* a number of bytes is no sanitizer's matter */
+    if (test_brief()) return; /* a number of bytes is no sanitizer's matter */
     const int sizes[] = {2, 3, 4, 8};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int path = DIRECT; path <= (sizes[i] > 2 ? MIXED : MESSAGES); path++) {

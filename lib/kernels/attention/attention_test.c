@@ -384,7 +384,7 @@ static void agrees_with_float64(void **state)
     for (size_t i = 0; i < TEST_SHAPES(shapes, 5); i++)
         for (int variant = 0; variant < 4; variant++)
             check_shape((slc_attention_shape){.dtype = dtypes[variant / 2],
-                                              .batch = test_sanitized && shapes[i][0] > 64 ? 1 : 2,
+                                              .batch = test_brief() && shapes[i][0] > 64 ? 1 : 2,
                                               .tokens = shapes[i][0],
                                               .heads = 2,
                                               .head_size = shapes[i][1],
@@ -472,7 +472,7 @@ static void every_combination_of_options(void **state)
 {
     (void)state;
     for (int options = 0; options < OPTIONS; options++) {
-        if (test_sanitized && !is_of_the_sixteen(options)) continue;
+        if (test_brief() && !is_of_the_sixteen(options)) continue;
         check_options(options, 3, 3, 4, 2, 12, 3);
         check_options(options, 1, 1, 1, 3, 8, 2);
         check_options(options, 3, 5, 19, 1, 16, 2); /* two tiles of keys; window rows of more than sixteen */
@@ -525,7 +525,7 @@ static void large_scores(void **state)
     for (int variant = 0; variant < 4; variant++) {
         slc_attention_shape shape = {.dtype = dtypes[variant / 2],
                                      .batch = 1,
-                                     .tokens = test_sanitized ? 150 : 300,
+                                     .tokens = test_brief() ? 150 : 300,
                                      .heads = 1,
                                      .head_size = 32,
                                      .causal = variant % 2};

@@ -52,7 +52,7 @@ static void drawn_lengths(void **state)
 {
     (void)state;
     uint64_t chance = 6;
-    const float digits = test_sanitized ? 4 : 6;
+    const float digits = test_brief() ? 4 : 6;
     for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (uint32_t i = 0; i < 6; i++) {
             uint64_t count = (uint64_t)pow(10, (double)test_uniform(&chance, 0, digits));
@@ -68,7 +68,7 @@ static void drawn_lengths(void **state)
 static void many_elements(void **state)
 {
     (void)state;
-    const uint64_t count = test_sanitized ? 40000 : 1000000; /* in either case several pieces and parts */
+    const uint64_t count = test_brief() ? 40000 : 1000000; /* in either case several pieces and parts */
     TEST_EACH_DTYPE(momentum)
     for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks += 3) {
         float *first = NULL;

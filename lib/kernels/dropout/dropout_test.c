@@ -83,7 +83,7 @@ static void splits_do_not_matter(void **state)
 static void keeps_its_share(void **state)
 {
     (void)state;
-    const uint64_t count = test_sanitized ? 1 << 16 : 1 << 20; /* also so many that threads share them */
+    const uint64_t count = test_brief() ? 1 << 16 : 1 << 20; /* also so many that threads share them */
     const float probabilities[] = {0.1f, 0.5f, 0.9f};
     const uint64_t distances[] = {1, 4, 16, 32, 64, 768, 1024};
     sluice_stream stream = test_stream(2);

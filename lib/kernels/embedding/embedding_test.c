@@ -164,7 +164,7 @@ static void agrees_with_float64(void **state)
     for (size_t l = 0; l < TEST_SHAPES(lengths, 2); l++)
         for (size_t c = 0; c < TEST_SHAPES(channels, 2); c++)
             for (unsigned tables = 0; tables < 8; tables++) {
-                if (test_sanitized && dtype != gradient && tables != l + 2 * c) continue;
+                if (test_brief() && dtype != gradient && tables != l + 2 * c) continue;
                 check(&(test_case){.batch = 3,
                                    .length = lengths[l],
                                    .channels = channels[c],
@@ -187,7 +187,7 @@ static void large_vocabulary(void **state)
         check(&(test_case){.batch = 2,
                            .length = lengths[l],
                            .channels = 72,
-                           .vocabulary = test_sanitized ? 3001 : 50257, /* of two digits in either case */
+                           .vocabulary = test_brief() ? 3001 : 50257, /* of two digits in either case */
                            .position = true,
                            .type = true,
                            .type_numbers = true,

@@ -154,7 +154,7 @@ static void draws(const uint64_t sizes[][3], size_t count, int each)
         if (threads == 4 && !test_use_way(SLC_ISA_COUNT, 0)) break;
         sluice_stream stream = test_stream(threads);
         for (size_t i = 0; i < count; i++)
-            for (int draw = 0; draw < (test_sanitized ? each / 6 : each); draw++)
+            for (int draw = 0; draw < (test_brief() ? each / 6 : each); draw++)
                 check(&stream, combination(test_random(&seed) % COMBINATIONS, sizes[i]));
         slc_stream_destroy(&stream);
     }
