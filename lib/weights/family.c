@@ -1,5 +1,5 @@
 /* A row for each family of sluice/model.h. Its papers and transformers' classes are named there. Tested by
- * tests/golden and lib/model/golden_test.c, which compare what all of them compute with transformers. */
+ * tests/golden and lib/model/golden_models_test.c, which compare what all of them compute with transformers. */
 #include "lib/weights/family.h"
 
 static const slc_family rows[SLUICE_MODEL_FAMILIES] = {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/status.h"
-#include "sched/layout/drawn_plan_test.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "sched/simulate/simulate.h"
 
 #include <math.h>

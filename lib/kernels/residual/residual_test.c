@@ -1,6 +1,6 @@
 /* Additions must be those of the plain loop, rounded once; gradients must agree with float64. Bits must be equal for
  * every instruction set, and, for sums down the columns, for every number of threads. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/residual/residual.h"
 
 static void adds(void **state)
