@@ -53,7 +53,8 @@ if(SLUICE_MOLD AND SLUICE_SANITIZE AND NOT SLUICE_FUZZ)
     set(SLUICE_TEST_LINK_OPTIONS -fuse-ld=mold)
 endif()
 
-# slc_add_test(NAME test COMMAND command...): add_test by way of test_seconds, which notes the test's CPU time.
+# slc_add_test(NAME PART.name COMMAND command...): add_test by way of test_seconds, which notes the test's CPU time. No other
+# part has a test of this name.
 function(slc_add_test)
     cmake_parse_arguments(PARSE_ARGV 0 TEST "" "NAME" "COMMAND")
     list(GET TEST_COMMAND 0 program)
@@ -61,6 +62,12 @@ function(slc_add_test)
         list(REMOVE_AT TEST_COMMAND 0)
         list(PREPEND TEST_COMMAND "$<TARGET_FILE:${program}>")
     endif()
+    string(REGEX REPLACE "^[^.]*[.]" "" name "${TEST_NAME}")
+    get_property(names GLOBAL PROPERTY SLUICE_TEST_NAMES)
+    if(name IN_LIST names)
+        message(FATAL_ERROR "${TEST_NAME}: another part has a ${name}; `./dev test ${name}` should run one test")
+    endif()
+    set_property(GLOBAL APPEND PROPERTY SLUICE_TEST_NAMES ${name})
     add_test(NAME ${TEST_NAME} COMMAND test_seconds ${TEST_NAME} ${TEST_COMMAND})
     set_property(GLOBAL APPEND PROPERTY SLUICE_TIMED_TESTS ${TEST_NAME})
 endfunction()
