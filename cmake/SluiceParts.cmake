@@ -219,13 +219,22 @@ function(slc_fuzzer part file)
     endif()
 endfunction()
 
-# slc_test_properties(TEST [LABELS label...]): what every test of the project has.
+# slc_test_properties(TEST [LABELS label...]): what every test of the project has. Those that tests/house/by_change.txt names
+# get its label.
 #
 # A test that computes counts as two processors, one that mostly waits as one: with twice as many as the machine has
 # (`ctest -j`), tests that wait run beside those that compute. tests/house/scheduling.txt says what is not usual.
 set(SLUICE_SCHEDULING_FILE "${PROJECT_SOURCE_DIR}/tests/house/scheduling.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${SLUICE_SCHEDULING_FILE}")
 file(STRINGS "${SLUICE_SCHEDULING_FILE}" SLUICE_SCHEDULING REGEX "^[a-z]")
+set(SLUICE_BY_CHANGE_FILE "${PROJECT_SOURCE_DIR}/tests/house/by_change.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${SLUICE_BY_CHANGE_FILE}")
+file(STRINGS "${SLUICE_BY_CHANGE_FILE}" SLUICE_BY_CHANGE REGEX "^[a-z_]+[.]") # a test, in which `*` is any text, and its files
+list(TRANSFORM SLUICE_BY_CHANGE REPLACE " .*" "")
+list(TRANSFORM SLUICE_BY_CHANGE REPLACE "[.]" "[.]")
+list(TRANSFORM SLUICE_BY_CHANGE REPLACE "[*]" ".*")
+list(REMOVE_DUPLICATES SLUICE_BY_CHANGE)
+list(JOIN SLUICE_BY_CHANGE "|" SLUICE_BY_CHANGE)
 set(SLUICE_TEST_TIMEOUT 120)
 if(SLUICE_SANITIZE)
     set(SLUICE_TEST_TIMEOUT 300)
@@ -236,6 +245,9 @@ function(slc_test_properties test)
     get_property(timed GLOBAL PROPERTY SLUICE_TIMED_TESTS)
     if(NOT test IN_LIST timed)
         message(FATAL_ERROR "${test}: add it with slc_add_test, so that its CPU time is known")
+    endif()
+    if(test MATCHES "^(${SLUICE_BY_CHANGE})$")
+        list(APPEND TEST_LABELS by_change)
     endif()
     set_tests_properties(${test} PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT} PROCESSORS 2 LABELS "${TEST_LABELS}"
                          ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "${SLUICE_FORGOTTEN}")

@@ -3,6 +3,7 @@
 # accuracy is the one that the loss of the same evaluation has; the export says what its classes and pixels are, and
 # `sluice eval --data` reads it; folders that the weights do not name, damaged files, and a run that goes on with other
 # pixels are refused.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }
