@@ -53,7 +53,8 @@ if(SLUICE_MOLD AND SLUICE_SANITIZE AND NOT SLUICE_FUZZ)
     set(SLUICE_TEST_LINK_OPTIONS -fuse-ld=mold)
 endif()
 
-# slc_add_test(NAME test COMMAND command...): add_test by way of test_seconds, which notes the test's CPU time.
+# slc_add_test(NAME PART.name COMMAND command...): add_test by way of test_seconds, which notes the test's CPU time. No other
+# part has a test of this name.
 function(slc_add_test)
     cmake_parse_arguments(PARSE_ARGV 0 TEST "" "NAME" "COMMAND")
     list(GET TEST_COMMAND 0 program)
@@ -61,6 +62,12 @@ function(slc_add_test)
         list(REMOVE_AT TEST_COMMAND 0)
         list(PREPEND TEST_COMMAND "$<TARGET_FILE:${program}>")
     endif()
+    string(REGEX REPLACE "^[^.]*[.]" "" name "${TEST_NAME}")
+    get_property(names GLOBAL PROPERTY SLUICE_TEST_NAMES)
+    if(name IN_LIST names)
+        message(FATAL_ERROR "${TEST_NAME}: another part has a ${name}; `./dev test ${name}` should run one test")
+    endif()
+    set_property(GLOBAL APPEND PROPERTY SLUICE_TEST_NAMES ${name})
     add_test(NAME ${TEST_NAME} COMMAND test_seconds ${TEST_NAME} ${TEST_COMMAND})
     set_property(GLOBAL APPEND PROPERTY SLUICE_TIMED_TESTS ${TEST_NAME})
 endfunction()
@@ -112,7 +119,26 @@ function(slc_part name)
     endforeach()
 endfunction()
 
-# One test program, PART.FILE; it may look behind the headers, so it links every part (sluice_testing).
+# slc_test_reads(TARGET FILE): a test has what its text names. The linker puts each function __wrap_NAME that the test
+# declares, or a header of tests/support that it includes, in the place of NAME; SLUICE_GOLDEN_DIR is tests/golden.
+function(slc_test_reads target file)
+    file(STRINGS "${file}" golden REGEX "SLUICE_GOLDEN_DIR")
+    if(golden)
+        target_compile_definitions(${target} PRIVATE SLUICE_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
+    endif()
+    file(STRINGS "${file}" headers REGEX "^#include \"tests/support/")
+    list(TRANSFORM headers REPLACE "^#include \"(.*)\"" "${PROJECT_SOURCE_DIR}/\\1")
+    foreach(source IN LISTS file headers)
+        file(STRINGS "${source}" lines REGEX "__wrap_")
+        string(REGEX MATCHALL "__wrap_[a-z0-9_]+" names "${lines}")
+        list(REMOVE_DUPLICATES names)
+        list(TRANSFORM names REPLACE "__wrap_" "-Wl,--wrap=")
+        target_link_options(${target} PRIVATE ${names})
+    endforeach()
+endfunction()
+
+# One test program, PART.FILE; it may look behind the headers, so it links every part (sluice_testing), and what the part's
+# tests share (tests/support).
 function(slc_test part file)
     cmake_parse_arguments(TEST "" "" "LABELS" ${ARGN})
     get_filename_component(stem "${file}" NAME_WE)
@@ -121,8 +147,12 @@ function(slc_test part file)
     if(SLUICE_CUDA STREQUAL "EMULATED")
         target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/cuda_emulated/first_line.c")
     endif()
+    if(TARGET support_${part})
+        target_link_libraries(${target} PRIVATE support_${part})
+    endif()
     target_link_libraries(${target} PRIVATE sluice_testing PkgConfig::CMOCKA)
     target_link_options(${target} PRIVATE ${SLUICE_TEST_LINK_OPTIONS})
+    slc_test_reads(${target} "${file}")
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     add_dependencies(${target} test_seconds)
     slc_add_test(NAME ${part}.${stem} COMMAND ${target})
@@ -189,13 +219,22 @@ function(slc_fuzzer part file)
     endif()
 endfunction()
 
-# slc_test_properties(TEST [LABELS label...]): what every test of the project has.
+# slc_test_properties(TEST [LABELS label...]): what every test of the project has. Those that tests/house/by_change.txt names
+# get its label.
 #
 # A test that computes counts as two processors, one that mostly waits as one: with twice as many as the machine has
 # (`ctest -j`), tests that wait run beside those that compute. tests/house/scheduling.txt says what is not usual.
 set(SLUICE_SCHEDULING_FILE "${PROJECT_SOURCE_DIR}/tests/house/scheduling.txt")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${SLUICE_SCHEDULING_FILE}")
 file(STRINGS "${SLUICE_SCHEDULING_FILE}" SLUICE_SCHEDULING REGEX "^[a-z]")
+set(SLUICE_BY_CHANGE_FILE "${PROJECT_SOURCE_DIR}/tests/house/by_change.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${SLUICE_BY_CHANGE_FILE}")
+file(STRINGS "${SLUICE_BY_CHANGE_FILE}" SLUICE_BY_CHANGE REGEX "^[a-z_]+[.]") # a test, in which `*` is any text, and its files
+list(TRANSFORM SLUICE_BY_CHANGE REPLACE " .*" "")
+list(TRANSFORM SLUICE_BY_CHANGE REPLACE "[.]" "[.]")
+list(TRANSFORM SLUICE_BY_CHANGE REPLACE "[*]" ".*")
+list(REMOVE_DUPLICATES SLUICE_BY_CHANGE)
+list(JOIN SLUICE_BY_CHANGE "|" SLUICE_BY_CHANGE)
 set(SLUICE_TEST_TIMEOUT 120)
 if(SLUICE_SANITIZE)
     set(SLUICE_TEST_TIMEOUT 300)
@@ -207,6 +246,9 @@ function(slc_test_properties test)
     if(NOT test IN_LIST timed)
         message(FATAL_ERROR "${test}: add it with slc_add_test, so that its CPU time is known")
     endif()
+    if(test MATCHES "^(${SLUICE_BY_CHANGE})$")
+        list(APPEND TEST_LABELS by_change)
+    endif()
     set_tests_properties(${test} PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT} PROCESSORS 2 LABELS "${TEST_LABELS}"
                          ENVIRONMENT "${SLUICE_TEST_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "${SLUICE_FORGOTTEN}")
     foreach(line IN LISTS SLUICE_SCHEDULING)
@@ -216,11 +258,4 @@ function(slc_test_properties test)
             set_tests_properties(${test} PROPERTIES ${words})
         endif()
     endforeach()
-endfunction()
-
-# slc_memory_runs_out(TARGET): its memory fails where lib/base/failing_memory_test.h says.
-function(slc_memory_runs_out target)
-    if(TARGET ${target})
-        target_link_options(${target} PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
-    endif()
 endfunction()

@@ -1,8 +1,9 @@
 /* The slot model's answers must equal an enumeration of all strategies and placements of whole blocks, and must hold
  * general rules for any job. */
 #include "ilp/enumerate.h"
-#include "ilp/random_slot_job_test.h"
+#include "tests/support/ilp/random_slot_job.h"
 #include "lib/base/status.h"
+#include "lib/base/numbers/random.h"
 
 #include <math.h>
 #include <setjmp.h>

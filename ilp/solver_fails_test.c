@@ -3,7 +3,7 @@
  * question is answered as ever, and planning goes on without the model. The linker puts the functions below in GLPK's
  * place
  * (--wrap). */
-#include "ilp/random_slot_job_test.h"
+#include "tests/support/ilp/random_slot_job.h"
 #include "ilp/solver/slot_program.h"
 #include "lib/base/status.h"
 #include "sched/planner/joint.h"

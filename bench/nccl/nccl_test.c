@@ -1,12 +1,14 @@
 /* `sluice nccl` says what was recorded: the tests run the command on records that they make up. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "plugins/nccl/record/records.h"
-#include "tests/support/made_records.h"
+#include "tests/support/nccl_record/made_records.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
+#include <string.h>
 
 static char output[1 << 16];
 
@@ -15,7 +17,7 @@ static char output[1 << 16];
 static int run_nccl(const char *arguments)
 {
     char command[2 * PATH_MAX];
-    snprintf(command, sizeof command, "cd %s && \"$SLUICE_COMMAND\" nccl %s 2>&1", test_folder, arguments);
+    snprintf(command, sizeof command, "cd %s && \"$SLUICE_COMMAND\" nccl %s 2>&1", test_folder(), arguments);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     output[fread(output, 1, sizeof output - 1, pipe)] = 0;
@@ -37,7 +39,7 @@ static int empty_folder(void **state)
 {
     (void)state;
     char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -rf %s/*", test_folder);
+    snprintf(command, sizeof command, "rm -rf %s/*", test_folder());
     return system(command);
 }
 
@@ -427,7 +429,8 @@ static void watching_before_the_start(void **state)
     made_record_free(&r);
     char command[2 * PATH_MAX], line[PATH_MAX];
     long pid = 0;
-    snprintf(command, sizeof command, "cd %s && echo $$ && exec \"$SLUICE_COMMAND\" nccl --watch . 2>&1", test_folder);
+    snprintf(command, sizeof command, "cd %s && echo $$ && exec \"$SLUICE_COMMAND\" nccl --watch . 2>&1",
+             test_folder());
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     assert_int_equal(fscanf(pipe, "%ld\n", &pid), 1);

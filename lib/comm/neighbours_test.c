@@ -1,14 +1,17 @@
 /* Meeting and attaching: a rank must bring the key that went through the rendezvous, and a control page and segments
  * that cannot shrink. Strangers on the local socket are turned away, and the ranks meet all the same. */
 #include "lib/base/clock.h"
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "lib/comm/neighbours.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 typedef enum { GOOD, WRONG_KEY, SHORT_PAGE, UNSEALED_PAGE, NO_MEMFD_PAGE, SHORT_SEGMENT, UNSEALED_SEGMENT } fault;

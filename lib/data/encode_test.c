@@ -1,14 +1,15 @@
 /* A text that is encoded in pieces has the tokens of the whole text, whatever stands where it is cut. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 #include "lib/data/text.h"
-#include "lib/tokenizer/made_bpe_test.h"
+#include "tests/support/tokenizer/made_bpe.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 
 #include <dirent.h>
+#include <stdio.h>
 
 enum { TEXT_MOST = 4096 };
 

@@ -1,9 +1,10 @@
 /* A file without text is refused by its content, and passed over in a folder; a text that begins as another kind of
  * file may begin is read. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/data/text.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 static const struct {

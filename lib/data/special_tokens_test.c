@@ -1,7 +1,12 @@
 /* Special tokens are those that the files next to tokenizer.json name, else those with the usual names. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/data/special_tokens.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static slc_tokenizer *tokenizer;
 static slc_special_tokens found;
@@ -9,8 +14,8 @@ static slc_special_tokens found;
 static const char *make_tokenizer(const char *name)
 {
     char command[2 * PATH_MAX];
-    snprintf(command, sizeof command, "rm -rf %s/tok && mkdir %s/tok && cp %s/%s/tokenizer.json %s/tok/", test_folder,
-             test_folder, SLUICE_GOLDEN_DIR, name, test_folder);
+    snprintf(command, sizeof command, "rm -rf %s/tok && mkdir %s/tok && cp %s/%s/tokenizer.json %s/tok/", test_folder(),
+             test_folder(), SLUICE_GOLDEN_DIR, name, test_folder());
     assert_int_equal(system(command), 0);
     slc_tokenizer_close(tokenizer);
     works(slc_tokenizer_open(path_of("tok"), &tokenizer));

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 #include "lib/data/text.h"
 
 #include <limits.h>

@@ -1,11 +1,13 @@
 /* The files of a tokenizer go along when they are saved; where no tokenizer_config.json does, one is written that keeps
  * other programs from their own defaults. Files that say different things are told of. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/data/special_tokens.h"
 #include "lib/data/tokenizer_files.h"
 
 #include <jansson.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static slc_tokenizer *tokenizer;
@@ -14,7 +16,7 @@ static const char *make_tokenizer(const char *name)
 {
     char command[2 * PATH_MAX];
     snprintf(command, sizeof command, "rm -rf %s/tok %s/to && mkdir %s/tok %s/to && cp %s/%s/tokenizer.json %s/tok/",
-             test_folder, test_folder, test_folder, test_folder, SLUICE_GOLDEN_DIR, name, test_folder);
+             test_folder(), test_folder(), test_folder(), test_folder(), SLUICE_GOLDEN_DIR, name, test_folder());
     assert_int_equal(system(command), 0);
     slc_tokenizer_close(tokenizer);
     works(slc_tokenizer_open(path_of("tok"), &tokenizer));
@@ -54,7 +56,7 @@ static void files_go_along(void **state)
         command, sizeof command,
         "cmp %s/tokenizer.json %s/to/tokenizer.json && cmp %s/tokenizer_config.json %s/to/tokenizer_config.json && "
         "test \"$(ls %s/to | xargs)\" = 'merges.txt tokenizer.json tokenizer_config.json'",
-        folder, test_folder, folder, test_folder, test_folder);
+        folder, test_folder(), folder, test_folder(), test_folder());
     assert_int_equal(system(command), 0);
     works(slc_tokenizer_files_save(folder, folder));
     snprintf(command, sizeof command, "%s/tokenizer.json", folder);
@@ -90,7 +92,7 @@ static void a_config_is_written_where_there_is_none(void **state)
 
     char file[PATH_MAX];
     make_tokenizer("tokenizer_wordpiece");
-    snprintf(file, sizeof file, "%s/tok/tokenizer.json", test_folder);
+    snprintf(file, sizeof file, "%s/tok/tokenizer.json", test_folder());
     works(slc_tokenizer_files_save(file, path_of("to")));
     root = load("to/tokenizer_config.json");
     agree(root, "cls_token", "\"[CLS]\"");

@@ -1,5 +1,5 @@
 /* Segments of the host device must be zeroed, shared through their descriptor, and unable to shrink under a peer. */
-#include "lib/device/host_device_test.h"
+#include "tests/support/device/host_device.h"
 
 #include <sluice/dtype.h>
 

@@ -1,5 +1,5 @@
 /* The baseline's emulated fused multiply-add, exp, and the tree of sums. Compiled like the baseline. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/lanes_math.h"
 
 static void fma_is_fused(void **state)

@@ -1,6 +1,6 @@
 /* The arena against a byte map: random claims and partial releases must be answered as the map says, from several
  * threads too. With the address sanitizer, unclaimed memory must be poisoned. */
-#include "lib/device/host_device_test.h"
+#include "tests/support/device/host_device.h"
 #include "lib/memory/arena.h"
 #include "tests/support/seed.h"
 

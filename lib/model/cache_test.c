@@ -1,9 +1,11 @@
 /* A sequence that goes through a model a few tokens at a time must have the logits of the whole sequence, at every
  * position: for odd sizes, both types, one and two threads, any cut into calls. */
-#include "lib/model/model_test.h"
+#include "tests/support/model/lone_model.h"
 
 #include "lib/base/numbers/random.h"
 #include "tests/support/seed.h"
+
+#include <math.h>
 
 typedef struct {
     uint32_t layers, channels, heads, context, vocabulary;

@@ -1,11 +1,13 @@
 /* GPT-2 on its runtime against the float64 reference: losses, logits and every gradient must agree, also for shapes
  * that cut the head's chunks, several micro-batches and ignored targets; bad arguments must be refused. */
-#include "lib/model/model_test.h"
+#include "tests/support/model/lone_model.h"
 
 #include "lib/base/numbers/random.h"
 #include "lib/model/gpt2_ref.h"
 #include "lib/model/params.h"
 #include "tests/support/seed.h"
+
+#include <math.h>
 
 #define GPT2(layers_, channels_, heads_, context_, vocabulary_)                                                        \
     {                                                                                                                  \

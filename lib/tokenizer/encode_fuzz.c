@@ -2,7 +2,7 @@
  * again and again. Byte-level BPE must decode them to the same text, and WordPiece must give tokens that it knows. A
  * text that is cut where it may be cut must give the tokens of the whole. */
 #include "lib/base/file/file_fuzz.h"
-#include "lib/tokenizer/made_bpe_test.h"
+#include "tests/support/tokenizer/made_bpe.h"
 #include "lib/tokenizer/pretokenize.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,10 +1,11 @@
 /* The kinds of tokenizer.json that are read and that are refused, and texts that are hard: long ones, and no UTF-8. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
-#include "lib/tokenizer/made_bpe_test.h"
+#include "tests/support/tokenizer/made_bpe.h"
 #include "lib/tokenizer/tokenizer.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 static const char *const few_merges[] = {"h e", "l l", "he ll", "Ġ w", "a a", "aa aa"};
 enum { FEW = sizeof few_merges / sizeof *few_merges };
@@ -297,7 +298,7 @@ static void other_files_are_refused(void **state)
     slc_tokenizer *tokenizer;
     fails(slc_tokenizer_open(path_of("absent.json"), &tokenizer), SLUICE_ERR_PATH, "absent.json");
     write_file("tokenizer.json", "{" MODEL "}", strlen("{" MODEL "}"));
-    works(slc_tokenizer_open(test_folder, &tokenizer));
+    works(slc_tokenizer_open(test_folder(), &tokenizer));
     slc_tokenizer_close(tokenizer);
 }
 

@@ -1,11 +1,13 @@
 /* config.json: defaults must be transformers', a written file must be read back, and models that Sluice cannot compute
  * must be refused by name. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/weights/config.h"
 #include "lib/weights/family.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static slc_config read_text(const char *text)
 {
@@ -225,7 +227,7 @@ static void what_is_written_is_read_back(void **state)
         config.labels = 7;
         config.dropout = 1.0 / 3;
         config.mask_token = config.family == SLUICE_BEIT;
-        works(slc_config_write(test_folder, &config));
+        works(slc_config_write(test_folder(), &config));
         works(slc_config_read(path_of("config.json"), &back));
         works(slc_config_to_json(&config, &before));
         works(slc_config_to_json(&back, &after));
@@ -238,7 +240,7 @@ static void what_is_written_is_read_back(void **state)
         free(after);
     }
     slc_config config;
-    works(slc_config_read(test_folder, &config));
+    works(slc_config_read(test_folder(), &config));
     fails(slc_config_read(path_of("nowhere"), &config), SLUICE_ERR_PATH, "nowhere");
 }
 

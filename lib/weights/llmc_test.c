@@ -1,10 +1,11 @@
 /* llm.c's checkpoints: each element has a different value, so that a wrong place or a missing transpose shows. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/weights/checkpoint.h"
 #include "lib/weights/llmc.h"
 
 #include <sluice/dtype.h>
+#include <stdlib.h>
 
 enum { POSITIONS = 5, VOCABULARY = 7, LAYERS = 2, HEADS = 3, CHANNELS = 6, PADDED = 8, WORDS = 256 };
 enum { ELEMENTS = (PADDED + POSITIONS + 2) * CHANNELS + LAYERS * (12 * CHANNELS * CHANNELS + 13 * CHANNELS) };

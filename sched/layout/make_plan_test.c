@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "sched/layout/make_plan.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/two_lanes.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/seed.h"

@@ -1,13 +1,14 @@
 /* Random legal orders of runs of blocks, some of them late: their plans must be valid, do no harm when two lanes run
  * them at random speeds, and never need more memory than the packer says. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
-#include "sched/order/random_order_test.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/legal_order.h"
+#include "tests/support/sched/two_lanes.h"
 #include "sched/layout/make_plan.h"
 
 enum { JOBS = 300, RUNS = 4 };

@@ -1,7 +1,7 @@
 /* Every order that slc_plan_try accepts must give a plan that the validator accepts. Orders are drawn legal, then
  * changed as a search changes them: items move, also over the step's border, without regard to dependencies. */
 #include "lib/base/status.h"
-#include "sched/layout/random_job_test.h"
+#include "tests/support/plan/random_job.h"
 #include "sched/layout/make_plan.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "sched/order/live_bytes.h"
-#include "sched/order/random_order_test.h"
+#include "tests/support/sched/legal_order.h"
 #include "sched/layout/make_plan.h"
 
 enum { JOBS = 300 };

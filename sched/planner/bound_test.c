@@ -9,7 +9,7 @@
 
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/layout/drawn_plan_test.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "sched/layout/make_plan.h"
 #include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
@@ -17,6 +17,8 @@
 #include "sched/search/update_lane.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/scale.h"
+#include "tests/support/sched/legal_order.h"
+#include "tests/support/seed.h"
 
 #include <math.h>
 

@@ -13,7 +13,7 @@
 #include "sched/planner/parts.h"
 #include "sched/study/random_profile.h"
 #include "sched/simulate/simulate.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/two_lanes.h"
 #include "sched/layout/make_plan.h"
 #include "tests/support/scale.h"
 

@@ -5,11 +5,11 @@
 #include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
-#include "sched/layout/random_job_test.h"
+#include "tests/support/plan/random_job.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "sched/schedulers/slot_order.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/two_lanes.h"
 #include "sched/layout/make_plan.h"
 #include "tests/support/scale.h"
 

@@ -4,7 +4,7 @@
 #include "sched/planner/least_memory.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/two_lanes.h"
 #include "sched/layout/make_plan.h"
 
 #include <setjmp.h>

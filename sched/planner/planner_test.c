@@ -8,11 +8,12 @@
 
 #include "ilp/slot_model.h"
 #include "sched/planner.h"
-#include "sched/layout/random_job_test.h"
+#include "tests/support/plan/random_job.h"
 #include "sched/scheduler.h"
 #include "tests/support/scale.h"
 
 #include <sluice/status.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

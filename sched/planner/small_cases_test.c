@@ -4,8 +4,8 @@
 #include "lib/base/status.h"
 #include "sched/study/every_order.h"
 #include "sched/planner/joint.h"
-#include "sched/layout/random_job_test.h"
-#include "sched/order/random_order_test.h"
+#include "tests/support/plan/random_job.h"
+#include "tests/support/sched/legal_order.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"
 

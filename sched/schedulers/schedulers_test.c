@@ -1,15 +1,17 @@
 /* Every scheduler on random jobs, with random times, limits, seeds and recomputation: its plans must be valid, run at
  * any speed, and come out the same when made again. The purpose of each scheduler must show where it has to. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "ilp/slot_model.h"
 #include "sched/layout/make_plan.h"
 #include "sched/simulate/simulate.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/two_lanes.h"
+#include "lib/plan/exchange_sizes.h"
 
 enum { JOBS = 120, RUNS = 2 };
 

@@ -8,13 +8,14 @@
 #include <cmocka.h>
 
 #include "ilp/slot_model.h"
-#include "sched/layout/drawn_plan_test.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "sched/planner/joint.h"
-#include "sched/layout/two_lanes_test.h"
+#include "tests/support/sched/two_lanes.h"
 #include "sched/search/update_lane.h"
 #include "sched/layout/make_plan.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { JOBS = 150, RUNS = 2, BOUNDS = 44 };
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/layout/drawn_plan_test.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "sched/simulate/memory_series.h"
 
 #include <math.h>

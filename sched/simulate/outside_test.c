@@ -1,6 +1,6 @@
 /* What a step takes besides slots and communication: the program does other things between two steps, and ranks come
  * to operations at different times. */
-#include "sched/simulate/hand_plan_test.h"
+#include "tests/support/sched/hand_plan.h"
 #include "sched/simulate/exposed.h"
 
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "lib/base/status.h"
-#include "sched/layout/drawn_plan_test.h"
-#include "sched/simulate/hand_plan_test.h"
+#include "tests/support/sched/drawn_plan.h"
+#include "tests/support/sched/hand_plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/plan/json/profile_equal_test.h"
+#include "tests/support/plan/profile_equal.h"
 #include "sched/study/made_profile.h"
 #include "sched/layout/make_plan.h"
 

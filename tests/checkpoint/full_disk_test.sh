@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # On a disk that is full or read only training's other outputs are written, the reason is the system's, and nothing half
 # done is left. This needs a file system of its own: root, or a user namespace that may mount one.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 help=$("$sluice" --help) || exit 1
 if ! grep -q '^  train ' <<<"$help"; then

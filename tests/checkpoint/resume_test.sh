@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice train --save` and `--resume` keep their promises: a run that goes on has the losses and weights of one that
 # was never stopped, to the bit, under any strategy, after SIGKILL too; Ctrl-C saves; what does not fit is said.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 . "$(dirname "$0")/../support/train_check.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `--device cuda` trains as the host does, on a GPU or on the emulated one: the same losses, the same bits whatever the
 # order in which a GPU does things, checkpoints that go from one to the other, profiles and timelines with times in them.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 export SLUICE_EMULATED_GUARD=1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice eval --data` keeps its promises: the loss of every window is that of `sluice eval --inputs`, each token is
 # guessed once, masked loss and accuracy are there for the models that have them, and mistakes are told.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command eval
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }

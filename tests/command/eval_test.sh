@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice eval` keeps its promises: loss, logits and gradients of given weights on given inputs, as transformers gave
 # them (tests/golden), in files that others read; a file that it can't read is named.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command eval
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }

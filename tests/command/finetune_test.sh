@@ -3,6 +3,7 @@
 # works by itself, and what does not belong together is refused. With SLUICE_TEST_PYTHON, a Python with transformers:
 # small models and tokenizers that it makes are fine-tuned on two ranks, and tokens, first loss and exported weights are
 # transformers'.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 . "$(dirname "$0")/../support/train_check.sh"

@@ -2,6 +2,7 @@
 # `sluice generate` keeps its promises on weights that `sluice train` has just made: the same text for the same options,
 # tokens that are the likeliest by what `sluice eval` computes for the whole text, budgets that hold, mistakes that are
 # told.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command generate
 command -v python3 >/dev/null || { skip 'all of it: python3 is not installed'; exit 77; }

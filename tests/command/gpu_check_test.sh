@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bench/gpu_pack.sh and bench/gpu_check.sh keep their promises against the emulated GPU: the pack is small and complete,
 # what is unpacked runs, the table and the JSON say the same, and a part that fails or hangs costs itself alone.
+# Labels: all_only
 . "$(dirname "$0")/../support/command_check.sh"
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${sluice%/*}/.." && pwd)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice info` keeps its promises: facts of this build and this machine, as text and as JSON, that follow the settings
 # and the launcher; a table of the settings.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 unset RANK WORLD_SIZE SLUICE_KERNELS_ISA
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice train --data` reads more than text: token files give what the same text gives, images what their classes
 # promise; a file that is neither is refused.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
 

@@ -1,7 +1,7 @@
 /* A runtime tells its plan, and another runs it from a file: the same decisions and the same bits, with no plan of its
  * own. A plan that does otherwise than the program wants, needs more than the budget, or is not there on every rank is
  * refused on all of them. */
-#include "lib/base/failing_memory_test.h"
+#include "tests/support/base/failing_memory.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -339,7 +339,7 @@ static void telling_without_memory(void **state)
     assert_int_equal(sluice_world_create(NULL, &m.world), SLUICE_OK);
     assert_int_equal(begin(&m, &w), 0);
     assert_int_equal(sluice_runtime_commit(m.rt), SLUICE_OK);
-    assert_true(memory_runs_out("plan_json", tell, m.rt, NULL) > 5);
+    assert_true(memory_runs_out("plan_json", 16, tell, m.rt, NULL) > 5);
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(m.world);
 }

@@ -4,7 +4,7 @@
 #include "lib/engine/model/unit.h"
 #include "lib/engine/replan/transition.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/layout/random_job_test.h"
+#include "tests/support/plan/random_job.h"
 #include "sched/layout/make_plan.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* A kernel of one rank fails in a step: that rank hears of just this failure, by the end of the training at the latest,
  * and every other rank hears of one. Each call of a kernel fails in turn, under plain and compressed optimizers and on
  * both lanes. */
-#include "lib/kernels/failing_kernel_test.h"
+#include "tests/support/kernels/failing_kernel.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -76,7 +76,7 @@ static int train(int rank, int size, void *context)
     plant(rank == 0 ? t->at : 0);
     for (int step = 0; !status && step < STEPS; step++) status = make_step(&m, rank);
     if (!status) status = sluice_runtime_sync(m.rt);
-    const char *name = kernel_failed;
+    const char *name = kernel_that_failed();
     const uint32_t calls = plant(0);
     if (rank == 0 && calls >= t->at && status != planted)
         fprintf(stderr, "%s, %s: call %u of %s fails: %s\n", t->optimizer, t->strategy, t->at, name ? name : "none",

@@ -173,6 +173,14 @@ refused 'no option "--right"' budget --right
 # ---- Forms ----
 
 use_tests labelled_tests
+printf 'add_test(%s sh "%s" release %s)\n' good.in_order "$work/noted" good.in_order >>"$tree/build/release/CTestTestfile.cmake"
+: >"$work/ran"
+run_dev test order
+check 'a test by its own name, which is a part of another' sched.order "$(which_ran)"
+: >"$work/ran"
+run_dev test orde
+check 'tests by a part of their names' 'good.in_order sched.order' "$(which_ran)"
+use_tests labelled_tests
 : >"$work/ran"
 run_dev test --quick
 check '--quick: exit code' 0 $code

@@ -231,7 +231,7 @@ def refuse_room(part, path, target):
 
 
 def is_test(path):
-    return path.startswith("tests/") or path.endswith(("_test.c", "_test.h", "_fuzz.c", "_fuzz.h"))
+    return path.startswith("tests/") or path.endswith(("_test.c", "_fuzz.c", "_fuzz.h"))
 
 
 def refuse_private(path, target, owners):

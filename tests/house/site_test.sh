@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The site of the documents is made without a warning and needs no network. A link that leads nowhere, a heading that is
 # not there and a public name that no header has are refused, each with file and line.
+# Labels: all_only
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=

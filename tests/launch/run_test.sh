@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `sluice run` keeps its promises: the environment, the prefix, exit codes, the time that survivors get, and no orphans.
 # Most of this test waits.
+# Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 
 launch() { # CMD...: output in $work/out and $work/err, exit code in $code

@@ -1,7 +1,7 @@
 /* 1-bit LAMB through the engine gives what the optimizer makes of the same gradients, to the bit: norms and maxima
  * reach every rank, whichever rank owns a part; the freeze comes when it is due; compat exchanges one flat array. */
 #include "lib/optim/onebit/onebit_lamb.h"
-#include "lib/optim/onebit/onebit_test.h"
+#include "tests/support/optim/onebit_exchange.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"
 

@@ -3,7 +3,7 @@
  * them. In compat, where roundings keep them apart, all ranks read the owners' values. */
 #include "lib/engine/model/param_arrays.h"
 #include "lib/engine/runtime.h"
-#include "lib/optim/onebit/onebit_test.h"
+#include "tests/support/optim/onebit_exchange.h"
 #include "lib/optim/onebit/zero_one_adam.h"
 #include "tests/support/draw.h"
 #include "tests/support/onebit_model.h"

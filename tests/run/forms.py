@@ -6,16 +6,16 @@ import secrets
 import sys
 
 # The tests that use the device cuda.
-ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_test$|^tests\.(cuda_test|models_cuda_test|gpu_memory_test"
+ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|models_cuda_test|gpu_memory_test"
            r"|gpu_memory_guarded|gpu_check_test|info_test|kernels_test|install_check)$|^examples\.digits_mlp_cuda$")
 # What plans without GLPK, and what says that there is no device cuda. With the release's flags, so that a compiler
 # cache has nearly all objects.
-NO_GLPK = r"^(sched|ilp|device)\.|^tests\.(plan_tools_test|engine_test|info_test)$"
-NO_GLPK_TARGETS = ["sluice_command", "sluice_lab", "tests_engine_test", "sched/all", "ilp/all", "lib/device/all",
-                   "plugins/transport/all"]
+NO_GLPK = r"^(sched|ilp|device)\.|^tests\.(plan_tools_test|engine_test|info_test|validate(_faults)?_test)$"
+NO_GLPK_TARGETS = ["sluice_command", "sluice_lab", "tests_engine_test", "tests_validate_test",
+                   "tests_validate_faults_test", "sched/all", "ilp/all", "lib/device/all", "plugins/transport/all"]
 EMULATED_TARGETS = ["sluice_command", "sluice_lab", "tests/cuda_emulated/all", "lib/device/all", "lib/kernels/all",
                     "docs/examples/all", "plugins/transport/all", "plugins/nccl/shim/all", "tests/nccl/bed/hostcuda/all",
-                    "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_test", "tests_models_cuda_test",
+                    "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_models_test", "tests_models_cuda_test",
                     "tests_gpu_memory_test"]
 STRICT, LENIENT = ["-DSLUICE_WERROR=ON"], ["-DSLUICE_WERROR=OFF"]  # sanitizers make gcc warn of what is not so
 

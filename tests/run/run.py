@@ -450,9 +450,11 @@ def form_asked_for(words):
         return forms.everything(part)
     if option.startswith("-"):
         raise Mistake(f'test has no option "{option}"; see ./dev help')
-    if not tests_of("release", forms.STRICT, ["-R", option]):
+    matching = tests_of("release", forms.STRICT, ["-R", option])
+    named = [test for test in matching if option in (test, test.split(".")[-1])]
+    if not matching:
         raise Mistake(f'no test\'s name matches "{option}"; `ctest --test-dir build/release -N` lists them')
-    return forms.named(option)
+    return forms.named(exactly(named) if named else option)
 
 
 def count_asked_for(word):

@@ -3,7 +3,7 @@
 #ifndef SLC_TESTS_RANKS_H
 #define SLC_TESTS_RANKS_H
 
-#include "lib/comm/join/free_port_test.h"
+#include "tests/support/comm/free_port.h"
 
 #include <signal.h>
 #include <stdint.h>

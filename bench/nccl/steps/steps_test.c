@@ -1,5 +1,5 @@
 /* Steps are found in sequences of calls, by what repeats and by the pauses between. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "bench/nccl/steps/steps.h"
 #include "tests/support/draw.h"

@@ -1,42 +1,44 @@
 /* Orders that can end in a hang are told, and others are not. */
-#include "bench/nccl/watch/scene_test.h"
+#include "tests/support/bench/scene.h"
+
+#include <string.h>
 
 static void crossed_communicators(void **state)
 {
     (void)state;
     scene s;
-    begin(&s, 2);
-    join_all(&s, 0xaaaa000000000001);
-    join_all(&s, 0xbbbb000000000001);
-    all_call(&s, 0, sum_of_64);
-    all_call(&s, 1, sum_of_64);
-    all_quiet(&s, 1);
-    expect_nothing(&s);
+    scene_begin(&s, 2);
+    scene_join_all(&s, 0xaaaa000000000001);
+    scene_join_all(&s, 0xbbbb000000000001);
+    scene_all_call(&s, 0, sum_of_64);
+    scene_all_call(&s, 1, sum_of_64);
+    scene_all_quiet(&s, 1);
+    scene_expect_nothing(&s);
     for (int i = 0; i < 2; i++) {
-        do_call(&s, i, i == 0 ? 0 : 1, sum_of_64);
-        do_call(&s, i, i == 0 ? 1 : 0, sum_of_64);
+        scene_call(&s, i, i == 0 ? 0 : 1, sum_of_64);
+        scene_call(&s, i, i == 0 ? 1 : 0, sum_of_64);
     }
-    expect(&s, SLC_NCCL_FOUND_CROSSED,
-           "communicator aaaa (2 ranks) and communicator bbbb (2 ranks) are called in opposite");
+    scene_expect(&s, SLC_NCCL_FOUND_CROSSED,
+                 "communicator aaaa (2 ranks) and communicator bbbb (2 ranks) are called in opposite");
     /* In one group, or in two streams, there is no order. */
     for (size_t k = 2; k < 4; k++) s.processes[0].entries[k].group = 5;
-    expect_nothing(&s);
+    scene_expect_nothing(&s);
     for (size_t k = 2; k < 4; k++) s.processes[0].entries[k].group = 0;
     for (size_t k = 2; k < 4; k++) s.processes[1].entries[k].group = 5;
-    expect_nothing(&s);
+    scene_expect_nothing(&s);
     for (size_t k = 2; k < 4; k++) s.processes[1].entries[k].group = 0;
-    assert_int_equal(look(&s), 1);
-    all_quiet(&s, 0); /* they go on */
-    expect_nothing(&s);
-    all_quiet(&s, 1);
+    assert_int_equal(scene_look(&s), 1);
+    scene_all_quiet(&s, 0); /* they go on */
+    scene_expect_nothing(&s);
+    scene_all_quiet(&s, 1);
     for (int i = 0; i < 2; i++)
         for (size_t k = 2; k < 4; k++) s.processes[i].entries[k].count = 0; /* NCCL does nothing then */
-    expect_nothing(&s);
+    scene_expect_nothing(&s);
     for (int i = 0; i < 2; i++)
         for (size_t k = 2; k < 4; k++) s.processes[i].entries[k].count = 64;
     s.processes[1].entries[3].stream = 2;
-    expect_nothing(&s);
-    end(&s);
+    scene_expect_nothing(&s);
+    scene_end(&s);
 }
 
 /* One handle names another stream in each thread. */
@@ -46,21 +48,21 @@ static void streams_of_threads(void **state)
     scene s;
     call c = sum_of_64;
     c.stream = PER_THREAD;
-    begin(&s, 2);
-    join_all(&s, 0xaaaa000000000001);
-    join_all(&s, 0xbbbb000000000001);
+    scene_begin(&s, 2);
+    scene_join_all(&s, 0xaaaa000000000001);
+    scene_join_all(&s, 0xbbbb000000000001);
     for (int i = 0; i < 2; i++)
         for (unsigned k = 0; k < 2; k++) {
             unsigned row = i ? 1 - k : k;
-            do_call(&s, i, row, c);
+            scene_call(&s, i, row, c);
             s.processes[i].entries[k].thread = 7 + row;
         }
-    all_quiet(&s, 1);
-    expect_nothing(&s);
+    scene_all_quiet(&s, 1);
+    scene_expect_nothing(&s);
     for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < 2; k++) s.processes[i].entries[k].thread = 7;
-    expect(&s, SLC_NCCL_FOUND_CROSSED, "are called in opposite orders");
-    end(&s);
+    scene_expect(&s, SLC_NCCL_FOUND_CROSSED, "are called in opposite orders");
+    scene_end(&s);
 }
 
 /* Each rank waits on the host for the first of its two calls. */
@@ -68,16 +70,16 @@ static void blocked_in_crossed_order(void **state)
 {
     (void)state;
     scene s;
-    begin(&s, 2);
-    join_all(&s, 0xaaaa000000000001);
-    join_all(&s, 0xbbbb000000000001);
-    do_call(&s, 0, 0, sum_of_64);
-    do_call(&s, 1, 1, sum_of_64);
-    expect_nothing(&s);
-    all_quiet(&s, 12);
-    expect(&s, SLC_NCCL_FOUND_CIRCLE, "ranks wait for each other");
+    scene_begin(&s, 2);
+    scene_join_all(&s, 0xaaaa000000000001);
+    scene_join_all(&s, 0xbbbb000000000001);
+    scene_call(&s, 0, 0, sum_of_64);
+    scene_call(&s, 1, 1, sum_of_64);
+    scene_expect_nothing(&s);
+    scene_all_quiet(&s, 12);
+    scene_expect(&s, SLC_NCCL_FOUND_CIRCLE, "ranks wait for each other");
     assert_non_null(strstr(s.found.rows[0].hint, "same order"));
-    end(&s);
+    scene_end(&s);
 }
 
 int main(void)

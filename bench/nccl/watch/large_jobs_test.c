@@ -1,8 +1,10 @@
 /* Comparing ranks costs what their records hold, however large the job is, and whatever a record says of its size. */
-#include "bench/nccl/watch/scene_test.h"
+#include "tests/support/bench/scene.h"
 
 #include "bench/nccl/watch/faults.h"
 #include "bench/nccl/watch/waits.h"
+
+#include <string.h>
 
 enum { MANY = 1500, AHEAD = 700 };
 
@@ -127,17 +129,17 @@ static void ordinals_far_apart(void **state)
 {
     (void)state;
     scene s;
-    begin(&s, 2);
-    join_all(&s, 0x3f2a000000000001);
-    all_call_times(&s, 0, 2);
-    lose(&s, 1, 1);
+    scene_begin(&s, 2);
+    scene_join_all(&s, 0x3f2a000000000001);
+    scene_all_call_times(&s, 0, 2);
+    scene_lose(&s, 1, 1);
     s.rows[1][0].calls = s.rows[1][0].collectives = UINT64_C(1) << 50;
     s.processes[1].entries[0].number = UINT64_C(1) << 50;
-    all_quiet(&s, 1);
-    expect_nothing(&s);
-    all_quiet(&s, 12);
-    expect(&s, SLC_NCCL_FOUND_LAGS, "operation 3: rank 1 called it; rank 0");
-    end(&s);
+    scene_all_quiet(&s, 1);
+    scene_expect_nothing(&s);
+    scene_all_quiet(&s, 12);
+    scene_expect(&s, SLC_NCCL_FOUND_LAGS, "operation 3: rank 1 called it; rank 0");
+    scene_end(&s);
 }
 
 int main(void)

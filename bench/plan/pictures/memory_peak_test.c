@@ -8,7 +8,7 @@
 
 #include "bench/plan/pictures/memory_peak.h"
 #include "lib/plan/profile.h"
-#include "sched/layout/drawn_plan_test.h"
+#include "tests/support/sched/drawn_plan.h"
 #include "sched/planner.h"
 #include "sched/study/made_profile.h"
 

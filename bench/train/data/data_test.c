@@ -1,7 +1,7 @@
 /* The targets that are counted without reading anything are those that the sequences have; a held-out image is taken
  * once, and behind the last nothing is asked. */
 #include "bench/train/options/options.h"
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "bench/train/data/data.h"
 

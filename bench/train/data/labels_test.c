@@ -1,10 +1,11 @@
 /* Labelled data have at least two classes, in every form; what is left out of them is said and not counted. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "bench/train/data/data.h"
 #include "bench/train/options/options.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { CONTEXT = 4, CLASS_BYTES = 10 * CONTEXT };
 

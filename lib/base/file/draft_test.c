@@ -1,10 +1,13 @@
 /* Drafts touch nothing that they did not make: a user's own files, links of others, two writers of one target. */
 #include "lib/base/file/draft.h"
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 #include "lib/base/file/json_file.h"
 
 #include <dirent.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void put(slc_draft *draft, const char *text)
 {
@@ -25,7 +28,7 @@ static void holds(const char *path, const char *expected)
 /* The files of the test's folder. */
 static int count_files(void)
 {
-    DIR *folder = opendir(test_folder);
+    DIR *folder = opendir(test_folder());
     int count = 0;
     for (struct dirent *entry; (entry = readdir(folder));)
         count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");

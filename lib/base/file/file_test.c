@@ -1,9 +1,10 @@
 /* Which files are one: it decides whether ranks compare what they have read. */
 #include "lib/base/file/file.h"
 
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 #include "lib/base/hash/fnv.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 static uint64_t identity_of(const char *path)

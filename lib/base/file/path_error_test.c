@@ -1,5 +1,5 @@
 /* A wrong path and a failing disk have different statuses. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/base/file/file.h"
 #include "lib/base/file/json_file.h"
@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 
 #include <errno.h>
+#include <string.h>
 
 static void what_cannot_be_opened_is_the_path(void **state)
 {

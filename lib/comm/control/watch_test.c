@@ -1,11 +1,12 @@
 /* Ranks that wait in vain must be found. The judgement is asked about ranks that are made up, moment by moment; and
  * worlds whose ranks all run the same random program must never be accused, however unevenly they go on. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "lib/comm/control/control.h"
 #include "lib/comm/control/watch.h"
 
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 enum { SIZE = 3 };

@@ -1,8 +1,9 @@
 /* Each launcher's environment gives the right rank, size, address, port and token. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 static const char *const known[] = {

@@ -1,10 +1,13 @@
 /* Joining: ranks are let in, refused, or named as missing, and strangers that talk nonsense do no harm. */
 #include "lib/base/clock.h"
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
 #include <cmocka.h>
 
 typedef enum {

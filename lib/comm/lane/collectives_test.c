@@ -1,9 +1,10 @@
 /* Collectives must agree with plain oracles bit for bit: sums are in rank order, over memory, messages and both.
  * Lengths, blocks, ranges, layouts and delays are random; rows of tables and compressed exchanges are among the
  * operations, and some operations of every kind are skipped. */
-#include "lib/comm/lane/compressed_exchange_test.h"
-#include "lib/comm/lane/random_op_test.h"
+#include "tests/support/comm/compressed_exchange.h"
+#include "tests/support/comm/random_op.h"
 #include "tests/support/scale.h"
+#include "tests/support/comm/rows_op.h"
 
 #include <setjmp.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Compressed exchanges of groups over memory, messages and both must agree bit for bit with the simulation of all
  * ranks, over many steps, and put no more bytes on the wire than they should. */
-#include "lib/comm/lane/compressed_exchange_test.h"
+#include "tests/support/comm/compressed_exchange.h"
 #include "tests/support/scale.h"
 
 #include <math.h>

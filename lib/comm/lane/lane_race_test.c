@@ -5,7 +5,7 @@
  *
  * There are two because a lane that rings a neighbour writes a word of the neighbour's page: of three, two would be
  * ordered by the word of the third. */
-#include "lib/device/host_device_test.h"
+#include "tests/support/device/host_device.h"
 #include "lib/base/clock.h"
 #include "lib/comm/lane/lane.h"
 #include "tests/support/scale.h"

@@ -1,6 +1,6 @@
 /* Ranks that submit operations of other sizes hear who sent too much to whom, and what to do: also where the message
  * was there before its receive. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 
 #include <setjmp.h>
 #include <stdint.h>

@@ -1,10 +1,11 @@
 /* An operation whose results go past the cache must give the same bits as its blocks moved one at a time, which go
  * through it, and must touch nothing else. collectives_test.c compares the latter with a plain oracle. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "lib/comm/lane/spans.h"
 
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 /* The last block is shorter, and the parts of none are whole pages. */

@@ -1,7 +1,7 @@
 /* Where rank 0 listens does not depend on what its name resolves to here, and whoever cannot connect learns why. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/comm/join/free_port_test.h"
+#include "tests/support/comm/free_port.h"
 #include "lib/comm/sockets/address.h"
 
 #include <arpa/inet.h>
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static void check_listener(const char *host, const char *where)

@@ -1,6 +1,6 @@
 /* One rank of several has too few file descriptors. Whatever it lacks them for, every rank must say so, and what helps.
  */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

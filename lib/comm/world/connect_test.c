@@ -3,11 +3,13 @@
  * Messages that cannot be cancelled keep their memory. If none gets through any more, the world fails and says between
  * which ranks. The transport is UCX; here its connect can be made to fail, its cancel to do nothing, and its progress
  * to move nothing but to say that it does. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "lib/comm/transport.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 enum { FOREVER = 1 << 30 };

@@ -1,9 +1,10 @@
 /* When a rank dies, stalls, leaves early or fails, every other rank must learn which one it is, on every path, and by
  * the cause's own status: what would only be noticed when a limit has run out has the status TIMEOUT. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "tests/support/scale.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>

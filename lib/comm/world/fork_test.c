@@ -1,10 +1,13 @@
 /* Ranks that have children. A forked child holds nothing of the rank's world, so the rank's death is noticed at once,
  * while the child lives on, and a call in the child is an error that disturbs no rank. */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 enum { ELEMENTS = 48 * 1000, SIZE = 3, PARENT = 1 };

@@ -2,11 +2,13 @@
  * ever for a rank that says nothing. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "lib/comm/leave.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <cmocka.h>
 

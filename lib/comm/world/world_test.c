@@ -1,10 +1,11 @@
 /* Worlds: their description of themselves, small collectives, abuse of submission, and the transports that they accept.
  */
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 #include "lib/comm/transport.h"
 
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 typedef struct {

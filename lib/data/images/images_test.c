@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 #include "lib/base/numbers/random.h"
 #include "lib/data/images/images.h"
 #include "lib/data/images/images_parts.h"
@@ -24,7 +24,7 @@ static void refused(const char *path, sluice_status expected, const char *why)
 {
     slc_images *images = NULL;
     sluice_status status = slc_images_open(path, &images);
-    if (status != expected || !strstr(sluice_last_error(), why) || !strstr(sluice_last_error(), test_folder))
+    if (status != expected || !strstr(sluice_last_error(), why) || !strstr(sluice_last_error(), test_folder()))
         fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
     assert_null(images);
 }

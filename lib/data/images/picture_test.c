@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 #include "lib/data/images/picture.h"
 
 #include <math.h>

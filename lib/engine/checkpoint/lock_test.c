@@ -1,12 +1,14 @@
 /* Who holds a folder: this process for one owner, another process, a dead one; and where the file system has no locks.
  */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 #include "lib/engine/checkpoint/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,7 +40,7 @@ static int take_in_child(const char *words)
     pid_t child = fork();
     if (child == 0) {
         int other = 0;
-        sluice_status status = slc_checkpoint_lock_take(&other, test_folder);
+        sluice_status status = slc_checkpoint_lock_take(&other, test_folder());
         if (!status) slc_checkpoint_lock_release(&other);
         _exit(!status ? 0 : status == SLUICE_ERR_IO && strstr(sluice_last_error(), words) ? 1 : 2);
     }
@@ -53,9 +55,9 @@ static void one_owner_holds_it(void **state)
     int a = 0, b = 0;
     char words[64];
     snprintf(words, sizeof words, "process %d, since 20", (int)getpid());
-    works(slc_checkpoint_lock_take(&a, test_folder));
-    works(slc_checkpoint_lock_take(&a, test_folder));
-    fails(slc_checkpoint_lock_take(&b, test_folder), SLUICE_ERR_IO, "another runtime of this process");
+    works(slc_checkpoint_lock_take(&a, test_folder()));
+    works(slc_checkpoint_lock_take(&a, test_folder()));
+    fails(slc_checkpoint_lock_take(&b, test_folder()), SLUICE_ERR_IO, "another runtime of this process");
     assert_int_equal(take_in_child(words), 1);
     assert_int_equal(take_in_child(words), 1); /* that looking has given nothing up */
     slc_checkpoint_lock_release(&b);
@@ -63,7 +65,7 @@ static void one_owner_holds_it(void **state)
     slc_checkpoint_lock_release(&a);
     assert_false(is_there(".lock"));
     assert_int_equal(take_in_child(""), 0);
-    works(slc_checkpoint_lock_take(&b, test_folder));
+    works(slc_checkpoint_lock_take(&b, test_folder()));
     slc_checkpoint_lock_release(&b);
 }
 
@@ -72,7 +74,7 @@ static void children_leave_it_alone(void **state)
 {
     (void)state;
     int a = 0;
-    works(slc_checkpoint_lock_take(&a, test_folder));
+    works(slc_checkpoint_lock_take(&a, test_folder()));
     pid_t child = fork();
     if (child == 0) {
         slc_checkpoint_lock_release(&a);
@@ -90,12 +92,12 @@ static void the_dead_hold_nothing(void **state)
     (void)state;
     int a = 0;
     pid_t child = fork();
-    if (child == 0) _exit(slc_checkpoint_lock_take(&a, test_folder) ? 1 : 0); /* without releasing */
+    if (child == 0) _exit(slc_checkpoint_lock_take(&a, test_folder()) ? 1 : 0); /* without releasing */
     int code;
     waitpid(child, &code, 0);
     assert_int_equal(code, 0);
     assert_true(is_there(".lock"));
-    works(slc_checkpoint_lock_take(&a, test_folder));
+    works(slc_checkpoint_lock_take(&a, test_folder()));
     slc_checkpoint_lock_release(&a);
 }
 
@@ -104,10 +106,10 @@ static void what_is_no_file_is_refused(void **state)
     (void)state;
     int a = 0;
     assert_int_equal(symlink("/etc/passwd", path_of(".lock")), 0);
-    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_PATH, ".lock");
+    fails(slc_checkpoint_lock_take(&a, test_folder()), SLUICE_ERR_PATH, ".lock");
     assert_int_equal(unlink(path_of(".lock")), 0);
     assert_int_equal(mkfifo(path_of(".lock"), 0666), 0);
-    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_PATH, "is not a regular file");
+    fails(slc_checkpoint_lock_take(&a, test_folder()), SLUICE_ERR_PATH, "is not a regular file");
     assert_int_equal(unlink(path_of(".lock")), 0);
 }
 
@@ -126,18 +128,18 @@ static void without_locks_the_living_of_this_host_are_noticed(void **state)
     gethostname(host, sizeof host - 1);
     no_locks = true;
     put_note(host, (int)getppid());
-    fails(slc_checkpoint_lock_take(&a, test_folder), SLUICE_ERR_IO, "to be removed if that is no such job");
+    fails(slc_checkpoint_lock_take(&a, test_folder()), SLUICE_ERR_IO, "to be removed if that is no such job");
     pid_t dead = fork();
     if (dead == 0) _exit(0);
     waitpid(dead, NULL, 0);
     put_note(host, (int)dead);
-    works(slc_checkpoint_lock_take(&a, test_folder));
+    works(slc_checkpoint_lock_take(&a, test_folder()));
     slc_checkpoint_lock_release(&a);
     put_note("another.host", 1);
-    works(slc_checkpoint_lock_take(&a, test_folder)); /* with a warning */
+    works(slc_checkpoint_lock_take(&a, test_folder())); /* with a warning */
     slc_checkpoint_lock_release(&a);
     write_file(".lock", "", 0);
-    works(slc_checkpoint_lock_take(&a, test_folder));
+    works(slc_checkpoint_lock_take(&a, test_folder()));
     slc_checkpoint_lock_release(&a);
     no_locks = false;
 }

@@ -1,7 +1,7 @@
 /* AdamW must agree with float64 over several steps, with equal bits for every instruction set and every split of the
  * range. */
 #include "lib/kernels/adamw/adamw.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 static slc_adamw_settings settings_at(int step)
 {

@@ -1,7 +1,7 @@
 /* A sequence that is computed a few tokens at a time, with a cache, must have the bits of the whole sequence computed
  * at once: for every instruction set, type and thread count, wherever the pieces end in the kernel's tiles. */
 #include "lib/kernels/attention/attention.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 typedef struct {
     uint64_t heads, head_size, tokens, pieces[8]; /* the last piece that is not 0 is repeated up to the end */

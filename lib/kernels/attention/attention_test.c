@@ -1,7 +1,7 @@
 /* Attention and its gradients must be close to float64, and not much worse than the naive way in the same type, with
  * equal bits for every instruction set and thread count. */
 #include "lib/kernels/attention/attention.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 /* Inputs and outputs. All have the shape's type, except logsumexp and the bias. */
 enum { Q, K, V, DOUT, RELATIVE, INPUTS };

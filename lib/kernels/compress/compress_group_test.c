@@ -1,7 +1,7 @@
 /* A group's packets and residues must follow each other without gaps, and each tensor must behave as if it were
  * alone. */
 #include "lib/kernels/compress/compress_group.h"
-#include "lib/kernels/compress/compress_test.h"
+#include "tests/support/kernels/compress_ranks.h"
 
 enum { TENSORS = 40 };
 
@@ -63,7 +63,7 @@ static void residues_lie_apart(void **state)
         slc_residue workers[TENSORS], servers[TENSORS];
         const uint64_t worker_bytes = slc_compress_group_worker_bytes(&group);
         const uint64_t server_bytes = slc_compress_group_server_bytes(&group);
-        char *worker = zeroed(worker_bytes), *server = zeroed(server_bytes);
+        char *worker = test_zeroed(worker_bytes), *server = test_zeroed(server_bytes);
         slc_compress_group_residues(&group, worker, NULL, workers, NULL);
         slc_compress_group_residues(&group, NULL, server, NULL, servers);
         check_places(&group, ranks, worker, worker_bytes, workers);
@@ -77,10 +77,10 @@ static void residues_lie_apart(void **state)
 static void check_tensor(const slc_compress_group *group, uint32_t i, char *packets, const slc_residue *worker)
 {
     const slc_compress_shape *shape = &group->shapes[i];
-    exchange e = exchange_create(shape->ranks, shape->count, shape->scale_elements, 1, SLUICE_FP32, SLUICE_FP32);
-    parameter alone = parameter_create(shape->count), together = parameter_create(shape->count);
-    draw_gradients(&e, i);
-    compress(&e, 0);
+    exchange e = compress_ranks_create(shape->ranks, shape->count, shape->scale_elements, 1, SLUICE_FP32, SLUICE_FP32);
+    parameter alone = frozen_parameter_create(shape->count), together = frozen_parameter_create(shape->count);
+    compress_ranks_draw(&e, i);
+    compress_rank(&e, 0);
     const slc_compress_input input = {.gradient_dtype = SLUICE_FP32,
                                       .momentum_dtype = SLUICE_FP32,
                                       .gradient = e.gradient[0],
@@ -94,7 +94,8 @@ static void check_tensor(const slc_compress_group *group, uint32_t i, char *pack
         assert_memory_equal(own + k * group->stride, e.packets[0] + k * e.stride, slc_compress_packet_bytes(shape));
 
     float *momentum = test_copy(shape->count, e.momentum);
-    slc_frozen_range here = range_of(&e, &together, momentum, true), there = range_of(&e, &alone, e.momentum, true);
+    slc_frozen_range here = frozen_range_of(&e, &together, momentum, true),
+                     there = frozen_range_of(&e, &alone, e.momentum, true);
     bool finite = true;
     const slc_compress_results grouped = {shape, own, group->stride, 0, shape->count},
                                single = {shape, e.packets[0], e.stride, 0, shape->count};
@@ -102,9 +103,9 @@ static void check_tensor(const slc_compress_group *group, uint32_t i, char *pack
     assert_int_equal(slc_compress_apply(&e.stream, &settings, &single, &there, &finite), SLUICE_OK);
     assert_memory_equal(together.value, alone.value, shape->count * sizeof(float));
     assert_memory_equal(momentum, e.momentum, shape->count * sizeof(float));
-    test_release(momentum), free_gradients(&e);
-    parameter_destroy(&alone), parameter_destroy(&together);
-    exchange_destroy(&e);
+    test_release(momentum), compress_ranks_forget(&e);
+    frozen_parameter_destroy(&alone), frozen_parameter_destroy(&together);
+    compress_ranks_destroy(&e);
 }
 
 static void tensors_are_as_if_alone(void **state)
@@ -114,7 +115,8 @@ static void tensors_are_as_if_alone(void **state)
     for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
         slc_compress_group group = draw_group(&chance, ranks);
         slc_residue workers[TENSORS];
-        char *worker = zeroed(slc_compress_group_worker_bytes(&group)), *packets = zeroed(ranks * group.stride);
+        char *worker = test_zeroed(slc_compress_group_worker_bytes(&group)),
+             *packets = test_zeroed(ranks * group.stride);
         slc_compress_group_residues(&group, worker, NULL, workers, NULL);
         for (uint32_t i = TENSORS; i-- > 0;) check_tensor(&group, i, packets, &workers[i]);
         test_release(worker), test_release(packets);

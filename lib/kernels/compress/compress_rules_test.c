@@ -1,6 +1,6 @@
 /* The rules of compress.h other than the arithmetic: padding, folded errors, zeros, non-finite numbers, wrong
  * arguments; and the update without compression. */
-#include "lib/kernels/compress/compress_test.h"
+#include "tests/support/kernels/compress_ranks.h"
 
 static void padding_is_the_rule_s(void **state)
 {
@@ -20,10 +20,10 @@ static void padding_is_the_rule_s(void **state)
 
 static void whole_step(exchange *e, uint64_t seed)
 {
-    draw_gradients(e, seed);
-    for (uint32_t r = 0; r < e->shape.ranks; r++) compress(e, r);
-    for (uint32_t k = 0; k < e->shape.ranks; k++) serve(e, k, 4096);
-    free_gradients(e);
+    compress_ranks_draw(e, seed);
+    for (uint32_t r = 0; r < e->shape.ranks; r++) compress_rank(e, r);
+    for (uint32_t k = 0; k < e->shape.ranks; k++) serve_chunk(e, k, 4096);
+    compress_ranks_forget(e);
 }
 
 static void folded_errors_go_on_to_the_same_bits(void **state)
@@ -32,13 +32,13 @@ static void folded_errors_go_on_to_the_same_bits(void **state)
     enum { COUNT = 5003, RANKS = 3 };
     for (uint64_t scale_elements = 0; scale_elements < 100; scale_elements += 64) {
         float *first = NULL;
-        parameter p = parameter_create(COUNT);
+        parameter p = frozen_parameter_create(COUNT);
         for (int folds = 0; folds < 2; folds++) {
-            exchange e = exchange_create(RANKS, COUNT, scale_elements, 1, SLUICE_FP32, SLUICE_FP32);
+            exchange e = compress_ranks_create(RANKS, COUNT, scale_elements, 1, SLUICE_FP32, SLUICE_FP32);
             for (uint64_t step = 0; step < 4; step++) {
                 whole_step(&e, step);
                 for (uint32_t r = 0; folds && r < RANKS; r++) {
-                    double *error = errors_of(&e, &e.worker[r], RANKS);
+                    double *error = residue_errors(&e, &e.worker[r], RANKS);
                     assert_int_equal(slc_compress_fold(&e.stream, &e.shape, RANKS, &e.worker[r]), SLUICE_OK);
                     assert_int_equal(slc_compress_fold(&e.stream, &e.shape, 1, &e.server[r]), SLUICE_OK);
                     test_close("error", RANKS * e.chunk, e.worker[r].sum, error, 1e-6);
@@ -46,15 +46,15 @@ static void folded_errors_go_on_to_the_same_bits(void **state)
                     test_release(error);
                 }
             }
-            draw_gradients(&e, 9);
-            for (uint32_t r = 0; r < RANKS; r++) compress(&e, r);
-            for (uint32_t k = 0; k < RANKS; k++) serve(&e, k, 4096);
-            free_gradients(&e);
-            check_same_bits(&e, &p, &first);
-            exchange_destroy(&e);
+            compress_ranks_draw(&e, 9);
+            for (uint32_t r = 0; r < RANKS; r++) compress_rank(&e, r);
+            for (uint32_t k = 0; k < RANKS; k++) serve_chunk(&e, k, 4096);
+            compress_ranks_forget(&e);
+            check_exchange_bits(&e, &p, &first);
+            compress_ranks_destroy(&e);
         }
         test_release(first);
-        parameter_destroy(&p);
+        frozen_parameter_destroy(&p);
     }
 }
 
@@ -64,19 +64,19 @@ static void zeros_have_scale_zero(void **state)
     enum { COUNT = 77, RANKS = 2 };
     TEST_EACH_ISA(isa)
     {
-        exchange e = exchange_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
-        parameter p = parameter_create(COUNT);
-        draw_gradients(&e, 1);
+        exchange e = compress_ranks_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
+        parameter p = frozen_parameter_create(COUNT);
+        compress_ranks_draw(&e, 1);
         for (int i = 0; i < COUNT; i++) ((float *)e.momentum)[i] = -0.0f;
         for (int r = 0; r < RANKS; r++) memset(e.gradient[r], 0, COUNT * sizeof(float));
         for (uint32_t r = 0; r < RANKS; r++) compress_and_check(&e, r);
         for (uint32_t k = 0; k < RANKS; k++) serve_and_check(&e, k, 4096);
         apply_and_check(&e, &p, true);
         for (int i = 0; i < COUNT; i++) assert_true(((float *)e.momentum)[i] == 0);
-        for (uint64_t i = 0; i < e.chunk; i++) assert_true(sign_at(&e, e.packets[1], i) == 1);
-        free_gradients(&e);
-        parameter_destroy(&p);
-        exchange_destroy(&e);
+        for (uint64_t i = 0; i < e.chunk; i++) assert_true(packet_sign(&e, e.packets[1], i) == 1);
+        compress_ranks_forget(&e);
+        frozen_parameter_destroy(&p);
+        compress_ranks_destroy(&e);
     }
 }
 
@@ -96,37 +96,37 @@ static void what_is_not_finite_is_skipped(void **state)
     const float bad[] = {INFINITY, -INFINITY, NAN, 3e38f};
     TEST_EACH_ISA(isa)
     for (size_t b = 0; b < TEST_COUNT_OF(bad); b++) {
-        exchange e = exchange_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
-        parameter p = parameter_create(COUNT);
+        exchange e = compress_ranks_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
+        parameter p = frozen_parameter_create(COUNT);
         whole_step(&e, 1);
-        draw_gradients(&e, 2);
+        compress_ranks_draw(&e, 2);
         ((float *)e.gradient[1])[COUNT - 2] = bad[b];
         if (isfinite(bad[b])) e.worker[1].sum[COUNT - 2] = 3.4e38f, ((float *)e.momentum)[COUNT - 2] = 3.4e38f;
-        for (uint32_t r = 0; r < RANKS; r++) compress(&e, r);
-        for (uint32_t k = 0; k < RANKS; k++) serve(&e, k, 4096);
+        for (uint32_t r = 0; r < RANKS; r++) compress_rank(&e, r);
+        for (uint32_t k = 0; k < RANKS; k++) serve_chunk(&e, k, 4096);
         assert_true(isinf(e.worker[1].scale[0]) && isfinite(e.worker[0].scale[0]));
 
         float *value = test_copy(COUNT, p.value), *momentum = test_copy(COUNT, e.momentum);
         bool finite = true;
-        slc_frozen_range range = range_of(&e, &p, e.momentum, false);
-        for (uint32_t k = 0; k < RANKS; k++) assert_true(isinf(scale_at(&e, e.result + k * e.stride, 0)));
+        slc_frozen_range range = frozen_range_of(&e, &p, e.momentum, false);
+        for (uint32_t k = 0; k < RANKS; k++) assert_true(isinf(packet_scale(&e, e.result + k * e.stride, 0)));
         const slc_compress_results results = {&e.shape, e.result, e.stride, 0, COUNT};
         slc_compress_apply(&e.stream, &settings, &results, &range, &finite);
         assert_false(finite);
         assert_memory_equal(p.value, value, sizeof *value * COUNT);
         assert_memory_equal(e.momentum, momentum, sizeof *momentum * COUNT);
-        free_gradients(&e);
+        compress_ranks_forget(&e);
 
         ((float *)e.momentum)[COUNT - 2] = 0;
-        draw_gradients(&e, 3);
+        compress_ranks_draw(&e, 3);
         for (uint32_t r = 0; r < RANKS; r++) compress_and_check(&e, r);
         for (uint32_t k = 0; k < RANKS; k++) serve_and_check(&e, k, 4096);
         apply_and_check(&e, &p, true);
         assert_true(all_finite(COUNT, p.value) && all_finite(RANKS * e.chunk, e.worker[1].sum));
-        free_gradients(&e);
+        compress_ranks_forget(&e);
         test_release(value), test_release(momentum);
-        parameter_destroy(&p);
-        exchange_destroy(&e);
+        frozen_parameter_destroy(&p);
+        compress_ranks_destroy(&e);
     }
 }
 
@@ -140,21 +140,21 @@ static void frozen_update_agrees_with_float64(void **state)
         float *first = NULL;
         TEST_EACH_ISA(isa)
         for (uint32_t threads = 1; threads <= 2; threads++) {
-            exchange e = exchange_create(1, counts[c], 0, threads, gradient, momentum);
-            parameter p = parameter_create(counts[c]);
+            exchange e = compress_ranks_create(1, counts[c], 0, threads, gradient, momentum);
+            parameter p = frozen_parameter_create(counts[c]);
             float *before = test_copy(counts[c], p.value);
-            draw_gradients(&e, 5);
+            compress_ranks_draw(&e, 5);
             double *m64 = test_widen_typed(momentum, counts[c], e.momentum);
             double *g64 = test_widen_typed(gradient, counts[c], e.gradient[0]);
             for (uint64_t i = 0; i < counts[c]; i++) m64[i] = 0.9 * m64[i] + 0.1 * 0.7 * g64[i];
-            slc_frozen_range range = range_of(&e, &p, e.momentum, true);
+            slc_frozen_range range = frozen_range_of(&e, &p, e.momentum, true);
             assert_int_equal(slc_frozen_update(&e.stream, &settings, gradient, e.gradient[0], &range), SLUICE_OK);
-            check_update(&e, &p, e.momentum, before, m64, true, 1e-6);
-            check_same_bits(&e, &p, &first);
+            check_frozen_update(&e, &p, e.momentum, before, m64, true, 1e-6);
+            check_exchange_bits(&e, &p, &first);
             test_release(before), test_release(m64), test_release(g64);
-            free_gradients(&e);
-            parameter_destroy(&p);
-            exchange_destroy(&e);
+            compress_ranks_forget(&e);
+            frozen_parameter_destroy(&p);
+            compress_ranks_destroy(&e);
         }
         test_release(first);
     }
@@ -163,8 +163,8 @@ static void frozen_update_agrees_with_float64(void **state)
 static void wrong_arguments(void **state)
 {
     (void)state;
-    exchange e = exchange_create(2, 1000, 64, 1, SLUICE_FP32, SLUICE_FP32);
-    parameter p = parameter_create(1000);
+    exchange e = compress_ranks_create(2, 1000, 64, 1, SLUICE_FP32, SLUICE_FP32);
+    parameter p = frozen_parameter_create(1000);
     const slc_compress_shape bad[] = {{1000, 0, 0}, {1000, 24, 2}, {1000, 0, 5000}};
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) assert_int_equal(slc_compress_check(&bad[i]), SLUICE_ERR_ARGUMENT);
     int64_t bins[SLC_NORM_BINS] = {0};
@@ -174,15 +174,15 @@ static void wrong_arguments(void **state)
     const slc_compress_served chunk = {&e.shape, packets, &e.server[0], bins, e.result};
     for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++)
         assert_int_equal(slc_compress_server(&e.stream, &chunk, pieces[i][0], pieces[i][1]), SLUICE_ERR_ARGUMENT);
-    slc_frozen_range range = range_of(&e, &p, e.momentum, false);
+    slc_frozen_range range = frozen_range_of(&e, &p, e.momentum, false);
     bool finite = true;
     slc_compress_results results = {&e.shape, e.result, e.stride, 8, 992};
     assert_int_equal(slc_compress_apply(&e.stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
     range.count = results.count = 999;
     results.first = 0;
     assert_int_equal(slc_compress_apply(&e.stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
-    parameter_destroy(&p);
-    exchange_destroy(&e);
+    frozen_parameter_destroy(&p);
+    compress_ranks_destroy(&e);
 }
 
 int main(void)

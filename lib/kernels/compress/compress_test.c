@@ -1,6 +1,6 @@
 /* Both passes and the server must agree with float64, error feedback included, in fp32 and bf16, for 1 to 8 ranks and
  * lengths up to 10^6, with equal bits for every instruction set, thread count and cut. */
-#include "lib/kernels/compress/compress_test.h"
+#include "tests/support/kernels/compress_ranks.h"
 
 typedef struct {
     uint32_t ranks;
@@ -11,18 +11,18 @@ typedef struct {
 /* Runs several steps, so that errors feed back. The final state must have the bits of `first`. */
 static void check_steps(const exchange_case *c, uint64_t steps, uint32_t threads, uint64_t piece, float **first)
 {
-    exchange e = exchange_create(c->ranks, c->count, c->scale_elements, threads, c->gradient, c->momentum);
-    parameter p = parameter_create(c->count);
+    exchange e = compress_ranks_create(c->ranks, c->count, c->scale_elements, threads, c->gradient, c->momentum);
+    parameter p = frozen_parameter_create(c->count);
     for (uint64_t step = 0; step < steps; step++) {
-        draw_gradients(&e, step);
+        compress_ranks_draw(&e, step);
         for (uint32_t r = 0; r < c->ranks; r++) compress_and_check(&e, r);
         for (uint32_t k = 0; k < c->ranks; k++) serve_and_check(&e, k, piece);
         apply_and_check(&e, &p, step % 2);
-        free_gradients(&e);
+        compress_ranks_forget(&e);
     }
-    check_same_bits(&e, &p, first);
-    parameter_destroy(&p);
-    exchange_destroy(&e);
+    check_exchange_bits(&e, &p, first);
+    frozen_parameter_destroy(&p);
+    compress_ranks_destroy(&e);
 }
 
 static void check_case(const exchange_case *c)

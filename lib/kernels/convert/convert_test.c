@@ -1,7 +1,7 @@
 /* Conversion must follow the scalar rule to the bit on every instruction set: for all upper halves with lower halves
  * around ties, and for every tail. */
 #include "lib/kernels/convert/convert.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 static const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1234};
 

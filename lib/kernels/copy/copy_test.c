@@ -1,7 +1,7 @@
 /* A copy past the cache must equal memcpy, for any instruction set, length, alignment and split, and touch nothing
  * else. The bytes are random, so that as floats many of them are no numbers, which must come through as they are. */
 #include "lib/kernels/copy/copy.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 enum { LONGEST = 600000, SLACK = 256 }; /* LONGEST is cut between threads */
 

@@ -1,6 +1,6 @@
 /* Loss and gradient must agree with float64, with equal bits for every instruction set and thread count. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 static int32_t *draw_targets(uint64_t rows, uint64_t classes)
 {

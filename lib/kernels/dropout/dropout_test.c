@@ -3,7 +3,7 @@
  * other. */
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/residual/residual.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 /* Random123's kat_vectors, philox4x32 with 10 rounds. */
 static void known_answers(void **state)

@@ -1,7 +1,7 @@
 /* Forward must be exact but for one rounding; backward must add the rows of equal tokens in the order of their places,
  * with one rounding, for any thread count. */
 #include "lib/kernels/embedding/embedding.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 enum { TYPES = 2, TABLES = 3 };
 
@@ -125,7 +125,7 @@ static void backward_agrees(const test_case *t, const inputs *in)
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sluice_stream stream = test_stream(threads);
         void *got[TABLES] = {0};
-        const bool ordered = test_on_gpu || threads == 3; /* the host may sort for itself */
+        const bool ordered = test_on_gpu() || threads == 3; /* the host may sort for itself */
         void *workspace = test_bytes(slc_embedding_backward_workspace_bytes(&stream, t->batch, t->length, t->channels));
         for (int i = 0; i < TABLES; i++)
             if (before[i]) got[i] = test_copy_typed(t->gradient, in->counts[i], before[i]);
@@ -212,7 +212,7 @@ static void a_row_is_rounded_once(void **state)
     {
         sluice_stream stream = test_stream(1);
         uint64_t bytes = slc_embedding_backward_workspace_bytes(&stream, 1, LENGTH, CHANNELS);
-        assert_int_equal(bytes, test_on_gpu ? 0 : 2 * LENGTH * sizeof(uint32_t));
+        assert_int_equal(bytes, test_on_gpu() ? 0 : 2 * LENGTH * sizeof(uint32_t));
         uint32_t *workspace = test_bytes(bytes);
         uint16_t *table = test_typed(SLUICE_BF16, CHANNELS, start);
         const slc_embedding_backward_args args = {.dtype = SLUICE_BF16,

@@ -1,7 +1,7 @@
 /* GELU, tanh and their derivatives must agree with float64, also in place, with equal bits for every instruction set
  * and number of threads. */
 #include "lib/kernels/gelu/gelu.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 #include <float.h>
 

@@ -1,7 +1,7 @@
 /* Combinations of types, transposes, post-ops and row distances must agree with float64, also from several
  * threads. */
 #include "lib/kernels/gemm/gemm.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 
 #include <pthread.h>
 
@@ -85,7 +85,7 @@ static void skip_without_host_products(void)
 /* Has the GPU no use for it? */
 static bool not_for_a_gpu(const slc_gemm_shape *s)
 {
-    return test_on_gpu && (s->accumulate && s->residual);
+    return test_on_gpu() && (s->accumulate && s->residual);
 }
 
 static void check(sluice_stream *stream, slc_gemm_shape s)

@@ -1,7 +1,7 @@
 /* Both ways through a frozen LAMB step must agree with float64, from gradients of either type and from packets of any
  * shape, offset and distance, with equal bits for every instruction set, thread count and cut into ranges. */
 #include "lib/kernels/compress/flat.h"
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
 
 static const uint64_t counts[] = {1, 15, 197, 40003};

@@ -1,6 +1,6 @@
 /* LAMB over several steps and parameters must agree with float64; norms and values must have equal bits for every
  * instruction set, on a GPU, for every thread count and cut of the parameters into ranges. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/lamb/lamb.h"
 
 enum { PARAMETERS = 6, MOST_RANGES = 400, STEPS = 4 };
@@ -162,7 +162,7 @@ static void any_cut_gives_equal_bits(void **state)
         bool begun = false;
         TEST_EACH_WAY(way)
         for (size_t i = 0; i < TEST_SHAPES(pieces, 3); i++) {
-            if (test_on_gpu && pieces[i] < 160) continue; /* hundreds of blocks with little to do */
+            if (test_on_gpu() && pieces[i] < 160) continue; /* hundreds of blocks with little to do */
             model *m = model_create(variant & 1 ? SLUICE_BF16 : SLUICE_FP32, variant & 2);
             for (int step = 1; step <= STEPS; step++) step_of(m, 1 + (uint32_t)i % 3, step, pieces[i]);
             if (!begun) memcpy(bins, m->bins, sizeof bins);

@@ -1,6 +1,6 @@
 /* Layer norm forward and backward must agree with float64, with and without the residual paths, in place, with equal
  * bits for every instruction set. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 
 static const double epsilon = 1e-5;

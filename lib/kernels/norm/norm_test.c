@@ -1,5 +1,5 @@
 /* The norm's bins must not depend on order or partition, and must hold the exact sum of the grains. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/norm/norm.h"
 
 enum { COUNT = 16 * 4001 };

@@ -1,5 +1,5 @@
 /* Unfolding must be exact; the embedding of patches must agree with float64, with and without masks and positions. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/patches/patches.h"
 
 static void unfolds(void **state)

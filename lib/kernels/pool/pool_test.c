@@ -1,6 +1,6 @@
 /* Pooling must agree with float64 for both kinds and types, with equal bits for every instruction set and thread
  * count. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/pool/pool.h"
 
 /* Returns `count` elements of x as `dtype`; x becomes their rounded values. The caller frees the result. */

@@ -1,6 +1,6 @@
 /* Reductions must equal the plain float loop bit for bit, for any type, instruction set, split, alignment and
  * aliasing. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/reduce/reduce.h"
 
 enum { MOST = 7, LONGEST = 70000, SLACK = 16 }; /* LONGEST is cut between threads */
@@ -101,7 +101,7 @@ static void equal_to_plain_loop(void **state)
                                .to = variant & 64 ? SLUICE_BF16 : SLUICE_FP32};
                 if (r.accumulate) r.destinations = 1;
                 if (r.from != r.to) r.alias = -1;
-                if (test_on_gpu && (r.count == LONGEST || variant % 3)) continue; /* an emulated one is slow */
+                if (test_on_gpu() && (r.count == LONGEST || variant % 3)) continue; /* an emulated one is slow */
                 check(&r);
             }
 }

@@ -1,6 +1,6 @@
 /* Results must agree with float64, in place and apart. Bits must be equal for
  * every instruction set, and, for sums down the columns, for every number of threads. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/residual/residual.h"
 
 /* ---- Bias, dropout, scale and residual, each present or not ---- */

@@ -1,7 +1,7 @@
 /* SGD must agree with float64 over several steps, with equal bits for every instruction set, every number of threads
  * and every split of the range; a bf16 gradient, the rounded copy and the words of a step change no bit that they
  * should not. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/sgd/sgd.h"
 
 enum { FORMS = 4 };

@@ -1,6 +1,6 @@
 /* The words of a step must hold what a plain look at each element finds, to the bit, for any cut into calls; and the
  * conclusions must be those that a host draws from the same bins. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/step_words/step_words.h"
 
 typedef int64_t bins_of_norm[SLC_NORM_BINS];

@@ -1,6 +1,6 @@
 /* Every update must agree with float64 on random packets, with equal bits for every instruction set, thread count and
  * cut; non-finite numbers must change nothing. */
-#include "lib/kernels/kernel_test.h"
+#include "tests/support/kernels/arrays.h"
 #include "lib/kernels/zero_one/zero_one.h"
 
 static const slc_adamw_settings settings = {.learning_rate = 3e-3,

@@ -1,12 +1,15 @@
 /* Files of weights and models that differ in their head: all that the file has is taken to the bit, what is new is
  * named, and whatever would be lost or taken for something else is refused. The files are transformers' (tests/golden),
  * with tensors renamed, left out and added as other classes and programs write them. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
-#include "lib/model/model_test.h"
+#include "tests/support/model/lone_model.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors/safetensors.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 enum { EDITS_MAX = 8, TENSORS_MAX = 64, TEXT_MAX = 4096 };
@@ -198,8 +201,8 @@ static void takes_all_but(const variant *v, uint32_t classes, bool new_head, con
     char names[1024] = "";
     const char *name;
     make_files(v);
-    test_model t = model_for(test_folder, classes);
-    must(sluice_model_load(t.model, test_folder, new_head));
+    test_model t = model_for(test_folder(), classes);
+    must(sluice_model_load(t.model, test_folder(), new_head));
     for (uint32_t i = 0; (name = sluice_model_new_param(t.model, i)); i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s ", name);
     if (strcmp(names, fresh)) fail_msg("%s, %u classes: new are %s, not %s", v->folder, classes, names, fresh);
@@ -214,7 +217,7 @@ static void is_refused(const variant *v, uint32_t classes, bool new_head, sluice
     test_model t = model_for(golden, classes);
     make_files(v);
     must(sluice_runtime_weights_sha256(t.rt, before));
-    fails(sluice_model_load(t.model, test_folder, new_head), expected, why);
+    fails(sluice_model_load(t.model, test_folder(), new_head), expected, why);
     must(sluice_runtime_weights_sha256(t.rt, after));
     assert_string_equal(before, after);
     test_model_destroy(&t);
@@ -335,7 +338,7 @@ static void more_layers_than_the_file_has_are_refused(void **state)
     const variant deep = {"gpt2", {{NO_EDIT, NULL, NULL}}, "\"n_layer\": 2", "\"n_layer\": 100000"};
     sluice_model_config config = SLUICE_INIT(sluice_model_config);
     make_files(&deep);
-    fails(sluice_model_config_read(test_folder, &config), SLUICE_ERR_FORMAT,
+    fails(sluice_model_config_read(test_folder(), &config), SLUICE_ERR_FORMAT,
           "tensor \"transformer.h.2.ln_1.weight\" is missing, and the configuration has 100000 layers");
 }
 
@@ -397,7 +400,7 @@ static void an_own_head_is_no_table(void **state)
     const variant renamed = {"gpt2", {{RENAME, WTE, "lm_head.weight"}}, "\"tie_word_embeddings\": true", UNTIED};
     sluice_model_config config = SLUICE_INIT(sluice_model_config);
     make_files(&renamed);
-    fails(sluice_model_config_read(test_folder, &config), SLUICE_ERR_FORMAT, "tensor \"" WTE "\" is missing");
+    fails(sluice_model_config_read(test_folder(), &config), SLUICE_ERR_FORMAT, "tensor \"" WTE "\" is missing");
 }
 
 /* ---- Padding ---- */
@@ -416,15 +419,15 @@ static void padding_comes_back(void **state)
         sluice_model_config config = SLUICE_INIT(sluice_model_config);
         char text[TEXT_MAX] = "";
         make_files(&v);
-        test_model t = model_for(test_folder, 0);
+        test_model t = model_for(test_folder(), 0);
         assert_int_equal(sluice_model_get_config(t.model)->padding, cases[i].padding);
-        must(sluice_model_save(t.model, test_folder));
+        must(sluice_model_save(t.model, test_folder()));
         FILE *file = fopen(path_of("config.json"), "r");
         assert_non_null(file);
         assert_true(fread(text, 1, sizeof text - 1, file) > 0);
         fclose(file);
         if (!strstr(text, cases[i].saved)) fail_msg("no %s in %s", cases[i].saved, text);
-        must(sluice_model_config_read(test_folder, &config));
+        must(sluice_model_config_read(test_folder(), &config));
         assert_int_equal(config.padding, cases[i].padding);
         test_model_destroy(&t);
     }

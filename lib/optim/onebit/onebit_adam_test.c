@@ -3,23 +3,23 @@
  * process. It must also freeze when it should. */
 #include "lib/optim/adamw.h"
 #include "lib/optim/onebit/onebit_adam.h"
-#include "lib/optim/onebit/onebit_test.h"
+#include "tests/support/optim/onebit_job.h"
 
 enum { STEPS = 9, FREEZE = 4 };
 static const sluice_adamw adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
 
-static void job_init(test_job *j, const slc_compressed_settings *settings, const test_mode *mode)
+static void job_init(onebit_job *j, const slc_compressed_settings *settings, const onebit_mode *mode)
 {
-    *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-3};
+    *j = (onebit_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-3};
     assert_int_equal(slc_onebit_adam_create(settings, &j->stream, &j->onebit), SLUICE_OK);
-    test_job_begin(j, mode, false);
+    onebit_job_begin(j, mode, false);
 }
 
-static void fast_step(test_job *j, uint64_t step, uint64_t piece)
+static void fast_step(onebit_job *j, uint64_t step, uint64_t piece)
 {
     assert_int_equal(j->onebit.phase(j->onebit.context, step).compressed, step > FREEZE);
     assert_int_equal(j->onebit.wants_norms(j->onebit.context, step), 0);
-    assert_int_equal(test_job_step(j, step, piece), step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
+    assert_int_equal(onebit_job_step(j, step, piece), step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
 }
 
 /* ---- The rules ---- */
@@ -29,10 +29,10 @@ typedef struct {
     plain_errors errors;
 } plain;
 
-static plain plain_of(const test_job *j, uint32_t t)
+static plain plain_of(const onebit_job *j, uint32_t t)
 {
     return (plain){test_widen(test_counts[t], j->value[t]), test_widen(test_counts[t], j->state[t][0]),
-                   test_widen(test_counts[t], j->state[t][1]), errors_of(&j->exchange, t)};
+                   test_widen(test_counts[t], j->state[t][1]), plain_errors_of(&j->exchange, t)};
 }
 
 static void plain_destroy(plain *s)
@@ -41,7 +41,7 @@ static void plain_destroy(plain *s)
     plain_errors_fini(&s->errors);
 }
 
-static void plain_momentum(const test_job *j, uint32_t t, plain *s)
+static void plain_momentum(const onebit_job *j, uint32_t t, plain *s)
 {
     const uint64_t count = test_counts[t];
     double *x[MOST_RANKS];
@@ -55,7 +55,7 @@ static void plain_momentum(const test_job *j, uint32_t t, plain *s)
     for (uint32_t r = 0; r < j->mode.ranks; r++) test_release(x[r]);
 }
 
-static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
+static void plain_step(const onebit_job *j, uint64_t step, uint32_t t, plain *s)
 {
     const slc_compressed_settings *c = j->settings;
     const double b1 = adam.beta1, b2 = adam.beta2, wd = t == TEST_NO_DECAY ? 0 : adam.weight_decay;
@@ -76,7 +76,7 @@ static void plain_step(const test_job *j, uint64_t step, uint32_t t, plain *s)
 
 /* ---- Comparison ---- */
 
-static void check_tensor(const test_job *j, uint32_t t, const plain *s, const float *before, double most)
+static void check_tensor(const onebit_job *j, uint32_t t, const plain *s, const float *before, double most)
 {
     check_momenta(test_counts[t], j->state[t][0], most, s->m);
     check_variances(test_counts[t], j->state[t][1], s->v);
@@ -86,9 +86,9 @@ static void check_tensor(const test_job *j, uint32_t t, const plain *s, const fl
         assert_int_equal(j->rounded[t][i], sluice_bf16_from_float(j->value[t][i]));
 }
 
-static void check_mode(const slc_compressed_settings *settings, const test_mode *mode)
+static void check_mode(const slc_compressed_settings *settings, const onebit_mode *mode)
 {
-    test_job j;
+    onebit_job j;
     job_init(&j, settings, mode);
     for (uint64_t step = 1; step <= STEPS; step++) {
         plain s[TEST_TENSORS];
@@ -108,7 +108,7 @@ static void check_mode(const slc_compressed_settings *settings, const test_mode 
         }
         test_free_gradients(&j);
     }
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 static void check_modes(bool compat, bool mask, bool exchanged)
@@ -117,7 +117,7 @@ static void check_modes(bool compat, bool mask, bool exchanged)
         .adamw = adam, .onebit.freeze_step = FREEZE, .onebit.compat = compat, .onebit.compat_mask = mask};
     TEST_EACH_ISA(isa)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
-        check_mode(&settings, &(test_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
+        check_mode(&settings, &(onebit_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
 }
 
 static void compat_follows_the_original(void **state)
@@ -150,8 +150,8 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
         float *first[TEST_TENSORS][3] = {0};
         TEST_EACH_ISA(isa)
         for (uint32_t i = 0; i < 3; i++) {
-            test_job j;
-            job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1 + i, .exchanged = exchanged});
+            onebit_job j;
+            job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1 + i, .exchanged = exchanged});
             for (uint64_t step = 1; step <= STEPS; step++) {
                 test_draw_gradients(&j, step);
                 fast_step(&j, step, (uint64_t[]){UINT64_MAX / 2, 4096, 16}[i]);
@@ -161,7 +161,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
                 test_same_bits("value", test_counts[t], j.value[t], &first[t][0]);
                 for (int s = 0; s < 2; s++) test_same_bits("state", test_counts[t], j.state[t][s], &first[t][1 + s]);
             }
-            test_job_destroy(&j);
+            onebit_job_destroy(&j);
         }
         for (uint32_t t = 0; t < TEST_TENSORS; t++)
             for (int s = 0; s < 3; s++) test_release(first[t][s]);
@@ -172,8 +172,8 @@ static void warm_up_is_adamw_to_the_bit(void **state)
 {
     (void)state;
     const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
-    test_job j;
-    job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
+    onebit_job j;
+    job_init(&j, &settings, &(onebit_mode){.ranks = 1, .threads = 1});
     sluice_optimizer adamw;
     assert_int_equal(slc_adamw_create(&adam, &j.stream, &adamw), SLUICE_OK);
     for (uint64_t step = 1; step <= FREEZE; step++) {
@@ -195,7 +195,7 @@ static void warm_up_is_adamw_to_the_bit(void **state)
         test_free_gradients(&j);
     }
     slc_adam_destroy(&adamw);
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 /* ---- The freeze ---- */
@@ -251,8 +251,8 @@ static void infinities_are_skipped(void **state)
 {
     (void)state;
     const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
-    test_job j;
-    job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
+    onebit_job j;
+    job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1, .exchanged = true});
     for (uint64_t step = 1; step <= STEPS; step++) {
         test_draw_gradients(&j, step);
         if (step == FREEZE + 2) {
@@ -269,7 +269,7 @@ static void infinities_are_skipped(void **state)
             for (uint64_t i = 0; i < test_counts[t]; i++)
                 assert_true(isfinite(j.value[t][i]) && isfinite(j.state[t][0][i]) && isfinite(j.state[t][1][i]));
     }
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 /* One server's result is infinite, though all that ranks sent is finite: no element of that tensor may move, also not
@@ -278,8 +278,8 @@ static void one_infinite_result_spares_the_tensor(void **state)
 {
     (void)state;
     const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
-    test_job j;
-    job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
+    onebit_job j;
+    job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1, .exchanged = true});
     for (uint64_t step = 1; step <= FREEZE + 2; step++) {
         test_draw_gradients(&j, step);
         fast_step(&j, step, 4096);
@@ -307,7 +307,7 @@ static void one_infinite_result_spares_the_tensor(void **state)
     assert_memory_not_equal(other, j.value[0], test_counts[0] * sizeof *other);
     test_release(value), test_release(momentum), test_release(other);
     test_free_gradients(&j);
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 static void refuses_what_cannot_be(void **state)
@@ -323,13 +323,13 @@ static void refuses_what_cannot_be(void **state)
     assert_int_equal(slc_onebit_adam_create(&s, &stream, &onebit), SLUICE_ERR_ARGUMENT);
     slc_stream_destroy(&stream);
 
-    test_job j;
+    onebit_job j;
     sluice_update updates[TEST_TENSORS];
     slc_onebit_unit unit;
     float *flat[TEST_TENSORS];
     uint32_t bad = UINT32_MAX;
     s.adamw = adam;
-    job_init(&j, &s, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
+    job_init(&j, &s, &(onebit_mode){.ranks = 2, .threads = 1, .exchanged = true});
     test_draw_gradients(&j, 1);
     test_make_unit(&j, 3, 0, updates, &unit, flat);
     assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ORDER);
@@ -342,7 +342,7 @@ static void refuses_what_cannot_be(void **state)
     assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);
     assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &bad), SLUICE_ERR_ARGUMENT);
     test_free_gradients(&j);
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 int main(void)

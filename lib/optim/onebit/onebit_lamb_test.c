@@ -2,7 +2,7 @@
  * mode as in onebit_lamb.h), where every step starts from the fast code's state. Ranks are simulated in one process. */
 #include "lib/optim/onebit/onebit_lamb.h"
 #include "lib/optim/lamb.h"
-#include "lib/optim/onebit/onebit_test.h"
+#include "tests/support/optim/onebit_job.h"
 
 enum { STEPS = 9, FREEZE = 4 };
 enum { COEFFICIENT, RATIOS, LAST_FACTOR, SCALING, NUMBERS };
@@ -23,15 +23,15 @@ static slc_compressed_settings settings_of(bool compat, bool mask, double decay)
         .onebit.factor_threshold = decay > 0 ? 0.99 : 0.1};
 }
 
-static void job_init(test_job *j, const slc_compressed_settings *settings, const test_mode *mode)
+static void job_init(onebit_job *j, const slc_compressed_settings *settings, const onebit_mode *mode)
 {
-    *j = (test_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-2};
+    *j = (onebit_job){.stream = test_stream(mode->threads), .settings = settings, .rate = 1e-2};
     assert_int_equal(slc_onebit_lamb_create(settings, &j->stream, &j->onebit), SLUICE_OK);
-    test_job_begin(j, mode, settings->onebit.compat);
+    onebit_job_begin(j, mode, settings->onebit.compat);
 }
 
 /* Runs a step and checks which step does what. */
-static void fast_step(test_job *j, uint64_t step, uint64_t piece)
+static void fast_step(onebit_job *j, uint64_t step, uint64_t piece)
 {
     const slc_compressed_settings *c = j->settings;
     slc_compressed_phase phase = j->onebit.phase(j->onebit.context, step);
@@ -39,7 +39,7 @@ static void fast_step(test_job *j, uint64_t step, uint64_t piece)
     assert_int_equal(phase.fuses, c->onebit.compat);
     assert_int_equal(phase.local_arrays, phase.compressed && c->onebit.compat);
     assert_int_equal(j->onebit.wants_norms(j->onebit.context, step), step == FREEZE ? 1 : 0);
-    assert_int_equal(test_job_step(j, step, piece), step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
+    assert_int_equal(onebit_job_step(j, step, piece), step == FREEZE ? SLC_PHASE_CHANGED | SLC_RESET_ERRORS : 0);
 }
 
 /* ---- The rules ---- */
@@ -50,7 +50,7 @@ typedef struct {
     plain_errors errors[TEST_TENSORS];
 } plain;
 
-static plain plain_of(const test_job *j)
+static plain plain_of(const onebit_job *j)
 {
     plain s = {.tail = test_widen(j->flat_elements - j->elements, j->flat[0] + j->elements)};
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
@@ -59,7 +59,7 @@ static plain plain_of(const test_job *j)
         s.v[t] = test_widen(test_counts[t], j->state[t][1]);
         s.fresh[t] = test_widen(test_counts[t], j->state[t][2]);
         j->onebit.progress_save(j->onebit.context, t, s.number[t]);
-        if (t < j->exchange.group.count) s.errors[t] = errors_of(&j->exchange, t);
+        if (t < j->exchange.group.count) s.errors[t] = plain_errors_of(&j->exchange, t);
     }
     return s;
 }
@@ -83,7 +83,7 @@ static double clamp(double x, double low, double high)
     return fmax(low, fmin(high, x));
 }
 
-static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s)
+static void plain_warm_up(const onebit_job *j, uint64_t step, uint32_t t, plain *s)
 {
     const slc_compressed_settings *c = j->settings;
     const double b1 = c->lamb.beta1, b2 = c->lamb.beta2, wd = t == TEST_NO_DECAY ? 0 : c->lamb.weight_decay;
@@ -109,7 +109,7 @@ static void plain_warm_up(const test_job *j, uint64_t step, uint32_t t, plain *s
 }
 
 /* Computes m of all tensors after the exchange, before the mask, in place of the former m. */
-static void plain_momenta(const test_job *j, plain *s)
+static void plain_momenta(const onebit_job *j, plain *s)
 {
     const double b1 = 0.9;
     const uint32_t n = j->mode.ranks;
@@ -140,7 +140,7 @@ static void plain_momenta(const test_job *j, plain *s)
 }
 
 /* Updates tensor t; `last` is its momentum before the step, s->m[t] the new one. */
-static void plain_frozen(const test_job *j, uint64_t step, uint32_t t, const double *last, plain *s)
+static void plain_frozen(const onebit_job *j, uint64_t step, uint32_t t, const double *last, plain *s)
 {
     const slc_compressed_settings *c = j->settings;
     const double b1 = c->lamb.beta1, b2 = c->lamb.beta2, wd = t == TEST_NO_DECAY ? 0 : c->lamb.weight_decay;
@@ -181,7 +181,7 @@ static void plain_scale(plain *s)
     for (uint32_t t = 0; t < TEST_TENSORS; t++) s->number[t][SCALING] = each[t] > 0 ? sum / moving / each[t] : 1;
 }
 
-static void plain_step(const test_job *j, uint64_t step, plain *s)
+static void plain_step(const onebit_job *j, uint64_t step, plain *s)
 {
     if (step == 1 && j->fuses) return;
     if (step <= FREEZE) {
@@ -202,7 +202,7 @@ static void plain_step(const test_job *j, uint64_t step, plain *s)
 
 /* ---- Comparison ---- */
 
-static void check_state(const test_job *j, const plain *s, float *const *before, const double *most)
+static void check_state(const onebit_job *j, const plain *s, float *const *before, const double *most)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++) {
         double number[NUMBERS];
@@ -223,9 +223,9 @@ static void check_state(const test_job *j, const plain *s, float *const *before,
         assert_true(fabs((double)j->flat[0][i] - s->tail[i - j->elements]) <= bar * fabs(s->tail[i - j->elements]));
 }
 
-static void check_mode(const slc_compressed_settings *settings, const test_mode *mode)
+static void check_mode(const slc_compressed_settings *settings, const onebit_mode *mode)
 {
-    test_job j;
+    onebit_job j;
     job_init(&j, settings, mode);
     for (uint64_t step = 1; step <= STEPS; step++) {
         plain s = plain_of(&j);
@@ -247,7 +247,7 @@ static void check_mode(const slc_compressed_settings *settings, const test_mode 
         test_free_gradients(&j);
         plain_destroy(&s);
     }
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 static void check_modes(bool compat, bool mask, bool exchanged)
@@ -256,7 +256,7 @@ static void check_modes(bool compat, bool mask, bool exchanged)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
         for (int decay = 0; decay < 2; decay++) {
             slc_compressed_settings settings = settings_of(compat, mask, decay ? 0.05 : 0);
-            check_mode(&settings, &(test_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
+            check_mode(&settings, &(onebit_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
         }
 }
 
@@ -291,8 +291,8 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
         float *first[TEST_TENSORS][4] = {0};
         TEST_EACH_ISA(isa)
         for (uint32_t i = 0; i < 3; i++) {
-            test_job j;
-            job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1 + i, .exchanged = variant & 2});
+            onebit_job j;
+            job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1 + i, .exchanged = variant & 2});
             for (uint64_t step = 1; step <= STEPS; step++) {
                 test_draw_gradients(&j, step);
                 fast_step(&j, step, pieces[i]);
@@ -302,7 +302,7 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
                 test_same_bits("value", test_counts[t], j.value[t], &first[t][0]);
                 for (int s = 0; s < 3; s++) test_same_bits("state", test_counts[t], j.state[t][s], &first[t][1 + s]);
             }
-            test_job_destroy(&j);
+            onebit_job_destroy(&j);
         }
         for (uint32_t t = 0; t < TEST_TENSORS; t++)
             for (int s = 0; s < 4; s++) test_release(first[t][s]);
@@ -312,9 +312,9 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
 static void warm_up_is_lamb_to_the_bit(void **state)
 {
     (void)state;
-    test_job j;
+    onebit_job j;
     slc_compressed_settings settings = settings_of(false, false, 0.05);
-    job_init(&j, &settings, &(test_mode){.ranks = 1, .threads = 1});
+    job_init(&j, &settings, &(onebit_mode){.ranks = 1, .threads = 1});
     sluice_optimizer lamb;
     assert_int_equal(slc_lamb_create(&settings.lamb, &j.stream, &lamb), SLUICE_OK);
     for (uint64_t step = 1; step <= FREEZE; step++) {
@@ -339,12 +339,12 @@ static void warm_up_is_lamb_to_the_bit(void **state)
         test_free_gradients(&j);
     }
     slc_adam_destroy(&lamb);
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 /* ---- Hard inputs ---- */
 
-static void check_finite(const test_job *j)
+static void check_finite(const onebit_job *j)
 {
     for (uint32_t t = 0; t < TEST_TENSORS; t++)
         for (uint64_t i = 0; i < test_counts[t]; i++) {
@@ -358,9 +358,9 @@ static void the_first_exchange_may_fail(void **state)
 {
     (void)state;
     for (int compat = 0; compat < 2; compat++) {
-        test_job j;
+        onebit_job j;
         slc_compressed_settings settings = settings_of(compat, true, 0.05);
-        job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
+        job_init(&j, &settings, &(onebit_mode){.ranks = 2, .threads = 1, .exchanged = true});
         for (uint64_t step = 1; step <= FREEZE; step++) {
             test_draw_gradients(&j, step);
             fast_step(&j, step, 4096);
@@ -371,7 +371,7 @@ static void the_first_exchange_may_fail(void **state)
         assert_int_equal(test_exchange_step(&j, FREEZE + 1), compat ? 0 : 5);
         assert_memory_equal(j.state[5][2], j.state[5][1], test_counts[5] * sizeof(float));
         test_free_gradients(&j);
-        test_job_destroy(&j);
+        onebit_job_destroy(&j);
     }
 }
 
@@ -381,9 +381,9 @@ static void infinities_are_skipped(void **state)
 {
     (void)state;
     for (int compat = 0; compat < 2; compat++) {
-        test_job j;
+        onebit_job j;
         slc_compressed_settings settings = settings_of(compat, true, 0.05);
-        job_init(&j, &settings, &(test_mode){.ranks = 3, .threads = 1, .exchanged = true});
+        job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1, .exchanged = true});
         for (uint64_t step = 1; step <= STEPS; step++) {
             test_draw_gradients(&j, step);
             if (step == FREEZE + 2) {
@@ -403,16 +403,16 @@ static void infinities_are_skipped(void **state)
             check_finite(&j);
             test_free_gradients(&j);
         }
-        test_job_destroy(&j);
+        onebit_job_destroy(&j);
     }
 }
 
 static void checkpoints_keep_every_number(void **state)
 {
     (void)state;
-    test_job j;
+    onebit_job j;
     slc_compressed_settings settings = settings_of(false, false, 0.05);
-    const test_mode mode = {.ranks = 2, .threads = 1, .exchanged = true};
+    const onebit_mode mode = {.ranks = 2, .threads = 1, .exchanged = true};
     job_init(&j, &settings, &mode);
     for (uint64_t step = 1; step <= FREEZE + 2; step++) {
         test_draw_gradients(&j, step);
@@ -422,7 +422,7 @@ static void checkpoints_keep_every_number(void **state)
     double of_job[SLC_PROGRESS_MAX], numbers[TEST_TENSORS][SLC_PROGRESS_MAX], again[SLC_PROGRESS_MAX];
     j.onebit.progress_save(j.onebit.context, UINT32_MAX, of_job);
     for (uint32_t t = 0; t < TEST_TENSORS; t++) j.onebit.progress_save(j.onebit.context, t, numbers[t]);
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 
     job_init(&j, &settings, &mode);
     assert_int_equal(j.onebit.progress_load(j.onebit.context, UINT32_MAX, of_job), SLUICE_OK);
@@ -437,7 +437,7 @@ static void checkpoints_keep_every_number(void **state)
     for (size_t i = 0; i < TEST_COUNT_OF(bad); i++)
         assert_int_equal(j.onebit.progress_load(j.onebit.context, 0, bad[i]), SLUICE_ERR_ARGUMENT);
     assert_int_equal(j.onebit.progress_load(j.onebit.context, TEST_TENSORS, numbers[0]), SLUICE_ERR_ARGUMENT);
-    test_job_destroy(&j);
+    onebit_job_destroy(&j);
 }
 
 static void refuses_what_cannot_be(void **state)
@@ -464,9 +464,9 @@ static void refuses_what_cannot_be(void **state)
     slc_stream_destroy(&stream);
 
     for (int compat = 0; compat < 2; compat++) {
-        test_job j;
+        onebit_job j;
         slc_compressed_settings settings = settings_of(compat, false, 0);
-        job_init(&j, &settings, &(test_mode){.ranks = 2, .threads = 1, .exchanged = true});
+        job_init(&j, &settings, &(onebit_mode){.ranks = 2, .threads = 1, .exchanged = true});
         test_draw_gradients(&j, 1);
         sluice_update updates[TEST_TENSORS];
         slc_onebit_unit unit;
@@ -480,7 +480,7 @@ static void refuses_what_cannot_be(void **state)
         assert_int_equal(j.onebit.compress(j.onebit.context, &unit, &none), SLUICE_ERR_ARGUMENT);
         assert_int_equal(j.onebit.apply(j.onebit.context, &unit, &none), SLUICE_ERR_ARGUMENT);
         test_free_gradients(&j);
-        test_job_destroy(&j);
+        onebit_job_destroy(&j);
     }
 }
 

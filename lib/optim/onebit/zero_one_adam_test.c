@@ -1,6 +1,6 @@
 /* 0/1 Adam must agree with its rules written plainly in float64 (compat: DeepSpeed 0.16.4 as executed), where every
  * step starts from the fast code's state. */
-#include "lib/optim/onebit/zero_one_test.h"
+#include "tests/support/optim/zero_one_job.h"
 
 typedef double numbers[MOST_RANKS][TENSORS];
 
@@ -25,7 +25,7 @@ static void draw_gradients(job *j, uint64_t step, bool averaged)
             float *g = j->gradient[r][t] = test_floats(j->shapes[t].count);
             for (uint64_t i = 0; i < j->shapes[t].count; i++) g[i] = gradient_at(step, r, ranks, i, &seed);
         }
-    if (averaged) average(j);
+    if (averaged) average_gradients(j);
     if (j->mode.gradient_dtype == SLUICE_FP32) return;
     for (uint32_t r = 0; r < ranks; r++)
         for (uint32_t t = 0; t < TENSORS; t++)
@@ -199,7 +199,7 @@ static void plain_tensor_step(const job *j, schedule *s, uint64_t step, slc_step
 
 static plain plain_of(const job *j, uint32_t i)
 {
-    plain t = {.errors = errors_of(&j->exchange, i)};
+    plain t = {.errors = plain_errors_of(&j->exchange, i)};
     const uint64_t count = j->shapes[i].count;
     for (uint32_t r = 0; r < j->mode.ranks; r++) {
         t.p[r] = test_widen(count, j->value[r][i]);
@@ -299,10 +299,10 @@ static void check_mode(mode c)
     job j;
     schedule s = {.K = 1, .H = 1, .decay = 1, .begins = true};
     c.freeze = 14, c.scaler = 3, c.local_scaler = 5, c.clipper = 4;
-    job_init(&j, &c);
+    zero_one_job_init(&j, &c);
     for (uint64_t step = 1; step <= 42; step++) check_step(&j, &s, step, step == 27 || step == 33 || step == 34);
     assert_true(s.frozen && s.H == 4 && s.K == 4);
-    job_fini(&j);
+    zero_one_job_fini(&j);
 }
 
 static void check_modes(mode c, uint32_t least_ranks)

@@ -1,5 +1,6 @@
 /* Runs of 0/1 Adam: replicas in long runs, resumed runs, hard inputs. */
-#include "lib/optim/onebit/zero_one_test.h"
+#include "tests/support/optim/zero_one_job.h"
+#include "lib/optim/onebit/zero_one_adam.h"
 
 /* ---- Long runs ---- */
 
@@ -17,7 +18,7 @@ static void pull_gradients(job *j, uint64_t step, bool averaged)
                 if (i % 11 == 10) g[i] = 0;
             }
         }
-    if (averaged) average(j);
+    if (averaged) average_gradients(j);
 }
 
 static bool replicas_are_equal(const job *j)
@@ -66,7 +67,7 @@ static void replicas_are_equal_after_every_exchange(void **state)
                         .local_scaler = 150,
                         .clipper = 16};
         job j;
-        job_init(&j, &c);
+        zero_one_job_init(&j, &c);
         double at_first = distance(&j);
         uint64_t steps[3] = {0};
         for (uint64_t step = 1; step <= 1000; step++) {
@@ -76,7 +77,7 @@ static void replicas_are_equal_after_every_exchange(void **state)
         }
         assert_true(steps[SLC_STEP_AVERAGE] > 100 && steps[SLC_STEP_EXCHANGE] > 300 && steps[SLC_STEP_LOCAL] > 300);
         assert_true(distance(&j) < 0.5 * at_first);
-        job_fini(&j);
+        zero_one_job_fini(&j);
     }
 }
 
@@ -88,7 +89,7 @@ static void save_and_load(job *j)
     assert_int_equal(j->optimizer.progress_count, 9);
     j->optimizer.progress_save(j->optimizer.context, UINT32_MAX, saved);
     j->optimizer.destroy(j->optimizer.context);
-    optimizer_create(j);
+    zero_one_job_optimizer(j);
     assert_int_equal(j->optimizer.progress_load(j->optimizer.context, UINT32_MAX, saved), SLUICE_OK);
     j->optimizer.progress_save(j->optimizer.context, UINT32_MAX, again);
     assert_memory_equal(saved, again, sizeof saved);
@@ -115,13 +116,13 @@ static void a_resumed_run_is_the_same(void **state)
                         .local_scaler = 5,
                         .clipper = 4};
         job j;
-        job_init(&j, &c);
+        zero_one_job_init(&j, &c);
         for (uint64_t step = 1; step <= 50; step++) {
             pulled_step(&j, step, false);
             if (every && step % every == 0) save_and_load(&j);
         }
         test_same_bits("value", c.count, j.value[2][0], &first);
-        job_fini(&j);
+        zero_one_job_fini(&j);
     }
     test_release(first);
 }
@@ -156,7 +157,7 @@ static void what_is_not_finite_is_skipped(void **state)
                         .local_scaler = 5,
                         .clipper = 4};
         job j;
-        job_init(&j, &c);
+        zero_one_job_init(&j, &c);
         for (uint64_t step = 1; step <= 50; step++) {
             slc_step_mode how = begin_step(&j, step, false);
             if (how != SLC_STEP_AVERAGE) {
@@ -175,7 +176,7 @@ static void what_is_not_finite_is_skipped(void **state)
             assert_true(all_finite(&j));
             if (how != SLC_STEP_LOCAL && !compat) assert_true(replicas_are_equal(&j));
         }
-        job_fini(&j);
+        zero_one_job_fini(&j);
     }
 }
 
@@ -186,7 +187,7 @@ static void a_failed_exchange_changes_nothing(void **state)
     const mode c = {
         .ranks = 2, .count = 100, .onebit = true, .freeze = 5, .scaler = 2, .local_scaler = 3, .clipper = 2};
     job j;
-    job_init(&j, &c);
+    zero_one_job_init(&j, &c);
     for (uint64_t step = 1; step <= 12; step++) {
         slc_step_mode how = begin_step(&j, step, false);
         if (how == SLC_STEP_EXCHANGE) {
@@ -199,17 +200,17 @@ static void a_failed_exchange_changes_nothing(void **state)
             test_exchange_run(&j.exchange, &j.stream);
             bad = UINT32_MAX;
             unit_of_rank u;
-            unit_init(&u, &j, step, 1);
+            unit_of_rank_init(&u, &j, step, 1);
             assert_int_equal(j.optimizer.apply(j.optimizer.context, &u.unit, &bad), SLUICE_OK);
             assert_int_equal(bad, 0);
             assert_memory_equal(value, j.value[1][0], c.count * sizeof(float));
             assert_memory_equal(momentum, j.state[1][0][0], c.count * sizeof(float));
-            unit_fini(&u), free_gradients(&j), test_release(value), test_release(momentum);
+            unit_of_rank_fini(&u), free_gradients(&j), test_release(value), test_release(momentum);
             break;
         }
         pulled_step(&j, step, false);
     }
-    job_fini(&j);
+    zero_one_job_fini(&j);
 }
 
 static void nothing_comes_of_nothing(void **state)
@@ -217,7 +218,7 @@ static void nothing_comes_of_nothing(void **state)
     (void)state;
     const mode c = {.ranks = 2, .count = 77, .onebit = true, .freeze = 6, .scaler = 2, .local_scaler = 3, .clipper = 4};
     job j;
-    job_init(&j, &c);
+    zero_one_job_init(&j, &c);
     float *value = test_copy(c.count, j.value[0][0]);
     for (uint64_t step = 1; step <= 30; step++) {
         slc_step_mode how = begin_step(&j, step, false);
@@ -228,7 +229,7 @@ static void nothing_comes_of_nothing(void **state)
         for (uint32_t r = 0; r < c.ranks; r++) assert_memory_equal(value, j.value[r][0], c.count * sizeof(float));
     }
     test_release(value);
-    job_fini(&j);
+    zero_one_job_fini(&j);
 }
 
 static void refuses_what_cannot_be(void **state)
@@ -249,13 +250,13 @@ static void refuses_what_cannot_be(void **state)
 
     const mode c = {.ranks = 2, .count = 77, .onebit = true, .freeze = 6, .scaler = 2, .local_scaler = 3, .clipper = 4};
     job j;
-    job_init(&j, &c);
+    zero_one_job_init(&j, &c);
     for (uint64_t step = 1; step <= 12; step++) {
         slc_step_mode how = begin_step(&j, step, false);
         uint32_t not_finite = UINT32_MAX;
         unit_of_rank u;
         pull_gradients(&j, step, false);
-        unit_init(&u, &j, step, 0);
+        unit_of_rank_init(&u, &j, step, 0);
         void *context = j.optimizer.context;
         if (how != SLC_STEP_EXCHANGE) {
             assert_int_equal(j.optimizer.compress(context, &u.unit, &not_finite), SLUICE_ERR_ORDER);
@@ -266,10 +267,10 @@ static void refuses_what_cannot_be(void **state)
             assert_int_equal(j.optimizer.apply(context, &u.unit, &not_finite), SLUICE_ERR_ARGUMENT);
         }
         if (how != SLC_STEP_LOCAL) assert_int_equal(j.optimizer.local(context, &u.unit, &not_finite), SLUICE_ERR_ORDER);
-        unit_fini(&u), free_gradients(&j);
+        unit_of_rank_fini(&u), free_gradients(&j);
         pulled_step(&j, step, false);
     }
-    job_fini(&j);
+    zero_one_job_fini(&j);
 }
 
 int main(void)

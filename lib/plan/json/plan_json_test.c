@@ -6,11 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/plan/validate/made_plan_test.h"
+#include "tests/support/plan/made_plan.h"
 #include "lib/plan/profile.h"
-#include "sched/layout/random_job_test.h"
+#include "tests/support/plan/random_job.h"
 #include "sched/layout/make_plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

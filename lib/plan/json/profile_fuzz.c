@@ -2,7 +2,7 @@
  * Inputs that are not JSON mostly end in its parser, so the fuzzer starts from good texts: the first bytes of an input
  * choose the edits of one of them. */
 #include "lib/plan/profile.h"
-#include "lib/plan/json/profile_equal_test.h"
+#include "tests/support/plan/profile_equal.h"
 #include "lib/plan/json/splice_fuzz.h"
 
 #include <sluice/status.h>

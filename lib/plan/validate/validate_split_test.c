@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/numbers/random.h"
-#include "lib/plan/validate/made_plan_test.h"
+#include "tests/support/plan/made_plan.h"
 #include "tests/support/seed.h"
 
 #include <sluice/status.h>
@@ -341,7 +341,7 @@ static void late_updates_may_be_on_the_compute_lane(void **state)
     static made m;
     made_init(&m, SLC_OSS, 2, false, false);
     m.strategies[LAYER] = SLC_DP;
-    m.units[LAYER].uses = made_in_look_up;
+    m.units[LAYER].uses = m.units[ROWS].uses;
     made_step(&m);
     uint32_t update = made_find(&m, SLC_ITEM_UPDATE, 1, LAYER, 0), forward = made_find(&m, SLC_ITEM_SLOT, 0, 0, 0);
     m.items[update].late = m.items[update].on_compute = true;

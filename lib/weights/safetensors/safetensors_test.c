@@ -1,12 +1,15 @@
 /* safetensors: written tensors must come back, wrong files must be refused by file and tensor, and shards must agree
  * with their index. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "lib/weights/safetensors/safetensors.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <sluice/dtype.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- Files made by hand ---- */
 
@@ -85,7 +88,7 @@ static void lengths_are_checked(void **state)
     slc_tensors_close(tensors);
     fails(slc_safetensors_open(path_of("nowhere"), &tensors), SLUICE_ERR_PATH, "nowhere");
     fails(slc_safetensors_open("/dev/null", &tensors), SLUICE_ERR_ARGUMENT, "regular");
-    fails(slc_safetensors_open(test_folder, &tensors), SLUICE_ERR_PATH, "has neither");
+    fails(slc_safetensors_open(test_folder(), &tensors), SLUICE_ERR_PATH, "has neither");
 }
 
 static void a_file_that_shrinks_is_an_error(void **state)

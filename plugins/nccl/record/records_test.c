@@ -1,12 +1,13 @@
 /* Whatever is in a record, it is read or refused with a sentence; what is read is in range. */
-#include "lib/base/file/folder_test.h"
+#include "tests/support/base/folder.h"
 
 #include "plugins/nccl/record/records.h"
 #include "lib/base/numbers/random.h"
-#include "tests/support/made_records.h"
+#include "tests/support/nccl_record/made_records.h"
 #include "tests/support/seed.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,13 +27,13 @@ static const made_call all_reduce = {.operation = SLC_RECORD_ALL_REDUCE,
 
 static sluice_status read_folder(slc_nccl_records *out)
 {
-    const char *folder = test_folder;
+    const char *folder = test_folder();
     return slc_nccl_records_read(&folder, 1, out);
 }
 
 static sluice_status read_again(slc_nccl_records *records)
 {
-    const char *folder = test_folder;
+    const char *folder = test_folder();
     return slc_nccl_records_again(&folder, 1, records);
 }
 
@@ -40,7 +41,7 @@ static int empty_folder(void **state)
 {
     (void)state;
     char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -rf %s/*", test_folder);
+    snprintf(command, sizeof command, "rm -rf %s/*", test_folder());
     return system(command);
 }
 

@@ -1,6 +1,6 @@
 /* Rows of a table, gathered and reduced, must agree bit for bit with an oracle that knows no blocks, owners or
  * messages, so that results are equal for every path, block size and layout. Wrong shapes and lists must be refused. */
-#include "lib/comm/lane/rows/rows_op_test.h"
+#include "tests/support/comm/rows_op.h"
 #include "tests/support/scale.h"
 
 #include <setjmp.h>

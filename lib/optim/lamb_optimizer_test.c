@@ -1,0 +1,128 @@
+/* The LAMB optimizer must agree over 20 steps with the formula in float64, in one range or many, and must refuse bad
+ * settings. */
+#include "lib/kernels/norm/norm.h"
+#include "lib/optim/lamb.h"
+#include "tests/support/optim/two_moments.h"
+
+static const sluice_lamb settings = {
+    .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.1, .norm_min = 0, .norm_max = 12};
+
+/* Runs steps 1..STEPS as the engine does: every range is measured, then every range is updated. */
+static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
+{
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
+        int64_t(*bins)[SLC_NORM_BINS] = test_bytes(2 * sizeof *bins), *const sums[] = {bins[0], bins[1]};
+        memset(bins, 0, 2 * sizeof *bins);
+        for (int phase = 0; phase < 2; phase++) {
+            for (uint64_t at = 0; at < COUNT; at += piece) {
+                sluice_update update = {.value = p->value + at,
+                                        .gradient = gradient + at,
+                                        .state = {p->state[0] + at, p->state[1] + at},
+                                        .count = COUNT - at < piece ? COUNT - at : piece,
+                                        .step = step,
+                                        .learning_rate = 1e-2 / (double)step,
+                                        .gradient_factor = 1,
+                                        .norms = phase ? p->norms : NULL,
+                                        .no_decay = no_decay,
+                                        .stream = p->stream};
+                assert_int_equal(phase ? optimizer->update(&update, optimizer->context)
+                                       : optimizer->measure(&update, sums, optimizer->context),
+                                 SLUICE_OK);
+            }
+            for (int i = 0; i < 2; i++) p->norms[i] = slc_norm_result(bins[i]);
+        }
+        test_release(gradient), test_release(bins);
+    }
+}
+
+static void train_in_float64(double *w, double *m, double *v, bool no_decay)
+{
+    const sluice_lamb *s = &settings;
+    double *u = test_doubles(COUNT);
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
+        double c1 = 1 - pow(s->beta1, (double)step), c2 = 1 - pow(s->beta2, (double)step), values = 0, updates = 0;
+        for (uint64_t i = 0; i < COUNT; i++) {
+            double g = (double)gradient[i];
+            m[i] = s->beta1 * m[i] + (1 - s->beta1) * g;
+            v[i] = s->beta2 * v[i] + (1 - s->beta2) * g * g;
+            u[i] = m[i] / c1 / (sqrt(v[i] / c2) + s->epsilon) + (no_decay ? 0 : s->weight_decay * w[i]);
+            values += w[i] * w[i];
+            updates += u[i] * u[i];
+        }
+        double trust = no_decay ? 1 : fmin(sqrt(values), s->norm_max) / sqrt(updates);
+        for (uint64_t i = 0; i < COUNT; i++) w[i] -= 1e-2 / (double)step * trust * u[i];
+        test_release(gradient);
+    }
+    free(u);
+}
+
+static void twenty_steps_agree_with_float64(void **state)
+{
+    (void)state;
+    sluice_stream stream = test_stream(1);
+    sluice_optimizer optimizer;
+    assert_int_equal(slc_lamb_create(&settings, &stream, &optimizer), SLUICE_OK);
+    assert_string_equal(optimizer.name, "lamb");
+    assert_int_equal(optimizer.state_count, 2);
+    assert_int_equal(optimizer.norm_count, 2);
+    assert_string_equal(optimizer.state_name[0], "exp_avg");
+    assert_string_equal(optimizer.state_name[1], "exp_avg_sq");
+    for (int no_decay = 0; no_decay < 2; no_decay++) {
+        parameter p = two_moments_create();
+        double *w = test_widen(COUNT, p.value), *m = test_doubles(COUNT), *v = test_doubles(COUNT);
+        train(&optimizer, &p, COUNT, no_decay);
+        train_in_float64(w, m, v, no_decay);
+        test_close("value", COUNT, p.value, w, 1e-6);
+        test_close("exp_avg", COUNT, p.state[0], m, 1e-6);
+        test_close("exp_avg_sq", COUNT, p.state[1], v, 1e-4);                     /* 1 - .999 in fp32 is off by 5e-5 */
+        assert_true(no_decay ? p.norms[0] == 0 : p.norms[0] > settings.norm_max); /* the clamp was active */
+        free(w), free(m), free(v);
+        two_moments_destroy(&p);
+    }
+    slc_adam_destroy(&optimizer);
+    slc_stream_destroy(&stream);
+}
+
+static sluice_status create(sluice_stream *stream, sluice_optimizer *out)
+{
+    return slc_lamb_create(&settings, stream, out);
+}
+
+static void ranges_and_streams_change_no_bit(void **state)
+{
+    (void)state;
+    check_ranges_and_streams_change_no_bit(create, train);
+}
+
+static void refuses_settings_outside_their_range(void **state)
+{
+    (void)state;
+    sluice_stream stream = test_stream(1);
+    const sluice_lamb bad[] = {
+        {.beta1 = 1, .beta2 = 0.9, .epsilon = 1e-6, .norm_max = 1},
+        {.beta1 = 0.9, .beta2 = NAN, .epsilon = 1e-6, .norm_max = 1},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 0, .norm_max = 1},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-6, .weight_decay = -1, .norm_max = 1},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-6},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-6, .norm_min = 2, .norm_max = 1},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-6, .norm_min = -1, .norm_max = 1},
+        {.beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-6, .norm_max = NAN},
+    };
+    for (size_t i = 0; i < TEST_COUNT_OF(bad); i++) {
+        sluice_optimizer optimizer;
+        assert_int_equal(slc_lamb_create(&bad[i], &stream, &optimizer), SLUICE_ERR_ARGUMENT);
+    }
+    slc_stream_destroy(&stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twenty_steps_agree_with_float64),
+        cmocka_unit_test(ranges_and_streams_change_no_bit),
+        cmocka_unit_test(refuses_settings_outside_their_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

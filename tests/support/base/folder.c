@@ -1,0 +1,61 @@
+#include "tests/support/base/folder.h"
+
+#include "lib/base/status.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/sluice-test-XXXXXX";
+
+const char *test_folder(void)
+{
+    return folder;
+}
+
+const char *path_of(const char *name)
+{
+    static char paths[4][PATH_MAX];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return path;
+}
+
+const char *write_file(const char *name, const void *content, size_t bytes)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+void works(sluice_status status)
+{
+    if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
+}
+
+void fails(sluice_status status, sluice_status expected, const char *why)
+{
+    if (status != expected || !strstr(sluice_last_error(), why))
+        fail_msg("%s (%s), not %s (%s)", sluice_status_name(status), sluice_last_error(), sluice_status_name(expected),
+                 why);
+}
+
+int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+int remove_folder(void **state)
+{
+    (void)state;
+    char command[PATH_MAX];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}

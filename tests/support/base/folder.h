@@ -1,0 +1,31 @@
+/* Files for a test, in a folder that only this test uses. */
+#ifndef SLC_TESTS_FOLDER_H
+#define SLC_TESTS_FOLDER_H
+
+#include <setjmp.h>
+#include <sluice/status.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+/* The folder that make_folder has made. */
+const char *test_folder(void);
+
+/* A path in the folder; it lasts for three more calls. */
+const char *path_of(const char *name);
+
+/* Returns the path. */
+const char *write_file(const char *name, const void *content, size_t bytes);
+
+/* Fails with the error line if `status` is an error. */
+void works(sluice_status status);
+
+/* Fails unless `status` is the expected one, and the error line says why. */
+void fails(sluice_status status, sluice_status expected, const char *why);
+
+/* The setup and the teardown of a group of tests. */
+int make_folder(void **state);
+int remove_folder(void **state);
+
+#endif

@@ -1,0 +1,22 @@
+/* The device of a test that needs the host's: opened before a group of tests and closed after it. */
+#ifndef SLC_TESTS_HOST_DEVICE_H
+#define SLC_TESTS_HOST_DEVICE_H
+
+#include "lib/device/device.h"
+
+static slc_device *device;
+
+static inline int open_device(void **state)
+{
+    (void)state;
+    return slc_device_open("cpu", &device);
+}
+
+static inline int close_device(void **state)
+{
+    (void)state;
+    slc_device_close(device);
+    return 0;
+}
+
+#endif
