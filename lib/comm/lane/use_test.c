@@ -1,6 +1,6 @@
 /* Waiting for a rank that comes late to an operation is told from carrying it. */
 #include "lib/base/clock.h"
-#include "lib/comm/comm_test.h"
+#include "tests/support/comm/forked_ranks.h"
 
 #include <setjmp.h>
 #include <stdatomic.h>
