@@ -52,7 +52,7 @@ typedef struct {
     double predicted_step_s;                       /* predicted by the last plan; NaN: not predicted */
     sluice_plan_trial trials[SLC_TRAINING_TRIALS]; /* the plans that were tried */
     uint32_t trial_count;
-    sluice_prediction prediction;                  /* by the last plan, beside its steps */
+    sluice_prediction prediction;           /* by the last plan, beside its steps */
     double train_s;                         /* all steps */
     double final_loss;                      /* mean of the last tenth of the steps */
     double evaluation_loss;                 /* at the end; NaN: none */

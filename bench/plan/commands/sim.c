@@ -74,11 +74,11 @@ static sluice_status write_json(const sim_options *o, const slc_forecast *f, con
                                                  exposures[e].to_s - exposures[e].from_s));
     }
     return slc_result_file_write_json(
-        o->json,
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:o}", "step_s", f->step_s, "exposed_s", f->exposed_s,
-                  "compute_s", f->compute_s, "outside_s", f->outside_s, "communication_s", f->communication_s, "update_s", f->update_s,
-                  "peak_bytes", (json_int_t)f->peak_bytes, "arena_bytes", (json_int_t)o->files.plan->arena_bytes,
-                  "passes", (json_int_t)f->passes, "steady", f->steady, "exposed", exposed));
+        o->json, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:o}", "step_s", f->step_s, "exposed_s",
+                           f->exposed_s, "compute_s", f->compute_s, "outside_s", f->outside_s, "communication_s",
+                           f->communication_s, "update_s", f->update_s, "peak_bytes", (json_int_t)f->peak_bytes,
+                           "arena_bytes", (json_int_t)o->files.plan->arena_bytes, "passes", (json_int_t)f->passes,
+                           "steady", f->steady, "exposed", exposed));
 }
 
 static sluice_status show_simulation(const sim_options *o, const slc_forecast *f, const slc_item_times *items)

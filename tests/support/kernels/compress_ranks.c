@@ -1,6 +1,5 @@
 #include "tests/support/kernels/compress_ranks.h"
 
-
 static slc_residue residue_create(uint64_t sums, uint64_t scales)
 {
     return (slc_residue){test_zeroed(sums * sizeof(float)), test_zeroed(scales * sizeof(float))};
