@@ -249,17 +249,20 @@ static sluice_status measure_again(sluice_runtime *rt, double step_s)
     return SLUICE_OK;
 }
 
-/* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. */
+/* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. A run that
+ * is about to end would not get much of another plan. */
 static sluice_status notice_drift(sluice_runtime *rt)
 {
     const double predicted_s = rt->current.predicted.step_s;
     if (!(predicted_s > 0) || rt->current.steps % DRIFT_STEPS) return SLUICE_OK;
     if (rt->planning.drifted && rt->step < rt->planning.drifted + DRIFT_EVERY) return SLUICE_OK;
-    double found[] = {slc_kept_steps_median_s(&rt->measure->kept, DRIFT_STEPS - 1),
-                      rt->rank == 0 ? rt->planning.drift : 0};
-    sluice_status status = slc_measure_slowest(rt, found, 2);
+    const bool worth = slc_runtime_steps_left(rt) >= WARM_UP_STEPS + MEASURED_AGAIN + DRIFT_STEPS,
+               first = rt->rank == 0;
+    double found[] = {slc_kept_steps_median_s(&rt->measure->kept, DRIFT_STEPS - 1), first ? rt->planning.drift : 0,
+                      first && worth};
+    sluice_status status = slc_measure_slowest(rt, found, 3);
     const bool left = fabs(found[0] / predicted_s - 1) > 0.01 * found[1];
-    return status || !(found[0] > 0) || !left ? status : measure_again(rt, found[0]);
+    return status || !(found[0] > 0) || !left || !(found[2] > 0) ? status : measure_again(rt, found[0]);
 }
 
 sluice_status slc_engine_after_step(sluice_runtime *rt)
