@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # How well `sluice train` predicts its steps on a slow link: two ranks in network namespaces, joined by a link that a
 # token bucket of a given rate and size shapes, and two ranks of one host whose network is throttled. Each strategy in
-# fp32 and bf16: the step as its plan predicts it beside the step that was measured, and the link as the measurement
-# before the plan saw it beside what plain TCP carries on the same link (throttled: the rate that was asked for).
-# Rounds by turns, the median of each. Prints a table ("!" falls short of the aim) and writes
-# bench/results/predictions.json.
+# fp32 and bf16: the step as its plan predicted it before the first one, beside the step that was measured, which parts
+# were missed, and the link as the measurement before the plan saw it beside what plain TCP carries on the same link
+# (throttled: the rate that was asked for). Rounds by turns, the median of each; the machine's load when a run began.
+# Prints a table ("!" falls short of the aim) and writes bench/results/predictions.json.
 #   bench/compare/predictions.sh [ROUNDS]      needs root (namespaces.sh) and python3
 # Environment: SLUICE=the command, RATES and BURSTS of namespaces ("" leaves them out), THROTTLES, STRATEGIES (as
 # auto@60% with a budget), PRECISIONS, MODEL, SIZE, BATCH, STEPS, OPTIONS=more options of `sluice train`, OUT,
@@ -59,6 +59,7 @@ predict() { # RUNNER...: trains under each strategy and precision on one link
             progress "round $round of $rounds, $(basename "$link"): $precision $strategy"
             how=(--precision "$precision" --strategy "${strategy%@*}")
             [[ $strategy != *@* ]] || how+=(--budget "${strategy#*@}")
+            cut -d' ' -f1 /proc/loadavg >"$run.load"
             "$@" "$SLUICE" train "${train[@]}" "${how[@]}" --profile-out "$run.profile" --json "$work/result"
             mv "$work/result" "$run.json"
         done

@@ -3,8 +3,8 @@ link's measured lines, a table and a JSON file.
 
     predictions_table.py FOLDER RESULT.json
 
-reads FOLDER/RATE-BURST/ROUND.goodput.json and FOLDER/LINK/ROUND.PRECISION.STRATEGY.json and .profile, LINK being
-RATE-BURST or RATE-throttle.
+reads FOLDER/RATE-BURST/ROUND.goodput.json and FOLDER/LINK/ROUND.PRECISION.STRATEGY.json, .profile and .load, LINK
+being RATE-BURST or RATE-throttle.
 """
 import json
 import os
@@ -16,6 +16,7 @@ from results import machine, median, write
 
 AIMS = {"throttle": 0.05, "namespaces": 0.10}  # |predicted / measured - 1|
 UNITS = {"bit": 1 / 8, "kbit": 1e3 / 8, "mbit": 1e6 / 8, "gbit": 1e9 / 8}
+PARTS = ("compute", "transfer", "waiting", "outside")
 ORDER = {"fp32": 0, "bf16": 1, "dp": 0, "oss": 1, "sdp": 2, "fsdp": 3, "auto": 4}
 
 
@@ -41,15 +42,20 @@ def goodput_of(folder, link, rate):
     return median(found, "bytes_per_s") if found else bytes_per_s(rate)
 
 
+def read_load(path):
+    with open(path) as file:
+        return float(file.read())
+
+
 def read_link(folder, link):
     """{(precision, strategy): [(run, link of its profile)]}"""
     runs = {}
     for name in sorted(os.listdir(os.path.join(folder, link))):
         found = re.fullmatch(r"[0-9]+\.(fp32|bf16)\.(.+)\.json", name)
         if found:
-            path = os.path.join(folder, link, name)
-            runs.setdefault(found.groups(), []).append((read(path)["runs"][0],
-                                                        read(path[:-len("json")] + "profile")["link"]))
+            path = os.path.join(folder, link, name[:-len("json")])
+            run = read(path + "json")["runs"][0] | {"load": read_load(path + "load")}
+            runs.setdefault(found.groups(), []).append((run, read(path + "profile")["link"]))
     return runs
 
 
@@ -63,7 +69,10 @@ def rows_of(folder, link):
         row = {"link": kind, "rate": rate, "burst": None if kind == "throttle" else burst, "precision": precision,
                "strategy": strategy, "rounds": len(runs), "goodput_bytes_per_s": goodput,
                "predicted_step_s": median(runs, "predicted_step_s"), "step_s": median(runs, "step_s"),
-               "exposed_s": median(runs, "exposed_s"), "bytes_sent": runs[0]["warm_up"]["bytes_sent"]}
+               "exposed_s": median(runs, "exposed_s"), "bytes_sent": runs[0]["warm_up"]["bytes_sent"],
+               "load": median(runs, "load")}
+        for part in PARTS:
+            row[f"miss_{part}_s"] = median([run["prediction"]["miss"] for run in runs], part + "_s")
         for line in ("reduce_scatter", "all_gather"):
             row[line + "_bytes_per_s"] = median([one[line] for one in links], "bytes_per_s")
             row[line + "_latency_s"] = median([one[line] for one in links], "latency_s")
@@ -75,12 +84,15 @@ def rows_of(folder, link):
 
 
 def show(rows):
-    print("link              precision strategy   predicted ms  measured ms   ratio   wire ms  RS/TCP  AG/TCP  kappa  sigma")
+    print("predicted before the plan's first step; missed by so many ms of each part")
+    print("link              precision strategy   predicted ms  measured ms   ratio   load" +
+          "".join(f"{part:>9}" for part in PARTS) + "  wire ms  RS/TCP  AG/TCP  kappa  sigma")
     for row in rows:
         link = f"{row['rate']} {row['burst'] or 'throttle'}"
         goodput = row["goodput_bytes_per_s"]
         print(f"{link:18}{row['precision']:10}{row['strategy']:10}{row['predicted_step_s'] * 1e3:13.1f}"
               f"{row['step_s'] * 1e3:13.1f}{row['ratio']:8.3f}{' ' if abs(row['ratio'] - 1) <= row['aim'] else '!'}"
+              f"{row['load']:7.1f}" + "".join(f"{row[f'miss_{part}_s'] * 1e3:+9.1f}" for part in PARTS) +
               f"{row['bytes_sent'] / goodput * 1e3:9.1f}{row['reduce_scatter_bytes_per_s'] / goodput:8.3f}"
               f"{row['all_gather_bytes_per_s'] / goodput:8.3f}{row['kappa']:7.2f}{row['sigma']:7.2f}")
     for kind, aim in AIMS.items():

@@ -279,7 +279,8 @@ static void accept_steps(sluice_runtime *rt, double step_s)
                 1e3 * step_s, 100 * (rt->planning.apart - 1), 1e3 * predicted_s, rt->current.number);
 }
 
-/* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. */
+/* Looks now and then at whether steps still take what was predicted. All ranks decide by the slowest one's. A run that
+ * is about to end would not get much of another plan. */
 static sluice_status notice_drift(sluice_runtime *rt)
 {
     const double apart = rt->planning.apart > 0 ? rt->planning.apart : 1;
@@ -287,13 +288,15 @@ static sluice_status notice_drift(sluice_runtime *rt)
     const bool first = rt->planning.unproven; /* look at a plan that followed a drift */
     if (!(expected_s > 0) || rt->current.steps % DRIFT_STEPS) return SLUICE_OK;
     if (!first && rt->planning.drifted && rt->step < rt->planning.drifted + DRIFT_EVERY) return SLUICE_OK;
-    double found[] = {slc_kept_steps_median_s(&rt->measure->kept, DRIFT_STEPS - 1),
-                      rt->rank == 0 ? rt->planning.drift : 0};
-    sluice_status status = slc_measure_slowest(rt, found, 2);
+    const bool worth = slc_runtime_steps_left(rt) >= WARM_UP_STEPS + MEASURED_AGAIN + DRIFT_STEPS,
+               decides = rt->rank == 0;
+    double found[] = {slc_kept_steps_median_s(&rt->measure->kept, DRIFT_STEPS - 1), decides ? rt->planning.drift : 0,
+                      decides && worth};
+    sluice_status status = slc_measure_slowest(rt, found, 3);
     if (status || !(found[0] > 0)) return status;
     rt->planning.unproven = false;
     if (fabs(found[0] / expected_s - 1) <= 0.01 * found[1]) return SLUICE_OK;
-    if (!first) return measure_again(rt, found[0]);
+    if (!first) return found[2] > 0 ? measure_again(rt, found[0]) : SLUICE_OK;
     accept_steps(rt, found[0]);
     return SLUICE_OK;
 }

@@ -70,6 +70,8 @@ static void draw_times(const slc_job *job, test_dice *dice, slc_times *times)
     times->apply_s_per_element = draw_real(dice) * 0x1p-40;
     times->update_compute_s_per_element = test_beside(dice, 100, 2) ? 0x1p-33 * (double)test_beside(dice, 101, 99) : 0;
     times->average_s_per_element = test_below(dice, 2) ? draw_real(dice) * 0x1p-40 : 0;
+    times->outside_s = test_beside(dice, 102, 2) ? 0x1p-20 * (double)test_beside(dice, 103, 99) : 0;
+    times->late_s = test_beside(dice, 104, 2) ? 0x1p-20 * (double)test_beside(dice, 105, 99) : 0;
     if (times->link.kappa > times->link.sigma) times->link.kappa = times->link.sigma;
     for (uint32_t s = 0; s < slc_job_slots(job); s++) times->slot_s[s] = draw_real(dice) * 0x1p-32;
     for (uint32_t l = 0; l < job->layer_count; l++) times->recompute_s[l] = draw_real(dice) * 0x1p-32;
@@ -452,6 +454,8 @@ static const change wrong_rows[] = {
     {", \"uses\": [\"embed\"]", "", "$.units[1].uses: is missing and there is no layer \"rows of wte\""},
     {"\"parameters\": 1000, ", "", "$.units[0].parameters: is missing; give a count from 1 to 2^58"},
     {"\"world\": 4", "\"world\": 4, \"update_compute_s_per_element\": -1", "$.update_compute_s_per_element: -1 is no"},
+    {"\"world\": 4", "\"world\": 4, \"outside_s\": -1", "$.outside_s: -1 is no"},
+    {"\"world\": 4", "\"world\": 4, \"late_s\": -1", "$.late_s: -1 is no"},
 };
 
 static void changes_are_refused(const char *profile_text, const change *changes, size_t count)
