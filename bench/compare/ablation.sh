@@ -6,7 +6,7 @@
 # a table of the arms and writes bench/results/ablation.json.
 #   bench/compare/ablation.sh [REPEATS]      needs python3
 # Environment: SLUICE=the command, THROTTLES, BUDGETS=as auto:3, SCHEDULES=the baselines, WHOLE=a block that no layer
-# exceeds, SIZE, STEPS, OPTIONS=more options of `sluice bench`, OUT, FOLDER=where the sweeps are kept: what is there
+# exceeds, SIZE, STEPS (8 at least), OPTIONS=more of `sluice bench`, OUT, FOLDER=where the sweeps are kept: what is there
 # already is not run again, so that a long table can be taken in parts.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

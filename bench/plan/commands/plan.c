@@ -81,7 +81,6 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "Examples:\n"
                           "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
                           "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
-                          "  sluice plan --profile profile.json --budget 60% --strategy fsdp --schedule one_ahead\n"
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
                           "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
                           "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
