@@ -38,16 +38,13 @@ static sluice_status no_room(const slc_slot_search *search, double least)
 static const double LEAST_EFFORT_S = 0.02; /* to find out whether anything fits, however little is left */
 
 /* Finds an answer that fits, or shows that there is none. A guess is tried first; the solver is asked only if it does
- * not fit, and if no row shows by itself that nothing does. */
+ * not fit. */
 static sluice_status begin(slc_slot_search *search)
 {
     bool proven = false;
     slc_effort effort = search->effort;
     effort.until_s = fmax(effort.until_s, effort.work->spent_s + LEAST_EFFORT_S);
-    slc_least_memory_guess(search->memory, &search->least);
     if (slc_search_serial(search)) return SLUICE_OK;
-    double least = slc_serial_least(search->memory, search->rows);
-    if (least > (double)search->request->limit) return no_room(search, least);
     sluice_status status = slc_least_memory_choice(search->memory, &effort, &search->least, &proven, &search->lightest);
     if (status || slc_search_serial(search)) return status;
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
@@ -109,17 +106,36 @@ static sluice_status search_all(slc_slot_search *search, bool bounding)
 
 static sluice_status search_init(slc_slot_search *search)
 {
-    size_t columns = (size_t)glp_get_num_cols(search->program->lp) + 1;
-    search->values = calloc(columns, sizeof *search->values);
-    search->basis = calloc(columns + (size_t)glp_get_num_rows(search->program->lp), sizeof *search->basis);
     search->rows = calloc(search->memory->rows, sizeof *search->rows);
-    if (!search->values || !search->basis || !search->rows)
-        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu columns", columns);
-    search->bound = search->program->fixed_s / search->program->time_unit;
+    if (!search->rows) return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u rows", search->memory->rows);
     search->best_objective = INFINITY;
     sluice_status status = slc_prices_init(&search->prices, search->parts->slots);
     if (!status) status = slc_slot_choice_init(&search->least, search->parts->job);
     return status ? status : slc_slot_choice_init(&search->best, search->parts->job);
+}
+
+/* Does a row show by itself that no strategies fit? Then the program need not be written down. */
+static sluice_status check_room(slc_slot_search *search)
+{
+    const double limit = (double)search->request->limit;
+    slc_least_memory_guess(search->memory, &search->least);
+    if (slc_serial_peak(search->memory, &search->least, search->rows) <= limit) return SLUICE_OK;
+    const double least = slc_serial_least(search->memory, search->rows);
+    return least > limit ? no_room(search, least) : SLUICE_OK;
+}
+
+static sluice_status make_program(slc_slot_search *search, uint32_t tie, bool preference)
+{
+    slc_slot_program *program = search->program;
+    sluice_status status = slc_slot_program_init(program, search->parts, tie, preference);
+    if (status) return status;
+    slc_work_add(search->effort.work, SLC_WORK_MODEL_CELL, glp_get_num_nz(program->lp));
+    size_t columns = (size_t)glp_get_num_cols(program->lp) + 1;
+    search->values = calloc(columns, sizeof *search->values);
+    search->basis = calloc(columns + (size_t)glp_get_num_rows(program->lp), sizeof *search->basis);
+    search->bound = program->fixed_s / program->time_unit;
+    if (search->values && search->basis) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %zu columns", columns);
 }
 
 typedef struct {
@@ -139,27 +155,51 @@ static sluice_status solve(void *context)
     solving *s = context;
     uint32_t tie = s->request->tie ? s->request->tie : slc_tie_by_size(s->parts);
     bool plain = s->request->whole_blocks || s->request->relaxed || s->bounding;
-    sluice_status status = slc_slot_program_init(&s->program, s->parts, tie, !plain);
     s->search = (slc_slot_search){
         .request = s->request, .parts = s->parts, .memory = &s->memory, .program = &s->program, .effort = s->effort};
-    if (!status) slc_work_add(s->effort.work, SLC_WORK_MODEL_CELL, glp_get_num_nz(s->program.lp));
-    if (!status) status = search_init(&s->search);
+    sluice_status status = search_init(&s->search);
+    if (!status) status = check_room(&s->search);
+    if (!status) status = make_program(&s->search, tie, !plain);
     if (!status) status = begin(&s->search);
     if (!status) status = search_all(&s->search, s->bounding);
     return status;
 }
 
-/* Would it take all of the effort to write the program down? It is asked for bounds alone, which have all positions of
- * all micro-batches. */
+static bool takes_order(const slc_flow_family *family, bool reduction, uint32_t last_micro_batch)
+{
+    if (reduction) return family->kind == SLC_FLOW_REDUCE && family->micro_batch == last_micro_batch;
+    return family->kind == SLC_FLOW_GATHER_VALUE ||
+           (family->kind == SLC_FLOW_WINDOW && !family->micro_batch && !family->window);
+}
+
+/* Non-zeros of a program with all positions, about: some of each column, and where a unit's reduction and gather may
+ * both be, one in each row of their order from there on. */
+static double count_cells(const slc_slot_model_parts *p)
+{
+    static const double CELLS = 5;
+    double cells = 0;
+    for (uint32_t i = 0, first = 0; i < p->family_count; i++) {
+        const slc_flow_family *family = &p->families[i];
+        if (family->unit != p->families[first].unit) first = i;
+        cells += CELLS * ((family->last - family->first) / 2 + 1);
+        for (uint32_t k = first; takes_order(family, false, 0) && k < i; k++) {
+            const slc_flow_family *reduce = &p->families[k];
+            const uint32_t from = reduce->first > family->first ? reduce->first : family->first;
+            const uint32_t to = reduce->last < family->last ? reduce->last : family->last;
+            if (takes_order(reduce, true, p->micro_batches - 1) && to > from) cells += pow((to - from) / 2.0, 2);
+        }
+    }
+    return cells;
+}
+
+/* Would it take more than its share of the effort to write the program down? It is asked for bounds alone, which have
+ * all positions of all micro-batches. */
 static bool is_too_large(const solving *s)
 {
-    static const double CELLS = 5; /* of a column, about */
-    double columns = 0;
+    static const double SHARE = 0.25;
     if (!s->bounding) return false;
     if (slc_coarse_is_wanted(s->request)) return true; /* rows of orders grow with the square */
-    for (uint32_t i = 0; i < s->parts->family_count; i++)
-        columns += (s->parts->families[i].last - s->parts->families[i].first) / 2 + 1;
-    return CELLS * columns * slc_work_price(SLC_WORK_MODEL_CELL) > slc_effort_left_s(&s->effort);
+    return count_cells(s->parts) * slc_work_price(SLC_WORK_MODEL_CELL) > SHARE * slc_effort_left_s(&s->effort);
 }
 
 static sluice_status write_out(solving *s)

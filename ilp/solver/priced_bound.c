@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 60, PATIENCE = 4 }; /* evaluations; those without gain before steps are halved */
+static const double POSITION_CELLS = 0.4; /* a position is looked at in less time than a cell is set up */
+enum { ROUNDS = 60, PATIENCE = 4 };       /* evaluations; those without gain before steps are halved */
 
 typedef struct {
     const slc_slot_model_parts *parts;
@@ -250,7 +251,7 @@ static double ascend(pricing *p, double step_s, double until_s)
          round < ROUNDS && !slc_work_is_over(work, until_s) && !slc_cancelled(p->parts->request->cancel); round++) {
         p->looked_at = 0;
         double bound_s = bound_of_prices(p);
-        slc_work_add(work, SLC_WORK_MODEL_CELL, p->looked_at);
+        slc_work_add(work, SLC_WORK_MODEL_CELL, POSITION_CELLS * p->looked_at);
         if (bound_s > best_s) {
             best_s = bound_s;
             without = 0;

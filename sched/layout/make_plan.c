@@ -46,7 +46,7 @@ static sluice_status note_choices(const slc_scheduling *in, slc_plan *plan)
 }
 
 /* Schedulers look at all units for each slot. Up to so many pairs that is in the price of an item, which was fitted on
- * jobs of up to 50 layers; in deep ones it is most of the work. */
+ * jobs of up to 50 layers. */
 static void count_pairs(const slc_scheduling *in, double slots)
 {
     static const double FEW_PAIRS = 20000;

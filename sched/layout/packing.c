@@ -177,12 +177,26 @@ static void set_apart(slc_plan *plan)
     }
 }
 
+/* Pairs of parts of one buffer that are looked at for what lives of it. Those of few parts are in the price of a life.
+ */
+static double count_pairs(const packing *p)
+{
+    enum { FEW_PARTS = 64, LOOKS = 2 };
+    double pairs = 0;
+    for (uint32_t b = 0; b < p->plan->buffer_count; b++) {
+        const double parts = p->buffers[b].part_count;
+        if (parts > FEW_PARTS) pairs += LOOKS * parts * parts;
+    }
+    return pairs;
+}
+
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort)
 {
     packing p;
     sluice_status status = packing_init(&p, plan, effort->until);
     if (status) return status;
     slc_work_add(effort->work, SLC_WORK_LIFE, p.moment_count + 2.0 * plan->train.claim_count);
+    slc_work_add(effort->work, SLC_WORK_PACKED, count_pairs(&p));
     plan->lower_bound = plan->arena_bytes = slc_pack_lower_bound(p.buffers, plan->buffer_count);
     if (effort->apart) {
         set_apart(plan);

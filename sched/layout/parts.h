@@ -68,8 +68,9 @@ typedef struct {
     const slc_program *program;
     uint32_t slots_per_micro_batch;
     size_t slot_count, operation_count;
-    uint32_t *slots;             /* item of each slot, micro-batch by micro-batch */
-    const slc_item **operations; /* sorted by kind, micro-batch, unit and index, then by first block */
+    uint32_t *slots;              /* item of each slot, micro-batch by micro-batch */
+    const slc_item **operations;  /* sorted by kind, micro-batch, unit and index, then by first block */
+    uint32_t *users, *first_user; /* units by the layers that use them; [layers + 1] where those of each layer begin */
 } slc_places;
 
 /* The runs of one operation on one unit, by ascending blocks; count 0 if there are none. Borrowed from slc_places. */
@@ -83,5 +84,7 @@ void slc_places_fini(slc_places *places);
 uint32_t slc_find_slot(const slc_places *places, uint32_t micro_batch, uint32_t slot);
 slc_runs slc_find_runs(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, uint32_t unit,
                        uint32_t index);
+/* The runs of another operation on the blocks of `mine`, of the same unit; those of one operation share none. */
+slc_runs slc_find_sharing(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, const slc_item *mine);
 
 #endif

@@ -50,19 +50,20 @@ static void wait_for_run(waits *w, const slc_item *run, const slc_item *mine)
 /* Waits for the runs of a kind, of `mine`'s own step, that share blocks with `mine`. `mine` NULL: for all of them. */
 static void wait_for_runs(waits *w, slc_item_kind kind, uint32_t m, uint32_t unit, const slc_item *mine)
 {
-    slc_runs runs = slc_find_runs(w->places, kind, m, unit, 0);
-    for (size_t r = 0; r < runs.count; r++)
-        if (!mine || !mine->block_count || slc_share_blocks(runs.items[r], mine)) wait_for_run(w, runs.items[r], mine);
+    slc_runs runs = mine && mine->block_count ? slc_find_sharing(w->places, kind, m, mine)
+                                              : slc_find_runs(w->places, kind, m, unit, 0);
+    for (size_t r = 0; r < runs.count; r++) wait_for_run(w, runs.items[r], mine);
 }
 
 /* Waits for the runs of a kind, of the previous step, that share blocks with `mine`: in the previous pass, or late in
  * this one. `mine` NULL: for all of them. */
 static void wait_for_step_before(waits *w, slc_item_kind kind, uint32_t unit, const slc_item *mine)
 {
-    slc_runs runs = slc_find_runs(w->places, kind, w->job->micro_batches - 1, unit, 0);
+    const uint32_t last = w->job->micro_batches - 1;
+    slc_runs runs =
+        mine ? slc_find_sharing(w->places, kind, last, mine) : slc_find_runs(w->places, kind, last, unit, 0);
     for (size_t r = 0; r < runs.count; r++)
-        if (!mine || slc_share_blocks(runs.items[r], mine))
-            wait_for(w, (uint32_t)(runs.items[r] - w->program->items), !runs.items[r]->late);
+        wait_for(w, (uint32_t)(runs.items[r] - w->program->items), !runs.items[r]->late);
 }
 
 static uint32_t window_of(const slc_job *job, const slc_unit *unit, bool with_backward, uint32_t slot)
@@ -98,8 +99,8 @@ static void slot_waits(waits *w, const slc_item *item)
 {
     uint32_t layer = slc_slot_layer(w->job, item->slot);
     bool forward = slc_slot_is_forward(w->job, item->slot);
-    for (uint32_t u = 0; u < w->job->unit_count; u++)
-        for (uint32_t i = 0; i < w->job->units[u].use_count; i++) {
+    for (uint32_t k = w->places->first_user[layer]; k < w->places->first_user[layer + 1]; k++)
+        for (uint32_t u = w->places->users[k], i = 0; i < w->job->units[u].use_count; i++) {
             const slc_use *use = &w->job->units[u].uses[i];
             if (use->layer != layer) continue;
             if (forward || use->backward_value) wait_for_value(w, u, item->micro_batch, item->slot);

@@ -58,11 +58,20 @@ void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micr
                   slc_unit_blocks(&job->units[unit]));
 }
 
+/* Does the layer use the unit? No window of a unit begins in a slot of another layer, and few units are used by one. */
+static bool is_used_by(const slc_unit *unit, uint32_t layer)
+{
+    for (uint32_t i = 0; i < unit->use_count; i++)
+        if (unit->uses[i].layer == layer) return true;
+    return false;
+}
+
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
                            uint32_t micro_batch, uint32_t slot)
 {
+    const uint32_t layer = slc_slot_layer(job, slot);
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (!slc_gathers_windows(strategies[u])) continue;
+        if (!slc_gathers_windows(strategies[u]) || !is_used_by(&job->units[u], layer)) continue;
         slc_window window;
         for (uint32_t w = 0; slc_unit_window(job, &job->units[u], !evaluate, w, &window); w++)
             if (window.first_slot == slot) slc_order_gather_window(order, job, micro_batch, u, w);
@@ -72,9 +81,9 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
                              bool after_slot)
 {
-    uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
+    const uint32_t slots = slc_job_slots(job), next = (i + 1) % slots, layer = slc_slot_layer(job, next);
     for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (!slc_gathers_windows(strategies[u])) continue;
+        if (!slc_gathers_windows(strategies[u]) || !is_used_by(&job->units[u], layer)) continue;
         slc_window window;
         for (uint32_t w = 0; slc_unit_window(job, &job->units[u], true, w, &window); w++) {
             bool in_use = window.last_slot - window.first_slot + 1 == slots;
@@ -88,9 +97,7 @@ void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_str
 bool slc_reduced_after(const slc_job *job, const slc_unit *unit, uint32_t micro_batch, uint32_t slot)
 {
     if (!unit->trainable || !(job->each || micro_batch + 1 == job->micro_batches)) return false;
-    uint32_t first, last;
-    slc_unit_gradient_slots(job, unit, &first, &last);
-    return last == slot;
+    return slot == slc_backward_slot(job, unit->uses[0].layer);
 }
 
 uint32_t slc_updated_after(const slc_job *job, const slc_strategy *strategies, uint32_t reduced)

@@ -1,7 +1,6 @@
 /* The error line of a plan that does not fit: the request, what it needs, the smallest budget that works and with which
  * flags, and what takes the memory at the fullest moment. */
 #include "sched/search/fullest.h"
-#include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
@@ -172,7 +171,7 @@ sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *reque
     if (known)
         best = *known;
     else
-        status = slc_smallest_budget(job, request, times, SLC_LEAST_MEMORY_S, work, &best);
+        status = slc_smallest_budget(job, request, times, 0, work, &best);
     if (!status) status = find_consumers(job, plan, consumers, &evaluates);
     if (status) return status;
 

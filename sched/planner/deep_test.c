@@ -101,6 +101,31 @@ static void answers_keep_the_rules(void **state)
     }
 }
 
+/* No program is written down if a row shows that nothing fits, or if that would take more than a part of the effort. */
+static void no_program_is_written_in_vain(void **state)
+{
+    (void)state;
+    slc_random_options options = slc_random_defaults();
+    slc_profile *profile;
+    options.layers = (slc_random_range){120, 120};
+    assert_int_equal(slc_random_profile(&options, 31, &profile), SLUICE_OK);
+    uint8_t *allowed = malloc(profile->job.unit_count);
+    assert_non_null(allowed);
+    for (uint32_t u = 0; u < profile->job.unit_count; u++) allowed[u] = 1 << SLC_SDP | 1 << SLC_FSDP;
+    slc_work work = {0};
+    slc_slot_request request = {
+        .job = &profile->job, .times = &profile->times, .allowed = allowed, .limit = 1, .effort_s = 1, .work = &work};
+    slc_slot_solution answer;
+    double relaxed_s, bound_s;
+    assert_int_equal(slc_slot_model_solve(&request, &answer), SLUICE_ERR_BUDGET);
+    assert_true(work.spent_s == 0);
+    request.limit = UINT64_MAX;
+    assert_int_equal(slc_slot_model_bound(&request, &relaxed_s, &bound_s), SLUICE_OK);
+    assert_true(work.spent_s == 0);
+    free(allowed);
+    slc_profile_destroy(profile);
+}
+
 static void plans_are_near_their_bounds(void **state)
 {
     (void)state;
@@ -129,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_keep_the_rules),
+        cmocka_unit_test(no_program_is_written_in_vain),
         cmocka_unit_test(plans_are_near_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

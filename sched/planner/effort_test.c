@@ -198,13 +198,33 @@ static void baselines_keep_to_the_effort(void **state)
     if (spent_s > 0.02 + 4 * one_s) fail_msg("spent %g s, one plan %g s", spent_s, one_s);
 }
 
-/* A scheduler looks at all units for each slot; in deep jobs that is most of the work, and counts. */
+/* The work of ordering deep layers, all fsdp; nothing is packed. */
+static double ordering_s(uint32_t layers)
+{
+    slc_random_options options = slc_random_defaults();
+    slc_profile *profile;
+    slc_free_choices c;
+    slc_work work = {0};
+    uint64_t bytes;
+    options.layers = (slc_random_range){layers, layers};
+    options.world = 4;
+    assert_int_equal(slc_random_profile(&options, 3, &profile), SLUICE_OK);
+    assert_int_equal(slc_free_choices_init(&c, &profile->job, false), SLUICE_OK);
+    for (uint32_t u = 0; u < profile->job.unit_count; u++)
+        c.strategies[u] = slc_unit_strategy(&profile->job, &profile->job.units[u], SLC_FSDP);
+    const slc_scheduling in = {.job = &profile->job, .strategies = c.strategies, .work = &work};
+    assert_int_equal(slc_plan_measure(&in, &slc_scheduler_one_ahead, 0, &bytes), SLUICE_OK);
+    slc_free_choices_fini(&c);
+    slc_profile_destroy(profile);
+    return work.spent_s;
+}
+
+/* A scheduler looks at all units for each slot; in deep jobs that counts. */
 static void orders_of_deep_jobs_count(void **state)
 {
     (void)state;
-    double spent_s[2];
-    for (int deep = 0; deep < 2; deep++) (void)spent_on(deep ? 400 : 100, 1e-9, UINT64_MAX, SLUICE_OK, &spent_s[deep]);
-    if (spent_s[1] < 6 * spent_s[0]) fail_msg("%g s and %g s", spent_s[0], spent_s[1]);
+    const double few_s = ordering_s(100), many_s = ordering_s(400);
+    if (many_s < 6 * few_s) fail_msg("%g s and %g s", few_s, many_s);
 }
 
 /* The search for the least memory ends when it is told to, says so, and what it names works. */
@@ -242,13 +262,103 @@ static void the_least_memory_keeps_to_its_effort(void **state)
     slc_profile_destroy(profile);
 }
 
+/* A refusal keeps to the effort too, the search for what it names included. */
+static void refusals_keep_to_the_effort(void **state)
+{
+    (void)state;
+    static const double efforts_s[] = {0.1, 0.3};
+    for (size_t i = 0; i < (test_sanitized ? 1 : 2); i++) {
+        double one_s, spent_s = spent_on(200, efforts_s[i], 1, SLUICE_ERR_BUDGET, &one_s);
+        if (spent_s > 1.2 * efforts_s[i]) fail_msg("spent %g s of %g s, one plan %g s", spent_s, efforts_s[i], one_s);
+    }
+}
+
+/* The budget that a refusal names works within the effort in which it was found, also if that ended the search. */
+static void what_a_refusal_names_works(void **state)
+{
+    (void)state;
+    static const double efforts_s[] = {0.15, 0.6};
+    static const char named[] = "config.budget_bytes = ";
+    slc_random_options options = slc_random_defaults();
+    options.world = 4;
+    for (int cut = 1; cut >= 0; cut--) {
+        slc_profile *profile;
+        options.layers = cut ? (slc_random_range){150, 150} : (slc_random_range){8, 8};
+        assert_int_equal(slc_random_profile(&options, 6, &profile), SLUICE_OK);
+        slc_plan_request request = {.strategy = "auto",
+                                    .schedule = slc_schedule_default,
+                                    .times = &profile->times,
+                                    .effort_s = efforts_s[!cut],
+                                    .budget_bytes = 1};
+        slc_plan_answer answer;
+        assert_int_equal(slc_plan_for_budget(&profile->job, &request, &answer), SLUICE_ERR_BUDGET);
+        const char *number = strstr(sluice_last_error(), named);
+        assert_non_null(number);
+        assert_int_equal(cut, strstr(sluice_last_error(), "at most this is needed") != NULL);
+        request.budget_bytes = strtoull(number + sizeof named - 1, NULL, 10);
+        assert_int_equal(slc_plan_for_budget(&profile->job, &request, &answer), SLUICE_OK);
+        slc_plan_destroy(answer.plan);
+        slc_profile_destroy(profile);
+    }
+}
+
+/* A table of many small blocks next to a layer, on a link that one block saturates. */
+static slc_profile *table_of_blocks(void)
+{
+    static const char text[] =
+        "{\"version\": 1, \"world\": 4, \"link\": {\"bytes_per_s\": 1e9, \"block_bytes\": 65536},"
+        "\"layers\": [{\"name\": \"table\", \"forward_s\": 0.1, \"backward_s\": 0.2},"
+        "{\"name\": \"top\", \"forward_s\": 0.1, \"backward_s\": 0.2}],"
+        "\"units\": [{\"name\": \"table\", \"parameters\": 8388608}, {\"name\": \"top\", \"parameters\": 262144}]}";
+    slc_profile *profile;
+    assert_int_equal(slc_profile_from_json(text, sizeof text - 1, &profile), SLUICE_OK);
+    return profile;
+}
+
+/* Runs that are too many to plan within the effort are made longer, and the answer says so. The plan is no slower than
+ * the fastest baseline with all of them. */
+static void too_many_blocks_are_sent_in_longer_runs(void **state)
+{
+    (void)state;
+    slc_profile *profile = table_of_blocks();
+    slc_free_choices c;
+    slc_simple_plan best;
+    assert_int_equal(slc_free_choices_init(&c, &profile->job, false), SLUICE_OK);
+    assert_int_equal(slc_simple_plan_fastest_uniform(profile, UINT64_MAX, &best), SLUICE_OK);
+    for (int many = 0; many < 2; many++) {
+        slc_work work = {0};
+        const slc_joint_request request = {.job = &profile->job,
+                                           .times = &profile->times,
+                                           .strategies = c.strategies,
+                                           .recompute = c.recompute,
+                                           .limit = UINT64_MAX,
+                                           .effort_s = many ? 0.02 : 0.2,
+                                           .work = &work};
+        slc_joint_answer answer;
+        assert_int_equal(slc_joint_plan(&request, &answer, NULL), SLUICE_OK);
+        assert_int_equal(many, strstr(answer.note, "runs of") != NULL);
+        assert_true(answer.effort_s <= 1.2 * request.effort_s);
+        assert_true(answer.forecast.step_s <= best.step_s * (1 + 1e-9));
+        slc_plan_destroy(answer.plan);
+    }
+    slc_free_choices_fini(&c);
+    slc_profile_destroy(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_clock_changes_a_plan),      cmocka_unit_test(a_time_limit_cuts),
-        cmocka_unit_test(few_steps_are_planned_little), cmocka_unit_test(one_rank_has_nothing_to_choose),
-        cmocka_unit_test(more_effort_is_no_worse),      cmocka_unit_test(baselines_keep_to_the_effort),
-        cmocka_unit_test(orders_of_deep_jobs_count),    cmocka_unit_test(the_least_memory_keeps_to_its_effort),
+        cmocka_unit_test(no_clock_changes_a_plan),
+        cmocka_unit_test(a_time_limit_cuts),
+        cmocka_unit_test(few_steps_are_planned_little),
+        cmocka_unit_test(one_rank_has_nothing_to_choose),
+        cmocka_unit_test(more_effort_is_no_worse),
+        cmocka_unit_test(baselines_keep_to_the_effort),
+        cmocka_unit_test(orders_of_deep_jobs_count),
+        cmocka_unit_test(the_least_memory_keeps_to_its_effort),
+        cmocka_unit_test(refusals_keep_to_the_effort),
+        cmocka_unit_test(what_a_refusal_names_works),
+        cmocka_unit_test(too_many_blocks_are_sent_in_longer_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

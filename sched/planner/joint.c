@@ -6,11 +6,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
+#include "sched/planner/affordable_run.h"
 #include "sched/search/fit_order.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/search/local_search.h"
 #include "sched/search/shortlist.h"
+#include "sched/schedulers/partition.h"
 #include "sched/schedulers/slot_order.h"
 #include "sched/search/update_lane.h"
 #include "sched/layout/make_plan.h"
@@ -21,13 +23,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of the search. The default of the effort itself is in slc_joint_default_effort_s. */
+/* Limits of the search. The default of the effort itself is in slc_joint_effort_s. */
 static const double WORTH = 4;            /* see worth_s */
 static const double NEAR = 1.02;          /* a step within this factor of the model's bound needs no other answer */
 static const double SLACK = 1.25;         /* of at most FINE_UNITS units, plans this much slower are searched too */
 static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what the bound may take besides it */
 static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
+static const double RUNS_SHARE = 0.06;    /* of the effort: what making one plan of a baseline may take */
 enum {
     DEEP = 128,           /* jobs of more layers have orders that take long to pack: */
     DEEP_BASELINES = 8,   /* they try baselines before the model for an eighth of the effort */
@@ -54,7 +57,10 @@ typedef struct {
     uint64_t start_ns;
     slc_work *work;
     double begun_s, until_s;  /* nominal seconds of `work` */
+    double effort_s;          /* what they were at the beginning */
+    double least_from_s;      /* until there is a plan, the search for the least memory keeps what comes after them */
     double least_step_s;      /* a step's compute alone: no step is shorter */
+    slc_times baseline_times; /* the request's, but for the run that units are cut into; borrows its arrays */
     slc_strategy *strategies; /* choices of the member that is looked at */
     bool *recompute;
     slc_shortlist list;
@@ -80,11 +86,16 @@ static double worth_s(const joint *j)
     return WORTH * (double)j->request->steps_left * fmax(best_s(j) - proven_s, 0);
 }
 
+static double end_s(const joint *j)
+{
+    return j->list.count ? j->until_s : fmin(j->until_s, j->least_from_s);
+}
+
 /* Nominal seconds left; at 0 planning ends, and the answer says why. */
 static double left_s(joint *j)
 {
     double spent_s = j->work->spent_s - j->begun_s, worth = worth_s(j) - spent_s;
-    double left = slc_work_is_over(j->work, j->until_s) ? 0 : fmin(j->until_s - j->work->spent_s, worth);
+    double left = slc_work_is_over(j->work, end_s(j)) ? 0 : fmin(end_s(j) - j->work->spent_s, worth);
     if (left > 0) return left;
     j->answer->ended = j->work->cut ? SLC_PLANNING_TIME_LIMIT
                        : worth <= 0 ? SLC_PLANNING_PAYS_NO_MORE
@@ -95,7 +106,7 @@ static double left_s(joint *j)
 /* Is the effort spent, whatever it is worth? */
 static bool is_spent(const joint *j)
 {
-    return slc_work_is_over(j->work, j->until_s);
+    return slc_work_is_over(j->work, end_s(j));
 }
 
 static bool is_deep(const joint *j)
@@ -106,6 +117,13 @@ static bool is_deep(const joint *j)
 static slc_scheduling scheduling(const joint *j)
 {
     return slc_joint_scheduling(j->request, j->strategies, j->recompute);
+}
+
+static slc_scheduling baseline_scheduling(const joint *j)
+{
+    slc_scheduling in = scheduling(j);
+    in.times = &j->baseline_times;
+    return in;
 }
 
 /* Seconds that the step of a plan with the choices looked at must be below to be of interest; 0: any is. */
@@ -141,6 +159,20 @@ static sluice_status consider(joint *j, slc_plan *plan, const slc_scheduler *sch
 
 /* ---- Baselines ---- */
 
+/* If runs that saturate the link are too many, baselines cut units into longer ones. */
+static void choose_runs(joint *j)
+{
+    const slc_joint_request *r = j->request;
+    const uint64_t saturating = slc_partition_bytes(r->job, r->times);
+    const uint64_t bytes = slc_affordable_run(r->job, saturating, RUNS_SHARE * j->effort_s);
+    j->baseline_times = *r->times;
+    if (bytes == saturating) return;
+    j->baseline_times.link.block_bytes = bytes;
+    snprintf(j->answer->note, sizeof j->answer->note,
+             "runs of %.2f MiB are too many to plan within the effort; baselines have runs of %.2f MiB",
+             (double)saturating / 0x1p20, (double)bytes / 0x1p20);
+}
+
 static void choose_uniform(joint *j, slc_strategy strategy, bool recompute_free)
 {
     const slc_joint_request *r = j->request;
@@ -172,7 +204,7 @@ static uint64_t resident_bytes(const joint *j)
  * little. */
 static sluice_status try_scheduler(joint *j, const slc_scheduler *scheduler, uint32_t tries, const char *member)
 {
-    slc_scheduling in = scheduling(j);
+    slc_scheduling in = baseline_scheduling(j);
     slc_order order = {0};
     slc_plan *plan = NULL;
     uint64_t arena;
@@ -240,9 +272,9 @@ static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool 
     uint64_t bytes;
     char what[40];
     choose_uniform(j, SLC_FSDP, recompute);
-    slc_scheduling in = scheduling(j);
+    slc_scheduling in = baseline_scheduling(j);
     in.strategies = j->request->strategies;
-    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, j->until_s, j->strategies, &bytes);
+    sluice_status status = slc_mixed_choose(&in, scheduler, j->request->limit, end_s(j), j->strategies, &bytes);
     snprintf(what, sizeof what, "mixed%s", recompute ? ", recomputing" : "");
     return status || bytes > j->request->limit ? status : try_schedulers(j, what);
 }
@@ -256,7 +288,7 @@ static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_str
     uint32_t count;
     char what[40];
     bool cut;
-    sluice_status status = slc_least_memory_within(j->request, j->until_s, j->strategies, j->recompute, &bytes, &cut);
+    sluice_status status = slc_least_memory_within(j->request, end_s(j), j->strategies, j->recompute, &bytes, &cut);
     if (status || bytes > limit) return status;
     status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
     for (uint32_t i = 0; !status && i < count && left_s(j) > 0; i++) {
@@ -542,7 +574,7 @@ static sluice_status try_least_memory(joint *j)
 {
     uint64_t arena;
     bool cut;
-    double until_s = j->work->spent_s + SLC_LEAST_MEMORY_S; /* the same as for a refusal, so what that names works */
+    const double until_s = j->work->spent_s + slc_least_memory_share_s(j->effort_s);
     slc_smallest_arena *kept = j->request->least;
     sluice_status status = slc_least_memory_within(j->request, until_s, j->strategies, j->recompute, &arena, &cut);
     if (status) return status;
@@ -685,6 +717,7 @@ static sluice_status prove_bound(joint *j)
     const slc_joint_request *r = j->request;
     if (!(j->first_bound_s > 0)) return SLUICE_OK;
     j->work->spent_s += j->proving_s;
+    if (is_deep(j)) return SLUICE_OK; /* no program has all positions of so many layers; prices have given the bound */
     uint8_t *allowed = allowed_strategies(r, true);
     if (!allowed) return slc_error(SLUICE_ERR_MEMORY, "plan");
     const slc_slot_request ask = {.job = r->job,
@@ -716,8 +749,9 @@ static void answer_with(const joint *j, slc_candidate *best)
 
 /* Nominal seconds: one for what people train today, five for the deepest models; twice that with recomputation to
  * choose. */
-double slc_joint_default_effort_s(const slc_joint_request *r)
+double slc_joint_effort_s(const slc_joint_request *r)
 {
+    if (r->effort_s > 0) return r->effort_s;
     double layers = r->job->layer_count, seconds = layers <= 48 ? 0.9 : 0.9 + (layers - 48) * (3.6 / 78);
     return (seconds < 4.5 ? seconds : 4.5) * (may_recompute(r) ? 2 : 1);
 }
@@ -745,8 +779,11 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
                .list = {.job = request->job, .slack = request->job->unit_count <= FINE_UNITS ? SLACK : 1},
                .least = UINT64_MAX};
     j.begun_s = j.work->spent_s;
-    j.until_s = j.begun_s + (request->effort_s > 0 ? request->effort_s : slc_joint_default_effort_s(request));
+    j.effort_s = slc_joint_effort_s(request);
+    j.until_s = j.begun_s + j.effort_s;
+    j.least_from_s = j.until_s - fmin(slc_least_memory_share_s(j.effort_s), j.effort_s / 2);
     *answer = (slc_joint_answer){0};
+    choose_runs(&j);
     sluice_status status = SLUICE_ERR_MEMORY;
     if (j.strategies && j.recompute)
         status = find_plan(&j);

@@ -21,13 +21,13 @@ typedef struct {
     char note[200];         /* problems on the way that planning survived; else empty */
 } slc_joint_answer;
 
-/* The effort in nominal seconds if a request gives none: 0.9 up to 48 layers, rising to 4.5 from 126 layers on, twice
- * that if recomputation is free. */
-double slc_joint_default_effort_s(const slc_joint_request *request);
+/* The effort of a request in nominal seconds. If it gives none: 0.9 up to 48 layers, rising to 4.5 from 126 layers on,
+ * twice that if recomputation is free. */
+double slc_joint_effort_s(const slc_joint_request *request);
 
-/* Makes the joint plan. Everything keeps to the effort but one plan of fsdp, and the search for the least memory if
- * nothing else fits, which has SLC_LEAST_MEMORY_S. Errors: BUDGET (no member fits; *least, if not NULL, is the smallest
- * arena seen), MEMORY, INTERRUPTED (cancelled). */
+/* Makes the joint plan. Everything keeps to the effort but one plan of fsdp and, if nothing else fits, that of least
+ * memory. The search for the latter keeps its share of the effort (slc_least_memory_share_s) until there is a plan.
+ * Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY, INTERRUPTED (cancelled). */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
 
 #endif

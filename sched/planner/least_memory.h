@@ -9,8 +9,13 @@ enum {
     SLC_LEAST_MEMORY_TRIES = 50
 }; /* tries of packing (slc_trying) with which a plan fits the arena that was found */
 
-/* Nominal seconds of the search, wherever planning needs it. */
-static const double SLC_LEAST_MEMORY_S = 1;
+/* Nominal seconds that the search may take of a planning that may take `effort_s`: the same wherever that planning
+ * needs it, so the budget that a refusal names works within the same effort. */
+static inline double slc_least_memory_share_s(double effort_s)
+{
+    const double half_s = effort_s / 2, least_s = 0.05, most_s = 1;
+    return half_s < least_s ? least_s : half_s < most_s ? half_s : most_s;
+}
 
 /* Minimises over the strategies and recomputation that the request leaves free, under serial or one_ahead; the
  * request's limit is ignored. Fills strategies [units], recompute [L] and the arena's size, packed. Errors: MEMORY. */

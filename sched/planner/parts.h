@@ -34,12 +34,13 @@ typedef struct {
     const char *strategy, *schedule;
     bool cut; /* the effort ended the search, so less may do */
 } slc_smallest;
-/* `work` counts; when it has spent `effort_s` more, the search ends. */
+/* `work` counts; when it has spent `effort_s` more, the search ends. 0: the share of the request's effort that it has
+ * in a plan. */
 sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                   double effort_s, slc_work *work, slc_smallest *best);
 
 /* Sets the error line of a plan that is larger than the budget and returns BUDGET (or the error of what failed
- * meanwhile). `known` NULL: the smallest budget is found first. */
+ * meanwhile). `known` NULL: the smallest budget is found first, with its share of the effort. */
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                uint64_t budget_bytes, const slc_plan *plan, slc_work *work, const slc_smallest *known);
 

@@ -9,7 +9,6 @@
 #include "sched/planner/distance.h"
 #include "sched/planner/joint.h"
 #include "sched/planner/kept.h"
-#include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/search/update_lane.h"
 #include "sched/layout/make_plan.h"
@@ -20,6 +19,8 @@
 
 /* Share of the planning effort for which the model may be asked what a plan's distance to the bound is made of. */
 static const double DISTANCE_SHARE = 0.04;
+/* Share of it that a refusal may take in any case to find what other strategies need. */
+static const double LEAST_SHARE = 0.1;
 
 typedef struct {
     const slc_job *job;
@@ -168,16 +169,20 @@ static bool is_free_as_forced(const planning *p)
     return true;
 }
 
-/* The error of a budget that is too small speaks of the plan that needs least, which joint planning has found. */
-static sluice_status refuse_budget(planning *p, const slc_smallest_arena *least)
+/* The error of a budget that is too small speaks of the plan that needs least, which joint planning has found. If other
+ * strategies are allowed than the request names, they are searched with what is left of the effort. */
+static sluice_status refuse_budget(planning *p, const slc_joint_request *ask)
 {
     slc_plan *plan;
+    const slc_smallest_arena *least = ask->least;
     slc_scheduling in = scheduling(p, least->strategies);
     sluice_status status = slc_plan_make(&in, &slc_scheduler_serial, &plan);
     if (status) return status;
-    const slc_smallest known = {least->arena_bytes + p->job->reserved_bytes, "auto", slc_schedule_default, least->cut};
-    status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan, &p->work,
-                              is_free_as_forced(p) ? &known : NULL);
+    slc_smallest best = {least->arena_bytes + p->job->reserved_bytes, "auto", slc_schedule_default, least->cut};
+    const double effort_s = slc_joint_effort_s(ask), left_s = fmax(effort_s - p->work.spent_s, LEAST_SHARE * effort_s);
+    if (!is_free_as_forced(p)) status = slc_smallest_budget(p->job, p->request, p->times, left_s, &p->work, &best);
+    if (!status)
+        status = slc_budget_error(p->job, p->request, p->times, p->answer->budget_bytes, plan, &p->work, &best);
     slc_plan_destroy(plan);
     return status;
 }
@@ -201,7 +206,7 @@ static sluice_status make_joint(planning *p)
     slc_smallest_arena least = {p->scratch, p->recompute, 0, false};
     ask.least = &least;
     sluice_status status = slc_joint_plan(&ask, &found, NULL);
-    if (status == SLUICE_ERR_BUDGET && least.arena_bytes) return refuse_budget(p, &least);
+    if (status == SLUICE_ERR_BUDGET && least.arena_bytes) return refuse_budget(p, &ask);
     if (status) return status;
     note_forecast(p, &found.forecast);
     p->answer->forecast.bound_s = found.bound_s;

@@ -1,11 +1,11 @@
 /* The smallest budget that works. It keeps what the request forces and leaves all else free. */
 #include "sched/planner.h"
+#include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *request, const slc_times *times,
@@ -24,8 +24,10 @@ sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *re
                              .strategies = free_units,
                              .recompute = request->recompute,
                              .limit = UINT64_MAX,
+                             .effort_s = request->effort_s,
                              .work = work,
                              .cancel = request->cancel};
+    if (!(effort_s > 0)) effort_s = slc_least_memory_share_s(slc_joint_effort_s(&ask));
     if (!status)
         status = slc_least_memory_within(&ask, work->spent_s + effort_s, free_units + job->unit_count, recompute,
                                          &arena_bytes, &cut);
@@ -42,8 +44,7 @@ sluice_status slc_plan_smallest_budget(const slc_job *job, const slc_plan_reques
     slc_work work = {0};
     sluice_status status = request->times ? SLUICE_OK : slc_times_estimate(job, &estimated);
     if (!status)
-        status =
-            slc_smallest_budget(job, request, request->times ? request->times : &estimated, INFINITY, &work, &best);
+        status = slc_smallest_budget(job, request, request->times ? request->times : &estimated, 0, &work, &best);
     slc_times_fini(&estimated);
     *budget_bytes = best.budget_bytes;
     return status;

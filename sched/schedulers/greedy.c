@@ -99,20 +99,26 @@ static uint32_t earliest_gap(const hoist *h, uint32_t u, uint32_t m, const slc_w
     return slc_looks_up(&h->job->units[u]) ? m * h->slots_a_pass : (m - 1) * h->slots_a_pass + w->last_slot + 1;
 }
 
+/* By the slot that needs them; those of one slot by their units. */
+static int by_need(const void *a, const void *b)
+{
+    const gather *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return (x->unit > y->unit) - (x->unit < y->unit);
+}
+
 static void add_gathers(hoist *h)
 {
-    for (uint32_t m = 0; m < h->micro_batches; m++)
-        for (uint32_t s = 0; s < h->slots_a_pass; s++)
-            for (uint32_t u = 0; u < h->job->unit_count; u++) {
-                slc_window w;
-                for (uint32_t i = 0; slc_gathers_windows(h->in->strategies[u]) &&
-                                     slc_unit_window(h->job, &h->job->units[u], !h->evaluate, i, &w);
-                     i++)
-                    if (w.first_slot == s)
-                        h->gathers[h->gather_count++] = (gather){
-                            u,    i, m, m * h->slots_a_pass + s, earliest_gap(h, u, m, &w), m * h->slots_a_pass + s,
-                            false};
+    for (uint32_t u = 0; u < h->job->unit_count; u++) {
+        slc_window w;
+        if (!slc_gathers_windows(h->in->strategies[u])) continue;
+        for (uint32_t i = 0; slc_unit_window(h->job, &h->job->units[u], !h->evaluate, i, &w); i++)
+            for (uint32_t m = 0; m < h->micro_batches; m++) {
+                const uint32_t first = m * h->slots_a_pass + w.first_slot;
+                h->gathers[h->gather_count++] = (gather){u, i, m, first, earliest_gap(h, u, m, &w), first, false};
             }
+    }
+    if (h->gather_count) qsort(h->gathers, h->gather_count, sizeof *h->gathers, by_need);
 }
 
 static void add_reductions(hoist *h)

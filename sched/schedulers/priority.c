@@ -6,6 +6,7 @@
  * itself. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
+#include "sched/schedulers/partition.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -109,10 +110,7 @@ static size_t most_operations(const queue *q)
     return (WARM_UP + 1) * a_step;
 }
 
-/* The bytes of a partition: the run that saturates the link as measured, but not less than what saturates it by its
- * lines: V (N-1) / (N bandwidth) = 19 (N-1) latency, 95 % of the bandwidth. A profile for other ranks than those of the
- * measurement has a run that is too short. */
-static uint64_t partition_of(const slc_job *job, const slc_times *times)
+uint64_t slc_partition_bytes(const slc_job *job, const slc_times *times)
 {
     if (!times) return PARTITION_BYTES;
     const slc_link_line *line = &times->link.reduce_scatter;
@@ -124,7 +122,7 @@ static uint64_t partition_of(const slc_job *job, const slc_times *times)
 static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *times)
 {
     const slc_job *job = in->job;
-    uint64_t partition = partition_of(job, in->times);
+    uint64_t partition = slc_partition_bytes(job, in->times);
     size_t most_windows = 1;
     for (uint32_t u = 0; u < job->unit_count; u++) most_windows += 2 * (size_t)job->units[u].use_count;
     *q = (queue){.in = in,
