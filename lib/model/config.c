@@ -1,4 +1,4 @@
-/* The models' sizes by name, and the checks of a configuration. */
+/* The models' sizes by name, and the checks of a configuration. cache_test.c covers this file. */
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/model/params.h"

@@ -1,5 +1,5 @@
 /* The table of the models' parameters. A row belongs to a model if its `when` holds; its shape follows from its
- * place. */
+ * place. golden_test.c covers this file. */
 #include "lib/model/params.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The table of keys. Its limits are far beyond any model and far below an overflow. */
+/* The table of keys. Its limits are far beyond any model and far below an overflow. config_test.c covers this file. */
 #include "lib/weights/config_keys.h"
 
 #include "lib/weights/family.h"

@@ -1,5 +1,6 @@
 /* A row for each family of sluice/model.h. Its papers and transformers' classes are named there. Tested by
- * tests/golden and lib/model/golden_test.c, which compare what all of them compute with transformers. */
+ * tests/golden and lib/model/golden_test.c, which compare what all of them compute with transformers.
+ * config_test.c covers this file. */
 #include "lib/weights/family.h"
 
 static const slc_family rows[SLUICE_MODEL_FAMILIES] = {

@@ -1,5 +1,5 @@
 /* Reads strategies from JSON: {"layers": {"h.0": "fsdp", "*": "sdp"}}. Every error names the file, the line and the
- * key. */
+ * key. planner_test.c covers this file. */
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"

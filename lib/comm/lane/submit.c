@@ -1,4 +1,4 @@
-/* The calls of the engine: submission with its checks, and waiting. */
+/* The calls of the engine: submission with its checks, and waiting. collectives_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/rows/rows.h"

@@ -1,4 +1,4 @@
-/* Gather and scatter, one element at a time. */
+/* Gather and scatter, one element at a time. embedding_test.c covers this file. */
 #include "lib/kernels/embedding/embedding.h"
 
 #include <stddef.h>

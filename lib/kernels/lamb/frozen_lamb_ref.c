@@ -1,4 +1,4 @@
-/* DeepSpeed 0.16.4's OnebitLamb after the freeze, with bias corrections. */
+/* DeepSpeed 0.16.4's OnebitLamb after the freeze, with bias corrections. frozen_lamb_test.c covers this file. */
 #include "lib/kernels/lamb/frozen_lamb_ref.h"
 
 #include <math.h>
