@@ -1,4 +1,5 @@
-/* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it. */
+/* `sluice info`: what this build and this machine offer. The facts are gathered as JSON; the text is made from it.
+ * tests/command/info_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/output/provenance.h"

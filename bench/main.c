@@ -1,4 +1,4 @@
-/* The `sluice` command: its table of subcommands. */
+/* The `sluice` command: its table of subcommands. tests/command/command_line_test.sh covers this file. */
 #include "bench/cli/command.h"
 
 #include <stddef.h>

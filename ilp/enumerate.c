@@ -1,4 +1,5 @@
-/* Chooses strategies unit by unit, recomputation layer by layer, then places blocks family by family. */
+/* Chooses strategies unit by unit, recomputation layer by layer, then places blocks family by family.
+ * slot_model_test.c covers this file. */
 #include "ilp/enumerate.h"
 #include "ilp/parts/slot_parts.h"
 #include "lib/base/status.h"

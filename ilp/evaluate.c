@@ -1,5 +1,6 @@
 /* The model's own account of an answer: plain loops over all real slots, units and flows. It shares with the builder of
- * the solver's program only the families (what moves, for how long, between which positions). */
+ * the solver's program only the families (what moves, for how long, between which positions).
+ * slot_model_test.c covers this file. */
 #include "ilp/slot_model.h"
 #include "ilp/parts/slot_parts.h"
 

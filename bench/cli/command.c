@@ -1,4 +1,5 @@
-/* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived. */
+/* Finds the subcommand that was named, hands over to it, and checks that what it printed has arrived.
+ * tests/command/command_line_test.sh covers this file. */
 #include "bench/cli/command.h"
 
 #include "bench/cli/error_line.h"

@@ -1,4 +1,4 @@
-/* Finds fields of sluice_config in error lines. */
+/* Finds fields of sluice_config in error lines. tests/command/mistakes_test.sh covers this file. */
 #include "bench/cli/error_line.h"
 
 #include "bench/cli/exit_codes.h"

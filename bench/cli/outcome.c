@@ -1,4 +1,4 @@
-/* Joins the error lines of outputs. */
+/* Joins the error lines of outputs. tests/command/output_test.sh covers this file. */
 #include "bench/cli/outcome.h"
 
 #include "lib/base/status.h"

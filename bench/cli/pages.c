@@ -1,4 +1,5 @@
-/* Each command prints its own part, in a process of its own, since a parser ends the process after help. */
+/* Each command prints its own part, in a process of its own, since a parser ends the process after help.
+ * tests/command/help_test.sh covers this file. */
 #include "bench/cli/pages.h"
 
 #include "bench/cli/help/told_once.h"

@@ -1,4 +1,4 @@
-/* Lets the world compare the ranks' last words (slc_world_leave). */
+/* Lets the world compare the ranks' last words (slc_world_leave). tests/launch/run_test.sh covers this file. */
 #include "bench/cli/rank_report.h"
 
 #include "bench/cli/error_line.h"

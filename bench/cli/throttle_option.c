@@ -1,4 +1,4 @@
-/* Parses both parts of a throttle. */
+/* Parses both parts of a throttle. tests/command/mistakes_test.sh covers this file. */
 #include "bench/cli/throttle_option.h"
 
 #include "lib/base/text/parse_quantity.h"

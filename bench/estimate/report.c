@@ -1,3 +1,4 @@
+/* tests/command/estimate_test.sh covers this file. */
 #include "bench/estimate/report.h"
 
 #include "bench/plan/words/quantities.h"

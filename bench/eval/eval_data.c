@@ -1,4 +1,5 @@
-/* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images. */
+/* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images.
+ * tests/command/eval_data_test.sh covers this file. */
 #include "bench/cli/output/result_file.h"
 #include "bench/train/data/data.h"
 #include "bench/eval/eval.h"

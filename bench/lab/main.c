@@ -1,5 +1,5 @@
 /* The `sluice-lab` command, for developers of Sluice: it measures again what is claimed of the planner, the engine and
- * the kernels. It is built together with `sluice` but not installed. */
+ * the kernels. It is built together with `sluice` but not installed. tests/command/output_test.sh covers this file. */
 #include "bench/cli/command.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* The local launcher. Each rank leads a process group of its own, so that what it starts ends with it; its output comes
  * through two pipes and leaves through queues, so that the one loop over pipes, signals and deadlines never waits for a
- * reader. Should the launcher itself be killed, a guard process sees it and ends the groups. */
+ * reader. Should the launcher itself be killed, a guard process sees it and ends the groups.
+ * tests/launch/run_test.sh covers this file. */
 #include "bench/launch/launch.h"
 
 #include "bench/cli/command.h"

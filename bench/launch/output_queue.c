@@ -1,4 +1,5 @@
-/* A queue has two buffers: one is filled while the thread writes the other. */
+/* A queue has two buffers: one is filled while the thread writes the other.
+ * tests/launch/run_test.sh covers this file. */
 #include "bench/launch/output_queue.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* Passes on the output of a rank with its number in front. */
+/* Passes on the output of a rank with its number in front. tests/launch/run_test.sh covers this file. */
 #include "bench/launch/prefix.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* `sluice run`: the command line of the local launcher. */
+/* `sluice run`: the command line of the local launcher. tests/launch/run_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/launch/launch.h"

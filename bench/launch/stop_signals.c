@@ -1,4 +1,4 @@
-/* A thread waits for Ctrl-C and its like; only SIGPIPE has a handler. */
+/* A thread waits for Ctrl-C and its like; only SIGPIPE has a handler. tests/launch/run_test.sh covers this file. */
 #include "bench/launch/stop_signals.h"
 
 #include "lib/base/status.h"

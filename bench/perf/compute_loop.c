@@ -1,4 +1,5 @@
-/* The matrices, 1 MiB each, stay in a core's second-level cache, or in the part of it that others leave free. */
+/* The matrices, 1 MiB each, stay in a core's second-level cache, or in the part of it that others leave free.
+ * tests/command/perf_test.sh covers this file. */
 #include "bench/perf/compute_loop.h"
 
 #include "lib/base/status.h"

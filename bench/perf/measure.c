@@ -1,5 +1,5 @@
 /* Measures a collective. Elements are whole numbers, small enough that their sums are exact, so a result is right or
- * wrong to the bit. */
+ * wrong to the bit. tests/command/perf_test.sh covers this file. */
 #include "bench/perf/measure.h"
 
 #include "bench/cli/memory_fit.h"

@@ -1,4 +1,5 @@
-/* Which way is the fastest depends on the processor, on its C library and on the size. */
+/* Which way is the fastest depends on the processor, on its C library and on the size.
+ * tests/command/perf_test.sh covers this file. */
 #include "bench/perf/plain_copy.h"
 
 #include "lib/base/clock.h"

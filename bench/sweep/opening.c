@@ -1,4 +1,5 @@
-/* A folder is continued where everything agrees that is no list of the sweep. */
+/* A folder is continued where everything agrees that is no list of the sweep.
+ * tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/opening.h"
 
 #include "bench/cli/environment.h"

@@ -1,4 +1,4 @@
-/* The plan's JSON without what is for people, in one spelling. */
+/* The plan's JSON without what is for people, in one spelling. tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/plan_digest.h"
 
 #include "lib/base/hash/sha256.h"

@@ -1,4 +1,4 @@
-/* Results of a sweep: collects them, writes them and reads them back. */
+/* Results of a sweep: collects them, writes them and reads them back. tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/results.h"
 
 #include "bench/cli/environment.h"

@@ -1,4 +1,4 @@
-/* A short run that ends by writing what it measured. */
+/* A short run that ends by writing what it measured. tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/survey.h"
 
 #include "bench/train/options/lr_schedule.h"

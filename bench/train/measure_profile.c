@@ -1,4 +1,4 @@
-/* The measuring half of `sluice profile`. */
+/* The measuring half of `sluice profile`. tests/command/profile_test.sh covers this file. */
 #include "bench/train/measure_profile.h"
 
 #include "bench/cli/command.h"

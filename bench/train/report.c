@@ -1,4 +1,4 @@
-/* Progress and JSON of a training run. */
+/* Progress and JSON of a training run. tests/command/train_test.sh covers this file. */
 #include "bench/train/report.h"
 
 #include "bench/cli/environment.h"

@@ -1,4 +1,5 @@
-/* The lines before the first step: what is trained, on what, where, and within what. */
+/* The lines before the first step: what is trained, on what, where, and within what.
+ * tests/command/train_test.sh covers this file. */
 #include "bench/train/start.h"
 
 #include "bench/train/options/lr_schedule.h"

@@ -1,6 +1,6 @@
 /* The memory of an evaluation pass. It holds activations that training recomputes, so it may need more than any slot of
  * a step. Its slots are rows of the model besides those that training, or another slot of the pass, always exceeds:
- * they would only make the program larger. */
+ * they would only make the program larger. ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* The families of a unit: each operation, the strategies under which it moves, its time, and its legal positions. */
+/* The families of a unit: each operation, the strategies under which it moves, its time, and its legal positions.
+ * ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
 #include <math.h>

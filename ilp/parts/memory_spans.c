@@ -1,5 +1,6 @@
 /* How long bytes are in memory: spans of half rows for strategies, for a family at a position, and for recomputation.
- * The strategy table says which buffers there are; this file says from when to when. */
+ * The strategy table says which buffers there are; this file says from when to when.
+ * ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
 static double whole_bytes(const slc_job *job, const slc_unit *unit, slc_buffer_kind kind)

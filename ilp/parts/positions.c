@@ -1,7 +1,8 @@
 /* The legal positions that a family may use, its windows. Only one gap is of use, the one that holds least memory
  * (after the last gradient slot for a reduction, before the first use for a gather), because waiting costs the same in
  * any gap. If no gap always holds least, the first and the last gap are offered, or all. Slots are offered near that
- * gap and then at growing distances ("geo2"), or all. If overlap saves nothing (kappa >= 1), only gaps are left. */
+ * gap and then at growing distances ("geo2"), or all. If overlap saves nothing (kappa >= 1), only gaps are left.
+ * ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
 enum { DENSE = 6 }; /* offsets before the distances grow */

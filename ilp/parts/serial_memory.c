@@ -1,4 +1,4 @@
-/* The memory rows when nothing overlaps. */
+/* The memory rows when nothing overlaps. ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/serial_memory.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* The parts of the model: checks of the request, strategies worth considering, families, and fixed memory. */
+/* The parts of the model: checks of the request, strategies worth considering, families, and fixed memory.
+ * ilp/slot_model_test.c covers this file. */
 #include "ilp/parts/slot_parts.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* From columns to flows: rounding errors of the solver are removed, each family adds up to one, and flows are written
- * for every micro-batch that the middle one represents. */
+ * for every micro-batch that the middle one represents. ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Branch and bound by GLPK, from the best answer so far. Without its feasibility pump, which has been seen to go in
- * circles without end. */
+ * circles without end. ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,6 @@
 /* Rounding by a dive: choices that are nearly whole in the relaxation are kept, the others are settled one at a time so
- * that all settled choices still fit in memory, and the LP is solved again from its current basis. */
+ * that all settled choices still fit in memory, and the LP is solved again from its current basis.
+ * ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 
 #include "lib/base/status.h"

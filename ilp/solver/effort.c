@@ -1,4 +1,4 @@
-/* Iterations and nodes, and what they cost. */
+/* Iterations and nodes, and what they cost. ilp/slot_model_test.c covers this file. */
 #include "ilp/solver/effort.h"
 
 #include <limits.h>

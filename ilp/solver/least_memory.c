@@ -1,5 +1,5 @@
 /* Finds the least memory by a small program over strategies and recomputation alone, because flows next to their needs
- * hold least. */
+ * hold least. ilp/slot_model_test.c covers this file. */
 #include "ilp/solver/effort.h"
 #include "ilp/parts/serial_memory.h"
 #include "ilp/solver/slot_program.h"

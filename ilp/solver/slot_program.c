@@ -1,6 +1,6 @@
 /* From the parts to columns and rows. Columns are made one after another in a dense array of one column, whose non-zero
  * entries go into the program. Gaps need no rows: a gap is as long as the flows in it, so a flow there simply costs its
- * time. */
+ * time. ilp/slot_model_test.c covers this file. */
 #include "ilp/solver/slot_program.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* Ties: equal neighbours share their choice in small groups, which removes the symmetry of long models. */
+/* Ties: equal neighbours share their choice in small groups, which removes the symmetry of long models.
+ * ilp/slot_model_test.c covers this file. */
 #include "ilp/solver/slot_program.h"
 
 static bool equal_units(const slc_slot_model_parts *parts, uint32_t a, uint32_t b)

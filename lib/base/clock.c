@@ -1,4 +1,4 @@
-/* Monotonic time. */
+/* Monotonic time. gate_test.c covers this file. */
 #include "lib/base/clock.h"
 
 #include <time.h>

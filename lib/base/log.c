@@ -1,4 +1,4 @@
-/* Log lines on standard error. */
+/* Log lines on standard error. status_test.c covers this file. */
 #include "lib/base/log.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Entries of a folder. The list is complete before the first visit, so a visitor may add files to the folder. */
+/* Entries of a folder. The list is complete before the first visit, so a visitor may add files to the folder.
+ * file_kind_test.c covers this file. */
 #include "lib/data/folder_entries.h"
 
 #include "lib/base/file/path_error.h"

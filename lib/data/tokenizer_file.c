@@ -1,4 +1,4 @@
-/* Finds and reads the files that lie beside a tokenizer. */
+/* Finds and reads the files that lie beside a tokenizer. tokenizer_files_test.c covers this file. */
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/data/tokenizer_files_parts.h"

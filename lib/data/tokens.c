@@ -1,5 +1,5 @@
 /* Recognises llm.c's token files. The bytes of the magics are not text in any usual encoding, so no text is taken for
- * tokens. */
+ * tokens. text_test.c covers this file. */
 #include "lib/data/tokens.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* The host as a device: segments are memfds, so that the ranks of one host can map each other's; work is done inside
- * the call, so streams hold nothing and events are complete when recorded. */
+ * the call, so streams hold nothing and events are complete when recorded. device_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/base/host/thread_limit.h"
 #include "lib/device/host_segments.h"

@@ -1,4 +1,5 @@
-/* A list under one lock, which fork holds too, so that the child finds the list whole. */
+/* A list under one lock, which fork holds too, so that the child finds the list whole.
+ * device_test.c covers this file. */
 #include "lib/device/host_segments.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* streams_test.c covers this file. */
 #include "lib/device/lane_events.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* Pinned memory, and how much of it the process has. */
+/* Pinned memory, and how much of it the process has. streams_test.c covers this file. */
 #include "lib/device/device.h"
 #include "lib/device/ops.h"
 

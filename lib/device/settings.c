@@ -1,4 +1,4 @@
-/* The table of the devices' settings. */
+/* The table of the devices' settings. tests/command/info_test.sh covers this file. */
 #include "lib/device/settings.h"
 
 static const slc_setting rows[] = {

@@ -1,5 +1,5 @@
 /* Opens the parallel regions of all kernels; nothing else does. Parts are numbered, not threads, so a runtime that
- * gives fewer threads than asked for changes no result. */
+ * gives fewer threads than asked for changes no result. lib/model/gpt2_test.c covers this file. */
 #include "lib/kernels/host.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Asks the processor once what it has. If SLUICE_KERNELS_ISA names a set that it lacks, a warning is logged and the
- * best set is used. */
+ * best set is used. tests/command/info_test.sh covers this file. */
 #include "lib/kernels/isa.h"
 
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-/* The table of the kernels' settings. */
+/* The table of the kernels' settings. tests/command/info_test.sh covers this file. */
 #include "lib/kernels/settings.h"
 
 static const slc_setting rows[] = {

@@ -1,4 +1,5 @@
-/* Maps the kinds of a plan's buffers to categories of the arena. */
+/* Maps the kinds of a plan's buffers to categories of the arena.
+ * bench/plan/pictures/memory_peak_test.c covers this file. */
 #include "lib/memory/category.h"
 
 slc_memory_category slc_memory_category_of(slc_buffer_kind kind)

@@ -1,4 +1,4 @@
-/* The bound that no packing can beat, from the live bytes of every buffer over time. */
+/* The bound that no packing can beat, from the live bytes of every buffer over time. pack_test.c covers this file. */
 #include "lib/memory/lower_bound.h"
 
 #include "lib/memory/pack_profile.h"

@@ -1,5 +1,5 @@
 /* The live bytes of one buffer over time. Nothing changes between two neighbouring times at which some part begins or
- * ends, so one union for each such interval is enough. */
+ * ends, so one union for each such interval is enough. pack_test.c covers this file. */
 #include "lib/memory/pack_profile.h"
 
 #include <stdlib.h>

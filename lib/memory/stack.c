@@ -2,7 +2,8 @@
  * moment; at each of them, the arena is full up to a height, and what is not placed yet must fit above it. A buffer
  * goes as low as the heights allow, so a packing is an order of buffers, and an order is given up as soon as some
  * moment lacks room. The search goes down into a few orders near the most promising one, then begins again with other
- * preferences, drawn at random. The lower bounds at every moment are those of MiniMalloc (Moffitt, ASPLOS 2023). */
+ * preferences, drawn at random. The lower bounds at every moment are those of MiniMalloc (Moffitt, ASPLOS 2023).
+ * pack_test.c covers this file. */
 #include "lib/memory/stack.h"
 
 #include "lib/base/numbers/random.h"

@@ -1,4 +1,5 @@
-/* Configurations by name, and their checks. */
+/* Configurations by name, and their checks.
+ * cache_test.c covers this file. */
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/model/params.h"

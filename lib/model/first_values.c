@@ -1,5 +1,5 @@
 /* The models' first values. Each parameter has its own stream of the counter-based generator, drawn in pieces that fit
- * the cache, so that a model of any size needs no extra memory. */
+ * the cache, so that a model of any size needs no extra memory. gpt2_test.c covers this file. */
 #include "lib/base/numbers/random.h"
 #include "lib/model/model.h"
 #include "lib/model/state.h"

@@ -1,4 +1,5 @@
-/* Checks that compressed optimizers share: of exchanged tensors, of the scales in packets, and of the flat array. */
+/* Checks that compressed optimizers share: of exchanged tensors, of the scales in packets, and of the flat array.
+ * lib/optim/onebit/onebit_lamb_test.c covers this file. */
 #include "lib/optim/compressed.h"
 
 #include "lib/base/status.h"

@@ -1,3 +1,4 @@
+/* lib/plan/json/plan_json_test.c covers this file. */
 #include "lib/plan/cancel.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* From lengths to bytes. Sums and products stop at UINT64_MAX, because lengths come from files. */
+/* From lengths to bytes. Sums and products stop at UINT64_MAX, because lengths come from files.
+ * strategy_table_test.c covers this file. */
 #include "lib/plan/exchange_sizes.h"
 
 #include "lib/base/integer.h"

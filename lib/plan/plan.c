@@ -1,4 +1,4 @@
-/* Plans: names, look-up, fingerprint, destruction. */
+/* Plans: names, look-up, fingerprint, destruction. lib/plan/json/plan_json_test.c covers this file. */
 #include "lib/plan/plan.h"
 
 #include "lib/base/hash/fnv.h"

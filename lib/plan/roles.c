@@ -1,4 +1,4 @@
-/* The table of roles. */
+/* The table of roles. lib/plan/json/plan_json_test.c covers this file. */
 #include "lib/plan/roles.h"
 
 #define STRATEGY(name) (1 << SLC_##name)

@@ -1,4 +1,4 @@
-/* The tables of all parts. A part with settings names its table here. */
+/* The tables of all parts. A part with settings names its table here. tests/command/info_test.sh covers this file. */
 #include "lib/sluice/settings.h"
 
 #include "lib/comm/settings.h"

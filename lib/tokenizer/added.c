@@ -1,4 +1,4 @@
-/* See added.h. */
+/* See added.h. tokenizer_test.c covers this file. */
 #include "lib/tokenizer/added.h"
 
 #include "lib/tokenizer/unicode/chars.h"

@@ -1,5 +1,6 @@
 /* See bpe.h. A word is a chain of symbols, and a heap has the pairs that may be merged: the least rank first, then the
- * leftmost. A merge makes pairs stale; they are recognised when they leave the heap. */
+ * leftmost. A merge makes pairs stale; they are recognised when they leave the heap.
+ * tokenizer_test.c covers this file. */
 #include "lib/tokenizer/bpe.h"
 
 #include "lib/base/hash/fnv.h"

@@ -1,4 +1,4 @@
-/* Tokens to text. */
+/* Tokens to text. tokenizer_test.c covers this file. */
 #include "lib/tokenizer/tokenizer_parts.h"
 
 #include "lib/base/status.h"

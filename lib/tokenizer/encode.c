@@ -1,4 +1,5 @@
-/* Text to tokens: added tokens, normalisation, words, model, special tokens, in this order. */
+/* Text to tokens: added tokens, normalisation, words, model, special tokens, in this order.
+ * tokenizer_test.c covers this file. */
 #include "lib/tokenizer/tokenizer_parts.h"
 
 #include "lib/tokenizer/token_list.h"

@@ -1,6 +1,7 @@
 /* See pretokenize.h. GPT-2 (https://github.com/openai/gpt-2, encoder.py) cuts at
  *   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
- * which needs no engine: each alternative is a run of one class of code points, and the classes exclude each other. */
+ * which needs no engine: each alternative is a run of one class of code points, and the classes exclude each other.
+ * lib/data/encode_test.c covers this file. */
 #include "lib/tokenizer/pretokenize.h"
 
 #include "lib/tokenizer/unicode/chars.h"

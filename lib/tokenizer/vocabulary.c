@@ -1,5 +1,5 @@
 /* See vocabulary.h. Entries and texts have their places from the beginning, so that the hash table may point to them.
- */
+ * tokenizer_test.c covers this file. */
 #define HASH_NONFATAL_OOM 1
 #include "lib/tokenizer/vocabulary.h"
 

@@ -1,4 +1,4 @@
-/* See wordpiece.h. */
+/* See wordpiece.h. tokenizer_test.c covers this file. */
 #include "lib/tokenizer/wordpiece.h"
 
 #include "lib/tokenizer/unicode/chars.h"

@@ -1,5 +1,5 @@
 /* Reads config.json: a table of keys for all that a model needs, a list of keys that Sluice does not support, and
- * checks across keys. */
+ * checks across keys. config_test.c covers this file. */
 #include "lib/weights/config.h"
 
 #include "lib/base/file/json_file.h"

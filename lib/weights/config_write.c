@@ -1,4 +1,5 @@
-/* Writes the keys of the family, and the others that transformers needs. */
+/* Writes the keys of the family, and the others that transformers needs.
+ * config_test.c covers this file. */
 #include "lib/weights/config.h"
 
 #include "lib/base/file/json_file.h"

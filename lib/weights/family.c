@@ -1,4 +1,5 @@
-/* The table of families, and what follows from a row. */
+/* The table of families, and what follows from a row.
+ * config_test.c covers this file. */
 #include "lib/weights/family.h"
 
 #include <stdio.h>

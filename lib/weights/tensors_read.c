@@ -1,4 +1,5 @@
-/* Reads elements a piece at a time: the bytes are read, reordered if the file holds the transpose, and converted. */
+/* Reads elements a piece at a time: the bytes are read, reordered if the file holds the transpose, and converted.
+ * lib/weights/safetensors/safetensors_test.c covers this file. */
 #include "lib/weights/tensors.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* The numbers of NVIDIA's own header, for nccl_abi_test.c. Our header comes after it: it then declares every function
- * again with NVIDIA's types, and the compiler refuses a prototype that differs. */
+ * again with NVIDIA's types, and the compiler refuses a prototype that differs. nccl_abi_test.c covers this file. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

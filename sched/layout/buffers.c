@@ -1,4 +1,5 @@
-/* The buffers that a job has under given strategies, and which of them are resident. */
+/* The buffers that a job has under given strategies, and which of them are resident.
+ * make_plan_test.c covers this file. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,6 @@
 /* Packing with fewer pieces: buffers that live at exactly the same times (the activations of a layer, all resident
- * ones) lie next to each other as a bundle, so the packer has to place them only once. */
+ * ones) lie next to each other as a bundle, so the packer has to place them only once.
+ * make_plan_test.c covers this file. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

@@ -1,7 +1,7 @@
 /* Packing by time. In the order a claim is over when its last user is, but in time an item after that one, on the other
  * lane, may start while the last user still runs; if it gets the same place, it waits. So a plan is simulated as if any
  * free memory would do, and what lives at the same time in that simulation gets places of its own, as far as it fits.
- */
+ * make_plan_test.c covers this file. */
 #include "sched/layout/parts.h"
 #include "sched/simulate/simulate.h"
 

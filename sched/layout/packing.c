@@ -1,7 +1,7 @@
 /* From lifetimes to offsets. The packer sees one time axis: the items of a step, those of an evaluation pass, and one
  * moment of reading between steps. A claim that wraps into the next pass becomes two parts. If the same bytes are alive
  * at several moments, only the first of these is kept, so equal micro-batches are packed once; two buffers share a kept
- * moment exactly if they share any moment. */
+ * moment exactly if they share any moment. make_plan_test.c covers this file. */
 #include "lib/memory/lower_bound.h"
 #include "sched/layout/parts.h"
 

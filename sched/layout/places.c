@@ -1,4 +1,5 @@
-/* Finds slots and operations in an order: a table of the slots, a sorted list of the operations. */
+/* Finds slots and operations in an order: a table of the slots, a sorted list of the operations.
+ * make_plan_test.c covers this file. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

@@ -1,7 +1,8 @@
 /* Works out what must have ended before an item may start: the items that make its data, the last users of a resident
  * buffer that it overwrites, and its tickets (earlier claims at the same addresses). Lanes run in order, so only the
  * latest wait for each lane is kept, for this pass and for the previous one. Late items count as lanes of their own: if
- * a pass leaves them out, the waits for the items before them must not be lost. So an item has at most eight waits. */
+ * a pass leaves them out, the waits for the items before them must not be lost. So an item has at most eight waits.
+ * make_plan_test.c covers this file. */
 #include "sched/layout/parts.h"
 #include "sched/scheduler.h"
 

@@ -1,5 +1,5 @@
 /* The error line of a plan that does not fit: the request, what it needs, the smallest budget that works and with which
- * flags, and what takes the memory at the fullest moment. */
+ * flags, and what takes the memory at the fullest moment. planner_test.c covers this file. */
 #include "sched/search/fullest.h"
 #include "sched/planner/parts.h"
 

@@ -1,5 +1,5 @@
 /* Reads a kept plan. lib/plan/json checks that it is of this job, and the validator that it may run; here it is held
- * against what the request forces, and against the budget. */
+ * against what the request forces, and against the budget. tests/engine/plan_file_test.c covers this file. */
 #include "sched/planner/kept.h"
 
 #include "lib/base/file/json_file.h"

@@ -1,5 +1,6 @@
 /* Candidates are the slot model's own minimum (without a solver: the result of a search over single units) and the
- * simple mixtures. Each is packed; the smallest wins and is packed again with more tries. */
+ * simple mixtures. Each is packed; the smallest wins and is packed again with more tries.
+ * joint_test.c covers this file. */
 #include "sched/planner/least_memory.h"
 
 #include "ilp/slot_model.h"

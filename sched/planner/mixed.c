@@ -1,5 +1,6 @@
 /* "mixed": sdp for as many units as fit, fsdp for the others. The numbers of sdp units are tried from the largest down
- * by packing the real lifetimes; most of them are refused at once by their lower bound, without packing. */
+ * by packing the real lifetimes; most of them are refused at once by their lower bound, without packing.
+ * joint_test.c covers this file. */
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"

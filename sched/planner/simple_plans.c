@@ -1,4 +1,5 @@
-/* Each plan is made by one scheduler and timed by the simulator; nothing is searched. */
+/* Each plan is made by one scheduler and timed by the simulator; nothing is searched.
+ * distance_test.c covers this file. */
 #include "sched/planner/simple_plans.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* The smallest budget that works. It keeps what the request forces and leaves all else free. */
+/* The smallest budget that works. It keeps what the request forces and leaves all else free.
+ * planner_test.c covers this file. */
 #include "sched/planner.h"
 #include "sched/planner/joint.h"
 #include "sched/planner/least_memory.h"

@@ -1,4 +1,5 @@
-/* Turns the user's strategy, which is a name, a seed, "mixed" or a file, into one for each unit. */
+/* Turns the user's strategy, which is a name, a seed, "mixed" or a file, into one for each unit.
+ * planner_test.c covers this file. */
 #include "sched/planner/parts.h"
 
 #include "lib/base/file/file.h"

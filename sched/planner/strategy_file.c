@@ -1,5 +1,6 @@
 /* Reads strategies from JSON: {"layers": {"h.0": "fsdp", "*": "sdp"}}. Every error names the file, the line and the
- * key. A list such as "h.0=fsdp,h.3..h.5=dp" names layers by the same rules. */
+ * key. A list such as "h.0=fsdp,h.3..h.5=dp" names layers by the same rules.
+ * planner_test.c covers this file. */
 #include "sched/planner.h"
 #include "sched/planner/parts.h"
 

@@ -3,7 +3,7 @@
  * once it has reached its size, are those of torch: bucket_cap_mb = 25 in torch/nn/parallel/distributed.py,
  * kDefaultFirstBucketBytes = 1 MiB and compute_bucket_assignment_by_size in torch/csrc/distributed/c10d/reducer.cpp.
  * Everything is reduced before the step ends; updated values of oss and sdp are gathered after that, in the order in
- * which the next forward needs them. */
+ * which the next forward needs them. schedulers_test.c covers this file. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 

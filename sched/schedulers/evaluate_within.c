@@ -1,6 +1,7 @@
 /* An evaluation pass that gathers one window ahead, as one_ahead does, where the limit has room for it; any other
  * window is gathered right before its slot. An evaluation keeps what training would recompute, so it may be what
- * decides whether a plan fits, and no step of training is shorter for its gathers. */
+ * decides whether a plan fits, and no step of training is shorter for its gathers.
+ * schedulers_test.c covers this file. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 

@@ -3,7 +3,7 @@
  * bytes stay below 90 % of the limit. Neighbours move together if one operation for both takes less than 1.2 times the
  * longer of them. Gradients stay in memory during the slots after theirs as far as there is room, so that their
  * reductions overlap. The 10 % are for holes in the packing; if they are not enough, less is hoisted, and in the end
- * nothing. */
+ * nothing. schedulers_test.c covers this file. */
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
 

@@ -1,5 +1,6 @@
 /* The slot model as a scheduler: the model's order for given strategies. If the model has no answer (the solver failed,
- * or the limit is too small for it), the order is that of `serial`, which needs the least memory. */
+ * or the limit is too small for it), the order is that of `serial`, which needs the least memory.
+ * schedulers_test.c covers this file. */
 #include "ilp/slot_model.h"
 #include "lib/plan/times.h"
 #include "sched/scheduler.h"

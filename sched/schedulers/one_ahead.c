@@ -1,6 +1,7 @@
 /* Schedules as PyTorch's FSDP2 does: the next window is gathered while one computes, and a gradient is reduced while
  * the next slot computes; two gathered buffers and two gradients are alive. Updated values of oss and sdp are gathered
- * at the end, in the order in which the next forward needs them, and overlap with that forward. */
+ * at the end, in the order in which the next forward needs them, and overlap with that forward.
+ * schedulers_test.c covers this file. */
 #include "sched/scheduler.h"
 
 static void reduce(const void *context, const slc_scheduling *in, slc_order *order, uint32_t m, uint32_t slot)

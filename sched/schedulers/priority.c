@@ -3,7 +3,7 @@
  * before upper ones, whose operations may still run in the next step's forward. A plan is one fixed order, so the queue
  * is run here with the given times, as if nothing slowed anything else down: two steps to warm up, then the step that
  * becomes the order. That step leaves over exactly the operations that it found left over, so that it can follow
- * itself. */
+ * itself. schedulers_test.c covers this file. */
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
 #include "sched/schedulers/partition.h"

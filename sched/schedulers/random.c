@@ -1,5 +1,6 @@
 /* Draws any legal order from a seed, for tests: every kind of operation of every unit is cut into runs of its own, some
- * runs are late, and slots and operations are drawn one by one from those whose predecessors have been drawn. */
+ * runs are late, and slots and operations are drawn one by one from those whose predecessors have been drawn.
+ * schedulers_test.c covers this file. */
 #include "lib/base/numbers/random.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"

@@ -1,4 +1,4 @@
-/* The table of all schedulers. */
+/* The table of all schedulers. schedulers_test.c covers this file. */
 #include "sched/scheduler.h"
 
 #include "ilp/slot_model.h"

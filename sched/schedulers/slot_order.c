@@ -4,7 +4,7 @@
  * at a distance, so that the link does not wait for it. An exchange stays whole and moves where half of its flow has
  * passed: as a reduction if its unit does not wait for the agreement, else after all reductions. At one place, the
  * reduction of a SPLIT unit comes first and that of its rows second, then its update, so that the other reductions run
- * during the update. */
+ * during the update. schedulers_test.c covers this file. */
 #include "sched/schedulers/slot_order.h"
 
 #include "lib/plan/strategy_table.h"

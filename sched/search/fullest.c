@@ -1,4 +1,4 @@
-/* Sums the bytes that begin and end at each item. */
+/* Sums the bytes that begin and end at each item. sched/planner/planner_test.c covers this file. */
 #include "sched/search/fullest.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Goes from one event to the next: starts every item that can start, finds the one that ends first, and advances all of
- * them until then. */
+ * them until then. simulate_test.c covers this file. */
 #include "sched/simulate/lanes.h"
 
 #include "lib/base/numbers/random.h"

@@ -1,4 +1,5 @@
-/* The shape of a curve is found from its swings: a swing goes up or down by more than the tolerance. */
+/* The shape of a curve is found from its swings: a swing goes up or down by more than the tolerance.
+ * published_test.c covers this file. */
 #include "sched/study/tradeoff.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* Layers are kept in an array that doubles. */
+/* Layers are kept in an array that doubles. published_test.c covers this file. */
 #include "sched/study/layer_table.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Models for text and for recommendations, layer by layer, from the papers that published them. Lengths of sequences
- * are those of the papers, or what they train with. */
+ * are those of the papers, or what they train with. published_test.c covers this file. */
 #include "sched/study/layer_table.h"
 
 #include <stdio.h>

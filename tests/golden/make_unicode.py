@@ -134,7 +134,8 @@ def main():
     marks = 'Mn Mc Me'
     text = f'''/* Where the classes of Hugging Face's tokenizers {tokenizers.__version__} differ from utf8proc \
 {library.utf8proc_version().decode()}
- * (Unicode {library.utf8proc_unicode_version().decode()}). Written by tests/golden/make_unicode.py. */
+ * (Unicode {library.utf8proc_unicode_version().decode()}). Written by tests/golden/make_unicode.py. \
+lib/tokenizer/golden_test.c covers this file. */
 #include "lib/tokenizer/unicode/unicode_differences.h"
 
 '''

@@ -1,4 +1,4 @@
-/* Makes an argp parser of a table of options, and parses by it. */
+/* Makes an argp parser of a table of options, and parses by it. option_test.c covers this file. */
 #include "bench/cli/options/command_line.h"
 
 #include "bench/cli/command.h"

@@ -1,5 +1,5 @@
 /* Goes through the arguments as getopt_long will, before it does: only so can a mistake be answered with a suggestion.
- */
+ * option_test.c covers this file. */
 #include "bench/cli/options/parse.h"
 
 #include "bench/cli/command.h"

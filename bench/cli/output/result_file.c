@@ -1,4 +1,5 @@
-/* fflush reports every error of the C library's buffers, and fsync every error of the disk. */
+/* fflush reports every error of the C library's buffers, and fsync every error of the disk.
+ * tests/command/output_test.sh covers this file. */
 #include "bench/cli/output/result_file.h"
 
 #include "bench/cli/output/provenance.h"

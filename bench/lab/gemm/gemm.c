@@ -1,4 +1,5 @@
-/* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm. */
+/* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm.
+ * tests/command/kernels_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "lib/base/numbers/median.h"
 #include "bench/cli/output/result_file.h"

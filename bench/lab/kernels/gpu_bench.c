@@ -1,4 +1,5 @@
-/* A round queues the copy and the work behind it, with an event before, between and after, and waits once. */
+/* A round queues the copy and the work behind it, with an event before, between and after, and waits once.
+ * tests/command/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/gpu_bench.h"
 
 #include "lib/base/numbers/median.h"

@@ -1,4 +1,5 @@
-/* The arrays of a case lie one after the other in one piece of memory of the same kind as the arena. */
+/* The arrays of a case lie one after the other in one piece of memory of the same kind as the arena.
+ * tests/command/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/kernel_table.h"
 
 #include "lib/kernels/embedding/embedding.h"

@@ -1,5 +1,6 @@
 /* One plan, unrolled: each operation is an slc_op whose waits are counted from the first operation and slot of its
- * pass, and each step adds the pass's beginning to them. The late operations of the first pass do nothing. */
+ * pass, and each step adds the pass's beginning to them. The late operations of the first pass do nothing.
+ * tests/command/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/bare.h"
 
 #include "lib/base/gate.h"

@@ -1,6 +1,7 @@
 /* Measures overhead. Each round runs the plan once under the engine and once by hand, and rounds alternate in which
  * comes first. Each run has its own memory: a step to warm up, then the steps that count. The plan is made once, in a
- * runtime that is kept for it; the others get a copy. */
+ * runtime that is kept for it; the others get a copy.
+ * tests/command/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/measure.h"
 
 #include "bench/lab/overhead/bare.h"

@@ -1,5 +1,5 @@
 /* `sluice-lab reading`: what it costs that ranks compare the files that each of them reads. A file is read by turns
- * with and without what is compared, as loading and opening do it. */
+ * with and without what is compared, as loading and opening do it. tests/command/output_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "lib/base/clock.h"

@@ -1,7 +1,8 @@
 /* Plans published models on several clusters within several budgets, and holds each plan against what others find: the
  * schedule portfolio, without the slot model, the best uniform strategy under any baseline, and mixtures as a hand
  * makes them (the largest units fsdp, the rest sdp). No valid plan may lie below the plan's bound, and more memory may
- * not make a plan slower. */
+ * not make a plan slower.
+ * tests/command/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/numbers/random.h"

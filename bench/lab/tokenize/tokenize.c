@@ -1,4 +1,5 @@
-/* `sluice-lab tokenize`: encodes and decodes texts, for comparison with other tokenizers. */
+/* `sluice-lab tokenize`: encodes and decodes texts, for comparison with other tokenizers.
+ * tests/command/output_test.sh covers this file. */
 #include "bench/cli/command.h"
 #include "bench/cli/options/command_line.h"
 #include "lib/base/status.h"

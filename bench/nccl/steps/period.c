@@ -1,4 +1,5 @@
-/* A run of equal pairs (i, i + p) of length r is r + p numbers that repeat with period p. Each p is tried. */
+/* A run of equal pairs (i, i + p) of length r is r + p numbers that repeat with period p. Each p is tried.
+ * steps_test.c covers this file. */
 #include "bench/nccl/steps/period.h"
 
 enum { LOOKED_AT = 32768 };

@@ -1,4 +1,5 @@
-/* One pass over each process's entries; each thread has the sequence that it is in. */
+/* One pass over each process's entries; each thread has the sequence that it is in.
+ * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/grouping.h"
 
 #include "bench/nccl/steps/steps.h"

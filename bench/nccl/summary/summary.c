@@ -1,4 +1,5 @@
-/* Communicators are matched by their keys over processes; calls are added up by communicator, operation and dtype. */
+/* Communicators are matched by their keys over processes; calls are added up by communicator, operation and dtype.
+ * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/summary.h"
 
 #include "bench/nccl/summary/time_shares.h"

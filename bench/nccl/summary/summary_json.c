@@ -1,4 +1,4 @@
-/* The summary as JSON; docs/formats.md describes it. */
+/* The summary as JSON; docs/formats.md describes it. bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/tables.h"
 

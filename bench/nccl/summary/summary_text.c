@@ -1,4 +1,5 @@
-/* The summary for people: one table after another, each with its heading, none without a row. */
+/* The summary for people: one table after another, each with its heading, none without a row.
+ * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/tables.h"
 #include "bench/plan/words/quantities.h"

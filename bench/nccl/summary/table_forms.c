@@ -1,4 +1,5 @@
-/* Walks the columns of a table: for people, as JSON, and as the documents describe it. */
+/* Walks the columns of a table: for people, as JSON, and as the documents describe it.
+ * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/tables.h"
 #include "bench/plan/words/quantities.h"
 #include "lib/base/text/size_text.h"

@@ -1,4 +1,5 @@
-/* The columns of the tables that `sluice nccl` shows, in the order in which people and the JSON have them. */
+/* The columns of the tables that `sluice nccl` shows, in the order in which people and the JSON have them.
+ * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/tables.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* Trace events are written one by one, since there may be millions: complete events ("X") for operations, instants
- * ("i") for calls. Times are in microseconds after the first call of all; hosts are put together by their clocks. */
+ * ("i") for calls. Times are in microseconds after the first call of all; hosts are put together by their clocks.
+ * bench/nccl/nccl_test.c covers this file. */
 #include "bench/nccl/summary/timeline.h"
 
 #include "bench/cli/output/result_file.h"

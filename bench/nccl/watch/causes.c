@@ -1,5 +1,6 @@
 /* The causes among the waits. A node that others wait for and that waits for nobody is one; of several waits for it the
- * plainest is told. Nodes from which no cause can be reached wait for each other in a circle. */
+ * plainest is told. Nodes from which no cause can be reached wait for each other in a circle.
+ * compare_test.c covers this file. */
 #include "bench/nccl/watch/waits.h"
 
 #include "lib/base/status.h"

@@ -1,6 +1,7 @@
 /* Two entries with the same ordinal on the same communicator must be equal in what all ranks agree on. Where the rings
  * have lost entries, the rolling hashes after the last collective that all called tell whether there was a difference
- * before. */
+ * before.
+ * compare_test.c covers this file. */
 #include "bench/nccl/watch/faults.h"
 
 #include "lib/base/status.h"

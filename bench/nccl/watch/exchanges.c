@@ -1,5 +1,6 @@
 /* Each rank's sends and receives are sorted by their peer; then the two ends of a pair are walked together. Nothing is
- * kept for pairs that exchange nothing, for a large communicator has very many. */
+ * kept for pairs that exchange nothing, for a large communicator has very many.
+ * compare_test.c covers this file. */
 #include "bench/nccl/watch/faults.h"
 
 #include "lib/base/status.h"

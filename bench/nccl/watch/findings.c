@@ -1,4 +1,5 @@
-/* A finding's text is written as one writes to a file; its JSON has the same facts for programs. */
+/* A finding's text is written as one writes to a file; its JSON has the same facts for programs.
+ * compare_test.c covers this file. */
 #include "bench/nccl/watch/findings.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Waits make a graph of nodes. Whoever others wait for and who waits for nobody is the cause; where there is no such
- * node, ranks wait for each other in a circle. */
+ * node, ranks wait for each other in a circle. compare_test.c covers this file. */
 #include "bench/nccl/watch/waits.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Looks at the records again and again. A fault is told when two looks at different moments show it, since ranks that
- * run are read one after the other. */
+ * run are read one after the other. tests/nccl/faults/faults_test.py covers this file. */
 #include "bench/nccl/watch/watch.h"
 
 #include "bench/cli/command.h"

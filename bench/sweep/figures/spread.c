@@ -1,4 +1,5 @@
-/* Looks through the runs once for each figure: a sweep has hundreds of them at most. */
+/* Looks through the runs once for each figure: a sweep has hundreds of them at most.
+ * tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/figures/spread.h"
 
 #include "lib/base/numbers/median.h"

@@ -1,3 +1,4 @@
+/* tests/checkpoint/resume_test.sh covers this file. */
 #include "bench/train/checkpoint/checkpoint.h"
 
 #include "bench/train/checkpoint/earlier_checkpoint.h"

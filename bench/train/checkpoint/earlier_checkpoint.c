@@ -1,4 +1,5 @@
-/* Looks for the checkpoint before a damaged one. Rank files are not read here: whoever goes on from it checks them. */
+/* Looks for the checkpoint before a damaged one. Rank files are not read here: whoever goes on from it checks them.
+ * tests/checkpoint/resume_test.sh covers this file. */
 #include "bench/train/checkpoint/earlier_checkpoint.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* Each rank looks by itself, before it has others to ask. */
+/* Each rank looks by itself, before it has others to ask. tests/checkpoint/requeue_test.sh covers this file. */
 #include "bench/train/checkpoint/go_on.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* The fields of a model's configuration as one table. */
+/* The fields of a model's configuration as one table. tests/checkpoint/resume_test.sh covers this file. */
 #include "bench/train/checkpoint/shape.h"
 
 #include <stdio.h>

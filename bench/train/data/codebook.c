@@ -1,4 +1,5 @@
-/* The inner loops go over the codes, so that they are vectorised without changing any sum's order. */
+/* The inner loops go over the codes, so that they are vectorised without changing any sum's order.
+ * data_test.c covers this file. */
 #include "bench/train/data/codebook.h"
 
 #include "lib/base/numbers/random.h"

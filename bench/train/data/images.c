@@ -1,5 +1,5 @@
 /* Images for vit and beit: with their classes, or (beit, tokens) with masked patches whose visual tokens are to be
- * guessed. */
+ * guessed. data_test.c covers this file. */
 #include "bench/train/data/codebook.h"
 #include "bench/train/data/data_parts.h"
 #include "bench/train/data/image_files.h"

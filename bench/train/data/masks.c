@@ -1,5 +1,5 @@
 /* Draws come from the counter-based generator: one stream for training and one for held-out data, a range of indices
- * for each sequence. */
+ * for each sequence. data_test.c covers this file. */
 #include "bench/train/data/masks.h"
 
 #include "lib/base/numbers/random.h"

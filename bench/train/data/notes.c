@@ -1,4 +1,5 @@
-/* Lines that tell the user something about the data. A source adds them while it is opened. */
+/* Lines that tell the user something about the data. A source adds them while it is opened.
+ * labels_test.c covers this file. */
 #include "bench/train/data/data.h"
 #include "lib/base/status.h"
 #include "bench/train/data/data_parts.h"

@@ -1,3 +1,4 @@
+/* tests/command/finetune_test.sh covers this file. */
 #include "bench/train/data/tokenising.h"
 
 #include "lib/base/clock.h"

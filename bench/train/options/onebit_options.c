@@ -1,4 +1,5 @@
-/* Options of compressed optimizers. The settings of --onebit are those of sluice_onebit in the table of optimizers. */
+/* Options of compressed optimizers. The settings of --onebit are those of sluice_onebit in the table of optimizers.
+ * tests/command/onebit_test.sh covers this file. */
 #include "bench/train/options/onebit_options.h"
 
 #include "bench/train/options/optimizer_options.h"

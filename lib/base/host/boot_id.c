@@ -1,3 +1,4 @@
+/* lib/base/file/file_test.c covers this file. */
 #include "lib/base/host/boot_id.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* tests/engine/narrow_host_test.c covers this file. */
 #include "lib/base/host/host_identity.h"
 
 #include "lib/base/host/boot_id.h"

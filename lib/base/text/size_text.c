@@ -1,3 +1,4 @@
+/* lib/base/host/host_memory_test.c covers this file. */
 #include "lib/base/text/size_text.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Small blocking collectives over the star: every rank brings a part to rank 0, which answers all with the result. A
- * rank brings its next part only after it has the result, so rank 0 holds at most one part of each rank. */
+ * rank brings its next part only after it has the result, so rank 0 holds at most one part of each rank.
+ * watch_test.c covers this file. */
 #include "lib/comm/control/collect.h"
 
 #include "lib/comm/control/socket.h"

@@ -1,4 +1,5 @@
-/* The sockets of the star, with buffers: a send always fits, and its bytes leave when the network takes them. */
+/* The sockets of the star, with buffers: a send always fits, and its bytes leave when the network takes them.
+ * control_test.c covers this file. */
 #include "lib/comm/control/socket.h"
 
 #include <errno.h>

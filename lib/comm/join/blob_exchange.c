@@ -1,5 +1,6 @@
 /* Exchanges blobs while a world is made: they go to rank 0, and all of them come back. A failed rank's line reaches
- * every rank. */
+ * every rank.
+ * rendezvous_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/comm/join/rendezvous.h"
 #include "lib/comm/sockets/wire.h"

@@ -1,3 +1,4 @@
+/* collectives_test.c covers this file. */
 #include "lib/comm/lane/scratch.h"
 
 uint64_t slc_scratch_slot_bytes(int size, uint64_t block_bytes)

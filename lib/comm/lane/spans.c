@@ -1,4 +1,4 @@
-/* The bytes of the attached arena that operations touch. */
+/* The bytes of the attached arena that operations touch. collectives_test.c covers this file. */
 #include "lib/comm/lane/spans.h"
 
 #include "lib/comm/lane/geometry.h"

@@ -1,4 +1,5 @@
-/* The calls of the engine: submission with its checks, and waiting. */
+/* The calls of the engine: submission with its checks, and waiting.
+ * collectives_test.c covers this file. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"

@@ -1,7 +1,7 @@
 /* The copying and adding of operations, a chunk at a time. An owner reads every contribution to its part where it lies:
  * in its own buffer, in a neighbour's, or in the scratch into which a message came. It adds in rank order and writes
  * the result to its own buffer and, for an all-reduce, to every neighbour's. A gather pulls the parts from their
- * owners. */
+ * owners. collectives_test.c covers this file. */
 #include "lib/comm/lane/work.h"
 
 #include "lib/base/status.h"

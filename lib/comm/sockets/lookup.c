@@ -1,4 +1,5 @@
-/* The thread and its caller share the request, and whoever is the last to leave it frees it. */
+/* The thread and its caller share the request, and whoever is the last to leave it frees it.
+ * address_test.c covers this file. */
 #include "lib/comm/sockets/lookup.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The kernel lists the descriptors that an epoll set watches in /proc/self/fdinfo, one a line. */
+/* The kernel lists the descriptors that an epoll set watches in /proc/self/fdinfo, one a line.
+ * lib/comm/control/watch_test.c covers this file. */
 #include "lib/comm/sockets/watched.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Attaches the segment on which operations work, and the scratch in it. */
+/* Attaches the segment on which operations work, and the scratch in it. connect_test.c covers this file. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/world/state.h"

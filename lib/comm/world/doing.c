@@ -1,3 +1,4 @@
+/* world_test.c covers this file. */
 #include "lib/comm/world/doing.h"
 
 #include "lib/base/clock.h"

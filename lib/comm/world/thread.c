@@ -1,6 +1,7 @@
 /* The communication thread: one loop over the lane, the transport and the control connections. When there is nothing to
  * do it looks on for some microseconds, then sleeps in one poll over everything. Before sleeping it says so in its
- * control page and looks once more, so that whoever makes work after that knows to ring. */
+ * control page and looks once more, so that whoever makes work after that knows to ring.
+ * fork_test.c covers this file. */
 #include "lib/comm/world/thread.h"
 
 #include "lib/base/numbers/floats.h"

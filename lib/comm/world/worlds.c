@@ -1,5 +1,6 @@
 /* A list of worlds under one lock, which fork holds too. The child's handler needs neither memory nor a lock that
- * another thread may hold: those threads do not exist in the child, so their locks may be taken for ever. */
+ * another thread may hold: those threads do not exist in the child, so their locks may be taken for ever.
+ * fork_test.c covers this file. */
 #include "lib/comm/world/worlds.h"
 
 #include "lib/base/status.h"

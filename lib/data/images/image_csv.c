@@ -1,5 +1,5 @@
 /* CSV: a row an image. The first line may name the columns, and then says which one holds the classes; else it is the
- * last one, unless the numbers themselves speak against it. */
+ * last one, unless the numbers themselves speak against it. images_test.c covers this file. */
 #include "lib/data/images/images_parts.h"
 
 #include "lib/base/status.h"

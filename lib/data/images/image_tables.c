@@ -1,4 +1,5 @@
-/* Whole data sets in one file, compressed or not; and IDX, one of their two formats (image_csv.c has the other). */
+/* Whole data sets in one file, compressed or not; and IDX, one of their two formats (image_csv.c has the other).
+ * images_test.c covers this file. */
 #include "lib/data/images/images_parts.h"
 
 #include "lib/base/status.h"

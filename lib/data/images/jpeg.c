@@ -1,4 +1,4 @@
-/* JPEG, decoded by libjpeg-turbo to 8 bits of grey or red, green and blue. */
+/* JPEG, decoded by libjpeg-turbo to 8 bits of grey or red, green and blue. picture_test.c covers this file. */
 #include "lib/data/images/picture.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* The labels of a set while it is opened, whatever form it has. */
+/* The labels of a set while it is opened, whatever form it has. images_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/data/images/images_parts.h"
 

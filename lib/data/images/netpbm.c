@@ -1,4 +1,4 @@
-/* Reads Netpbm's binary formats. */
+/* Reads Netpbm's binary formats. images_test.c covers this file. */
 #include "lib/data/images/raster.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* The memory of a decoded image. */
+/* The memory of a decoded image. picture_test.c covers this file. */
 #include "lib/data/images/picture.h"
 
 #include "lib/base/status.h"

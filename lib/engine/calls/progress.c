@@ -1,4 +1,5 @@
-/* The numbers of a compressed optimizer's progress, read and written by name. */
+/* The numbers of a compressed optimizer's progress, read and written by name.
+ * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/replan/replan.h"

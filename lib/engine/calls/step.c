@@ -1,4 +1,5 @@
-/* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after. */
+/* A step or an evaluation as the program drives it: slots in the registered order, waits before them, posts after.
+ * tests/engine/engine_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/clock.h"
 #include "lib/base/sized.h"

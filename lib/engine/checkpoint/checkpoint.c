@@ -1,3 +1,4 @@
+/* tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/engine/checkpoint/checkpoint.h"
 
 #include "lib/base/status.h"

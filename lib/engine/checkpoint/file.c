@@ -1,4 +1,5 @@
-/* Writes at given offsets. A file counts only when it has reached the disk. */
+/* Writes at given offsets. A file counts only when it has reached the disk.
+ * tests/checkpoint/power_loss_test.c covers this file. */
 #include "lib/engine/checkpoint/file.h"
 
 #include "lib/base/file/path_error.h"

@@ -1,6 +1,7 @@
 /* A checkpoint exists when its folder has its name: files are made in a folder of another name, which is renamed when
  * everything in it has reached the disk. Removing one takes its name away first. Nothing is unlinked before this change
- * of names has reached the disk, so that a crash of the machine cannot bring back the name of a removed checkpoint. */
+ * of names has reached the disk, so that a crash of the machine cannot bring back the name of a removed checkpoint.
+ * tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/engine/checkpoint/folder.h"
 
 #include "lib/base/file/path_error.h"

@@ -1,5 +1,6 @@
 /* Loading. Every rank reads all tables, and together they read all bytes. Only when everything is as it must be does
- * each rank read the parts that its strategies keep, from whichever files hold them. */
+ * each rank read the parts that its strategies keep, from whichever files hold them.
+ * tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/file/file.h"
 #include "lib/base/integer.h"

@@ -1,3 +1,4 @@
+/* tests/checkpoint/onebit_checkpoint_test.c covers this file. */
 #include "lib/engine/checkpoint/manifest.h"
 
 #include "lib/base/file/file.h"

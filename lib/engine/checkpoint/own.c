@@ -1,5 +1,5 @@
 /* A checkpoint of a compressed optimizer holds more than values and states: errors and local arrays, which differ from
- * rank to rank, and the numbers of its progress. */
+ * rank to rank, and the numbers of its progress. tests/checkpoint/onebit_checkpoint_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/onebit/onebit.h"

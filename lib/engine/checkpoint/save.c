@@ -1,6 +1,6 @@
 /* Saving. Each rank writes the parts that it owns, the same under every strategy: where all ranks have everything they
  * share the work. Ranks meet three times: when the folder exists, when all parts have reached the disk, and when the
- * checkpoint has its name. */
+ * checkpoint has its name. tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/base/hash/crc32c.h"
 #include "lib/base/integer.h"
 #include "lib/base/log.h"

@@ -1,3 +1,4 @@
+/* tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/engine/checkpoint/shard.h"
 
 #include "lib/base/hash/crc32c.h"

@@ -1,4 +1,5 @@
-/* The planner decides which layers share a unit. Only rank 0 asks it, because it may read files. */
+/* The planner decides which layers share a unit. Only rank 0 asks it, because it may read files.
+ * tests/engine/fusion_test.c covers this file. */
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
 #include "lib/engine/making/job.h"

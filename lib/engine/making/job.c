@@ -1,4 +1,5 @@
-/* From registration to a job: units, the lives of activations, and the regions of workspaces. */
+/* From registration to a job: units, the lives of activations, and the regions of workspaces.
+ * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/engine/making/job.h"
 
 #include "lib/base/status.h"

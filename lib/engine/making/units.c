@@ -1,7 +1,7 @@
 /* Makes units. The trainable parameters of a layer lie in one unit (frozen ones in a second); those of small
  * neighbouring layers may lie in one together. A tied parameter is a unit of its own, and where its uses are split the
  * rows of its look-up are another. Each parameter starts at a multiple of 16 elements; a unit is padded to a multiple
- * of 16 * N. */
+ * of 16 * N. tests/engine/engine_rows_test.c covers this file. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/making/job.h"

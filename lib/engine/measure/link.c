@@ -1,7 +1,8 @@
 /* Measures what the link carries for as long as a step lasts. A real link lets a burst pass faster: a token bucket that
  * has filled up, sockets' buffers. So such room is used up first, each figure is that of the second half of a train of
  * operations without a pause, and compute is timed while the link goes steadily too. All ranks' results decide how long
- * to go on. A single rank moves nothing: its communication thread runs updates while it computes. */
+ * to go on. A single rank moves nothing: its communication thread runs updates while it computes.
+ * measure_link_test.c covers this file. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"

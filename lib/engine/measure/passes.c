@@ -1,5 +1,5 @@
 /* The computations of an exchange, timed on a tensor made up for it in memory that nobody uses, because plans consider
- * onebit before any unit has been onebit. */
+ * onebit before any unit has been onebit. measure_link_test.c covers this file. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"

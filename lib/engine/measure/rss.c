@@ -1,3 +1,4 @@
+/* measure_link_test.c covers this file. */
 #include "lib/engine/measure/rss.h"
 
 #include <stdio.h>

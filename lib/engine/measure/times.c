@@ -1,4 +1,5 @@
-/* Times of slots and updates. Each is the median of its last samples, and then the slowest rank's. */
+/* Times of slots and updates. Each is the median of its last samples, and then the slowest rank's.
+ * measure_link_test.c covers this file. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"

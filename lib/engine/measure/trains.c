@@ -1,6 +1,6 @@
 /* A train begins with a barrier and is timed from its end on, so that neither waking the caller nor the ranks'
  * different starts count. What a bucket or a buffer lets pass faster than the link goes on doing passes in a train's
- * first half; its second half tells the time of an operation. */
+ * first half; its second half tells the time of an operation. measure_link_test.c covers this file. */
 #include "lib/engine/measure/trains.h"
 
 #include "lib/base/clock.h"

@@ -1,3 +1,4 @@
+/* tests/engine/engine_test.c covers this file. */
 #include "lib/engine/model/buffers.h"
 
 #include "lib/engine/runtime.h"

@@ -1,3 +1,4 @@
+/* tests/checkpoint/onebit_checkpoint_test.c covers this file. */
 #include "lib/engine/model/param_arrays.h"
 
 #include "lib/engine/model/buffers.h"

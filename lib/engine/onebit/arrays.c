@@ -1,4 +1,5 @@
-/* The arrays that a rank has for itself next to the optimizer's states, found by name: residues and local arrays. */
+/* The arrays that a rank has for itself next to the optimizer's states, found by name: residues and local arrays.
+ * tests/onebit/optimizer_names_test.c covers this file. */
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/runtime.h"
 #include "lib/plan/strategy_table.h"

@@ -1,4 +1,5 @@
-/* A onebit unit as the optimizer sees it, and its operations in each mode of a step. */
+/* A onebit unit as the optimizer sees it, and its operations in each mode of a step.
+ * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/engine/onebit/onebit.h"
 
 #include "lib/base/status.h"

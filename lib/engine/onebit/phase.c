@@ -1,4 +1,5 @@
-/* The job of each phase of a compressed optimizer, and what its steps do to the replicas. */
+/* The job of each phase of a compressed optimizer, and what its steps do to the replicas.
+ * tests/checkpoint/onebit_checkpoint_test.c covers this file. */
 #include "lib/engine/onebit/phase.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* The optimizer decides when a phase ends; here it gets the norms that it asks for, and the next phase its plan. */
+/* The optimizer decides when a phase ends; here it gets the norms that it asks for, and the next phase its plan.
+ * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/model/param_arrays.h"

@@ -1,4 +1,5 @@
-/* Puts a plan's buffers into the arena: the claims that stay, and the addresses that everybody uses. */
+/* Puts a plan's buffers into the arena: the claims that stay, and the addresses that everybody uses.
+ * tests/engine/replan_test.c covers this file. */
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"

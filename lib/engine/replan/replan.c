@@ -1,5 +1,5 @@
 /* Re-planning: measures, asks for a plan, moves over to it. A failure before anything has moved leaves the old plan in
- * force. */
+ * force. tests/engine/replan_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"

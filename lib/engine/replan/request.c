@@ -1,4 +1,5 @@
-/* Requests to the planner: the first one, the one that was made last, and what layers want for themselves. */
+/* Requests to the planner: the first one, the one that was made last, and what layers want for themselves.
+ * tests/engine/replan_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"

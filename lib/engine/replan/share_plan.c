@@ -1,5 +1,6 @@
 /* Plans are made on rank 0 and sent to all as text, because a solver's time limit is not deterministic. An error is
- * sent in their place, so that every rank says the same. */
+ * sent in their place, so that every rank says the same.
+ * tests/engine/replan_test.c covers this file. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/engine/onebit/phase.h"

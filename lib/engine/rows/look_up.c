@@ -1,4 +1,4 @@
-/* A split parameter's look-up on this rank. */
+/* A split parameter's look-up on this rank. tests/engine/engine_rows_test.c covers this file. */
 #include "lib/engine/rows/look_up.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* Parameters of which the layer that adds them reads some rows only: their marks, and whether rows are known. */
+/* Parameters of which the layer that adds them reads some rows only: their marks, and whether rows are known.
+ * tests/engine/engine_rows_test.c covers this file. */
 #include "lib/engine/rows/look_up.h"
 
 #include "lib/base/log.h"

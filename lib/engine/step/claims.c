@@ -1,4 +1,4 @@
-/* Claims and releases memory as the plan says, item by item. */
+/* Claims and releases memory as the plan says, item by item. tests/engine/engine_test.c covers this file. */
 #include "lib/engine/step/claims.h"
 
 #include "lib/engine/check/check.h"

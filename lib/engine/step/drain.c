@@ -1,4 +1,5 @@
-/* Draining: everything that a step has begun is applied, and its verdict told. */
+/* Draining: everything that a step has begun is applied, and its verdict told.
+ * tests/engine/engine_test.c covers this file. */
 #include "lib/engine/step/drain.h"
 
 #include "lib/engine/measure/marks.h"

@@ -1,4 +1,5 @@
-/* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to. */
+/* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to.
+ * tests/engine/engine_contract_test.c covers this file. */
 #include "lib/engine/step/gradients.h"
 
 #include "lib/engine/check/check.h"

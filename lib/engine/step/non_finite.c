@@ -1,4 +1,5 @@
-/* With nan = stop a value that is not finite stops training, on every rank alike and by the layer's name. */
+/* With nan = stop a value that is not finite stops training, on every rank alike and by the layer's name.
+ * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"

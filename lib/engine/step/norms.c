@@ -1,6 +1,6 @@
 /* Norms and maxima over whole parameters. Every rank measures the parts that it owns while gradients are reduced, and
  * the sums travel exactly in the step's agreement, so that they have the same bits for any strategy and order. Ranks
- * add words up, so each rank has a word of its own in a maximum. */
+ * add words up, so each rank has a word of its own in a maximum. tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"

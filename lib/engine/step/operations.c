@@ -1,5 +1,6 @@
 /* How the communication thread carries out each kind of operation: a collective on which buffers, and what runs there
- * when it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases). */
+ * when it starts (claims, updates) and when it is complete (inspection of reduced gradients, releases).
+ * tests/onebit/onebit_engine_test.c covers this file. */
 #include "lib/engine/step/operations.h"
 
 #include "lib/base/clock.h"

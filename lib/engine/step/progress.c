@@ -1,3 +1,4 @@
+/* tests/cuda_emulated/failed_step_test.c covers this file. */
 #include "lib/engine/step/progress.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,6 @@
 /* A rank inspects the reduced gradient that it owns (norm, non-finite values) and updates with it, on the communication
- * thread. Updates that the plan puts on the compute lane run on the compute threads at the same time. */
+ * thread. Updates that the plan puts on the compute lane run on the compute threads at the same time.
+ * tests/engine/engine_test.c covers this file. */
 #include "lib/engine/step/update.h"
 
 #include "lib/base/numbers/floats.h"

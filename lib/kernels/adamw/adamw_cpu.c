@@ -1,4 +1,5 @@
-/* One pass over gradient, value and both moments: in fp32, 16 bytes are read and 12 written for each element. */
+/* One pass over gradient, value and both moments: in fp32, 16 bytes are read and 12 written for each element.
+ * adamw_test.c covers this file. */
 #include "lib/kernels/adamw/adamw_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"

@@ -1,5 +1,5 @@
 /* Loshchilov & Hutter, arXiv 1711.05101, algorithm 2, with epsilon outside the correction of the square root as in
- * sluice/optimizer.h. */
+ * sluice/optimizer.h. adamw_test.c covers this file. */
 #include "lib/kernels/adamw/adamw.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* Flash attention backward (arXiv 2205.14135, algorithm 4): weights are recomputed tile by tile from logsumexp. A tile
- * of keys keeps its dK and dV in cache while all queries pass; dQ accumulates in the workspace. */
+ * of keys keeps its dK and dV in cache while all queries pass; dQ accumulates in the workspace.
+ * attention_test.c covers this file. */
 #include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"

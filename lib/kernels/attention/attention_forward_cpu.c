@@ -1,5 +1,6 @@
 /* Flash attention forward (arXiv 2205.14135, algorithm 1): a block of queries meets tiles of keys; a running maximum
- * and sum make the softmax exact. K is kept transposed, so that the scores of sixteen keys fill one register. */
+ * and sum make the softmax exact. K is kept transposed, so that the scores of sixteen keys fill one register.
+ * attention_test.c covers this file. */
 #include "lib/kernels/attention/attention_addends.h"
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/attention/attention_tile.h"

@@ -1,4 +1,4 @@
-/* softmax(q k^T / sqrt(d) + bias) v and its derivative, one query at a time. */
+/* softmax(q k^T / sqrt(d) + bias) v and its derivative, one query at a time. attention_test.c covers this file. */
 #include "lib/kernels/attention/attention.h"
 
 #include "lib/kernels/dropout/dropout.h"

@@ -1,5 +1,6 @@
 /* Memory sets the pace: every pass touches each array once. The squares of CHUNK grains are summed first, then added to
- * bins (norm_cpu.c). Chunks begin at multiples of 8 elements, so their bits begin at whole bytes. */
+ * bins (norm_cpu.c). Chunks begin at multiples of 8 elements, so their bits begin at whole bytes.
+ * compress_test.c covers this file. */
 #include "lib/kernels/compress/compress_cpu.h"
 
 #include "lib/base/integer.h"

@@ -1,4 +1,4 @@
-/* The geometry of compression: chunks, scales and packets. */
+/* The geometry of compression: chunks, scales and packets. compress_test.c covers this file. */
 #include "lib/kernels/compress/compress.h"
 
 #include "lib/base/integer.h"

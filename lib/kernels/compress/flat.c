@@ -1,4 +1,4 @@
-/* Checks the arguments and runs the fast loops. */
+/* Checks the arguments and runs the fast loops. lib/optim/onebit/onebit_lamb_test.c covers this file. */
 #include "lib/kernels/compress/flat.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* Each function passes over its arrays once. */
+/* Each function passes over its arrays once. lib/optim/onebit/onebit_lamb_test.c covers this file. */
 #include "lib/kernels/compress/flat_cpu.h"
 
 #include "lib/kernels/compress/packets_cpu.h"

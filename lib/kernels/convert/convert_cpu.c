@@ -1,4 +1,5 @@
-/* Loads widen and stores round, so the operation itself does nothing. */
+/* Loads widen and stores round, so the operation itself does nothing.
+ * convert_test.c covers this file. */
 #include "lib/kernels/convert/convert.h"
 
 #include "lib/kernels/lanes_map.h"

@@ -1,4 +1,5 @@
-/* Whole lines of the destination go past the cache; what is left at either end of the range goes through it. */
+/* Whole lines of the destination go past the cache; what is left at either end of the range goes through it.
+ * copy_test.c covers this file. */
 #include "lib/kernels/copy/copy.h"
 
 #include "lib/kernels/lanes.h"

@@ -1,5 +1,6 @@
 /* Two rows of logits fit the second-level cache, so three passes over a row read memory once. The passes find the
- * maximum; store exponentials in place of the logits and sum them, while the next row is being fetched; and scale. */
+ * maximum; store exponentials in place of the logits and sum them, while the next row is being fetched; and scale.
+ * cross_entropy_test.c covers this file. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include "lib/kernels/lanes_math.h"

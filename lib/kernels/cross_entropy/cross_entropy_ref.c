@@ -1,4 +1,4 @@
-/* -sum(wanted * log softmax) and its derivative. */
+/* -sum(wanted * log softmax) and its derivative. cross_entropy_test.c covers this file. */
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11, section 3.3: Philox4x32 with ten rounds. */
+/* Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11, section 3.3: Philox4x32 with ten rounds.
+ * dropout_test.c covers this file. */
 #include "lib/kernels/dropout/dropout.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Forward adds up to three rows. Backward goes through the rows of the gradient and adds to each all that belongs to
- * it: each is loaded and stored once, and the partial sum stays in the first-level cache. */
+ * it: each is loaded and stored once, and the partial sum stays in the first-level cache.
+ * embedding_test.c covers this file. */
 #include "lib/kernels/embedding/embedding.h"
 
 #include "lib/kernels/host.h"

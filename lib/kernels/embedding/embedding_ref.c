@@ -1,4 +1,4 @@
-/* Gather and scatter, one element at a time. */
+/* Gather and scatter, one element at a time. embedding_test.c covers this file. */
 #include "lib/kernels/embedding/embedding.h"
 
 /* Finds the rows that place `row` takes from each table, by their first elements. */

@@ -1,5 +1,6 @@
 /* (1 + tanh u) / 2 is the logistic function of 2u, which has no cancellation if x is very negative: y = x s(2u), dy/dx
- * = s + x s (1 - s) 2u'. With erf: y = x P(x), dy/dx = P + x p, where p is the density. */
+ * = s + x s (1 - s) 2u'. With erf: y = x P(x), dy/dx = P + x p, where p is the density.
+ * gelu_test.c covers this file. */
 #include "lib/kernels/gelu/gelu.h"
 
 #include "lib/kernels/host.h"

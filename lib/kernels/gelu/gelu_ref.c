@@ -1,5 +1,5 @@
 /* Hendrycks & Gimpel, arXiv 1606.08415, section 2. (1 + tanh u) / 2 is written as 1 / (1 + e^-2u) and (1 + erf z) / 2
- * as erfc(-z) / 2: they are equal, but have no cancellation if x is very negative. */
+ * as erfc(-z) / 2: they are equal, but have no cancellation if x is very negative. gelu_test.c covers this file. */
 #include "lib/kernels/gelu/gelu.h"
 
 #include <math.h>

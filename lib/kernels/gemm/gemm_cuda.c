@@ -1,5 +1,5 @@
 /* cublasLt knows matrices by columns: a product of ours by rows, C = A B, is C' = B' A' there, so the operands change
- * places and nothing is transposed. */
+ * places and nothing is transposed. gemm_test.c covers this file. */
 #include "lib/kernels/gemm/gemm_cuda.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* See gemm_dnnl.h. C is added before the residual. */
+/* See gemm_dnnl.h. C is added before the residual. gemm_test.c covers this file. */
 #define HASH_NONFATAL_OOM 1
 #include "lib/kernels/gemm/gemm_dnnl.h"
 

@@ -1,4 +1,4 @@
-/* GEMM as three loops. */
+/* GEMM as three loops. gemm_test.c covers this file. */
 #include "lib/kernels/gemm/gemm.h"
 
 void slc_gemm_ref(const slc_gemm_shape *s, const slc_gemm_operands *operands)

@@ -1,5 +1,5 @@
 /* See gemm_tiles.h. The numbers below were measured: oneDNN 2.6, one AVX-512 core, GPT-2's shapes (`sluice-lab
- * gemm`). */
+ * gemm`). gemm_test.c covers this file. */
 #include "lib/kernels/gemm/gemm_tiles.h"
 
 #include "lib/base/integer.h"

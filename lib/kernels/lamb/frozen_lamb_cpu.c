@@ -1,6 +1,6 @@
 /* All passes are one function of sixteen elements, which is told where m comes from and what to store and add up.
  * Momenta from packets are decoded a tile ahead, so that sixteen are always the same sixteen of the tensor, whatever
- * the chunks. */
+ * the chunks. frozen_lamb_test.c covers this file. */
 #include "lib/kernels/lamb/frozen_lamb_cpu.h"
 
 #include "lib/kernels/compress/packets_cpu.h"

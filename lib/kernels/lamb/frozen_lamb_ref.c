@@ -1,4 +1,5 @@
-/* DeepSpeed 0.16.4's OnebitLamb after the freeze, with bias corrections. */
+/* DeepSpeed 0.16.4's OnebitLamb after the freeze, with bias corrections.
+ * frozen_lamb_test.c covers this file. */
 #include "lib/kernels/lamb/frozen_lamb.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Both phases load the same sixteen elements and compute the same u; one adds up squares, the other stores. */
+/* Both phases load the same sixteen elements and compute the same u; one adds up squares, the other stores.
+ * lamb_test.c covers this file. */
 #include "lib/kernels/lamb/lamb_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"

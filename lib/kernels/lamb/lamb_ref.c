@@ -1,4 +1,5 @@
-/* You et al., arXiv 1904.00962, algorithm 2, with phi(z) = z and a ratio of 1 if a norm is 0. */
+/* You et al., arXiv 1904.00962, algorithm 2, with phi(z) = z and a ratio of 1 if a norm is 0.
+ * lamb_test.c covers this file. */
 #include "lib/kernels/lamb/lamb.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* A row stays in the first-level cache, so mean, variance and output are separate passes over it; the part of a row
  * that passes read again is kept in fp32, so that it is converted once. Backward keeps the column sums of its rows in
- * the workspace. Memory sets the pace, so there is no fused multiply-add. */
+ * the workspace. Memory sets the pace, so there is no fused multiply-add. layer_norm_test.c covers this file. */
 #include "lib/kernels/layer_norm/layer_norm.h"
 
 #include "lib/kernels/host.h"

@@ -1,4 +1,4 @@
-/* Ba et al., arXiv 1607.06450, equation 4, and its derivative. */
+/* Ba et al., arXiv 1607.06450, equation 4, and its derivative. layer_norm_test.c covers this file. */
 #include "lib/kernels/layer_norm/layer_norm.h"
 
 #include <math.h>

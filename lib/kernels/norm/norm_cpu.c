@@ -1,4 +1,5 @@
-/* Sums grains of sixteen and puts them into bins. */
+/* Sums grains of sixteen and puts them into bins.
+ * norm_test.c covers this file. */
 #include "lib/kernels/norm/norm.h"
 
 #include "lib/kernels/lanes.h"

@@ -1,4 +1,5 @@
-/* The bins by definition: each grain's sum is taken apart with frexp and ldexp, without looking at its bits. */
+/* The bins by definition: each grain's sum is taken apart with frexp and ldexp, without looking at its bits.
+ * norm_test.c covers this file. */
 #include "lib/kernels/norm/norm.h"
 
 #include <math.h>

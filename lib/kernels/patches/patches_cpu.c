@@ -1,5 +1,6 @@
 /* Unfolding copies runs of `patch` pixels. The embedding's backward reads dout once: the rows that one place has in the
- * whole batch go to dx and, summed in the first-level cache, to the place's gradient. */
+ * whole batch go to dx and, summed in the first-level cache, to the place's gradient.
+ * patches_test.c covers this file. */
 #include "lib/kernels/patches/patches.h"
 
 #include "lib/kernels/host.h"

@@ -1,4 +1,4 @@
-/* One element at a time, addressed by its place in the arrays. */
+/* One element at a time, addressed by its place in the arrays. patches_test.c covers this file. */
 #include "lib/kernels/patches/patches.h"
 
 void slc_patches_unfold_ref(const slc_patches_unfold_args *args)

@@ -1,4 +1,4 @@
-/* Goes through sixteen channels at a time, down the rows in order. */
+/* Goes through sixteen channels at a time, down the rows in order. pool_test.c covers this file. */
 #include "lib/kernels/pool/pool.h"
 
 #include "lib/kernels/lanes.h"

@@ -1,4 +1,4 @@
-/* Means by their definition. */
+/* Means by their definition. pool_test.c covers this file. */
 #include "lib/kernels/pool/pool.h"
 
 static double weight_of(slc_pool_kind kind, uint64_t tokens, uint64_t row)

@@ -1,5 +1,6 @@
 /* Sixteen elements of every source are read before any destination is written, so a destination may be a source. The
- * loop is written once and specialised for the types and for the numbers of sources that hosts have. */
+ * loop is written once and specialised for the types and for the numbers of sources that hosts have.
+ * reduce_test.c covers this file. */
 #include "lib/kernels/reduce/reduce.h"
 
 #include "lib/kernels/lanes.h"

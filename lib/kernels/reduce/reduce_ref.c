@@ -1,4 +1,4 @@
-/* Sums in rank order, scales once, rounds once, stores everywhere. */
+/* Sums in rank order, scales once, rounds once, stores everywhere. reduce_test.c covers this file. */
 #include "lib/kernels/reduce/reduce.h"
 
 static float get(sluice_dtype dtype, const void *array, uint64_t i)

@@ -1,6 +1,6 @@
 /* Forward goes over runs of elements that lie in one row; their dropout factors are made in advance, into the
  * first-level cache. Column sums go down eight rows at a time: these are eight streams that the processor can prefetch,
- * and there is one access to the sums for eight to dy. */
+ * and there is one access to the sums for eight to dy. residual_test.c covers this file. */
 #include "lib/kernels/residual/residual.h"
 
 #include "lib/kernels/dropout/dropout_lanes.h"

@@ -1,4 +1,4 @@
-/* Sums by their definition. */
+/* Sums by their definition. residual_test.c covers this file. */
 #include "lib/kernels/residual/residual.h"
 
 #include "lib/kernels/dropout/dropout.h"

@@ -1,4 +1,5 @@
-/* One pass over gradient, value and buffer. Memory sets the pace, so a fused multiply-add would gain nothing. */
+/* One pass over gradient, value and buffer. Memory sets the pace, so a fused multiply-add would gain nothing.
+ * sgd_test.c covers this file. */
 #include "lib/kernels/sgd/sgd.h"
 
 #include "lib/kernels/lanes.h"

@@ -1,4 +1,4 @@
-/* Sutskever et al., ICML 2013, as PyTorch writes it (sluice/optimizer.h). */
+/* Sutskever et al., ICML 2013, as PyTorch writes it (sluice/optimizer.h). sgd_test.c covers this file. */
 #include "lib/kernels/sgd/sgd.h"
 
 void slc_sgd_ref(const slc_sgd_args *args)

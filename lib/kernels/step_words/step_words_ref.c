@@ -1,4 +1,5 @@
-/* Bins by norm_ref.c's definition; a norm by adding up what each bin counts: bin j counts units of 2^(12 j - 298). */
+/* Bins by norm_ref.c's definition; a norm by adding up what each bin counts: bin j counts units of 2^(12 j - 298).
+ * step_words_test.c covers this file. */
 #include "lib/kernels/step_words/step_words.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Memory sets the pace: every pass touches each array once. */
+/* Memory sets the pace: every pass touches each array once. zero_one_test.c covers this file. */
 #include "lib/kernels/zero_one/zero_one_cpu.h"
 
 #include "lib/kernels/adamw/moments.h"

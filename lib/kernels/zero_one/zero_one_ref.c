@@ -1,4 +1,5 @@
-/* DeepSpeed 0.16.4's zoadam.py with the variance frozen; bias corrections and kept values are our own. */
+/* DeepSpeed 0.16.4's zoadam.py with the variance frozen; bias corrections and kept values are our own.
+ * zero_one_test.c covers this file. */
 #include "lib/kernels/zero_one/zero_one.h"
 
 #include <math.h>

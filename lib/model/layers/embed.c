@@ -2,7 +2,8 @@
  * times a matrix, a first row of its own, positions. If the head uses the token table too, it belongs to this layer.
  * The layer keeps for each token where its row lies in the table that the runtime gives. That may be the whole table:
  * then the head's gradient is in it first, and this layer's backward adds the rows of its tokens. Or it is a table of
- * these rows only. */
+ * these rows only.
+ * lib/model/golden_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
 #include "lib/kernels/embedding/embedding.h"

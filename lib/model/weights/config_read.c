@@ -1,4 +1,5 @@
-/* Reads a model's configuration with its weights, which must have all of its layers, or without them. */
+/* Reads a model's configuration with its weights, which must have all of its layers, or without them.
+ * weights_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/model/model.h"
 #include "lib/model/params.h"

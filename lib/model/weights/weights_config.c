@@ -1,4 +1,5 @@
-/* Fields of a model's configuration and of its files' (config.json, the header of an llm.c checkpoint). */
+/* Fields of a model's configuration and of its files' (config.json, the header of an llm.c checkpoint).
+ * weights_test.c covers this file. */
 #include "lib/model/weights/weights_parts.h"
 
 #include "lib/weights/family.h"

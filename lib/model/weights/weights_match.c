@@ -1,6 +1,7 @@
 /* Names decide: each parameter is looked up under Hugging Face's names, and every other tensor must be one of three
  * things: a copy of a shared tensor, a buffer that we compute ourselves, or a part of a head that the model does not
- * have. Whatever is none of them is refused, because it would be lost without a word. */
+ * have. Whatever is none of them is refused, because it would be lost without a word.
+ * weights_test.c covers this file. */
 #include "lib/base/status.h"
 #include "lib/model/params.h"
 #include "lib/model/weights/weights_parts.h"

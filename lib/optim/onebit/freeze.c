@@ -1,4 +1,4 @@
-/* Decides when the warm-up ends. */
+/* Decides when the warm-up ends. onebit_adam_test.c covers this file. */
 #include "lib/optim/onebit/freeze.h"
 
 #include "lib/base/numbers/equal_math.h"

@@ -1,5 +1,5 @@
 /* The job inside a plan's JSON. One function makes it for writing and for comparing it, member by member, with the job
- * at hand. */
+ * at hand. plan_json_test.c covers this file. */
 #include "lib/plan/json/plan_json_parts.h"
 
 #include "lib/base/status.h"

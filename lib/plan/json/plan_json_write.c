@@ -1,5 +1,5 @@
 /* Writes a plan as text. Each buffer, item and claim is an array on its own line, so that thousands of them stay
- * small. */
+ * small. plan_json_test.c covers this file. */
 #include "lib/plan/profile.h"
 
 #include "lib/base/file/json_file.h"

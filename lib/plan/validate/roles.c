@@ -1,5 +1,5 @@
 /* Checks a job's tied parameters that are split by their uses: a SPLIT unit must be followed by the ROWS unit of its
- * look-up. */
+ * look-up. validate_split_test.c covers this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"

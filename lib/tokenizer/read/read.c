@@ -1,4 +1,4 @@
-/* See read.h: what the readers of sections share. */
+/* See read.h: what the readers of sections share. lib/tokenizer/tokenizer_test.c covers this file. */
 #include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"

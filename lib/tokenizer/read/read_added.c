@@ -1,4 +1,4 @@
-/* The section "added_tokens". */
+/* The section "added_tokens". lib/tokenizer/tokenizer_test.c covers this file. */
 #include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"

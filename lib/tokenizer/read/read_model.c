@@ -1,4 +1,4 @@
-/* The section "model": vocabulary, and merges or prefix. */
+/* The section "model": vocabulary, and merges or prefix. lib/tokenizer/tokenizer_test.c covers this file. */
 #include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"

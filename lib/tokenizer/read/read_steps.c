@@ -1,4 +1,5 @@
-/* The sections for what comes before and after the model: normaliser, pre-tokenizer, post-processor, decoder. */
+/* The sections for what comes before and after the model: normaliser, pre-tokenizer, post-processor, decoder.
+ * lib/tokenizer/tokenizer_test.c covers this file. */
 #include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,5 @@
-/* Checkpoints in several files, and how a path is read. The index and the headers must agree. */
+/* Checkpoints in several files, and how a path is read. The index and the headers must agree.
+ * safetensors_test.c covers this file. */
 #include "lib/weights/safetensors/safetensors_parts.h"
 
 #include "lib/base/file/json_file.h"

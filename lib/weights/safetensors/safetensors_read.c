@@ -1,5 +1,5 @@
 /* Reads one file of safetensors. The header is not trusted: the tensors are taken in the order of their offsets, and
- * each must begin where the one before it ends. */
+ * each must begin where the one before it ends. safetensors_test.c covers this file. */
 #include "lib/weights/safetensors/safetensors_parts.h"
 
 #include "lib/base/status.h"

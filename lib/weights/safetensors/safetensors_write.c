@@ -1,5 +1,5 @@
 /* Writes safetensors: tensors are declared, laid out at the first write (wide elements first, so that each tensor is
- * aligned to its element size), and streamed. */
+ * aligned to its element size), and streamed. safetensors_test.c covers this file. */
 #include "lib/weights/safetensors/safetensors_parts.h"
 
 #include "lib/base/file/draft.h"

@@ -1,4 +1,5 @@
-/* A process is known by its number and by when it started, because numbers are used again. */
+/* A process is known by its number and by when it started, because numbers are used again.
+ * records_test.c covers this file. */
 #include "plugins/nccl/record/read_file.h"
 
 #include "lib/base/host/boot_id.h"

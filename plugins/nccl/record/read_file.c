@@ -1,6 +1,6 @@
 /* The file is read with pread, never mapped, so that one that shrinks causes an error and not a signal. A writer may be
  * at work meanwhile: an entry counts when it had its sequence before it was copied, had it afterwards, and the ring had
- * not come round to it by then. */
+ * not come round to it by then. records_test.c covers this file. */
 #include "plugins/nccl/record/read_file.h"
 
 #include "lib/base/integer.h"

@@ -1,5 +1,5 @@
 /* Writes entries. An entry is claimed by one atomic addition; every word of it is written with an atomic store, because
- * a reader in another process may look at any time. */
+ * a reader in another process may look at any time. shim_test.c covers this file. */
 #include "plugins/nccl/shim/call.h"
 
 #include "plugins/nccl/shim/callers.h"

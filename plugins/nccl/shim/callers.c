@@ -1,4 +1,5 @@
-/* An address belongs to a module until the loader loads or unloads one, so the answers are kept. */
+/* An address belongs to a module until the loader loads or unloads one, so the answers are kept.
+ * shim_test.c covers this file. */
 #include "plugins/nccl/shim/callers.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 /* The table of communicators: open addressing, one table after another when they fill. A place is taken once, by a
- * compare and exchange of the handle; what it names may change, since addresses are used again. */
+ * compare and exchange of the handle; what it names may change, since addresses are used again.
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/communicators.h"
 
 #include "lib/base/hash/fnv.h"

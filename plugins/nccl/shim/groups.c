@@ -1,4 +1,5 @@
-/* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it. */
+/* ncclGroupStart and ncclGroupEnd, and what waits for the end of the outermost group: communicators made in it.
+ * shim_test.c covers this file. */
 #include "plugins/nccl/shim/groups.h"
 
 #include "plugins/nccl/shim/communicators.h"

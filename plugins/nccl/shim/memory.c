@@ -1,5 +1,5 @@
 /* NCCL's functions that make memory known to it. What one rank alone may do decides nothing here; a window is made by
- * all ranks of its communicator, whose calls transforms then leave alone. */
+ * all ranks of its communicator, whose calls transforms then leave alone. tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/call.h"
 #include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/recorder.h"

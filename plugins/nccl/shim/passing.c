@@ -1,4 +1,5 @@
-/* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface. */
+/* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface.
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/call.h"
 #include "plugins/nccl/shim/communicators.h"
 #include "plugins/nccl/shim/recorder.h"

@@ -1,4 +1,5 @@
-/* Starts recording at a process's first call, and again at the first call of a process that was forked from it. */
+/* Starts recording at a process's first call, and again at the first call of a process that was forked from it.
+ * shim_test.c covers this file. */
 #include "plugins/nccl/shim/recorder.h"
 
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-/* The table of the NCCL shim's settings, one row for each. */
+/* The table of the NCCL shim's settings, one row for each. shim_test.c covers this file. */
 #include "plugins/nccl/shim/settings.h"
 
 static const slc_setting rows[] = {

@@ -1,6 +1,7 @@
 /* Imitates a slower network than there is. It wraps another transport and keeps two clocks for each rank: from its turn
  * on, a message occupies the sender's egress for bytes / bandwidth, and the receiver's ingress as long; its completion
- * is shown a latency after the clock's time. Nothing is polled: the next moment is given as a timer. */
+ * is shown a latency after the clock's time. Nothing is polled: the next moment is given as a timer.
+ * lib/comm/lane/collectives_test.c covers this file. */
 #include <sluice/plugin/transport_v1.h>
 
 #include <stdio.h>

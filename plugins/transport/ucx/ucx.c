@@ -1,7 +1,7 @@
 /* Messages over UCX: one worker and tag matching; the thread sleeps after ucp_worker_arm. The settings are those that
  * filled a link at small depth when it was measured: always eager (rendezvous is half-duplex at low depth), large
  * receive segments, a short keepalive. Variables that the user has set stay as they are. UCX 1.13 calls every closed
- * connection an "Endpoint timeout". */
+ * connection an "Endpoint timeout". lib/comm/world/faults_test.c covers this file. */
 #include <sluice/plugin/transport_v1.h>
 #include <ucp/api/ucp.h>
 

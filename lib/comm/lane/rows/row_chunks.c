@@ -1,5 +1,5 @@
 /* The chunks of operations on rows. Which elements go from whom to whom follows from the lists alone, so nothing is
- * kept but the places where the chunks in flight are cut. */
+ * kept but the places where the chunks in flight are cut. rows_test.c covers this file. */
 #include "lib/comm/lane/rows/row_chunks.h"
 
 #include "lib/comm/lane/rows/row_walk.h"

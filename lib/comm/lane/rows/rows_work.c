@@ -1,4 +1,4 @@
-/* The copying and adding of operations on rows, about a chunk of work at a time. */
+/* The copying and adding of operations on rows, about a chunk of work at a time. rows_test.c covers this file. */
 #include "lib/comm/lane/rows/rows_work.h"
 
 #include "lib/comm/lane/messages.h"

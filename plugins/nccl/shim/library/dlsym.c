@@ -3,7 +3,7 @@
  * these two handles the loader finds ours by itself, which was loaded first.
  *
  * Sanitizers ask for functions while they start, so this file and real_dlsym.c are compiled without them and call
- * nothing of theirs on that way. */
+ * nothing of theirs on that way. plugins/nccl/shim/shim_test.c covers this file. */
 #include "plugins/nccl/shim/library/real.h"
 #include "plugins/nccl/shim/library/real_dlsym.h"
 

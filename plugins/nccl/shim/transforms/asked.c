@@ -1,4 +1,4 @@
-/* What the user asked for, read from the settings. */
+/* What the user asked for, read from the settings. tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/asked.h"
 
 #include "lib/base/log.h"

@@ -2,7 +2,7 @@
  * lib/kernels/compress/compress.h. Each rank sends each other one the packet of that one's chunk, serves its own chunk,
  * and all gather the results. A communicator's calls go as many at a time as the memory holds, in the stream of the
  * first one; the exchanges of several communicators of a thread, which may wait for each other, go in the same groups.
- */
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
 #include "lib/base/integer.h"

@@ -1,4 +1,5 @@
-/* Finds CUDA's driver in the process, and loads the kernels into a GPU's primary context. */
+/* Finds CUDA's driver in the process, and loads the kernels into a GPU's primary context.
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/device.h"
 
 #include "lib/base/status.h"

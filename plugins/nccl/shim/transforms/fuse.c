@@ -1,6 +1,6 @@
 /* Fusing: the small all-reduces of a group that have the same type and operator are gathered into the memory, reduced
  * at once and scattered. It all happens in the stream of the group's first taken call, which the others' streams wait
- * for, as NCCL itself makes the streams of a group one. */
+ * for, as NCCL itself makes the streams of a group one. tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
 #include "lib/base/integer.h"

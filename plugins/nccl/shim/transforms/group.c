@@ -1,7 +1,7 @@
 /* Groups in which calls are taken. NCCL launches the communicators of a group in the order in which it first hears of
  * them, and ranks that do so in another order would wait for each other. So from a thread's first taken call on all
  * calls of its group are kept, whatever they are, and made at the group's end in the program's order. So are
- * destructions of operators, which calls that are kept may still need. */
+ * destructions of operators, which calls that are kept may still need. tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
 #include "lib/base/log.h"

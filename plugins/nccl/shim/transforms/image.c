@@ -1,5 +1,6 @@
 /* The kernels' image. A build without nvcc has none: CUDA's driver then refuses the text that stands here, while the
- * tests' CUDA (tests/nccl/bed/hostcuda) takes any image and finds kernels by their names. */
+ * tests' CUDA (tests/nccl/bed/hostcuda) takes any image and finds kernels by their names.
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/device.h"
 
 #if defined(SHIM_IMAGE)

@@ -1,4 +1,5 @@
-/* A list of shares for each GPU, in the order of their places, under one lock. */
+/* A list of shares for each GPU, in the order of their places, under one lock.
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/staging.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* What every kind of transform does with its communicator: it takes and leaves the GPU, counts, and answers. */
+/* What every kind of transform does with its communicator: it takes and leaves the GPU, counts, and answers.
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
 #include "lib/base/log.h"
