@@ -1,4 +1,4 @@
-/* run_test.c covers this file. */
+/* train_run_test.c covers this file. */
 #include "bench/train/right_answers.h"
 
 uint64_t slc_right_answers(const float *logits, const int32_t *targets, uint64_t count, uint32_t classes)

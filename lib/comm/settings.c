@@ -1,4 +1,4 @@
-/* The table of communication settings, one row for each. lib/comm/world/settings_test.c covers this file. */
+/* The table of communication settings, one row for each. lib/comm/world/world_settings_test.c covers this file. */
 #include "lib/comm/settings.h"
 
 static const slc_setting rows[] = {

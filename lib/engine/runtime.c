@@ -1,5 +1,5 @@
 /* The failure of a runtime, and what every public call asks first.
- * tests/engine/engine_contract_test.c covers this file. */
+ * tests/calls/engine_contract_test.c covers this file. */
 #include "lib/engine/runtime.h"
 
 #include "lib/base/status.h"

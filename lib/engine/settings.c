@@ -1,4 +1,4 @@
-/* The table of the engine's settings. tests/engine/engine_contract_test.c covers this file. */
+/* The table of the engine's settings. tests/calls/engine_contract_test.c covers this file. */
 #include "lib/engine/settings.h"
 
 #include "lib/base/status.h"

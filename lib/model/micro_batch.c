@@ -1,5 +1,5 @@
 /* Checks a caller's micro-batch and lays it out as the device's copies read it; adds up the losses that come back.
- * golden_test.c covers this file. */
+ * golden_models_test.c covers this file. */
 #include "lib/model/micro_batch.h"
 
 #include "lib/base/integer.h"

@@ -1,5 +1,5 @@
 /* A model's life and its micro-batch: every layer's forward in order, then every layer's backward in reverse.
- * golden_test.c covers this file. */
+ * golden_models_test.c covers this file. */
 #include "lib/model/model.h"
 
 #include "lib/base/integer.h"

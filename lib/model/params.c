@@ -1,5 +1,5 @@
 /* The parameters of a model are the rows of its family whose `when` holds; the shape of each follows from its place.
- * golden_test.c covers this file. */
+ * golden_models_test.c covers this file. */
 #include "lib/model/params.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* AdamW: the constants of the step are computed once for each range; the kernel does the rest. */
+/* AdamW: the constants of the step are computed once for each range; the kernel does the rest.
+ * adamw_optimizer_test.c covers this file. */
 #include "lib/optim/adamw.h"
 
 #include "lib/base/numbers/equal_math.h"

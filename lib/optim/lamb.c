@@ -1,4 +1,5 @@
-/* LAMB: the constants are AdamW's; the trust ratio comes from the norms that the engine hands back. */
+/* LAMB: the constants are AdamW's; the trust ratio comes from the norms that the engine hands back.
+ * lamb_optimizer_test.c covers this file. */
 #include "lib/optim/lamb.h"
 
 #include "lib/base/status.h"

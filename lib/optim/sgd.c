@@ -1,5 +1,6 @@
 /* SGD: an update is a kernel's range. PyTorch's buffer begins as the first gradient; here it is 0 before step 1, whose
- * gradient enters undampened, which is the same. */
+ * gradient enters undampened, which is the same.
+ * sgd_optimizer_test.c covers this file. */
 #include "lib/optim/sgd.h"
 
 #include "lib/base/status.h"

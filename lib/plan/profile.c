@@ -1,4 +1,4 @@
-/* Profiles: deep copies, and what changes with the world. lib/plan/json/profile_test.c covers this file. */
+/* Profiles: deep copies, and what changes with the world. lib/plan/json/profile_json_test.c covers this file. */
 #include "lib/plan/profile.h"
 
 #include "lib/base/integer.h"

@@ -1,4 +1,5 @@
-/* A draft's arrays belong to it; names and uses of units point into them. */
+/* A draft's arrays belong to it; names and uses of units point into them.
+ * lib/plan/json/profile_json_test.c covers this file. */
 #include "lib/plan/profile_draft.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Joins engine and sched, which never see each other: a runtime gets the planner.
- * tests/engine/every_call_test.c covers this file. */
+ * tests/calls/every_call_test.c covers this file. */
 #include "lib/engine/engine.h"
 #include "lib/kernels/isa.h"
 #include "lib/sluice/planner.h"

@@ -1,5 +1,5 @@
 /* Records of all ranks become times of items, pass by pass; then they are drawn as simulated ones are.
- * tests/engine/every_call_test.c covers this file. */
+ * tests/calls/every_call_test.c covers this file. */
 #include "lib/base/host/boot_id.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/recording.h"

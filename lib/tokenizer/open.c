@@ -1,4 +1,4 @@
-/* Opens and closes tokenizers, and answers about their tokens. golden_test.c covers this file. */
+/* Opens and closes tokenizers, and answers about their tokens. golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/tokenizer_parts.h"
 
 #include "lib/base/file/json_file.h"

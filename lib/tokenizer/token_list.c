@@ -1,4 +1,4 @@
-/* See token_list.h. golden_test.c covers this file. */
+/* See token_list.h. golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/token_list.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* The set itself: files, tensors in their order, and tensors in the order of their names.
- * golden_test.c covers this file. */
+ * golden_weights_test.c covers this file. */
 #include "lib/weights/tensors.h"
 
 #include "lib/base/status.h"

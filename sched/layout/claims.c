@@ -1,5 +1,5 @@
 /* From the order of a program to lifetimes: when each transient buffer is claimed and released, run by run of
- * blocks. validate_test.c covers this file. */
+ * blocks. tests/plan/validate_test.c covers this file. */
 #include "sched/layout/parts.h"
 
 #include "lib/base/status.h"

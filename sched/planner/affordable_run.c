@@ -1,4 +1,5 @@
-/* Each run costs the same, and the runs of a unit are compared with each other. */
+/* Each run costs the same, and the runs of a unit are compared with each other.
+ * effort_test.c covers this file. */
 #include "sched/planner/affordable_run.h"
 
 #include "lib/plan/strategy_table.h"

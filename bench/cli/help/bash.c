@@ -1,5 +1,5 @@
 /* A command's branch in the completion for bash: its options, and what can follow the word before the cursor.
- * help_test.c covers this file. */
+ * help_text_test.c covers this file. */
 #include "bench/cli/help/forms.h"
 
 #include <string.h>

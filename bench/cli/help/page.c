@@ -1,5 +1,5 @@
 /* Collects the rows of a parser and of its children, in groups as argp has them, and takes its text to pieces.
- * help_test.c covers this file. */
+ * help_text_test.c covers this file. */
 #include "bench/cli/help/page.h"
 
 #include "bench/cli/help/short_option.h"

@@ -1,6 +1,6 @@
 /* A communicator has the same key in every rank's records, so the largest one is found by its rows. Other communicators
  * of exactly the same ranks (a program may have one for gathers and one for reductions) are taken with it.
- * profile_test.c covers this file. */
+ * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/calls.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Interval arithmetic on the moments at which the data of reductions became ready, step by step.
- * profile_test.c covers this file. */
+ * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/compute_times.h"
 
 #include "lib/base/numbers/median.h"

@@ -1,5 +1,5 @@
 /* Calls are numbered by what they do and where their data lies, for layers of one size differ by their addresses alone;
- * where addresses change from step to step, by what they do. profile_test.c covers this file. */
+ * where addresses change from step to step, by what they do. nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/job_steps.h"
 
 #include "bench/nccl/profile/calls.h"

@@ -1,5 +1,5 @@
 /* Two lists of samples, of reduce-scatters and of all-gathers; an empty one takes the other's line.
- * profile_test.c covers this file. */
+ * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/link_fit.h"
 
 #include "lib/base/integer.h"

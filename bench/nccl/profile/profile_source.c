@@ -1,5 +1,5 @@
 /* The profile's `source`: a text of sentences, as a reader of the profile needs to know what to trust.
- * profile_test.c covers this file. */
+ * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/profile_maker.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* Matching is done class by class: reductions and gathers of the same number of elements.
- * profile_test.c covers this file. */
+ * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/step_units.h"
 
 #include "lib/base/status.h"

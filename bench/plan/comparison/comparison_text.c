@@ -1,4 +1,5 @@
-/* A cell says "sdp" where both plans agree, and "sdp -> fsdp" where they do not. */
+/* A cell says "sdp" where both plans agree, and "sdp -> fsdp" where they do not.
+ * tests/command/plan_compare_test.sh covers this file. */
 #include "bench/plan/comparison/comparison.h"
 
 #include "bench/plan/words/quantities.h"

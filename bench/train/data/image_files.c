@@ -1,5 +1,5 @@
 /* Reads and writes the keys of config.json and preprocessor_config.json that are about images. Their meaning is that of
- * transformers' ViTImageProcessor and BeitImageProcessor (5.x). tests/command/images_test.sh covers this file. */
+ * transformers' ViTImageProcessor and BeitImageProcessor (5.x). tests/command/train_images_test.sh covers this file. */
 #include "bench/train/data/image_files.h"
 
 #include "lib/base/file/json_file.h"

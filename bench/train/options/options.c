@@ -1,6 +1,6 @@
 /* The training options as one table. The parser, the defaults, the help, the checks of names, what a checkpoint and a
  * report say of the options, and most of the runtime's configuration are walks of its rows.
- * bench/train/run_test.c covers this file. */
+ * bench/train/train_run_test.c covers this file. */
 #include "bench/train/options/options.h"
 
 #include "bench/cli/default_threads.h"

@@ -1,5 +1,5 @@
 /* Files are read at once, and written next to their place and renamed.
- * lib/plan/json/profile_test.c covers this file. */
+ * lib/plan/json/profile_json_test.c covers this file. */
 #include "lib/base/file/json_file.h"
 
 #include "lib/base/file/draft.h"

@@ -1,4 +1,4 @@
-/* tests/engine/narrow_host_test.c covers this file. */
+/* tests/faults/narrow_host_test.c covers this file. */
 #include "lib/base/host/host_identity.h"
 
 #include "lib/base/host/boot_id.h"

@@ -1,4 +1,4 @@
-/* tests/engine/narrow_host_test.c covers this file. */
+/* tests/faults/narrow_host_test.c covers this file. */
 #include "lib/base/host/thread_limit.h"
 
 #include "lib/base/status.h"

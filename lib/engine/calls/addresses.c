@@ -1,5 +1,5 @@
 /* The addresses of parameters, gradients, activations and workspaces while they are valid.
- * tests/engine/engine_contract_test.c covers this file. */
+ * tests/calls/engine_contract_test.c covers this file. */
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"

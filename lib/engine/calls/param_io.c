@@ -1,5 +1,5 @@
 /* Reading and writing parameters and optimizer states between steps, whatever their layout and type.
- * tests/engine/every_call_test.c covers this file. */
+ * tests/calls/every_call_test.c covers this file. */
 #include "lib/base/hash/fnv.h"
 #include "lib/base/hash/sha256.h"
 #include "lib/base/status.h"

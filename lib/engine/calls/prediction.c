@@ -1,4 +1,5 @@
-/* The prediction of the plan that runs, compared with its steps. */
+/* The prediction of the plan that runs, compared with its steps.
+ * tests/engine/drift_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/integer.h"
 #include "lib/base/sized.h"

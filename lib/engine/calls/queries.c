@@ -1,5 +1,5 @@
 /* Questions about a runtime, a layer or a parameter; the memory report.
- * tests/engine/every_call_test.c covers this file. */
+ * tests/calls/every_call_test.c covers this file. */
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/rss.h"

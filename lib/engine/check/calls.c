@@ -1,5 +1,5 @@
 /* SLUICE_ENGINE_CHECK across ranks: every rank says what it calls, with which options, and what it has written.
- * tests/engine/engine_check_test.c covers this file. */
+ * tests/calls/engine_check_test.c covers this file. */
 #include "lib/engine/check/check.h"
 
 #include "lib/base/hash/fnv.h"

@@ -1,5 +1,5 @@
 /* SLUICE_ENGINE_CHECK on one rank: memory that nobody holds is NaN, and what a binary gets moves and is watched.
- * tests/engine/engine_check_test.c covers this file. */
+ * tests/calls/engine_check_test.c covers this file. */
 #include "lib/engine/check/check.h"
 
 #include "lib/base/log.h"

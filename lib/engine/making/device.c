@@ -1,4 +1,4 @@
-/* tests/engine/gpu_memory_test.c covers this file. */
+/* tests/device/gpu_memory_test.c covers this file. */
 #include "lib/engine/making/device.h"
 
 #include "lib/base/status.h"

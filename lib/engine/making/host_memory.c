@@ -1,6 +1,6 @@
 /* A plan keeps to its budget, but a budget says nothing of the host: its ranks together may need more than it has, and
  * then the system ends one of them when it touches its memory, without an error.
- * tests/engine/host_memory_test.c covers this file. */
+ * tests/faults/small_host_test.c covers this file. */
 #include "lib/engine/making/host_memory.h"
 
 #include "lib/base/host/host_identity.h"

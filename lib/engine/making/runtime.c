@@ -1,4 +1,4 @@
-/* Creation, commit, destruction. tests/engine/engine_check_test.c covers this file. */
+/* Creation, commit, destruction. tests/calls/engine_check_test.c covers this file. */
 #include "lib/base/numbers/floats.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"

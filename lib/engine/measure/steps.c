@@ -1,4 +1,5 @@
-/* The parts of the last steps: slots and waits as they are measured, the rest of the time outside of slots. */
+/* The parts of the last steps: slots and waits as they are measured, the rest of the time outside of slots.
+ * tests/engine/drift_test.c covers this file. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"

@@ -1,4 +1,4 @@
-/* From a runtime's job to a profile. tests/engine/every_call_test.c covers this file. */
+/* From a runtime's job to a profile. tests/calls/every_call_test.c covers this file. */
 #include "lib/engine/model/job_profile.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* A backward slot's gradients: at its beginning padding and rows are zeroed, at its end what nobody has added to.
- * tests/engine/engine_contract_test.c covers this file. */
+ * tests/calls/engine_contract_test.c covers this file. */
 #include "lib/engine/step/gradients.h"
 
 #include "lib/engine/check/check.h"

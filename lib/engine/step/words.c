@@ -1,4 +1,4 @@
-/* lib/model/golden_test.c covers this file. */
+/* lib/model/golden_models_test.c covers this file. */
 #include "lib/engine/step/words.h"
 
 #include "lib/base/integer.h"

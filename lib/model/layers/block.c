@@ -5,7 +5,7 @@
  * Values that backward needs and forward did not keep are computed again where they are needed. If the plan recomputes
  * the block, all values that it keeps are computed again too; its input is the output of the previous layer. Without
  * dropout and layer scale, the product at the end of a branch adds the residual itself.
- * lib/model/golden_test.c covers this file. */
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
 #include "lib/model/cache.h"

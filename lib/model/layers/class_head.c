@@ -1,7 +1,7 @@
 /* The last layer if the whole input has one class. ViT, BEiT: the first row or the mean of the patches, a norm, a
  * matrix. BERT: the first row, a dense layer and tanh, (dropout,) a matrix. There is one row for each sequence, so the
  * backward slot computes all of it again.
- * lib/model/golden_test.c covers this file. */
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
 #include "lib/kernels/gelu/gelu.h"

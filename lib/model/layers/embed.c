@@ -3,7 +3,7 @@
  * The layer keeps for each token where its row lies in the table that the runtime gives. That may be the whole table:
  * then the head's gradient is in it first, and this layer's backward adds the rows of its tokens. Or it is a table of
  * these rows only.
- * lib/model/golden_test.c covers this file. */
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
 #include "lib/kernels/embedding/embedding.h"

@@ -1,5 +1,5 @@
 /* See logits.h. Padding between rows comes along with a piece, and is left out when the host copies the rows on.
- * lib/model/golden_test.c covers this file. */
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/logits.h"
 
 #include "lib/base/integer.h"

@@ -1,5 +1,5 @@
 /* The operations of operations.h: they translate tensors and parameters to the kernels' arguments. A parameter's first
- * gradient of a step is stored, later ones are added. lib/model/golden_test.c covers this file. */
+ * gradient of a step is stored, later ones are added. lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/operations.h"
 
 #include "lib/kernels/convert/convert.h"

@@ -1,7 +1,7 @@
 /* The last layer if every position answers with a token: (BERT: a dense layer and GELU,) norm, product with the
  * vocabulary's matrix, loss. Logits are the biggest tensor in a small model's step. So they are computed, turned into
  * their gradient and used up one chunk of rows at a time, all in the backward slot.
- * lib/model/golden_test.c covers this file. */
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/model/layers/layers.h"
 
 #include "lib/kernels/residual/residual.h"

@@ -1,4 +1,4 @@
-/* Checks jansson's values against tables of keys and types. profile_test.c covers this file. */
+/* Checks jansson's values against tables of keys and types. profile_json_test.c covers this file. */
 #include "lib/plan/json/json_read.h"
 
 #include "lib/base/status.h"

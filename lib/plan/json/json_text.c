@@ -1,4 +1,4 @@
-/* A growing text; strings are quoted by jansson. profile_test.c covers this file. */
+/* A growing text; strings are quoted by jansson. profile_json_test.c covers this file. */
 #include "lib/plan/json/json_text.h"
 
 #include "lib/base/status.h"

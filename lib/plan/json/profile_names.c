@@ -1,4 +1,4 @@
-/* Names in a profile: numbers by name, and layers and types by their names. profile_test.c covers this file. */
+/* Names in a profile: numbers by name, and layers and types by their names. profile_json_test.c covers this file. */
 #include "lib/plan/json/profile_reader.h"
 
 #include "lib/base/status.h"

@@ -1,6 +1,6 @@
 /* Reads a profile from JSON. The job is put together from names that the document owns, then copied. Every part checks
  * its rows in one walk; sums of sizes, which no single row can check, are checked at the end.
- * profile_test.c covers this file. */
+ * profile_json_test.c covers this file. */
 #include "lib/plan/json/profile_reader.h"
 
 #include "lib/base/file/json_file.h"

@@ -1,5 +1,5 @@
 /* Reads the units of a profile from JSON: parameters of layers, and the rows that a look-up touches of a tied
- * parameter. profile_test.c covers this file. */
+ * parameter. profile_json_test.c covers this file. */
 #include "lib/plan/json/profile_reader.h"
 
 #include "lib/base/status.h"

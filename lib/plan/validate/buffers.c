@@ -1,5 +1,5 @@
 /* The validator's check of buffers: which must exist under a plan's strategies, how large they are, which are
- * resident. validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * resident. validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/integer.h"

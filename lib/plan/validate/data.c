@@ -1,6 +1,6 @@
 /* The validator's check of time and data: what has surely ended when an item starts, and whether that is all it needs.
  * Waits for items that a pass leaves out, or for the pass before a first one, prove nothing.
- * validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
 #include <stdio.h>

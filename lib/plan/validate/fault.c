@@ -1,5 +1,5 @@
 /* The wording of the faults that the validator finds in an item.
- * validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/base/status.h"
 #include "lib/plan/validate/parts.h"
 

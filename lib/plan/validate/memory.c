@@ -1,7 +1,7 @@
 /* The validator's check of memory. Lanes run at the same time, so it is not enough that a claim spans an item in the
  * order: the claim must have begun when the item starts, and may not end before the item does. Claims are ranges of
  * bytes, so each need is covered piece by piece.
- * validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"

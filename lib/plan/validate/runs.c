@@ -1,6 +1,6 @@
 /* The validator's index of a program (the runs of each operation by block, the uses of each layer, the workspaces of
  * each slot), and the first check that uses it: that everything is moved exactly once.
- * validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"

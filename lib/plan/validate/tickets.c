@@ -1,6 +1,6 @@
 /* The validator's check of tickets, over addresses and time: which claim held each range last, and has it surely been
  * released when the next one begins? Looking at the last claim is enough: it has waited for those before it, and its
- * end proves its start. validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * end proves its start. validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"

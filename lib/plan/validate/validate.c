@@ -1,7 +1,7 @@
 /* The plan's independent validator. It derives what each item may rely on when it starts (how many slots and operations
  * have ended, whatever the timing) and checks every need of every item against that: in a normal pass, in a first pass,
  * which leaves late items out, and in a drain, which runs only those.
- * validate_split_test.c and sched/layout/validate_test.c cover this file. */
+ * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
 #include "lib/base/status.h"

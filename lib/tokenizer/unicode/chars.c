@@ -1,4 +1,4 @@
-/* See chars.h. lib/tokenizer/golden_test.c covers this file. */
+/* See chars.h. lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/chars.h"
 
 #include "lib/base/status.h"

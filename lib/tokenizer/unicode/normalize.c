@@ -1,5 +1,5 @@
 /* See normalize.h. Each step reads the text once; ASCII passes the Unicode forms unchanged.
- * lib/tokenizer/golden_test.c covers this file. */
+ * lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/normalize.h"
 
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-/* See unicode.h. lib/tokenizer/golden_test.c covers this file. */
+/* See unicode.h. lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/unicode.h"
 
 #include "lib/tokenizer/unicode/unicode_differences.h"

@@ -1,5 +1,5 @@
 /* Where the classes of Hugging Face's tokenizers 0.23.3 differ from utf8proc 2.8.0
- * (Unicode 15.0.0). Written by tests/golden/make_unicode.py. lib/tokenizer/golden_test.c covers this file. */
+ * (Unicode 15.0.0). Written by tests/golden/make_unicode.py. lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/unicode_differences.h"
 
 static const slc_rune_range letter_also[] = {

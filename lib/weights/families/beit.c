@@ -1,4 +1,5 @@
-/* BEiT. Keys and defaults: transformers' BeitConfig. */
+/* BEiT. Keys and defaults: transformers' BeitConfig.
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/weights/families/rows.h"
 
 static const slc_config_key keys[] = {

@@ -1,4 +1,5 @@
-/* BERT. Keys and defaults: transformers' BertConfig. */
+/* BERT. Keys and defaults: transformers' BertConfig.
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/weights/families/rows.h"
 
 static const slc_config_key keys[] = {

@@ -1,4 +1,5 @@
-/* GPT-2. Keys and defaults: transformers' GPT2Config. */
+/* GPT-2. Keys and defaults: transformers' GPT2Config.
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/weights/families/rows.h"
 
 static const slc_config_key keys[] = {

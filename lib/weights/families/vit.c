@@ -1,4 +1,5 @@
-/* ViT. Keys and defaults: transformers' ViTConfig. */
+/* ViT. Keys and defaults: transformers' ViTConfig.
+ * lib/model/golden_models_test.c covers this file. */
 #include "lib/weights/families/rows.h"
 
 static const slc_config_key keys[] = {ENCODER_KEYS, IMAGE_KEYS, FLAG("qkv_bias", qkv_bias), END};
