@@ -1,5 +1,6 @@
 /* The training loop. Ranks agree on the loss and on whether to stop in one small reduction a step, so that all of them
- * leave the loop together. */
+ * leave the loop together.
+ * train_run_test.c covers this file. */
 #include "bench/train/run.h"
 
 #include "bench/cli/output/result_file.h"

@@ -1,4 +1,5 @@
-/* Prints a page in the form that is asked for. */
+/* Prints a page in the form that is asked for.
+ * help_text_test.c covers this file. */
 #include "bench/cli/help/help.h"
 
 #include "bench/cli/help/forms.h"

@@ -1,8 +1,11 @@
 /* The two expectations that a planner's trade-off rests on, each by itself, and both within one budget. Published
- * models are planned on three clusters, in the simulator: schedule     all layers are fsdp, and the schedule has more
- * and more memory: more overlap, a shorter step strategies   the schedule always has as much, and strategies get more
- * and more: fewer gathers, a shorter step both         what strategies get the schedule does not have: how long is the
- * step for each share? */
+ * models are planned on three clusters, in the simulator:
+ *
+ * - schedule: all layers are fsdp, and the schedule has more and more memory: more overlap, a shorter step;
+ * - strategies: the schedule always has as much, and strategies get more and more: fewer gathers, a shorter step;
+ * - both: what strategies get the schedule does not have: how long is the step for each share?
+ *
+ * tests/command/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "lib/base/status.h"
 #include "sched/study/published.h"

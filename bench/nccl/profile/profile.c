@@ -1,5 +1,6 @@
 /* Steps, units, times and link are found by the files next to this one; here they become a job. Its layers are the
- * units, in the opposite order of their reductions. */
+ * units, in the opposite order of their reductions.
+ * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/profile.h"
 
 #include "bench/cli/output/result_file.h"

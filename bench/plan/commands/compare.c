@@ -1,3 +1,4 @@
+/* Compares two plans of one profile, and tells what changes. tests/command/plan_compare_test.sh covers this file. */
 #include "bench/plan/commands/compare.h"
 
 #include "bench/cli/outcome.h"
