@@ -8,6 +8,7 @@
 #include "lib/plan/strategy_table.h"
 #include "sched/planner/affordable_run.h"
 #include "sched/search/fit_order.h"
+#include "sched/planner/growth.h"
 #include "sched/planner/least_memory.h"
 #include "sched/planner/parts.h"
 #include "sched/search/local_search.h"
@@ -27,18 +28,27 @@
 static const double WORTH = 4;            /* see worth_s */
 static const double NEAR = 1.02;          /* a step within this factor of the model's bound needs no other answer */
 static const double SLACK = 1.25;         /* of at most FINE_UNITS units, plans this much slower are searched too */
+static const double GROWTH_SHARE = 0.1;   /* of the effort: what each growth of choices may take */
+static const double MODEL_SHARE = 0.6;    /* of the effort: by then the slot model ends. Search has the rest, */
+static const double DEEP_SHARE = 0.75;    /* which finds little in jobs of more than DEEP layers */
+static const double ORDERS_SHARE = 0.3;   /* of the effort that is left: what orders of the fastest choices may take */
+static const double MIXTURES_SHARE = 0.3; /* the same: what mixtures may take if there is a model */
 static const double BOUND_SHARE = 0.2;    /* of the effort that was spent: what the bound may take besides it */
 static const double LEAST_BOUND_S = 0.05; /* nominal seconds that it may take in any case */
 static const double MODEL_GAP = 0.003;    /* share of the step's time at which the solver stops */
 static const double RUNS_SHARE = 0.06;    /* of the effort: what making one plan of a baseline may take */
+static const double ROUGH_GAP = 0.01;     /* the same for less than the whole limit, where packing loses more */
 enum {
     DEEP = 128,           /* jobs of more layers have orders that take long to pack: */
     DEEP_BASELINES = 8,   /* they try baselines before the model for an eighth of the effort */
-    DEEP_FIT = 8,         /* and change one order until it fits for an eighth of what is left of it */
     FINE_UNITS = 16,      /* jobs of at most so many units have plans that are quickly made */
+    FIRST_PART = 4,       /* for its first answer the solver has a quarter of the effort that is left, */
+    SOLVER_PART = 2,      /* then half of it for each limit, */
+    FIT_PART = 8,         /* its order is changed until it fits for an eighth of what is left then, */
+    AS_CHOSEN_PART = 8,   /* and the schedulers try its choices for an eighth of the rest */
     SLOT_ROUNDS = 12,     /* most limits for which the model is asked, for one set of allowed strategies */
-    EXCESS_STEP = 500,    /* in each round the model gets a further 500th of the limit less than was too much */
-    CLOSE_LIMITS = 250,   /* limits that differ by less than a 250th of the limit are not told apart */
+    EXCESS_STEP = 50,     /* in each round the model gets a further 50th of the limit less than was too much */
+    CLOSE_LIMITS = 100,   /* limits that differ by less than a 100th of the limit are not told apart */
     SMALL_EXCESS = 200,   /* an order above the limit by less than a 200th of it is changed until it fits */
     PATIENT_TRIES = 300,  /* orders of packing for an answer of the model */
     COARSE_RUNS = 4,      /* most runs that a unit is cut into, in the coarse way of writing an answer down */
@@ -279,28 +289,36 @@ static sluice_status try_mixture(joint *j, const slc_scheduler *scheduler, bool 
     return status || bytes > j->request->limit ? status : try_schedulers(j, what);
 }
 
-/* Begins with the choices that need least; further free units become `to`, in the order of `mixed`, while the
- * scheduler's plan fits. */
-static sluice_status try_grown(joint *j, const slc_scheduler *scheduler, slc_strategy to, uint32_t *ranked)
+/* Lets the choices of fsdp grow, or those that need least if these do not fit. */
+static sluice_status try_grown(joint *j, slc_strategy to)
 {
-    const slc_job *job = j->request->job;
-    uint64_t bytes, limit = j->request->limit;
-    uint32_t count;
+    const double until_s = j->work->spent_s + left_s(j) / 2; /* the rest is for the schedulers */
+    uint64_t bytes;
     char what[40];
-    bool cut;
-    sluice_status status = slc_least_memory_within(j->request, end_s(j), j->strategies, j->recompute, &bytes, &cut);
-    if (status || bytes > limit) return status;
-    status = slc_mixed_rank(job, j->request->strategies, ranked, &count);
-    for (uint32_t i = 0; !status && i < count && left_s(j) > 0; i++) {
-        slc_strategy *strategy = &j->strategies[ranked[i]], before = *strategy;
-        *strategy = slc_unit_strategy(job, &job->units[ranked[i]], to);
-        if (*strategy == before) continue;
-        slc_scheduling in = scheduling(j);
-        status = slc_plan_measure(&in, scheduler, limit, &bytes);
-        if (bytes > limit) *strategy = before;
-    }
+    bool cut, fits;
+    choose_uniform(j, SLC_FSDP, true);
+    sluice_status status =
+        slc_growth_find(j->request, &slc_scheduler_one_ahead, to, until_s, j->strategies, j->recompute, &fits);
+    if (!status && !fits)
+        status = slc_least_memory_within(j->request, until_s, j->strategies, j->recompute, &bytes, &cut);
+    if (!status && !fits && bytes <= j->request->limit)
+        status = slc_growth_find(j->request, &slc_scheduler_one_ahead, to, until_s, j->strategies, j->recompute, &fits);
     snprintf(what, sizeof what, "grown to %s", slc_strategy_name(to));
-    return status ? status : try_schedulers(j, what);
+    return status || !fits ? status : try_schedulers(j, what);
+}
+
+/* The choices that growth finds are good to begin with, and cost little. */
+static sluice_status try_growth(joint *j)
+{
+    const double until_s = j->until_s, share_s = GROWTH_SHARE * left_s(j);
+    bool any = slc_strategies_free(j->request->job, j->request->strategies) || may_recompute(j->request);
+    if (!any || share_s <= 0) return SLUICE_OK;
+    j->until_s = j->work->spent_s + share_s;
+    sluice_status status = try_grown(j, SLC_SDP);
+    j->until_s = fmin(until_s, j->work->spent_s + share_s);
+    if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT && !is_spent(j)) status = try_grown(j, SLC_ONEBIT);
+    j->until_s = until_s;
+    return status;
 }
 
 static sluice_status try_mixtures(joint *j)
@@ -314,13 +332,6 @@ static sluice_status try_mixtures(joint *j)
         status = try_mixture(j, scheduler, false);
         if (!status && may_recompute(j->request)) status = try_mixture(j, scheduler, true);
     }
-    if (status || j->request->quick || !slc_strategies_free(j->request->job, j->request->strategies) || left_s(j) <= 0)
-        return status;
-    uint32_t *ranked = calloc((size_t)j->request->job->unit_count + 1, sizeof *ranked);
-    status = ranked ? try_grown(j, &slc_scheduler_one_ahead, SLC_SDP, ranked) : slc_error(SLUICE_ERR_MEMORY, "plan");
-    if (!status && slc_job_strategies(j->request->job) > SLC_ONEBIT)
-        status = try_grown(j, &slc_scheduler_one_ahead, SLC_ONEBIT, ranked);
-    free(ranked);
     return status;
 }
 
@@ -400,7 +411,7 @@ static sluice_status fit_nearest(joint *j, const slc_slot_solution *solution, sl
     uint64_t arena = UINT64_MAX;
     take_choices(j, solution);
     slc_scheduling in = scheduling(j);
-    const double most_s = left_s(j) / (is_deep(j) ? DEEP_FIT : 1);
+    const double most_s = left_s(j) / FIT_PART;
     sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->work->spent_s + most_s, nearest, &plan, &arena);
     if (plan) *excess = 0;
     return status || !plan ? status : consider(j, plan, &slc_scheduler_ilp, "ilp");
@@ -421,9 +432,11 @@ static bool is_near_bound(const joint *j)
  * at all. */
 static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint64_t *excess, bool *feasible)
 {
+    const bool in_order = ask->recompute != j->request->recompute; /* nothing was left to choose */
     slc_slot_solution solution = {0};
     slc_order nearest = {0};
-    ask->effort_s = left_s(j) / 2;
+    ask->effort_s = left_s(j) / (first ? FIRST_PART : SOLVER_PART);
+    ask->gap = ask->limit == j->request->limit || j->request->job->unit_count <= FINE_UNITS ? MODEL_GAP : ROUGH_GAP;
     *excess = 0;
     sluice_status status = slc_slot_model_solve(ask, &solution);
     j->answer->solver_s += solution.solve_s;
@@ -446,10 +459,48 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
         status = write_down(j, &solution, &nearest, excess);
         if (!status && *excess && *excess < j->request->limit / SMALL_EXCESS)
             status = fit_nearest(j, &solution, &nearest, excess);
-        if (!status && !is_near_bound(j) && !is_deep(j)) status = try_schedulers(j, "as chosen");
+        const double until_s = j->until_s;
+        j->until_s = j->work->spent_s + left_s(j) / AS_CHOSEN_PART;
+        if (!status && ask->limit == j->request->limit && !in_order && !is_near_bound(j) && !is_deep(j))
+            status = try_schedulers(j, "as chosen");
+        j->until_s = until_s;
     }
     slc_slot_solution_fini(&solution);
     slc_order_fini(&nearest);
+    return status;
+}
+
+/* Shares of the limit for which the model is asked, because an order for less memory loses less to packing. */
+static const double smaller_limits[] = {1, 0.985, 0.97, 0.955, 0.94, 0.92, 0.9, 0.87, 0.8};
+enum { SMALLER_LIMITS = sizeof smaller_limits / sizeof *smaller_limits };
+
+/* Asks the model for orders of the choices looked at, for the whole limit and for less. Without anything to choose it
+ * takes little time. */
+static sluice_status try_orders(joint *j)
+{
+    const slc_joint_request *r = j->request;
+    const double until_s = j->until_s;
+    uint8_t *allowed = malloc((size_t)r->job->unit_count + 1), *recompute = malloc((size_t)r->job->layer_count + 1);
+    sluice_status status = allowed && recompute ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");
+    for (uint32_t u = 0; !status && u < r->job->unit_count; u++) allowed[u] = (uint8_t)(1 << j->strategies[u]);
+    for (uint32_t l = 0; !status && l < r->job->layer_count; l++) recompute[l] = j->recompute[l];
+    slc_slot_request ask = {.job = r->job,
+                            .times = r->times,
+                            .allowed = allowed,
+                            .recompute = recompute,
+                            .work = j->work,
+                            .cancel = r->cancel};
+    bool feasible = true;
+    j->until_s = j->work->spent_s + ORDERS_SHARE * left_s(j);
+    for (size_t i = 0; !status && feasible && i < SMALLER_LIMITS; i++) {
+        uint64_t excess;
+        if (is_near_bound(j) || left_s(j) <= 0 || (i && r->limit == UINT64_MAX)) break;
+        ask.limit = i ? (uint64_t)(smaller_limits[i] * (double)r->limit) : r->limit;
+        status = try_limit(j, &ask, false, &excess, &feasible);
+    }
+    j->until_s = until_s;
+    free(recompute);
+    free(allowed);
     return status;
 }
 
@@ -458,14 +509,13 @@ static sluice_status try_limit(joint *j, slc_slot_request *ask, bool first, uint
  * plan that there is. */
 static sluice_status try_smaller_limits(joint *j, slc_slot_request *ask)
 {
-    static const double shares[] = {0.97, 0.93, 0.87, 0.8};
     sluice_status status = SLUICE_OK;
     const double until_s = j->until_s;
     bool feasible = true;
-    for (size_t i = 0; !status && feasible && i < sizeof shares / sizeof *shares; i++) {
+    for (size_t i = 1; !status && feasible && i < SMALLER_LIMITS; i++) {
         uint64_t excess;
         if (is_near_bound(j) || left_s(j) <= 0) break;
-        ask->limit = (uint64_t)(shares[i] * (double)j->request->limit);
+        ask->limit = (uint64_t)(smaller_limits[i] * (double)j->request->limit);
         j->until_s = j->work->spent_s + left_s(j) / 4; /* the search needs the rest */
         status = try_limit(j, ask, false, &excess, &feasible);
         j->until_s = until_s;
@@ -474,7 +524,7 @@ static sluice_status try_smaller_limits(joint *j, slc_slot_request *ask)
 }
 
 /* The model's memory rows are a lower bound of what packing needs. So while the packed plan is too large, the model
- * gets that much less memory; if it has no answer then, or once a plan fits, it gets a limit halfway to the last one
+ * gets that much less memory; once it has no answer, or a plan fits, it gets limits between that one and the last one
  * whose plan was too large. */
 static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_series, bool first)
 {
@@ -484,25 +534,21 @@ static sluice_status try_allowed(joint *j, const uint8_t *allowed, bool in_serie
                             .allowed = allowed,
                             .recompute = r->recompute,
                             .limit = r->limit,
-                            .gap = MODEL_GAP,
                             .proves = first,
                             .in_series = in_series,
                             .work = j->work,
                             .cancel = r->cancel};
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
+    uint64_t below = 0;     /* a limit without an answer, or whose plan fits; 0: none yet */
     sluice_status status = SLUICE_OK;
     for (uint32_t round = 0; !status && round < SLOT_ROUNDS && left_s(j) > 0; round++) {
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);
-        if (feasible && excess) {
-            uint64_t less = excess + r->limit / EXCESS_STEP * (round + 1);
-            too_large = ask.limit;
-            ask.limit -= less < ask.limit ? less : ask.limit;
-        } else {
-            if (!too_large || too_large - ask.limit < r->limit / CLOSE_LIMITS) break;
-            ask.limit += (too_large - ask.limit) / 2;
-        }
+        uint64_t less = excess + r->limit / EXCESS_STEP * (round + 1);
+        *(feasible && excess ? &too_large : &below) = ask.limit;
+        if (!too_large || (below && too_large - below < r->limit / CLOSE_LIMITS)) break;
+        ask.limit = below ? below + (too_large - below) / 2 : too_large - (less < too_large ? less : too_large);
     }
     return status || r->limit == UINT64_MAX ? status : try_smaller_limits(j, &ask);
 }
@@ -567,6 +613,16 @@ static sluice_status try_slot_model(joint *j)
     free(exact);
     free(all);
     return status;
+}
+
+/* Tries orders of the fastest plan's choices. */
+static sluice_status try_orders_of_fastest(joint *j)
+{
+    if (!j->list.count || left_s(j) <= 0) return SLUICE_OK;
+    const slc_candidate *best = &j->list.list[0];
+    memcpy(j->strategies, best->strategies, j->request->job->unit_count * sizeof *j->strategies);
+    memcpy(j->recompute, best->recompute, j->request->job->layer_count * sizeof *j->recompute);
+    return try_orders(j);
 }
 
 /* If nothing else fits, tries the choices that need least under the schedulers that need little. */
@@ -690,14 +746,20 @@ static sluice_status find_plan(joint *j)
     if (deep) j->until_s = j->begun_s + (until_s - j->begun_s) / DEEP_BASELINES;
     sluice_status status = try_baselines(j, false);
     j->until_s = until_s;
+    if (!status && asks && !is_trivial(j)) status = try_quick_mixture(j);
+    if (!status && search && !is_trivial(j)) status = try_growth(j);
     if (!status && asks && !is_trivial(j)) {
-        status = try_quick_mixture(j);
-        if (!status) status = try_slot_model(j);
+        j->until_s = j->begun_s + (deep ? DEEP_SHARE : MODEL_SHARE) * (until_s - j->begun_s);
+        status = try_slot_model(j);
+        j->until_s = until_s;
     }
     if (!status && deep && !is_near_bound(j) && !is_spent(j)) status = try_baselines(j, false);
     if (!status) status = try_baselines(j, true);
+    if (!status && asks && !is_trivial(j) && !is_near_bound(j)) status = try_orders_of_fastest(j);
+    if (asks) j->until_s = j->work->spent_s + MIXTURES_SHARE * left_s(j);
     if (!status && (!has_model(j->request) || (search && !is_trivial(j) && !is_near_bound(j))))
         status = try_mixtures(j);
+    j->until_s = until_s;
     if (!status && !j->list.count) status = try_least_memory(j);
     if (!status) status = place_updates(j);
     if (!status && search && !is_trivial(j)) status = improve(j);
