@@ -4,7 +4,7 @@
  * The device's times are put on the host's clock by an anchor: an event on a stream of our own, which is asked about
  * until it is done, between two looks at the clock. It is renewed every second, because elapsed times are floats of
  * milliseconds. Nothing here waits for the device without a limit: it may be stuck in the operation before.
- * measure_test.c covers this file. */
+ * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/measure/times.h"
 
 #include "lib/base/log.h"
