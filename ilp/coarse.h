@@ -3,8 +3,7 @@
  * one: what moves in a joined slot moves one member after another in the slots that it stands for. It costs a little
  * memory, since a joined unit waits for all of its members. Prices of the joined program give a bound of the real job,
  * as any prices do (priced_bound.h). Private to ilp. */
-#ifndef SLC_COARSE_H
-#define SLC_COARSE_H
+#pragma once
 
 #include "ilp/solver/priced_bound.h"
 
@@ -35,5 +34,3 @@ sluice_status slc_coarse_refine(const slc_coarse *coarse, slc_slot_solution *sol
  */
 void slc_coarse_refine_prices(const slc_coarse *coarse, const slc_prices *prices, uint32_t micro_batches,
                               slc_prices *fine);
-
-#endif

@@ -1,6 +1,5 @@
 /* Answers the slot model by looking at every answer: an oracle for small cases. */
-#ifndef SLC_ENUMERATE_H
-#define SLC_ENUMERATE_H
+#pragma once
 
 #include "ilp/slot_model.h"
 
@@ -9,5 +8,3 @@
  * many answers there were; 0: more than `most`, and none was looked at. Errors: ARGUMENT (no whole blocks), MEMORY,
  * those of a request. */
 sluice_status slc_slot_model_enumerate(const slc_slot_request *request, double most, double *best_s, uint64_t *tried);
-
-#endif

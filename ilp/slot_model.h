@@ -35,8 +35,7 @@
  * Memory rows: the start and the end of each slot, the moment between two steps at which parameters are read through
  * the staging buffer, and the slots of an evaluation pass, which gathers each window right before its use and keeps
  * what training would recompute. Not in the model: alignment, packing. */
-#ifndef SLC_SLOT_MODEL_H
-#define SLC_SLOT_MODEL_H
+#pragma once
 
 #include "ilp/parts/slot_request.h"
 
@@ -67,5 +66,3 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
  * checks and for enumeration. Errors: FORMAT (the rule that the answer breaks). */
 sluice_status slc_slot_model_evaluate(const slc_slot_request *request, const slc_slot_solution *answer, double *step_s,
                                       uint64_t *most_bytes);
-
-#endif

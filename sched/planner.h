@@ -1,7 +1,6 @@
 /* From a user's request (strategy, schedule, budget) to a plan that keeps to it. The umbrella hands these functions to
  * the engine. */
-#ifndef SLC_PLANNER_H
-#define SLC_PLANNER_H
+#pragma once
 
 #include "lib/plan/request.h"
 
@@ -25,5 +24,3 @@ sluice_status slc_fuse_units(const slc_job *job, const slc_fuse_request *request
 /* Finds the smallest budget that slc_plan_for_budget can keep to, as its error for one that is too small says it:
  * `forced` and `recompute` are kept, all else is free. Errors: MEMORY, INTERRUPTED. */
 sluice_status slc_plan_smallest_budget(const slc_job *job, const slc_plan_request *request, uint64_t *budget_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* A scheduler turns a job and its strategies into one total order of slots and operations. Everything that follows from
  * the order (lifetimes, packing, tickets) is the same for all schedulers, and slc_plan_make works it out. */
-#ifndef SLC_SCHEDULER_H
-#define SLC_SCHEDULER_H
+#pragma once
 
 #include "sched/order/order.h"
 
@@ -35,5 +34,3 @@ const char *slc_scheduler_names(void);                     /* "ilp, serial, ..."
 const slc_scheduler *slc_scheduler_at(size_t index);       /* all schedulers in turn but portfolio, which has no order
                                                               of its own; NULL after the last */
 bool slc_scheduler_wants_times(const char *name);          /* its field, false for one that this build does not offer */
-
-#endif

@@ -1,8 +1,7 @@
 /* A program of subcommands: `sluice`, whose table is in bench/main.c, and `sluice-lab`, whose table is in
  * bench/lab/main.c. One thread calls all of this. A new subcommand is a file that defines slc_command_NAME, declared
  * here and named in a table. */
-#ifndef SLC_BENCH_COMMAND_H
-#define SLC_BENCH_COMMAND_H
+#pragma once
 
 #include "bench/cli/exit_codes.h"
 #include "bench/cli/tool.h"
@@ -40,5 +39,3 @@ extern const sluice_command slc_command_overhead;
 extern const sluice_command slc_command_reading;
 extern const sluice_command slc_command_study;
 extern const sluice_command slc_command_tokenize;
-
-#endif

@@ -1,6 +1,5 @@
 /* The compute threads of a rank where its command line does not say. One thread calls this. */
-#ifndef SLC_BENCH_DEFAULT_THREADS_H
-#define SLC_BENCH_DEFAULT_THREADS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@ enum { SLC_THREADS_MOST = 1024 };
  * OMP_NUM_THREADS, else 1. Where several ranks share one task of Slurm, as those of `sluice train -n`, each has no more
  * than its share of SLURM_CPUS_ON_NODE. Errors: ARGUMENT (names the variable), those of sluice_world_config_init. */
 sluice_status slc_fill_threads(uint64_t *threads);
-
-#endif

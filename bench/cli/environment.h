@@ -1,6 +1,5 @@
 /* The machine and the build that results are of. */
-#ifndef SLC_BENCH_ENVIRONMENT_H
-#define SLC_BENCH_ENVIRONMENT_H
+#pragma once
 
 #include <jansson.h>
 #include <sluice/world.h>
@@ -10,5 +9,3 @@ json_t *slc_machine_json(void);
 /* Describes the machine, the build and how the ranks of a world reach each other: the object "environment" of results
  * (docs/formats.md). NULL without memory. */
 json_t *slc_environment_json(const sluice_world *world);
-
-#endif

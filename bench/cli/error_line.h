@@ -1,7 +1,6 @@
 /* An error of the library as a command tells it: a line that speaks of options, and an exit code that is the same for
  * the same mistake in every command (docs/errors.md has the table). One thread. */
-#ifndef SLC_BENCH_ERROR_LINE_H
-#define SLC_BENCH_ERROR_LINE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ void slc_error_in_options(const char *line, char *out, size_t bytes);
 /* EXIT_USAGE: the user's input cannot be used (an option, a file's content, a path, a budget that is too small);
  * EXIT_INTERRUPTED; EXIT_FAILED: something else failed, a full disk, a file that has vanished or a dead rank. */
 int slc_exit_code(sluice_status status);
-
-#endif

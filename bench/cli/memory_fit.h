@@ -1,7 +1,6 @@
 /* Memory of a size that the user has chosen, held against what the host has left: the system ends a process that
  * touches more, or one that has nothing to do with it. */
-#ifndef SLC_BENCH_MEMORY_FIT_H
-#define SLC_BENCH_MEMORY_FIT_H
+#pragma once
 
 #include "lib/base/host/host_memory.h"
 
@@ -16,5 +15,3 @@ typedef struct {
 /* Ask before any of it is taken. `what` names what was asked for, as "-e", and begins the error. Errors: ARGUMENT (the
  * host or a control group has less left for all its ranks, or RLIMIT_AS leaves this process fewer addresses). */
 sluice_status slc_memory_fit(const slc_host_memory *memory, const slc_memory_need *need, const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* An outcome gathers the errors of several outputs. Each output is written even if another one has failed. */
-#ifndef SLC_BENCH_OUTCOME_H
-#define SLC_BENCH_OUTCOME_H
+#pragma once
 
 #include <sluice/status.h>
 
@@ -13,5 +12,3 @@ typedef struct {
 void slc_outcome_add(slc_outcome *outcome, sluice_status status);
 /* Returns the first error, and sets the last error to the lines of all; or SLUICE_OK. */
 sluice_status slc_outcome_status(const slc_outcome *outcome);
-
-#endif

@@ -1,8 +1,7 @@
 /* Errors of a rank, told once in a job: by the lowest rank that has the error, under any launcher. A rank that died, is
  * gone, stalled or absent is told by every rank that finds it. Replaces slc_fail where there may be ranks. One thread.
  */
-#ifndef SLC_BENCH_RANK_REPORT_H
-#define SLC_BENCH_RANK_REPORT_H
+#pragma once
 
 #include <sluice/world.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ void slc_rank_tell_usage(const char *text);
 
 /* Did a launcher start this process as one of several ranks? False where what the launcher says cannot be read. */
 bool slc_is_one_of_several_ranks(void);
-
-#endif

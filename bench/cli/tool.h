@@ -1,6 +1,5 @@
 /* A program of subcommands, as its table has them. */
-#ifndef SLC_BENCH_TOOL_H
-#define SLC_BENCH_TOOL_H
+#pragma once
 
 typedef struct {
     const char *name;
@@ -12,5 +11,3 @@ typedef struct {
     const char *name, *summary;            /* the summary begins with the subject: "Sluice trains ..." */
     const sluice_command *const *commands; /* ends with NULL */
 } slc_tool;
-
-#endif

@@ -1,6 +1,5 @@
 /* The answers of an estimate: the smallest budget, the needs of each strategy, and plans for budgets. */
-#ifndef SLC_BENCH_ESTIMATE_ANSWERS_H
-#define SLC_BENCH_ESTIMATE_ANSWERS_H
+#pragma once
 
 #include "bench/estimate/survey.h"
 #include "lib/plan/request.h"
@@ -46,5 +45,3 @@ sluice_status slc_answers_plan(const slc_survey *survey, double effort_s, slc_pr
 
 /* Fills a row from a plan. */
 void slc_budget_plan_of(const slc_profile *profile, const slc_plan_answer *answer, slc_budget_plan *out);
-
-#endif

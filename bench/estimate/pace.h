@@ -1,7 +1,6 @@
 /* The pace of an imagined rank's compute and link, from which an estimate's times come. Bytes depend on none
  * of it. */
-#ifndef SLC_BENCH_ESTIMATE_PACE_H
-#define SLC_BENCH_ESTIMATE_PACE_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -34,5 +33,3 @@ sluice_status slc_pace_link(const char *throttle, bool one_host, slc_pace *pace)
  * keeps twice through memory; its backward takes twice that. */
 void slc_pace_set_times(const slc_pace *pace, const sluice_model_config *model, uint32_t batch, uint32_t length,
                         slc_profile *profile);
-
-#endif

@@ -1,6 +1,5 @@
 /* An estimate for people and as JSON. */
-#ifndef SLC_BENCH_ESTIMATE_REPORT_H
-#define SLC_BENCH_ESTIMATE_REPORT_H
+#pragma once
 
 #include "bench/estimate/answers.h"
 
@@ -13,5 +12,3 @@ void slc_estimate_print(FILE *out, const slc_survey *survey, const slc_answers *
 /* Returns the estimate as a new JSON object (docs/formats.md). `planned` is the plan under the user's budget; NULL:
  * none was given. NULL: no memory. */
 json_t *slc_estimate_json(const slc_survey *survey, const slc_answers *answers, const slc_budget_plan *planned);
-
-#endif

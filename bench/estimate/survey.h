@@ -1,6 +1,5 @@
 /* The job that `sluice train` would make of its options, without its ranks and without its memory. */
-#ifndef SLC_BENCH_ESTIMATE_SURVEY_H
-#define SLC_BENCH_ESTIMATE_SURVEY_H
+#pragma once
 
 #include "bench/estimate/pace.h"
 #include "bench/train/options/options.h"
@@ -29,5 +28,3 @@ typedef struct {
 /* Registers the model on a runtime of an imagined world. The caller destroys the profile. Errors: those of creating
  * runtime and model. */
 sluice_status slc_survey_profile(const slc_survey *survey, const slc_survey_plan *plan, slc_profile **out);
-
-#endif

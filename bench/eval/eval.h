@@ -1,6 +1,5 @@
 /* The two halves of `sluice eval` share its options and its runtime. Private to bench/eval. One thread. */
-#ifndef SLC_BENCH_TRAINING_EVAL_H
-#define SLC_BENCH_TRAINING_EVAL_H
+#pragma once
 
 #include "bench/train/options/options.h"
 
@@ -31,5 +30,3 @@ void slc_eval_model_destroy(slc_eval_model *model);
 
 /* Evaluates all of --data and reports it. Errors: those of opening and reading the data, and of the model; PATH, IO. */
 sluice_status slc_eval_data(const slc_eval_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* The next token of a text, chosen from a model's logits. The choice is a function of the logits, the settings and the
  * token's number, so a text can be made again. */
-#ifndef SLC_BENCH_TRAINING_SAMPLING_H
-#define SLC_BENCH_TRAINING_SAMPLING_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ typedef struct {
 /* Chooses token `number` of the text among `count` > 0 logits. Errors: NON_FINITE (a logit is no number), MEMORY. */
 sluice_status slc_sample_token(const slc_sampling *sampling, const float *logits, uint32_t count, uint64_t number,
                                int32_t *token);
-
-#endif

@@ -1,8 +1,7 @@
 /* Text to tokens and back, as the weights of a model want it: by the tokenizer.json that lies with them, as bytes where
  * the vocabulary has the 256 of them, or not at all. Tokens that are added one by one give their text in whole UTF-8
  * characters. One thread. */
-#ifndef SLC_BENCH_TRAINING_TOKEN_TEXT_H
-#define SLC_BENCH_TRAINING_TOKEN_TEXT_H
+#pragma once
 
 #include "lib/tokenizer/tokenizer.h"
 
@@ -43,5 +42,3 @@ sluice_status slc_token_text_add(slc_token_text *text, int32_t token, slc_text_p
 slc_text_piece slc_token_text_finish(slc_token_text *text);
 /* The text of all that was added. */
 slc_text_piece slc_token_text_all(const slc_token_text *text);
-
-#endif

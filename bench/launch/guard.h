@@ -1,6 +1,5 @@
 /* A process that ends the groups of the ranks if the launcher disappears without having ended them. One thread. */
-#ifndef SLC_BENCH_LAUNCH_GUARD_H
-#define SLC_BENCH_LAUNCH_GUARD_H
+#pragma once
 
 #include <sluice/status.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@ sluice_status slc_launch_guard_start(const pid_t *groups, int count, slc_launch_
 void slc_launch_guard_forget(slc_launch_guard *guard, int rank);
 /* Ends the guard and leaves the groups alone. *guard may be no guard. */
 void slc_launch_guard_end(slc_launch_guard *guard);
-
-#endif

@@ -1,7 +1,6 @@
 /* Starting and ending the ranks of a job on this machine. One thread; it takes over the signals SIGCHLD, SIGINT,
  * SIGTERM and SIGHUP. */
-#ifndef SLC_BENCH_LAUNCH_H
-#define SLC_BENCH_LAUNCH_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdatomic.h>
@@ -31,5 +30,3 @@ typedef struct {
 /* Runs the job to its end. *exit_code is that of the first rank that failed (128 + signal), 124 at the time limit, 141
  * when nobody reads the output, else 0. Errors: SYSTEM, MEMORY. */
 sluice_status slc_launch(const slc_launch_options *options, int *exit_code);
-
-#endif

@@ -1,8 +1,7 @@
 /* Bytes on their way to a descriptor whose reader may be slow, stopped or gone. A thread of its own writes them, so
  * that the caller never waits. The descriptor stays as it is: O_NONBLOCK would change it for the shell and everyone
  * else who holds it too. One thread calls all of this. */
-#ifndef SLC_BENCH_OUTPUT_QUEUE_H
-#define SLC_BENCH_OUTPUT_QUEUE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ bool slc_output_queue_is_empty(slc_output_queue *queue);
 uint64_t slc_output_queue_written(slc_output_queue *queue);
 /* Returns 0, the errno of the first write that failed, or ETIMEDOUT if bytes were thrown away for want of a reader. */
 int slc_output_queue_lost(slc_output_queue *queue);
-
-#endif

@@ -1,7 +1,6 @@
 /* Passes the output of a rank on, a whole line at a time, with "[rank] " in front. Nothing here waits: if the queue has
  * no room, the rank's lines stay here, then in its pipe, and in the end the rank waits. One thread. */
-#ifndef SLC_BENCH_PREFIX_H
-#define SLC_BENCH_PREFIX_H
+#pragma once
 
 #include "bench/launch/output_queue.h"
 
@@ -32,5 +31,3 @@ void slc_prefix_pass_on(slc_prefix_stream *stream);
  * holds the other end open may write later, and nobody waits for that. */
 void slc_prefix_limit_to_what_is_there(slc_prefix_stream *stream);
 bool slc_prefix_is_at_end(const slc_prefix_stream *stream);
-
-#endif

@@ -1,6 +1,5 @@
 /* The ends of a job's ranks, in one line. One thread. */
-#ifndef SLC_BENCH_RANK_ENDS_H
-#define SLC_BENCH_RANK_ENDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ typedef struct {
 /* Writes who failed after the first `after` failures, and how: the earliest first, equal ends together, as "rank 2 was
  * killed by signal 9 (Killed); ranks 0-1 ended with exit code 1". Returns how many kinds of end it told. */
 int slc_rank_ends_line(const slc_rank_end *ends, int ranks, int after, char *out, size_t bytes);
-
-#endif

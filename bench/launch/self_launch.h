@@ -1,6 +1,5 @@
 /* For subcommands that start their own ranks: runs the same program again, under the launcher. One thread. */
-#ifndef SLC_BENCH_SELF_LAUNCH_H
-#define SLC_BENCH_SELF_LAUNCH_H
+#pragma once
 
 #include "bench/launch/launch.h"
 
@@ -16,5 +15,3 @@ sluice_status slc_launch_self(int ranks, const char *command, char *const *args,
  * limits of time, and where to tell how the job ended. */
 sluice_status slc_launch_self_as(const slc_launch_options *how, const char *command, char *const *args,
                                  char *const *more, int *exit_code);
-
-#endif

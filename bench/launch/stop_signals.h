@@ -3,8 +3,7 @@
  * stack register point into its buffers for a while, and the kernel would write the handler's frame over the bytes
  * below. SIGPIPE has a handler, because it can only strike in a write. It counts as a first Ctrl-C: the reader of the
  * output is gone (`| head -1`), and the work done so far should be saved. */
-#ifndef SLC_BENCH_STOP_SIGNALS_H
-#define SLC_BENCH_STOP_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 #include <sluice/status.h>
@@ -27,5 +26,3 @@ static inline int slc_stop_signals_seen(const volatile sig_atomic_t *count)
 {
     return __atomic_load_n(count, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The computation of a rank while its communication is measured: products of square matrices on the calling thread,
  * each about as long as the block of a small layer. */
-#ifndef SLC_BENCH_COMPUTE_LOOP_H
-#define SLC_BENCH_COMPUTE_LOOP_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_compute_loop_step(slc_compute_loop *loop); /* one product */
 void slc_compute_loop_close(slc_compute_loop *loop);         /* NULL is allowed */
 
 double slc_compute_loop_step_flop(void); /* floating-point operations of a step */
-
-#endif

@@ -1,7 +1,6 @@
 /* One collective, measured and checked at one size after another, as nccl-tests does: iterations are submitted back to
  * back and waited for once. Collective: every rank makes the same calls. */
-#ifndef SLC_BENCH_PERF_MEASURE_H
-#define SLC_BENCH_PERF_MEASURE_H
+#pragma once
 
 #include "lib/comm/comm.h"
 
@@ -53,5 +52,3 @@ sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, 
 /* `bytes` are a size that slc_perf_size has rounded. */
 sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row);
 void slc_perf_close(slc_perf *perf); /* NULL is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* The command line of `sluice perf`: nccl-tests' flags, and those of what nccl-tests has not. */
-#ifndef SLC_BENCH_PERF_OPTIONS_H
-#define SLC_BENCH_PERF_OPTIONS_H
+#pragma once
 
 #include "lib/comm/comm.h"
 
@@ -32,5 +31,3 @@ void slc_perf_options_parse(int argc, char **argv, slc_perf_options *out);
 
 /* The size after `size`, of which `least` is the smallest that is not 0. */
 uint64_t slc_perf_next_size(const slc_perf_options *options, uint64_t size, uint64_t least);
-
-#endif

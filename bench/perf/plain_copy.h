@@ -1,6 +1,5 @@
 /* The pace of memory, next to which a collective through memory is measured: plain copies in all ranks at once. */
-#ifndef SLC_BENCH_PERF_PLAIN_COPY_H
-#define SLC_BENCH_PERF_PLAIN_COPY_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -23,5 +22,3 @@ sluice_status slc_plain_copy(sluice_world *world, sluice_stream *stream, const s
 /* Gives the seconds of the way that was the fastest over all ranks, their sum. Collective. Errors: those of the world.
  */
 sluice_status slc_plain_copy_fastest(sluice_world *world, double seconds[SLC_PLAIN_WAYS], double *fastest);
-
-#endif

@@ -1,6 +1,5 @@
 /* The report of measured collectives, which rank 0 prints as nccl-tests' table and writes as JSON (docs/formats.md). */
-#ifndef SLC_BENCH_PERF_REPORT_H
-#define SLC_BENCH_PERF_REPORT_H
+#pragma once
 
 #include "bench/cli/output/result_file.h"
 #include "bench/perf/measure.h"
@@ -27,5 +26,3 @@ sluice_status slc_perf_report_row(slc_perf_report *report, const slc_perf_config
 void slc_perf_report_end(slc_perf_report *report);
 /* Errors: MEMORY, PATH, IO. */
 sluice_status slc_perf_report_write(slc_perf_report *report, const sluice_world *world);
-
-#endif

@@ -1,10 +1,7 @@
 /* `sluice bench` as the command that starts the ranks of a sweep, again where they died. */
-#ifndef SLC_BENCH_SWEEP_AS_LAUNCHER_H
-#define SLC_BENCH_SWEEP_AS_LAUNCHER_H
+#pragma once
 
 #include "bench/sweep/options.h"
 
 /* argv: the command line, argv[0] being "bench". Returns the exit code. */
 int slc_bench_as_launcher(slc_bench_options *options, char **argv);
-
-#endif

@@ -1,11 +1,8 @@
 /* `sluice bench` as one of the ranks that train. */
-#ifndef SLC_BENCH_SWEEP_AS_RANK_H
-#define SLC_BENCH_SWEEP_AS_RANK_H
+#pragma once
 
 #include "bench/sweep/options.h"
 
 /* Both return the exit code of this rank. */
 int slc_bench_as_rank(slc_bench_options *options);
 int slc_bench_tradeoff_as_rank(slc_bench_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* Budgets that are found, not given: "auto:N" means N budgets, evenly spaced between the smallest that works and what
  * all sdp needs under one_ahead. */
-#ifndef SLC_BENCH_BENCH_BUDGETS_H
-#define SLC_BENCH_BENCH_BUDGETS_H
+#pragma once
 
 #include "bench/sweep/options.h"
 #include "lib/plan/profile.h"
@@ -28,5 +27,3 @@ sluice_status slc_bench_budgets_set(slc_bench_options *options, const slc_bench_
  * Errors: those of training; MEMORY. */
 sluice_status slc_bench_budgets_find(sluice_world *world, slc_bench_options *options,
                                      const volatile sig_atomic_t *stops, slc_bench_ends *ends);
-
-#endif

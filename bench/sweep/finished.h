@@ -1,6 +1,5 @@
 /* Which cells of a sweep have their results, and how far the sweep is. */
-#ifndef SLC_BENCH_SWEEP_FINISHED_H
-#define SLC_BENCH_SWEEP_FINISHED_H
+#pragma once
 
 #include "bench/sweep/results.h"
 
@@ -20,5 +19,3 @@ typedef struct {
 /* Errors: MEMORY. */
 sluice_status slc_bench_tally_make(const slc_bench_results *results, const slc_bench_options *options,
                                    slc_bench_tally *out);
-
-#endif

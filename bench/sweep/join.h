@@ -1,6 +1,5 @@
 /* `sluice bench --join A B ...`: the results of several sweeps in one table and picture. */
-#ifndef SLC_BENCH_SWEEP_JOIN_H
-#define SLC_BENCH_SWEEP_JOIN_H
+#pragma once
 
 #include "bench/sweep/results.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_bench_join_read(char *const *sources, uint64_t count, slc_benc
 /* Reads the sources of the options, prints their table, and writes results.json, results.csv and the picture into the
  * folder of --output. Errors: those above, PATH, IO. */
 sluice_status slc_bench_join(slc_bench_options *options, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The beginning of a sweep: its folder, what that holds already, and whether the two go together. */
-#ifndef SLC_BENCH_SWEEP_OPENING_H
-#define SLC_BENCH_SWEEP_OPENING_H
+#pragma once
 
 #include "bench/sweep/budgets.h"
 #include "bench/sweep/results.h"
@@ -25,5 +24,3 @@ sluice_status slc_bench_save(const slc_bench_results *results, const slc_bench_o
 /* The ends of budgets that results know; 0: they do not. Sets them. Errors: MEMORY. */
 slc_bench_ends slc_bench_results_ends(const slc_bench_results *results);
 sluice_status slc_bench_results_set_ends(slc_bench_results *results, const slc_bench_ends *ends);
-
-#endif

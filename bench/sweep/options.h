@@ -1,6 +1,5 @@
 /* The options of `sluice bench`: those of training, of which some are lists here, and its own. */
-#ifndef SLC_BENCH_BENCH_OPTIONS_H
-#define SLC_BENCH_BENCH_OPTIONS_H
+#pragma once
 
 #include "bench/sweep/folder/folder.h"
 #include "bench/train/options/options.h"
@@ -78,5 +77,3 @@ uint64_t slc_bench_part_ranks(const slc_bench_options *options, uint64_t part);
 uint64_t slc_bench_case_count(const slc_bench_options *options);
 void slc_bench_case_at(const slc_bench_options *options, uint64_t part, uint64_t index, slc_bench_case *out);
 bool slc_bench_is_labelled(const slc_bench_options *options); /* some case has a label */
-
-#endif

@@ -1,7 +1,6 @@
 /* The results of a sweep: an array of runs as in the design's contract, and the cases that did not fit. They are kept
  * as JSON, so that parts of a sweep that ran in other processes can be joined as they are. */
-#ifndef SLC_BENCH_BENCH_RESULTS_H
-#define SLC_BENCH_BENCH_RESULTS_H
+#pragma once
 
 #include "bench/sweep/options.h"
 #include "bench/train/run.h"
@@ -62,5 +61,3 @@ bool slc_bench_alike(const json_t *a, const json_t *b, const char *const *keys);
 bool slc_bench_is_first(const json_t *rows, size_t index, const char *const *keys);
 /* Returns the median of a number over all complete runs that equal `row` under `keys`; NaN: there are none. */
 double slc_bench_median(const json_t *runs, const json_t *row, const char *const *keys, const char *number);
-
-#endif

@@ -1,6 +1,5 @@
 /* Carries out the runs of one throttle, one after another in one world. Collective. */
-#ifndef SLC_BENCH_BENCH_SWEEP_H
-#define SLC_BENCH_BENCH_SWEEP_H
+#pragma once
 
 #include "bench/sweep/folder/under_way.h"
 #include "bench/sweep/results.h"
@@ -25,5 +24,3 @@ uint64_t slc_bench_sweep_first(const slc_bench_options *options);
  * error too. A run that fails becomes a row and ends the part. Errors: those of training and of writing, but not
  * BUDGET, which is a result. */
 sluice_status slc_bench_sweep_run(const slc_bench_sweep *sweep, bool *interrupted);
-
-#endif

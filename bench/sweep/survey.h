@@ -1,6 +1,5 @@
 /* Measures, in the present world, a profile of the model that the options would train. */
-#ifndef SLC_BENCH_BENCH_SURVEY_H
-#define SLC_BENCH_BENCH_SURVEY_H
+#pragma once
 
 #include "bench/train/options/options.h"
 #include "lib/plan/profile.h"
@@ -11,5 +10,3 @@
  * gets it in *out (the caller destroys it); the others get NULL. Errors: those of training and writing; INTERRUPTED. */
 sluice_status slc_bench_survey(sluice_world *world, const slc_training_options *options, const char *path,
                                const volatile sig_atomic_t *stops, slc_profile **out);
-
-#endif

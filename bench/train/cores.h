@@ -1,7 +1,6 @@
 /* The cores that the ranks of a job may use, held against the threads that compute there. A core is one that the system
  * schedules on: where two share a physical one, each counts. */
-#ifndef SLC_BENCH_TRAINING_CORES_H
-#define SLC_BENCH_TRAINING_CORES_H
+#pragma once
 
 #include <sluice/status.h>
 #include <sluice/world.h>
@@ -34,5 +33,3 @@ sluice_status slc_cores_look(sluice_world *world, uint64_t threads, slc_cores_us
 
 /* Writes what is left idle or taken twice, and the --threads that would mend it; "" if there is nothing to say. */
 void slc_cores_words(const slc_cores_use *use, char *out, size_t size);
-
-#endif

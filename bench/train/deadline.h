@@ -1,8 +1,7 @@
 /* The time at which a run must have saved and left: --stop-after, or the end of Slurm's job. After each step the run
  * asks whether another one and a save still fit; a rank asks by its own clock, and all stop where one of them must. One
  * thread. */
-#ifndef SLC_BENCH_TRAINING_DEADLINE_H
-#define SLC_BENCH_TRAINING_DEADLINE_H
+#pragma once
 
 #include "bench/train/options/options.h"
 
@@ -34,5 +33,3 @@ bool slc_deadline_after_step(slc_training_deadline *deadline, uint64_t now_ns);
 
 /* After a save that began at `from_ns`. */
 void slc_deadline_after_save(slc_training_deadline *deadline, uint64_t from_ns, uint64_t now_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shows a training run: a progress line while it runs, and afterwards a JSON object (docs/formats.md). */
-#ifndef SLC_BENCH_TRAINING_REPORT_H
-#define SLC_BENCH_TRAINING_REPORT_H
+#pragma once
 
 #include "bench/cli/output/result_file.h"
 #include "bench/train/run.h"
@@ -32,5 +31,3 @@ typedef struct {
 void slc_training_progress_init(slc_training_progress *progress, uint64_t steps, uint64_t per_step, bool images);
 void slc_training_progress_show(slc_training_progress *progress, const slc_training_step *step);
 void slc_training_progress_end(slc_training_progress *progress); /* ends the line */
-
-#endif

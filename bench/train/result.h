@@ -1,6 +1,5 @@
 /* The figures of a training run: of each step, of its phases, of all of it. */
-#ifndef SLC_BENCH_TRAINING_RESULT_H
-#define SLC_BENCH_TRAINING_RESULT_H
+#pragma once
 
 #include "bench/cli/outcome.h"
 #include "bench/train/options/training_options.h"
@@ -66,5 +65,3 @@ typedef struct {
     slc_outcome
         outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */
 } slc_training_result;
-
-#endif

@@ -1,7 +1,6 @@
 /* One training run in this process: from the options to losses, times and memory. `sluice train` shows one; `sluice
  * bench` makes many, one after another, on one world. Collective: every rank of the world makes the same calls. */
-#ifndef SLC_BENCH_TRAINING_RUN_H
-#define SLC_BENCH_TRAINING_RUN_H
+#pragma once
 
 #include "bench/train/data/data.h"
 #include "bench/train/deadline.h"
@@ -36,5 +35,3 @@ typedef struct {
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out);
 void slc_training_result_free(slc_training_result *result);
-
-#endif

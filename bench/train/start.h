@@ -1,6 +1,5 @@
 /* The lines that `sluice train` prints before its first step, and the name that it gives a run. */
-#ifndef SLC_BENCH_TRAINING_START_H
-#define SLC_BENCH_TRAINING_START_H
+#pragma once
 
 #include "bench/train/cores.h"
 #include "bench/train/data/data.h"
@@ -18,5 +17,3 @@ void slc_training_name(const slc_training_options *options, char *out, size_t si
 
 /* {"paths", "kind", ...}: "data" of a run. NULL: no memory. */
 json_t *slc_training_data_json(const slc_training_options *options, const slc_training_data *data);
-
-#endif

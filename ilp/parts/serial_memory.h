@@ -1,8 +1,7 @@
 /* The memory rows when nothing overlaps: every reduction right after its gradient is complete, every gather right
  * before its use. No other placement holds less in any half row, so choices of strategies and recomputation are
  * possible within a limit exactly if these rows are. */
-#ifndef SLC_SERIAL_MEMORY_H
-#define SLC_SERIAL_MEMORY_H
+#pragma once
 
 #include "ilp/parts/slot_parts.h"
 
@@ -50,5 +49,3 @@ struct slc_least_memory;
 sluice_status slc_least_memory_choice(const slc_serial_memory *memory, const struct slc_effort *effort,
                                       slc_slot_choice *choice, bool *proven, struct slc_least_memory **work);
 void slc_least_memory_destroy(struct slc_least_memory *work); /* NULL is allowed */
-
-#endif

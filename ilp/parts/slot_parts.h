@@ -5,8 +5,7 @@
  * p for a window that ends with slot t are in memory in [p + 1, 2t + 1], and a gradient reduced at p is in memory up to
  * p. Within one position reductions come before gathers, so there is never more between two half rows. Half rows and
  * positions continue beyond 2S into the next step; for memory they are taken modulo 2S. */
-#ifndef SLC_SLOT_PARTS_H
-#define SLC_SLOT_PARTS_H
+#pragma once
 
 #include "ilp/parts/slot_request.h"
 #include "lib/plan/strategy_table.h"
@@ -179,5 +178,3 @@ static inline bool slc_reduced_in_step(const slc_slot_model_parts *parts, const 
 }
 /* The first position, a gap, at which an update of the unit may begin. */
 uint32_t slc_first_update(const slc_slot_model_parts *parts, const slc_unit *unit);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the slot model is asked for, and its answer: strategies, recomputation and flows (slot_model.h has their
  * meaning). */
-#ifndef SLC_SLOT_REQUEST_H
-#define SLC_SLOT_REQUEST_H
+#pragma once
 
 #include "lib/plan/cancel.h"
 #include "lib/plan/times.h"
@@ -63,5 +62,3 @@ typedef struct {
 
 /* Frees what the answer holds. */
 void slc_slot_solution_fini(slc_slot_solution *solution);
-
-#endif

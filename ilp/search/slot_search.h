@@ -1,6 +1,5 @@
 /* The search for an answer: the state and the functions that its steps share. Private to ilp. */
-#ifndef SLC_SLOT_SEARCH_H
-#define SLC_SLOT_SEARCH_H
+#pragma once
 
 #include "ilp/solver/effort.h"
 #include "ilp/solver/priced_bound.h"
@@ -53,5 +52,3 @@ sluice_status slc_search_branch(slc_slot_search *search);
 
 /* Writes the best answer out for every micro-batch. */
 sluice_status slc_search_answer(const slc_slot_search *search, slc_slot_solution *out);
-
-#endif

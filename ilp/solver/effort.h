@@ -1,7 +1,6 @@
 /* The solver's work, counted as lib/plan/work.h says: how much of it an effort allows, and what was done. Private to
  * ilp. */
-#ifndef SLC_ILP_EFFORT_H
-#define SLC_ILP_EFFORT_H
+#pragma once
 
 #include "lib/plan/cancel.h"
 #include "lib/plan/work.h"
@@ -37,5 +36,3 @@ void slc_branching_limit(const slc_branching *branching, glp_iocp *options);
 int slc_branching_run(slc_branching *branching, glp_prob *lp, const glp_iocp *options);
 /* Called from the solver's callback: counts, and ends the search when nothing is left. */
 void slc_branching_look(slc_branching *branching, glp_tree *tree);
-
-#endif

@@ -2,8 +2,7 @@
  * a moment cost is set, each unit then takes what is cheapest for itself, and the room and the memory that there are
  * are paid back (Lagrangian relaxation of the model's rows). Any prices of at least 0 give a bound; those of the best
  * answer's own program give a good one, and subgradients improve them. Private to ilp. */
-#ifndef SLC_PRICED_BOUND_H
-#define SLC_PRICED_BOUND_H
+#pragma once
 
 #include "ilp/parts/slot_parts.h"
 
@@ -22,5 +21,3 @@ void slc_prices_fini(slc_prices *prices);
  * Errors: MEMORY; FORMAT as slc_slot_parts_init. */
 sluice_status slc_priced_bound(const slc_slot_request *request, const slc_prices *prices, uint32_t folded_micro_batches,
                                double step_s, double until_s, double *bound_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The model as a mixed integer program of GLPK: the meaning of its columns and rows. */
-#ifndef SLC_SLOT_PROGRAM_H
-#define SLC_SLOT_PROGRAM_H
+#pragma once
 
 #include "ilp/parts/slot_parts.h"
 
@@ -60,5 +59,3 @@ uint32_t slc_tie_by_size(const slc_slot_model_parts *parts);
  * if it says so, the same happens with INTERRUPTED. Not nested. Errors: run's own; SYSTEM (no thread); UNSUPPORTED (a
  * GLPK without thread-local storage). */
 sluice_status slc_glpk_run(sluice_status (*run)(void *), void *context, const slc_cancel *cancel);
-
-#endif

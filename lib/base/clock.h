@@ -1,6 +1,5 @@
 /* Monotonic time. Any thread. */
-#ifndef SLC_BASE_CLOCK_H
-#define SLC_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ static inline double slc_seconds(uint64_t ns)
 {
     return (double)ns * 1e-9;
 }
-
-#endif

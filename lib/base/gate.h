@@ -1,7 +1,6 @@
 /* The lock between compute and communication: a counter that only grows. Waiters spin for a short time, then sleep on
  * a futex; a post without a sleeping waiter makes no system call. */
-#ifndef SLC_BASE_GATE_H
-#define SLC_BASE_GATE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ bool slc_gate_passed(const slc_gate *gate, uint32_t value);
 /* Waits until the count has reached `value` and returns true, or returns false once `timeout_ns` have passed
  * (UINT64_MAX: waits for ever). It never allocates. */
 bool slc_gate_wait(slc_gate *gate, uint32_t value, uint64_t timeout_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* Random pauses around posts and waits, in test builds only (-DSLUICE_GATE_DELAYS=ON, as in the thread sanitizer's
  * preset): threads then meet in orders in which they seldom meet by themselves. In other builds it does nothing. */
-#ifndef SLC_BASE_GATE_DELAY_H
-#define SLC_BASE_GATE_DELAY_H
+#pragma once
 
 #ifdef SLUICE_GATE_DELAYS
 #include <sched.h>
@@ -28,6 +27,4 @@ static inline void slc_gate_delay(void)
 static inline void slc_gate_delay(void)
 {
 }
-#endif
-
 #endif

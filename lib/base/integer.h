@@ -1,6 +1,5 @@
 /* Arithmetic on whole numbers that C has no function for. */
-#ifndef SLC_BASE_INTEGER_H
-#define SLC_BASE_INTEGER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ static inline uint64_t slc_round_up(uint64_t value, uint64_t grain)
 {
     return (value + grain - 1) / grain * grain;
 }
-
-#endif

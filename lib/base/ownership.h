@@ -5,8 +5,7 @@
  *   in the whole layout: [b * B + r * L / N, b * B + (r + 1) * L / N)
  *   in the shard layout, which holds the parts of one rank only, one after another: L / N elements from b * B / N on.
  * Everything counts elements. A world of 1 owns whole blocks, and its two layouts are the same. */
-#ifndef SLC_BASE_OWNERSHIP_H
-#define SLC_BASE_OWNERSHIP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ static inline uint32_t slc_owner_of(uint64_t elements, uint64_t block_elements, 
     const uint64_t count = slc_block_length(elements, block_elements, block) / world;
     return (uint32_t)((element - block * block_elements) / count);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The list of the rows of a table that a rank touches, as it lies in memory: planning counts its bytes, communication
  * sends it. */
-#ifndef SLC_BASE_ROW_LIST_H
-#define SLC_BASE_ROW_LIST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ static inline uint64_t slc_row_marks_bytes(uint64_t row_count)
 {
     return ((row_count + 63) / 64 * sizeof(slc_row_mark) + 63) / 64 * 64;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Settings from the environment. Each is a row of its part's table: {name, default, type, doc}. Help and docs are made
  * from the rows. Any thread, as long as nobody changes the environment. */
-#ifndef SLC_BASE_SETTINGS_H
-#define SLC_BASE_SETTINGS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ void slc_settings_warn_unknown(const slc_settings *const *tables, size_t count);
 /* Prints the tables as a page of Markdown. Rows whose doc begins with "tests: " come last, under a heading of their
  * own. */
 void slc_settings_print(const slc_settings *const *tables, size_t count, FILE *out);
-
-#endif

@@ -4,8 +4,7 @@
  * A field that is added comes at the end, at a multiple of 8 bytes (never in the padding of the field before, which old
  * programs leave undefined), and its 0 means what was done before there was one. A struct inside a struct cannot grow.
  */
-#ifndef SLC_BASE_SIZED_H
-#define SLC_BASE_SIZED_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ sluice_status slc_sized_begin(const char *type, const void *made, size_t known, 
 /* Copies `made`, of `known` bytes, into a caller's struct that has been checked: as much as it has room for, but for
  * its size. */
 void slc_sized_write(const void *made, size_t known, void *out);
-
-#endif

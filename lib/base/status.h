@@ -1,6 +1,5 @@
 /* Errors: a status together with a line that says what failed, where, and what to do. Any thread. */
-#ifndef SLC_BASE_STATUS_H
-#define SLC_BASE_STATUS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ sluice_status slc_error_bare(sluice_status status, uint64_t set_before);
 
 /* Puts "context: " before this thread's error line; returns `status` unchanged. Does nothing for SLUICE_OK. */
 sluice_status slc_error_context(sluice_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -15,8 +15,7 @@
  * the bits are the same on every path and for every block size.
  * Memory: scratch is given once (slc_comm_attach), and no operation allocates anything. Buffers must lie in the
  * attached arena, at the same offset on every rank: ranks of one host then use each other's memory. */
-#ifndef SLC_COMM_H
-#define SLC_COMM_H
+#pragma once
 
 #include "lib/base/gate.h"
 #include "lib/base/row_list.h"
@@ -210,5 +209,3 @@ typedef struct {
     uint64_t operations; /* that are complete */
 } slc_comm_use;
 slc_comm_use slc_comm_used(const slc_comm *comm);
-
-#endif

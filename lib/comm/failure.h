@@ -1,6 +1,5 @@
 /* The first failure of a world: its status and its line are kept for every later call. */
-#ifndef SLC_COMM_FAILURE_H
-#define SLC_COMM_FAILURE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <pthread.h>
@@ -39,5 +38,3 @@ static inline bool slc_failed(const slc_failure *failure)
 {
     return atomic_load_explicit(&failure->status, memory_order_acquire) != SLUICE_OK;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Leaving a world with an error, so that a job reports each error once. One thread of each rank. */
-#ifndef SLC_COMM_LEAVE_H
-#define SLC_COMM_LEAVE_H
+#pragma once
 
 #include <sluice/world.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ bool slc_world_create_known_to_first(void);
  * others; *told_code becomes that of the rank that reports the error as its own, 0 where it is not known. Waits for
  * that rank and for rank 0, up to 3 s for each. */
 bool slc_world_leave(sluice_world *world, int code, int *told_code);
-
-#endif

@@ -1,8 +1,7 @@
 /* Neighbours: the ranks of this host, which are reached through shared memory. Each has a control page, a doorbell and,
  * once memory is attached, a data segment. Two ranks are neighbours exactly when an abstract Unix socket connects them,
  * so ranks in different network namespaces never are. */
-#ifndef SLC_COMM_NEIGHBOURS_H
-#define SLC_COMM_NEIGHBOURS_H
+#pragma once
 
 #include "lib/comm/failure.h"
 #include "lib/device/device.h"
@@ -81,5 +80,3 @@ static inline bool slc_is_neighbour(const slc_neighbours *neighbours, int rank)
 void slc_neighbours_ring(slc_neighbours *neighbours);
 /* Wakes this rank's own communication thread if it sleeps. Any thread. */
 void slc_neighbours_wake_own(slc_neighbours *neighbours);
-
-#endif

@@ -1,6 +1,5 @@
 /* Finding and loading transport plugins, and the host struct that they get. */
-#ifndef SLC_COMM_TRANSPORT_H
-#define SLC_COMM_TRANSPORT_H
+#pragma once
 
 #include <sluice/plugin/transport_v1.h>
 #include <sluice/status.h>
@@ -41,5 +40,3 @@ void slc_transport_close_on_exec(const slc_transport *transport);
 void slc_transport_give_up(slc_transport *transport);
 
 const char *slc_transport_describe(const slc_transport *transport);
-
-#endif

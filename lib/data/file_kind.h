@@ -1,10 +1,7 @@
 /* Files that hold no text are told by their first bytes, so that nobody trains on a picture by mistake. */
-#ifndef SLC_DATA_FILE_KIND_H
-#define SLC_DATA_FILE_KIND_H
+#pragma once
 
 #include "lib/base/file/file.h"
 
 /* *kind: "a PNG image" and the like, a constant; NULL: the file may be text. Errors: IO. Any thread. */
 sluice_status slc_file_kind(const slc_file *file, const char **kind);
-
-#endif

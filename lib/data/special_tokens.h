@@ -1,7 +1,6 @@
 /* The special tokens of a tokenizer, as the files next to its tokenizer.json name them (tokenizer_config.json,
  * special_tokens_map.json). Any thread. */
-#ifndef SLC_DATA_SPECIAL_TOKENS_H
-#define SLC_DATA_SPECIAL_TOKENS_H
+#pragma once
 
 #include "lib/tokenizer/tokenizer.h"
 
@@ -16,5 +15,3 @@ typedef struct {
  * tokenizer_config.json says, else special_tokens_map.json, else by the names that GPT-2 and BERT give them. Errors:
  * PATH, IO, FORMAT (a file of these that is damaged, or names a token that the tokenizer lacks), MEMORY. */
 sluice_status slc_special_tokens_find(const slc_tokenizer *tokenizer, const char *path, slc_special_tokens *out);
-
-#endif

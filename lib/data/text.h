@@ -5,8 +5,7 @@
  * A window is a function of (seed, index of the sequence) alone. The sequences of a job are numbered so that a step's
  * global batch is the same however it is split: ((step * M + micro_batch) * N + rank) * batch + b.
  * Any thread; a text is read only, but for slc_text_encode and slc_text_limit, which come before any reading. */
-#ifndef SLC_DATA_TEXT_H
-#define SLC_DATA_TEXT_H
+#pragma once
 
 #include "lib/tokenizer/tokenizer.h"
 #include <stdbool.h>
@@ -80,5 +79,3 @@ const char *slc_text_path(const slc_text *text, size_t index);
  * the token after its input. `range` has room for a window. */
 sluice_status slc_text_windows(const slc_text *text, slc_text_range range, uint64_t seed, uint64_t first_sequence,
                                uint32_t batch, uint32_t tokens, int32_t *inputs, int32_t *targets);
-
-#endif

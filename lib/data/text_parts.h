@@ -1,6 +1,5 @@
 /* The parts of a text. Private to lib/data. */
-#ifndef SLC_DATA_TEXT_PARTS_H
-#define SLC_DATA_TEXT_PARTS_H
+#pragma once
 
 #include "lib/base/file/file.h"
 #include "lib/data/tokens.h"
@@ -23,5 +22,3 @@ struct slc_text {
     size_t passed_over;   /* files of directories that hold no text */
     char *first_passed_over, *note;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* The files that make a folder's tokenizer: tokenizer.json, which Sluice follows, and next to it what other programs
  * read too: tokenizer_config.json, special_tokens_map.json and older forms of it (vocab.*, merges.txt). Any thread. */
-#ifndef SLC_DATA_TOKENIZER_FILES_H
-#define SLC_DATA_TOKENIZER_FILES_H
+#pragma once
 
 #include "lib/tokenizer/tokenizer.h"
 
@@ -16,5 +15,3 @@ sluice_status slc_tokenizer_files_save(const char *path, const char *to);
  * another program might then make other tokens of a text. *line says so in one line, malloc'ed; NULL: they agree, or
  * there is no such file. Errors: PATH, IO, FORMAT, MEMORY. */
 sluice_status slc_tokenizer_files_compare(const slc_tokenizer *tokenizer, const char *path, char **line);
-
-#endif

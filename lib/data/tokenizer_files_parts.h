@@ -1,6 +1,5 @@
 /* Finding and reading the files next to a tokenizer. Private to lib/data. */
-#ifndef SLC_DATA_TOKENIZER_FILES_PARTS_H
-#define SLC_DATA_TOKENIZER_FILES_PARTS_H
+#pragma once
 
 #include <jansson.h>
 #include <sluice/status.h>
@@ -12,5 +11,3 @@ char *slc_tokenizer_file_path(const char *path, const char *name);
  * such file. Integers are read as reals, for some are more than an integer holds (model_max_length is 10^30 where there
  * is no limit). Errors: PATH, IO, FORMAT, MEMORY. */
 sluice_status slc_tokenizer_file_read(const char *path, const char *name, json_t **root);
-
-#endif

@@ -2,8 +2,7 @@
  * the first three are magic, version and the number of tokens; then the tokens, little endian.
  *   20240520, version 1: GPT-2's tokens, uint16;
  *   20240801, version 7: Llama 3's, uint32 */
-#ifndef SLC_DATA_TOKENS_H
-#define SLC_DATA_TOKENS_H
+#pragma once
 
 #include "lib/base/file/file.h"
 
@@ -23,5 +22,3 @@ typedef struct {
  * (another version; a number of tokens that does not fit the file, or none; llm.c's checkpoints and evaluation sets,
  * which are not text). Any thread. */
 sluice_status slc_token_format_of(const slc_file *file, slc_token_format *out);
-
-#endif

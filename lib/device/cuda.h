@@ -1,7 +1,6 @@
 /* The seam between the device cuda and its kernels. Private to lib/device and lib/kernels. Usable from C and from CUDA
  * C++. */
-#ifndef SLC_DEVICE_CUDA_H
-#define SLC_DEVICE_CUDA_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -37,6 +36,5 @@ uint32_t slc_cuda_blocks(const sluice_stream *stream);
 
 #ifdef __cplusplus
 }
-#endif
 #endif
 #endif

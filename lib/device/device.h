@@ -1,8 +1,7 @@
 /* Where memory and streams live. All code above uses only this: it may not assume that a kernel has finished when its
  * call returns, nor that the CPU can read the memory. The host device runs everything at once; its events are complete
  * when recorded. */
-#ifndef SLC_DEVICE_H
-#define SLC_DEVICE_H
+#pragma once
 
 #include "lib/device/types.h"
 
@@ -89,5 +88,4 @@ sluice_status slc_event_elapsed(const slc_event *begin, const slc_event *end, do
 
 #ifdef __cplusplus
 }
-#endif
 #endif

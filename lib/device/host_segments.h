@@ -1,7 +1,6 @@
 /* The host's segments that this process has open, so that a process forked from it gives them up: such a child would
  * otherwise write into memory that the ranks of a job share, and hold all of it after its parent has gone. */
-#ifndef SLC_DEVICE_HOST_SEGMENTS_H
-#define SLC_DEVICE_HOST_SEGMENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ int slc_host_segments_remove(void *base);
 
 /* Was it inherited from the process that this one was forked from? */
 bool slc_host_segments_inherited(void *base);
-
-#endif

@@ -5,8 +5,7 @@
  * A place of the ring is used again after `places` items. A stream that waits for an item whose place has been used
  * again waits for that later item, which is issued too: it may wait longer than it must, but never for ever, because
  * issued work depends on work that was issued before it. */
-#ifndef SLC_DEVICE_LANE_EVENTS_H
-#define SLC_DEVICE_LANE_EVENTS_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -28,5 +27,3 @@ sluice_status slc_lane_events_record(slc_lane_events *ring, sluice_stream *strea
  * thread. */
 sluice_status slc_lane_events_wait(const slc_lane_events *ring, sluice_stream *stream, uint32_t count);
 sluice_status slc_lane_events_synchronize(const slc_lane_events *ring, uint32_t count);
-
-#endif

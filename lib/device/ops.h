@@ -1,7 +1,6 @@
 /* The functions that a kind of device provides. Private to lib/device: device.c dispatches the public calls to one of
  * these structs, so that another kind is one more file. */
-#ifndef SLC_DEVICE_OPS_H
-#define SLC_DEVICE_OPS_H
+#pragma once
 
 #include "lib/device/types.h"
 
@@ -56,6 +55,4 @@ typedef struct {
 extern const slc_device_ops slc_host_ops;
 #if SLUICE_CUDA
 extern const slc_device_ops slc_cuda_ops;
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* What devices, streams, events and memory are made of, for callers (device.h) and for kinds of devices (ops.h). */
-#ifndef SLC_DEVICE_TYPES_H
-#define SLC_DEVICE_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ typedef struct {
     double occupancy;      /* share of the threads that a multiprocessor can hold at once */
 } slc_kernel_launch;
 typedef void slc_launch_watch(void *context, const slc_kernel_launch *launch);
-
-#endif

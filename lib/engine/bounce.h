@@ -2,8 +2,7 @@
  * parameters are read and written, checkpoints saved and loaded. Where the host cannot touch the device's memory they
  * go through a block of pinned memory, made once, in pieces: while one half of it is copied by the device, the host
  * copies the other. On the host device there is no block. One call at a time. Private to lib/engine. */
-#ifndef SLC_ENGINE_BOUNCE_H
-#define SLC_ENGINE_BOUNCE_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -27,5 +26,3 @@ sluice_status slc_bounce_write(slc_bounce *bounce, const float *host, sluice_dty
 
 /* SLC_BOUNCE_ROOM_BYTES of host memory that the device copies to and from, for the caller; NULL on the host device. */
 void *slc_bounce_room(const slc_bounce *bounce);
-
-#endif

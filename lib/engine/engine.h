@@ -1,6 +1,5 @@
 /* The engine: what the umbrella needs to make a runtime. Everything else of it is the public hook API. */
-#ifndef SLC_ENGINE_H
-#define SLC_ENGINE_H
+#pragma once
 
 #include "lib/plan/request.h"
 
@@ -14,5 +13,3 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *config
  * copies it into a profile with estimated times, which the caller destroys. No memory is laid out and no plan is made;
  * the runtime can only be destroyed afterwards. Collective. Errors: those of commit before it plans. */
 sluice_status slc_engine_survey(sluice_runtime *rt, const char *model, const char *source, slc_profile **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The failure of a runtime, and what every public call asks first. Private to lib/engine. */
-#ifndef SLC_ENGINE_RUNTIME_H
-#define SLC_ENGINE_RUNTIME_H
+#pragma once
 
 #include "lib/engine/state.h"
 
@@ -19,5 +18,3 @@ sluice_status slc_runtime_require(sluice_runtime *rt, bool committed, const char
 sluice_status slc_runtime_require_of(sluice_runtime *rt, bool committed, const char *call, const char *object);
 /* require_mode: for a call that is allowed after commit in one mode only. */
 sluice_status slc_runtime_require_mode(sluice_runtime *rt, slc_mode mode, const char *call);
-
-#endif

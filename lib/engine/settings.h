@@ -1,6 +1,5 @@
 /* Settings of the engine, for help and docs. */
-#ifndef SLC_ENGINE_SETTINGS_H
-#define SLC_ENGINE_SETTINGS_H
+#pragma once
 
 #include "lib/base/settings.h"
 #include "lib/plan/request.h"
@@ -11,5 +10,3 @@ extern const slc_settings slc_engine_settings;
 
 /* Where updates run according to a configuration, or else to the setting. Errors: ARGUMENT (the setting). */
 sluice_status slc_engine_updates(sluice_updates choice, slc_updates *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of a runtime: all that the engine knows of a job. Private to lib/engine. */
-#ifndef SLC_ENGINE_STATE_H
-#define SLC_ENGINE_STATE_H
+#pragma once
 
 #include "lib/comm/comm.h"
 #include "lib/device/device.h"
@@ -85,5 +84,3 @@ static inline uint64_t slc_runtime_steps_left(const sluice_runtime *rt)
     if (!rt->config.steps) return 1000;
     return rt->config.steps > rt->step ? rt->config.steps - rt->step : 1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The settings and results of one step. A runtime has two, because the last operations of a step run into the next one,
  * late ones as part of its pass. Private to lib/engine. */
-#ifndef SLC_ENGINE_STEP_STATE_H
-#define SLC_ENGINE_STEP_STATE_H
+#pragma once
 
 #include "lib/kernels/norm/norm.h"
 #include "lib/optim/compressed.h"
@@ -29,5 +28,3 @@ typedef struct slc_step_state {
     double own_scale, own_factor;   /* of this rank's own gradient: as if it was averaged over one rank; of clipping */
     int64_t own_bins[SLC_NORM_BINS];
 } slc_step_state;
-
-#endif

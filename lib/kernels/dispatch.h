@@ -1,7 +1,6 @@
 /* How a kernel finds the form for its stream's device. The kernel's own function, in NAME.c, refuses wrong arguments
  * for all devices; a further device is a further suffix here. Private to lib/kernels. */
-#ifndef SLC_KERNEL_DISPATCH_H
-#define SLC_KERNEL_DISPATCH_H
+#pragma once
 
 #include "lib/device/cuda.h"
 #include "lib/kernels/host.h"
@@ -16,5 +15,3 @@
     (SLC_ON_CUDA(stream)                                                                                               \
          ? slc_##name##_cuda(stream, __VA_ARGS__)                                                                      \
          : __extension__(slc_host_check(stream, #name) ?: (name##_host(stream, __VA_ARGS__), SLUICE_OK)))
-
-#endif

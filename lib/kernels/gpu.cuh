@@ -4,8 +4,7 @@
  *
  * Rules: no default stream, no managed memory, no waiting for another block, no library but cublasLt, and no atomic
  * additions of floats where a result is promised to repeat. Arithmetic is never contracted to fma. */
-#ifndef SLC_KERNEL_GPU_CUH
-#define SLC_KERNEL_GPU_CUH
+#pragma once
 
 #include <stdint.h>
 
@@ -234,5 +233,3 @@ static __device__ __forceinline__ float gpu_warp_largest(float x)
     for (int by = GPU_LANES / 2; by; by /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, by));
     return x;
 }
-
-#endif

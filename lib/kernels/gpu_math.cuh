@@ -1,7 +1,6 @@
 /* exp, the logistic function, tanh and the normal distribution, operation by operation as lanes_math.h has them, so
  * that the GPU gives the host's bits. The sources of the formulas are named there. */
-#ifndef SLC_KERNEL_GPU_MATH_CUH
-#define SLC_KERNEL_GPU_MATH_CUH
+#pragma once
 
 #include "lib/kernels/gpu.cuh"
 
@@ -68,5 +67,3 @@ static __device__ __forceinline__ float gpu_normal(float x, float *bell)
     const float tail = *bell * (p * q);
     return x > 0.0f ? 1.0f - tail : tail;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Sums down the columns of an array, for gradients of what is broadcast over its rows: always in the same order, in two
  * steps. Blocks sum a part of the rows for 32 columns; then the parts are added in their order. */
-#ifndef SLC_KERNEL_GPU_SUMS_CUH
-#define SLC_KERNEL_GPU_SUMS_CUH
+#pragma once
 
 #include "lib/kernels/gpu.cuh"
 
@@ -76,5 +75,3 @@ template <class F> static sluice_status gpu_launch_column_sums(sluice_stream *st
     sluice_status status = slc_cuda_launched(stream, c.kernel);
     return status ? status : GPU_BY_TYPE(c.gradient, gpu_launch_join, stream, c);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* How a kernel runs on the host: its stream must be the host's, and its work is cut into ranges, one for each
  * thread. */
-#ifndef SLC_KERNEL_HOST_H
-#define SLC_KERNEL_HOST_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -27,5 +26,3 @@ bool slc_host_streams(const void *out, uint64_t bytes);
  * in fp32 and rounds once; stores instead of adding if fresh != 0. */
 void slc_host_add_sums(sluice_dtype dtype, uint64_t count, const float *sums, uint32_t parts, uint64_t stride,
                        void *gradient, int fresh);
-
-#endif

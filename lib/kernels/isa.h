@@ -1,8 +1,7 @@
 /* Which instruction set the fast host kernels use. NAME_cpu.c is compiled once for each; NAME.c picks one with
  * SLC_ISA_PICK. The set is chosen once: the best that the processor has, or the one that SLUICE_KERNELS_ISA names
  * (baseline, avx2, avx512). All sets give equal bits. Any thread may call. */
-#ifndef SLC_KERNEL_ISA_H
-#define SLC_KERNEL_ISA_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -35,6 +34,4 @@ typedef void slc_range_kernel(const void *args, uint32_t part, uint64_t first, u
 #else
 #define SLC_ISA_DECLARE(name) extern slc_range_kernel name##_baseline
 #define SLC_ISA_PICK(name) (name##_baseline)
-#endif
-
 #endif

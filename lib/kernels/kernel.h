@@ -17,8 +17,7 @@
  * Forms: a fast host kernel is in NAME_cpu.c, which is compiled once for each instruction set with SLC_ISA(name) giving
  * the function's suffix; the GPU's is in NAME_cuda.cu, with the suffix _cuda; NAME.c picks one at run time
  * (dispatch.h). All instruction sets give equal bits. */
-#ifndef SLC_KERNEL_H
-#define SLC_KERNEL_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -46,6 +45,4 @@
 #define SLC_DEVICE_DECLARE(name) SLC_C_LINKAGE decltype(name) name##_cuda
 #else
 #define SLC_DEVICE_DECLARE(name) SLC_C_LINKAGE __typeof__(name) name##_cuda
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Sixteen floats at a time, on every instruction set: one register of 512 bits, two of 256 or four of 128. Kernels
  * written with it give equal bits everywhere, because every operation is elementwise and rounded once, and because sums
  * always run over the same sixteen lanes and are joined in the same tree. Tails run the same code on a padded copy. */
-#ifndef SLC_KERNEL_LANES_H
-#define SLC_KERNEL_LANES_H
+#pragma once
 
 #include <sluice/dtype.h>
 #include <stdbool.h>
@@ -486,5 +485,3 @@ LANES_INLINE uint32_t lanes_below_zero(lanes a)
     return bits;
 #endif
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The loop of elementwise kernels: out[i] = operation(a[i], b[i]), written once for both types, with or without stores
  * past the cache. Types and operation are constants wherever it is inlined. `first` is a multiple of sixteen. */
-#ifndef SLC_KERNEL_LANES_MAP_H
-#define SLC_KERNEL_LANES_MAP_H
+#pragma once
 
 #include "lib/kernels/lanes.h"
 
@@ -35,5 +34,3 @@ LANES_INLINE void lanes_map(sluice_dtype from, sluice_dtype to, const lanes_map_
                                       lanes_load_some_as(from, m.b, at, last - at, 0.0f)));
     if (m.stream) lanes_stream_end();
 }
-
-#endif

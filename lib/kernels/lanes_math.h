@@ -1,7 +1,6 @@
 /* exp, the logistic function, tanh and the normal distribution on lanes, made only of additions, multiplications,
  * divisions and fma, so that all instruction sets give the same bits. */
-#ifndef SLC_KERNEL_LANES_MATH_H
-#define SLC_KERNEL_LANES_MATH_H
+#pragma once
 
 #include "lib/kernels/lanes.h"
 
@@ -107,5 +106,3 @@ LANES_INLINE lanes_normal_value lanes_normal(lanes x)
     for (int i = 0; i < LANES_PARTS; i++) value.below.part[i] = part_normal(x.part[i], &value.bell.part[i]);
     return value;
 }
-
-#endif

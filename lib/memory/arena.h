@@ -1,8 +1,7 @@
 /* The budget arena: one segment, from which every byte that training uses is claimed at an offset that the plan
  * decided. The arena counts what is really claimed, without looking at the plan, and checks that claims do not overlap.
  * Under the address sanitizer, memory that nobody claims is poisoned. Any thread may claim and release. */
-#ifndef SLC_MEMORY_ARENA_H
-#define SLC_MEMORY_ARENA_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -58,5 +57,3 @@ void slc_arena_fill_free(slc_arena *arena, void (*fill)(void *memory, uint64_t b
 
 uint64_t slc_arena_peak(const slc_arena *arena);
 uint64_t slc_arena_category_peak(const slc_arena *arena, slc_memory_category category);
-
-#endif

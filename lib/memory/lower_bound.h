@@ -1,6 +1,5 @@
 /* A bound for packing. */
-#ifndef SLC_MEMORY_LOWER_BOUND_H
-#define SLC_MEMORY_LOWER_BOUND_H
+#pragma once
 
 #include "lib/memory/pack_buffer.h"
 
@@ -9,5 +8,3 @@
 /* Returns the largest sum of live bytes at any time: no packing can be smaller. If memory runs out it returns 0, which
  * is a bound too. */
 uint64_t slc_pack_lower_bound(const slc_pack_buffer *buffers, size_t count);
-
-#endif

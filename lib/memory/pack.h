@@ -1,6 +1,5 @@
 /* Packing of lifetimes: decides the offset of every buffer in one arena so that no two overlap in address and time. */
-#ifndef SLC_MEMORY_PACK_H
-#define SLC_MEMORY_PACK_H
+#pragma once
 
 #include "lib/memory/pack_buffer.h"
 
@@ -15,5 +14,3 @@
  * buffers or bytes than can be packed). */
 sluice_status slc_pack_within(slc_pack_buffer *buffers, size_t count, uint64_t target, uint32_t tries, uint64_t *peak,
                               uint64_t *looked_at);
-
-#endif

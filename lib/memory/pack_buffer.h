@@ -1,8 +1,7 @@
 /* A buffer that is packed. It is contiguous, but different parts of it may live at different times: it is a set of
  * rectangles (bytes x time). A gradient whose blocks are released one after another is a staircase, and packing uses
  * the free corner. */
-#ifndef SLC_MEMORY_PACK_BUFFER_H
-#define SLC_MEMORY_PACK_BUFFER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ typedef struct {
     uint32_t part_count;
     uint64_t offset; /* result: a multiple of SLC_PACK_ALIGNMENT */
 } slc_pack_buffer;
-
-#endif

@@ -1,7 +1,6 @@
 /* How many bytes of one buffer live at each time: the size of the union of its parts, as a step function. Private to
  * lib/memory. */
-#ifndef SLC_MEMORY_PACK_PROFILE_H
-#define SLC_MEMORY_PACK_PROFILE_H
+#pragma once
 
 #include "lib/memory/pack_buffer.h"
 
@@ -14,5 +13,3 @@ typedef struct {
  * part_count parts and 2 * part_count times. Empty parts do not count. */
 uint32_t slc_pack_profile(const slc_pack_buffer *buffer, slc_pack_part *scratch_parts, uint32_t *scratch_times,
                           slc_pack_step *steps);
-
-#endif

@@ -1,7 +1,6 @@
 /* Packs by stacking: buffers are placed from the bottom of the arena upwards, each as low as those below it allow.
  * Private to lib/memory. */
-#ifndef SLC_MEMORY_STACK_H
-#define SLC_MEMORY_STACK_H
+#pragma once
 
 #include "lib/memory/pack_buffer.h"
 
@@ -28,5 +27,3 @@ uint64_t slc_stack_lower_bound(slc_stack *stack, bool *exact);
  * the same calls give the same results everywhere. */
 void slc_stack_search(slc_stack *stack, uint64_t target, uint64_t placements, int64_t *offset, int64_t *peak,
                       bool *found);
-
-#endif

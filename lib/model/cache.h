@@ -1,7 +1,6 @@
 /* The cache of keys and values: for each block what lib/kernels/attention keeps of one sequence. It is memory of the
  * host that the model owns and the runtime's budget counts. */
-#ifndef SLC_MODEL_CACHE_H
-#define SLC_MODEL_CACHE_H
+#pragma once
 
 #include "lib/kernels/attention/attention.h"
 #include "lib/model/state.h"
@@ -13,5 +12,3 @@ sluice_status slc_model_cache_create(sluice_model *m);
 
 /* A block's part, with the tokens that the cache holds before the current pass. */
 slc_attention_cache slc_model_cache_of(const sluice_model *m, uint32_t block);
-
-#endif

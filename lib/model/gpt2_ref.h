@@ -1,6 +1,5 @@
 /* GPT-2 in float64, put together from the plain loops of the kernels' references: the oracle of the tests. */
-#ifndef SLC_MODEL_GPT2_REF_H
-#define SLC_MODEL_GPT2_REF_H
+#pragma once
 
 #include <sluice/model.h>
 
@@ -10,5 +9,3 @@
 sluice_status slc_gpt2_ref(const sluice_model_config *config, uint32_t batch, uint32_t length, const int32_t *token,
                            const int32_t *target, const double *params, double *loss, double *logits,
                            double *gradients);
-
-#endif

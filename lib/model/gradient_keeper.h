@@ -1,10 +1,7 @@
 /* An optimizer that updates nothing, on any device. It keeps the reduced gradient, before clipping and of a skipped
  * step too, as its only state, "gradient", where it can be read. */
-#ifndef SLC_MODEL_GRADIENT_KEEPER_H
-#define SLC_MODEL_GRADIENT_KEEPER_H
+#pragma once
 
 #include <sluice/optimizer.h>
 
 extern const sluice_optimizer slc_gradient_keeper;
-
-#endif

@@ -2,8 +2,7 @@
  * token_type_ids, pixel_values, bool_masked_pos, labels. Labels follow Hugging Face too: -100 is ignored; GPT-2's
  * labels are the tokens themselves, each the target of the position before it; for masked patches there is one label
  * for each patch, or one for each masked patch in order. */
-#ifndef SLC_MODEL_INPUTS_H
-#define SLC_MODEL_INPUTS_H
+#pragma once
 
 #include <sluice/model.h>
 
@@ -20,5 +19,3 @@ typedef struct {
  * should or is no input of this model. */
 sluice_status slc_model_inputs_read(const char *path, const sluice_model_config *config, slc_model_inputs *out);
 void slc_model_inputs_free(slc_model_inputs *inputs);
-
-#endif

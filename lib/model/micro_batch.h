@@ -2,8 +2,7 @@
  * from the device may be done after the call that queued them has returned, so what they read and write is memory of
  * the model's own (slc_batch_memory), of which a device that works later has two, used in turn. Before one is used
  * again the host waits until the copies are done. */
-#ifndef SLC_MODEL_MICRO_BATCH_H
-#define SLC_MODEL_MICRO_BATCH_H
+#pragma once
 
 #include "lib/model/state.h"
 
@@ -34,5 +33,3 @@ double slc_micro_batch_loss(const sluice_model *m, const slc_batch_memory *memor
 sluice_status slc_losses_collect(sluice_model *m);
 /* Begins a new mean. */
 void slc_losses_forget(sluice_model *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* The models' parameters as a table: Hugging Face's names, shapes, first values. Registration, first values and weight
  * files walk it in registration order: the parameters of the embedding, then of the blocks, then of the head. */
-#ifndef SLC_MODEL_PARAMS_H
-#define SLC_MODEL_PARAMS_H
+#pragma once
 
 #include "lib/weights/family.h"
 
@@ -48,5 +47,3 @@ static inline bool slc_model_sees(const sluice_model_config *c)
 {
     return slc_family_of(c->family)->sees;
 }
-
-#endif

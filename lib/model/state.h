@@ -10,8 +10,7 @@
  * input of every product takes 16; one more if a norm follows its branch (BERT), two more with layer scale (BEiT). The
  * outputs of norms and GELU are computed again in backward. The gradient of the residual stream is one buffer, updated
  * in place from the head down to the embedding. Logits exist only for a chunk of rows at a time. */
-#ifndef SLC_MODEL_STATE_H
-#define SLC_MODEL_STATE_H
+#pragma once
 
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/kernel.h"
@@ -175,5 +174,3 @@ static inline uint64_t slc_model_pixels(const sluice_model *m)
     const sluice_model_config *c = &m->config;
     return (uint64_t)m->batch * c->image_channels * c->image_size * c->image_size;
 }
-
-#endif

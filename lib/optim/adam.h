@@ -1,6 +1,5 @@
 /* The parts that AdamW and LAMB share: checked settings, the constants of a step, an update as a kernel's range. */
-#ifndef SLC_OPTIM_ADAM_H
-#define SLC_OPTIM_ADAM_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw.h"
 
@@ -15,5 +14,3 @@ slc_adamw_range slc_adam_range_of(const sluice_update *update);
 sluice_stream *slc_adam_stream_of(const sluice_update *update, sluice_stream *own);
 /* Ends an optimizer that slc_adamw_create or slc_lamb_create has filled. Does nothing with one that is zero. */
 void slc_adam_destroy(sluice_optimizer *optimizer);
-
-#endif

@@ -1,6 +1,5 @@
 /* AdamW as an optimizer that the engine can run: the kernel wrapped in sluice_optimizer's struct. */
-#ifndef SLC_OPTIM_ADAMW_H
-#define SLC_OPTIM_ADAMW_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/optim/adam.h"
@@ -10,5 +9,3 @@
 /* Fills `out` (states exp_avg, exp_avg_sq). An update that brings no stream runs on `stream`, which must outlive it.
  * The caller ends it with slc_adam_destroy. Errors: ARGUMENT (a setting out of its range), MEMORY. */
 sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stream, sluice_optimizer *out);
-
-#endif

@@ -30,8 +30,7 @@
  * Everything here is the same on every rank, but what a onebit unit's arrays hold: gradients, residues, local arrays.
  * Errors: MEMORY (commit), ARGUMENT (progress_load, counts that do not fit), ORDER (compress, apply, local in a step of
  * another mode), a kernel's. */
-#ifndef SLC_OPTIM_COMPRESSED_H
-#define SLC_OPTIM_COMPRESSED_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/kernels/compress/compress_group.h"
@@ -146,5 +145,3 @@ sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *uni
 
 /* Are all scales of shape i, in packets or results, finite? If not, *bad is lowered to tensor i's number. */
 bool slc_onebit_finite(const slc_onebit_unit *unit, uint32_t i, const void *packets, uint32_t *bad);
-
-#endif

@@ -1,6 +1,5 @@
 /* LAMB as an optimizer that the engine can run: the kernel's two phases wrapped in sluice_optimizer's struct. */
-#ifndef SLC_OPTIM_LAMB_H
-#define SLC_OPTIM_LAMB_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/optim/adam.h"
@@ -11,5 +10,3 @@
  * stream runs on `stream`, which must outlive it. The caller ends it with slc_adam_destroy. Errors: ARGUMENT (a setting
  * out of its range), MEMORY. */
 sluice_status slc_lamb_create(const sluice_lamb *settings, sluice_stream *stream, sluice_optimizer *out);
-
-#endif

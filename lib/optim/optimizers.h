@@ -1,8 +1,7 @@
 /* The table of the optimizers of the library, and that of their settings. Whatever names optimizers or settings walks
  * them: the defaults of a configuration, the comparison of ranks, messages, what a GPU takes, the options of the
  * command. Functions are pure, unless said otherwise. */
-#ifndef SLC_OPTIM_OPTIMIZERS_H
-#define SLC_OPTIM_OPTIMIZERS_H
+#pragma once
 
 #include "lib/optim/compressed.h"
 
@@ -74,5 +73,3 @@ const char *slc_optimizer_names(slc_optimizer_choice which, char out[SLC_OPTIMIZ
 sluice_status slc_optimizer_create(const sluice_config *config, sluice_stream *stream, sluice_optimizer *out,
                                    slc_compressed *compressed);
 void slc_optimizer_destroy(sluice_optimizer *optimizer, slc_compressed *compressed); /* both zero: does nothing */
-
-#endif

@@ -1,6 +1,5 @@
 /* SGD with momentum as an optimizer that the engine can run: the kernel wrapped in sluice_optimizer's struct. */
-#ifndef SLC_OPTIM_SGD_H
-#define SLC_OPTIM_SGD_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -10,5 +9,3 @@
  * which must outlive it. Its context is one allocation, the caller's to free. Errors: ARGUMENT (a setting out of its
  * range, nesterov without momentum or with dampening), MEMORY. */
 sluice_status slc_sgd_create(const sluice_sgd *settings, sluice_stream *stream, sluice_optimizer *out);
-
-#endif

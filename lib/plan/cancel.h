@@ -1,7 +1,6 @@
 /* How long work is told to end before it is done. Planning takes seconds; who asked for it may have no use for the
  * answer any more. */
-#ifndef SLC_PLAN_CANCEL_H
-#define SLC_PLAN_CANCEL_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ static inline bool slc_cancelled(const slc_cancel *cancel)
 
 /* The same as a status. Errors: INTERRUPTED. */
 sluice_status slc_cancel_check(const slc_cancel *cancel);
-
-#endif

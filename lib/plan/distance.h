@@ -1,7 +1,6 @@
 /* A plan's distance to the slot model's bound, divided by its causes. sched/planner/distance.h says how each part is
  * found. */
-#ifndef SLC_PLAN_DISTANCE_H
-#define SLC_PLAN_DISTANCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ static inline const char *slc_distance_part_name(slc_distance_part part)
                                                           "latency",  "packing", "outside"};
     return names[part];
 }
-
-#endif

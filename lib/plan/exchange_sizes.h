@@ -1,8 +1,7 @@
 /* Bytes that compressed exchanges keep and move, worked out from lengths alone, so that profiles for other worlds, and
  * of jobs that were never compressed, can be planned. The authority is lib/kernels/compress/compress_group.h and
  * slc_comm_exchange_bytes; tests/onebit/exchange_sizes_test.c compares both with this file. */
-#ifndef SLC_PLAN_EXCHANGE_SIZES_H
-#define SLC_PLAN_EXCHANGE_SIZES_H
+#pragma once
 
 #include "lib/plan/job.h"
 
@@ -19,5 +18,3 @@ slc_exchange_sizes slc_exchange_of(const uint64_t *tensors, uint32_t count, uint
 
 /* Sizes of an exchange of two units' tensors as those of one unit. */
 slc_exchange_sizes slc_exchange_join(const slc_exchange_sizes *a, const slc_exchange_sizes *b, uint32_t world);
-
-#endif

@@ -1,6 +1,5 @@
 /* From measured operations to the figures of lib/plan/times.h. Pure functions: no clock, no communication. */
-#ifndef SLC_FIT_LINK_H
-#define SLC_FIT_LINK_H
+#pragma once
 
 #include "lib/plan/times.h"
 
@@ -39,5 +38,3 @@ void slc_fit_overlap(const slc_overlap_sample *sample, double *kappa, double *si
 
 /* The median, 0 without values. Reorders them. */
 double slc_fit_median(double *values, size_t count);
-
-#endif

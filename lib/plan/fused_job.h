@@ -1,6 +1,5 @@
 /* A job with some of its units fused, next to the job it was made from, so that both can be planned and simulated. */
-#ifndef SLC_PLAN_FUSED_JOB_H
-#define SLC_PLAN_FUSED_JOB_H
+#pragma once
 
 #include "lib/plan/job.h"
 
@@ -28,5 +27,3 @@ char *slc_fused_name(const char *first, const char *last);
 
 /* Marks values as needed in backward in all layers between two that need them, so that backward has one window. */
 void slc_fused_uses_close(slc_unit *unit);
-
-#endif

@@ -1,8 +1,7 @@
 /* A job as planning sees it: layers, units, activations and settings. The engine makes a job from what the binary
  * registered, a profile makes one from a file, and tests make their own. Strings and arrays belong to whoever made the
  * job and must outlive the plan's use. */
-#ifndef SLC_PLAN_JOB_H
-#define SLC_PLAN_JOB_H
+#pragma once
 
 #include <sluice/dtype.h>
 #include <stdbool.h>
@@ -200,5 +199,3 @@ void slc_unit_gradient_slots(const slc_job *job, const slc_unit *unit, uint32_t 
 
 /* Writes the names of all units into `out` for a message and cuts them with "..." if they do not fit. */
 void slc_unit_names(const slc_job *job, char *out, size_t size);
-
-#endif

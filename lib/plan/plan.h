@@ -6,8 +6,7 @@
  * items of the previous step (the communication lane may run on across the step's end). So whatever the timing, the
  * earliest item that has not ended can always go on, and there is no deadlock. A buffer may be claimed only after the
  * claims that held its addresses before have been released; the items that release them are in `after` (the ticket). */
-#ifndef SLC_PLAN_H
-#define SLC_PLAN_H
+#pragma once
 
 #include "lib/base/integer.h"
 #include "lib/plan/job.h"
@@ -178,5 +177,3 @@ sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan);
 
 /* Returns 64 bits that differ when anything in the plan differs, so that ranks can compare plans. */
 uint64_t slc_plan_fingerprint(const slc_plan *plan);
-
-#endif

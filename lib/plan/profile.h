@@ -1,7 +1,6 @@
 /* A profile: a job, how long its parts take, and where these figures come from. It is everything that planning reads,
  * so plans can be made and studied away from the machines. As a file it is JSON (docs/formats.md). */
-#ifndef SLC_PLAN_PROFILE_H
-#define SLC_PLAN_PROFILE_H
+#pragma once
 
 #include "lib/plan/distance.h"
 #include "lib/plan/times.h"
@@ -89,5 +88,3 @@ sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t le
 sluice_status slc_plan_read(const slc_job *job, const char *path, slc_plan **out);
 sluice_status slc_plan_write(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast,
                              const char *path);
-
-#endif

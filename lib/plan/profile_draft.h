@@ -1,7 +1,6 @@
 /* A profile while it is put together by who knows its layers one by one: the job and its times in arrays with room for
  * what a model of so many layers needs, from which the profile is copied. */
-#ifndef SLC_PLAN_PROFILE_DRAFT_H
-#define SLC_PLAN_PROFILE_DRAFT_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -30,5 +29,3 @@ void slc_profile_draft_activation(slc_profile_draft *draft, slc_activation_life 
 /* Makes the profile, which the caller destroys. Errors: as slc_profile_create. */
 sluice_status slc_profile_draft_finish(const slc_profile_draft *draft, const char *model, const char *source,
                                        slc_profile **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* How the engine asks for a plan and for the units to fuse. It knows no scheduler; the umbrella hands it functions. */
-#ifndef SLC_PLAN_REQUEST_H
-#define SLC_PLAN_REQUEST_H
+#pragma once
 
 #include "lib/plan/cancel.h"
 #include "lib/plan/profile.h"
@@ -84,5 +83,3 @@ typedef struct {
                               double *step_s);
     void *context; /* of all these functions */
 } slc_planner;
-
-#endif

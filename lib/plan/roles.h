@@ -1,7 +1,6 @@
 /* The one table of what a unit's role allows and asks for; planners, schedulers, the solver and the engine read it. The
  * validator does not: it states these rules again, on purpose. */
-#ifndef SLC_PLAN_ROLES_H
-#define SLC_PLAN_ROLES_H
+#pragma once
 
 #include "lib/plan/plan.h"
 
@@ -78,5 +77,3 @@ const slc_unit *slc_first_reader(const slc_job *job, const slc_unit *unit);
 
 /* Is any parameter split by its uses, so that there are SPLIT and ROWS units? */
 bool slc_job_splits(const slc_job *job);
-
-#endif

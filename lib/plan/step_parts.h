@@ -1,6 +1,5 @@
 /* A step's time in parts: the last steps that were measured, a usual one of them, and how a prediction missed it. */
-#ifndef SLC_PLAN_STEP_PARTS_H
-#define SLC_PLAN_STEP_PARTS_H
+#pragma once
 
 #include <sluice/plan.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ double slc_kept_steps_median_s(const slc_kept_steps *kept, uint64_t count);
 /* Divides measured->step_s - predicted->step_s: the parts of the result add up to it. Waiting that is longer or shorter
  * than predicted is put down to transfers as far as these took longer, or less long, than predicted. */
 sluice_step_miss slc_step_miss_of(const sluice_step_parts *predicted, const sluice_step_parts *measured);
-
-#endif

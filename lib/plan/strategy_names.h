@@ -1,10 +1,7 @@
 /* The names of the strategies, in the order of slc_strategy (lib/plan/job.h), as literals for tables and messages:
  * SLC_EXACT_NAMES(", ") is "dp, oss, sdp, fsdp". What is between the names may be a comma of the language too. */
-#ifndef SLC_PLAN_STRATEGY_NAMES_H
-#define SLC_PLAN_STRATEGY_NAMES_H
+#pragma once
 
 /* Those that give the same weights to the bit, and all. */
 #define SLC_EXACT_NAMES(...) "dp" __VA_ARGS__ "oss" __VA_ARGS__ "sdp" __VA_ARGS__ "fsdp"
 #define SLC_STRATEGY_NAMES(...) SLC_EXACT_NAMES(__VA_ARGS__) __VA_ARGS__ "onebit"
-
-#endif

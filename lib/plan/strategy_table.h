@@ -1,7 +1,6 @@
 /* The one table of what each strategy keeps and does; planner, packer, validator, solver and engine read it. V is the
  * unit's padded length in elements, N the world's size. */
-#ifndef SLC_PLAN_STRATEGY_TABLE_H
-#define SLC_PLAN_STRATEGY_TABLE_H
+#pragma once
 
 #include "lib/plan/roles.h"
 
@@ -112,5 +111,3 @@ slc_unit_operations slc_operations_of(const slc_job *job, const slc_unit *unit, 
  * in the gradient's type, GATHER_GRADIENT and UPDATE in the reduced gradient's, all others in the values' type. A ROWS
  * unit's reduction moves its most rows, whatever `elements` is. */
 uint64_t slc_operation_bytes(const slc_job *job, const slc_unit *unit, slc_item_kind kind, uint64_t elements);
-
-#endif

@@ -1,7 +1,6 @@
 /* How long the parts of a job take: what planning needs besides sizes. Times are measured by the engine, estimated from
  * sizes, or made up for machines that are not at hand. */
-#ifndef SLC_PLAN_TIMES_H
-#define SLC_PLAN_TIMES_H
+#pragma once
 
 #include "lib/plan/plan.h"
 
@@ -88,5 +87,3 @@ sluice_status slc_times_estimate(const slc_job *job, slc_times *out);
 void slc_times_estimate_exchange(slc_times *times); /* only the three times of an exchange */
 sluice_status slc_times_copy(const slc_job *job, const slc_times *times, slc_times *out);
 void slc_times_fini(slc_times *times);
-
-#endif

@@ -1,8 +1,7 @@
 /* The work of planning, counted. A planner's limits are counts of what it does, each kind priced at a fixed nominal
  * cost in seconds, and not the time that it takes. So equal input gives the equal plan on every machine, busy or idle.
  * A nominal second is about a second of one core of the machine on which the prices were fitted (work.c). */
-#ifndef SLC_PLAN_WORK_H
-#define SLC_PLAN_WORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ bool slc_work_is_over(slc_work *work, double until_s);
 
 /* Seconds until the ceiling; INFINITY: there is none. */
 double slc_work_ceiling_left_s(const slc_work *work);
-
-#endif

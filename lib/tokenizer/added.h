@@ -1,7 +1,6 @@
 /* Tokens that are found in the text before anything else is done to it: added_tokens of tokenizer.json. Private to
  * lib/tokenizer. */
-#ifndef SLC_TOKENIZER_ADDED_H
-#define SLC_TOKENIZER_ADDED_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ typedef struct {
  * those that begin at one place. */
 bool slc_added_next(const slc_added_finder *finder, const char *text, size_t bytes, slc_added_search *search,
                     slc_added_part *part);
-
-#endif

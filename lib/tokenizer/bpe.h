@@ -1,7 +1,6 @@
 /* Byte-level BPE (Sennrich et al., arXiv 1508.07909; on bytes: Radford et al., 2019, section 2.2). Each byte is written
  * as one character, so that a token is text. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_BPE_H
-#define SLC_TOKENIZER_BPE_H
+#pragma once
 
 #include "lib/tokenizer/unicode/chars.h"
 #include "lib/tokenizer/tokenizer.h"
@@ -52,5 +51,3 @@ void slc_bpe_work_fini(slc_bpe_work *work);
 /* Appends the tokens of a word, in time linear in it but for a logarithm. Error: MEMORY. */
 sluice_status slc_bpe_encode(const slc_bpe *bpe, const slc_vocabulary *vocabulary, slc_bpe_work *work, const char *word,
                              size_t bytes, slc_token_list *list);
-
-#endif

@@ -1,10 +1,7 @@
 /* Where a text may be cut so that the tokens of its parts are those of the whole: before a space or the end of a line,
  * after a character that no token joins to it. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_CUTS_H
-#define SLC_TOKENIZER_CUTS_H
+#pragma once
 
 struct slc_tokenizer;
 /* Fills tokenizer->cuts; all else of the tokenizer has been read. */
 void slc_cuts_learn(struct slc_tokenizer *tokenizer);
-
-#endif

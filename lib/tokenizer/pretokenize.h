@@ -1,6 +1,5 @@
 /* Pre-tokenizers: they cut a text into the words that a model takes one at a time. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_PRETOKENIZE_H
-#define SLC_TOKENIZER_PRETOKENIZE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ typedef enum {
 /* The next word of `bytes` bytes of text from *at on, which moves to its end; false: there is none. A word never is
  * empty. Byte level words leave nothing out: each begins where the one before ended. */
 bool slc_words_next(slc_words words, const char *text, size_t bytes, size_t *at, size_t *first);
-
-#endif

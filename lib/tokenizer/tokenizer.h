@@ -3,8 +3,7 @@
  * decoders that these two use. A file that asks for anything else is refused by the name of what it asks for.
  *
  * A tokenizer is read only after it was opened: any number of threads may use one at the same time. */
-#ifndef SLC_TOKENIZER_H
-#define SLC_TOKENIZER_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ size_t slc_tokenizer_last_cut(const slc_tokenizer *tokenizer, const char *text, 
  * become U+FFFD, as Python's. Errors: ARGUMENT (a number that is no token), MEMORY. */
 sluice_status slc_tokenizer_decode(const slc_tokenizer *tokenizer, const int32_t *tokens, size_t count,
                                    bool skip_special, char **text, size_t *bytes);
-
-#endif

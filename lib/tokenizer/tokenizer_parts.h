@@ -1,6 +1,5 @@
 /* The parts of a tokenizer. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_PARTS_H
-#define SLC_TOKENIZER_PARTS_H
+#pragma once
 
 #include "lib/tokenizer/added.h"
 #include "lib/tokenizer/bpe.h"
@@ -53,5 +52,3 @@ struct slc_tokenizer {
     bool *special;
     uint32_t size; /* one more than the largest number */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The tokens of a model: number by text and text by number. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_VOCABULARY_H
-#define SLC_TOKENIZER_VOCABULARY_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void slc_vocabulary_fini(slc_vocabulary *vocabulary); /* of zeros, too */
 sluice_status slc_vocabulary_add(slc_vocabulary *vocabulary, const char *text, size_t bytes, int32_t number);
 /* The number of a text; -1: no token. */
 int32_t slc_vocabulary_find(const slc_vocabulary *vocabulary, const char *text, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* WordPiece: the longest token that the word begins with, then the longest that continues it, and so on. Private to
  * lib/tokenizer. */
-#ifndef SLC_TOKENIZER_WORDPIECE_H
-#define SLC_TOKENIZER_WORDPIECE_H
+#pragma once
 
 #include "lib/tokenizer/tokenizer.h"
 #include "lib/tokenizer/vocabulary.h"
@@ -20,5 +19,3 @@ void slc_wordpiece_fini(slc_wordpiece *wordpiece);
 /* Appends the tokens of a word. Error: MEMORY. */
 sluice_status slc_wordpiece_encode(const slc_wordpiece *wordpiece, const slc_vocabulary *vocabulary, const char *word,
                                    size_t bytes, slc_token_list *list);
-
-#endif

@@ -1,8 +1,7 @@
 /* Hugging Face's config.json: the description of a model. Source of keys and defaults: transformers' GPT2Config,
  * BertConfig, ViTConfig and BeitConfig (5.23). One struct serves all families; a field that a family does not have is
  * 0. Any thread. */
-#ifndef SLC_WEIGHTS_CONFIG_H
-#define SLC_WEIGHTS_CONFIG_H
+#pragma once
 
 #include <sluice/model.h>
 #include <sluice/status.h>
@@ -62,5 +61,3 @@ sluice_status slc_config_from_json(const char *path, const char *text, size_t le
  * become LABEL_0 and so on. `path` is as for reading, but a folder must exist. Errors: PATH, IO, MEMORY. */
 sluice_status slc_config_write(const char *path, const slc_config *config);
 sluice_status slc_config_to_json(const slc_config *config, char **text); /* the caller frees */
-
-#endif

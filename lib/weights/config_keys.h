@@ -1,7 +1,6 @@
 /* The keys of config.json and the fields that hold their values: a family's list of them serves reading and writing.
  * Private to lib/weights. */
-#ifndef SLC_WEIGHTS_CONFIG_KEYS_H
-#define SLC_WEIGHTS_CONFIG_KEYS_H
+#pragma once
 
 #include "lib/weights/family.h"
 
@@ -15,5 +14,3 @@ struct slc_config_key {
     double least, most; /* limits of counts, sides and reals */
     bool nullable;      /* null is allowed and means the default */
 };
-
-#endif

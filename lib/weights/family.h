@@ -1,7 +1,6 @@
 /* What a family of models is like: one row of traits, names and sizes, a file of lib/weights/families. Whoever reads
  * files, registers, computes or gives data asks for a trait, not for a family. Pure functions, any thread. */
-#ifndef SLC_WEIGHTS_FAMILY_H
-#define SLC_WEIGHTS_FAMILY_H
+#pragma once
 
 #include "lib/weights/config.h"
 #include "lib/weights/param_rows.h"
@@ -91,5 +90,3 @@ void slc_config_defaults(sluice_model_family family, sluice_model_head head, slc
 
 /* Writes the names of all families, with ", " between them, into out[size] and returns it. */
 const char *slc_family_names(char *out, size_t size);
-
-#endif

@@ -13,8 +13,7 @@
  * are seen.
  *
  * It is integer arithmetic in a fixed order, so that all processors get the same. Any thread. */
-#ifndef SLC_WEIGHTS_FINGERPRINT_H
-#define SLC_WEIGHTS_FINGERPRINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ uint64_t slc_fingerprint_join(uint64_t hash, uint64_t fingerprint);
 enum { SLC_FINGERPRINT_WAYS = 3 };
 typedef bool slc_fingerprint_adder(slc_fingerprint *fingerprint, const float *values, size_t count);
 slc_fingerprint_adder *slc_fingerprint_way(int way);
-
-#endif

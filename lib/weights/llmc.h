@@ -6,8 +6,7 @@
  *
  * Here they have GPT2LMHeadModel's names ("transformer.h.0.attn.c_attn.weight") and shapes: wte without its padding,
  * and matrices as [inputs][outputs], transposed while they are read. */
-#ifndef SLC_WEIGHTS_LLMC_H
-#define SLC_WEIGHTS_LLMC_H
+#pragma once
 
 #include "lib/weights/config.h"
 #include "lib/weights/tensors.h"
@@ -17,5 +16,3 @@ enum { SLC_LLMC_MAGIC = 20240326 };
 /* Opens a checkpoint. The caller closes *out; `config` and `out` are set on success only. Errors: FORMAT (no magic,
  * another version, sizes that are out of range or do not give the file's length), PATH, IO, MEMORY. */
 sluice_status slc_llmc_open(const char *path, slc_config *config, slc_tensors **out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The parameters of a family as rows: the place of each in the computation, its name in Hugging Face's files, and which
  * models have it. lib/model/params.h gives them shapes and first values. */
-#ifndef SLC_WEIGHTS_PARAM_ROWS_H
-#define SLC_WEIGHTS_PARAM_ROWS_H
+#pragma once
 
 /* The role of a parameter in its layer's computation; 0 is none. A weight's bias is the next place. */
 typedef enum {
@@ -72,5 +71,3 @@ typedef struct {
     const char *name;
     slc_param_condition when;
 } slc_param_row;
-
-#endif

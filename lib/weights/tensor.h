@@ -1,6 +1,5 @@
 /* A named tensor in a file. */
-#ifndef SLC_WEIGHTS_TENSOR_H
-#define SLC_WEIGHTS_TENSOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ typedef struct {
     uint64_t offset;
     bool transposed; /* rank 2; the file holds shape[1] x shape[0] */
 } slc_tensor;
-
-#endif

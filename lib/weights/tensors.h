@@ -4,8 +4,7 @@
  * An open set does not change, and any thread reads it. Errors name the file and the tensor: PATH (missing, no
  * permission), IO (unreadable, shorter than it was), FORMAT (the contents contradict the header), ARGUMENT (not this
  * dtype, or beyond the tensor), MEMORY. */
-#ifndef SLC_WEIGHTS_TENSORS_H
-#define SLC_WEIGHTS_TENSORS_H
+#pragma once
 
 #include "lib/weights/fingerprint.h"
 #include "lib/weights/tensor.h"
@@ -56,5 +55,3 @@ sluice_status slc_tensors_read_bytes(const slc_tensors *tensors, const slc_tenso
  * them. Besides the errors above: NON_FINITE, which names the element. */
 sluice_status slc_tensors_check_finite(const slc_tensors *tensors, const slc_tensor *tensor,
                                        slc_fingerprint *fingerprint);
-
-#endif

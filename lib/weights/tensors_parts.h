@@ -1,6 +1,5 @@
 /* How the readers of formats fill a set of tensors. Private to lib/weights. */
-#ifndef SLC_WEIGHTS_TENSORS_PARTS_H
-#define SLC_WEIGHTS_TENSORS_PARTS_H
+#pragma once
 
 #include "lib/base/file/file.h"
 #include "lib/weights/tensor.h"
@@ -28,5 +27,3 @@ bool slc_tensor_measure(slc_tensor_dtype dtype, uint32_t rank, const uint64_t *s
 
 /* Sorts the names; to be called once all tensors are added. Errors: FORMAT for a name that comes twice, MEMORY. */
 sluice_status slc_tensors_finish(slc_tensors *tensors);
-
-#endif

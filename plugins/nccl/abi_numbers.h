@@ -1,7 +1,6 @@
 /* Every number of NCCL's interface by its name: values, sizes and offsets, as the declarations included before this
  * header have them. */
-#ifndef SLC_SHIM_ABI_NUMBERS_H
-#define SLC_SHIM_ABI_NUMBERS_H
+#pragma once
 
 typedef struct {
     const char *name;
@@ -70,5 +69,3 @@ typedef struct {
 extern const abi_number abi_theirs[];
 extern const size_t abi_theirs_count;
 void abi_theirs_initial(abi_initial *out);
-
-#endif

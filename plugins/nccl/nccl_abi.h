@@ -5,8 +5,7 @@
  * Where nccl.h or cuda_runtime.h were included before it, this header takes NCCL's types from them and only declares
  * the functions again, which the compiler refuses where they differ. SLC_NCCL_FUNCTIONS(X, Y) is the list of all
  * exports: X for those that have a twin beginning with p, Y for the one that has none. */
-#ifndef SLC_NCCL_ABI_H
-#define SLC_NCCL_ABI_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -302,5 +301,3 @@ SLC_NCCL_FUNCTIONS(SLC_NCCL_DECLARE, SLC_NCCL_DECLARE_ONE)
 
 #undef SLC_NCCL_DECLARE
 #undef SLC_NCCL_DECLARE_ONE
-
-#endif

@@ -1,6 +1,5 @@
 /* From an order to a plan: buffers, lifetimes, packing and tickets. Every scheduler's order goes this way. */
-#ifndef SLC_MAKE_PLAN_H
-#define SLC_MAKE_PLAN_H
+#pragma once
 
 #include "sched/scheduler.h"
 
@@ -34,5 +33,3 @@ sluice_status slc_plan_lay_out(const slc_scheduling *in, const slc_order *train,
  * a lower bound, for which nothing is packed. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_measure(const slc_scheduling *in, const slc_scheduler *scheduler, uint64_t limit,
                                uint64_t *arena_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* The steps of slc_plan_make, one file each. Private to sched. */
-#ifndef SLC_PLAN_PARTS_H
-#define SLC_PLAN_PARTS_H
+#pragma once
 
 #include "lib/memory/pack.h"
 #include "lib/plan/strategy_table.h"
@@ -86,5 +85,3 @@ slc_runs slc_find_runs(const slc_places *places, slc_item_kind kind, uint32_t mi
                        uint32_t index);
 /* The runs of another operation on the blocks of `mine`, of the same unit; those of one operation share none. */
 slc_runs slc_find_sharing(const slc_places *places, slc_item_kind kind, uint32_t micro_batch, const slc_item *mine);
-
-#endif

@@ -1,6 +1,5 @@
 /* Counts the bytes that are alive while an order is being written: the sum of lifetimes, without packing. */
-#ifndef SLC_LIVE_BYTES_H
-#define SLC_LIVE_BYTES_H
+#pragma once
 
 #include "sched/scheduler.h"
 
@@ -23,5 +22,3 @@ bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint
 /* Moves on past an operation, or past a slot, of the order. */
 void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item);
 void slc_live_bytes_slot(slc_live_bytes *live, uint32_t micro_batch, uint32_t slot);
-
-#endif

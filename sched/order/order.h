@@ -1,7 +1,6 @@
 /* An order under construction: one total order of compute slots and operations. A scheduler appends to it; the
  * functions below know which items each operation has to come after. */
-#ifndef SLC_ORDER_H
-#define SLC_ORDER_H
+#pragma once
 
 #include "lib/plan/cancel.h"
 #include "lib/plan/roles.h"
@@ -87,5 +86,3 @@ void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_st
 typedef void slc_order_reducer(const void *context, const slc_scheduling *in, slc_order *order, uint32_t micro_batch,
                                uint32_t slot);
 void slc_order_one_ahead(slc_order *order, const slc_scheduling *in, slc_order_reducer *reduce, const void *context);
-
-#endif

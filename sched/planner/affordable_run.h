@@ -1,11 +1,8 @@
 /* How long the runs must be into which a baseline cuts units, if a plan may take only so much work. */
-#ifndef SLC_AFFORDABLE_RUN_H
-#define SLC_AFFORDABLE_RUN_H
+#pragma once
 
 #include "lib/plan/job.h"
 
 /* Bytes of a run, at least `wanted`, with which a plan of fsdp takes at most `seconds` nominal seconds, about, or has
  * no unit that is cut. */
 uint64_t slc_affordable_run(const slc_job *job, uint64_t wanted, double seconds);
-
-#endif

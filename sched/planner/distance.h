@@ -11,8 +11,7 @@
  * Time outside of slots is no part of any of these: the planner adds it.
  * A step that comes out below the one before it counts as equal to it, and one above the plan as equal to the plan. So
  * no part is negative, and the parts add up to the distance. */
-#ifndef SLC_DISTANCE_H
-#define SLC_DISTANCE_H
+#pragma once
 
 #include "sched/planner/joint.h"
 
@@ -22,5 +21,3 @@
  * solver failed); INTERRUPTED. */
 sluice_status slc_distance_find(const slc_joint_request *request, const slc_joint_answer *answer, double bound_s,
                                 double most_s, slc_plan_distance *out);
-
-#endif

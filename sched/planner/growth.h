@@ -1,7 +1,6 @@
 /* Choices that grow from those of little memory: one change after the other, while the plan of a simple scheduler fits
  * and gets faster. */
-#ifndef SLC_GROWTH_H
-#define SLC_GROWTH_H
+#pragma once
 
 #include "sched/planner/joint_request.h"
 
@@ -11,5 +10,3 @@
  * MEMORY, INTERRUPTED. */
 sluice_status slc_growth_find(const slc_joint_request *request, const slc_scheduler *scheduler, slc_strategy to,
                               double until_s, slc_strategy *strategies, bool *recompute, bool *fits);
-
-#endif

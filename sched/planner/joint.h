@@ -2,8 +2,7 @@
  * members are every scheduler on every uniform strategy that fits, and the slot model's answer made real (runs of
  * blocks, packed, searched locally), or without a solver the mixtures of `mixed`; so no baseline is ever better than
  * the result. */
-#ifndef SLC_JOINT_H
-#define SLC_JOINT_H
+#pragma once
 
 #include "sched/planner/joint_request.h"
 #include "sched/simulate/forecast.h"
@@ -29,5 +28,3 @@ double slc_joint_effort_s(const slc_joint_request *request);
  * memory. The search for the latter keeps its share of the effort (slc_least_memory_share_s) until there is a plan.
  * Errors: BUDGET (no member fits; *least, if not NULL, is the smallest arena seen), MEMORY, INTERRUPTED (cancelled). */
 sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer *answer, uint64_t *least);
-
-#endif

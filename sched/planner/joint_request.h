@@ -1,6 +1,5 @@
 /* What a joint plan is asked for, which also the search for the least memory reads. */
-#ifndef SLC_JOINT_REQUEST_H
-#define SLC_JOINT_REQUEST_H
+#pragma once
 
 #include "lib/plan/request.h"
 #include "sched/scheduler.h"
@@ -45,5 +44,3 @@ static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *reque
                             .cancel = request->cancel,
                             .work = request->work};
 }
-
-#endif

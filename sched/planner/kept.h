@@ -1,6 +1,5 @@
 /* A plan that was kept in a file, taken instead of making one. Private to sched. */
-#ifndef SLC_PLANNER_KEPT_H
-#define SLC_PLANNER_KEPT_H
+#pragma once
 
 #include "lib/plan/request.h"
 
@@ -13,5 +12,3 @@ sluice_status slc_kept_plan(const slc_job *job, const slc_plan_request *request,
  * file has no such unit, or cannot be read, a unit stays alone, and slc_kept_plan says what is wrong. Errors: MEMORY.
  */
 sluice_status slc_kept_groups(const slc_job *job, const char *path, uint32_t *group);
-
-#endif

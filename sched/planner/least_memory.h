@@ -1,7 +1,6 @@
 /* Finds the smallest arena of any plan of a job: `auto` falls back on it under the tightest budget, and the error for a
  * budget names it. */
-#ifndef SLC_LEAST_MEMORY_H
-#define SLC_LEAST_MEMORY_H
+#pragma once
 
 #include "sched/planner/joint_request.h"
 
@@ -26,5 +25,3 @@ sluice_status slc_least_memory(const slc_joint_request *request, slc_strategy *s
  * time. *cut: there was more to try. */
 sluice_status slc_least_memory_within(const slc_joint_request *request, double until_s, slc_strategy *strategies,
                                       bool *recompute, uint64_t *arena_bytes, bool *cut);
-
-#endif

@@ -1,6 +1,5 @@
 /* The cost of another strategy for some units of a plan: the reason why they have the one that they have. */
-#ifndef SLC_OTHER_CHOICE_H
-#define SLC_OTHER_CHOICE_H
+#pragma once
 
 #include "lib/plan/request.h"
 
@@ -18,5 +17,3 @@ typedef struct {
  * and budget_of_dp are ignored; its times must be there. Errors: MEMORY, INTERRUPTED. */
 sluice_status slc_other_choice_find(const slc_job *job, const slc_plan_request *made_by, const slc_plan *plan,
                                     const bool *change, slc_other_choice *out);
-
-#endif

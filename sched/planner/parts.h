@@ -1,7 +1,6 @@
 /* The steps of slc_plan_for_budget, one file each. Private to sched. A unit's strategy may be SLC_STRATEGIES here: it
  * is free and chosen later by what the budget holds. ROWS units are always fsdp, even if they are given as free. */
-#ifndef SLC_PLANNER_PARTS_H
-#define SLC_PLANNER_PARTS_H
+#pragma once
 
 #include "lib/plan/request.h"
 #include "sched/scheduler.h"
@@ -43,5 +42,3 @@ sluice_status slc_smallest_budget(const slc_job *job, const slc_plan_request *re
  * meanwhile). `known` NULL: the smallest budget is found first, with its share of the effort. */
 sluice_status slc_budget_error(const slc_job *job, const slc_plan_request *request, const slc_times *times,
                                uint64_t budget_bytes, const slc_plan *plan, slc_work *work, const slc_smallest *known);
-
-#endif

@@ -1,7 +1,6 @@
 /* Plans of a profile under simple rules: one strategy for all units, one scheduler. The joint plan is compared with
  * them, and a range of budgets is found from them. */
-#ifndef SLC_SIMPLE_PLANS_H
-#define SLC_SIMPLE_PLANS_H
+#pragma once
 
 #include "lib/plan/profile.h"
 #include "sched/planner/joint.h"
@@ -46,5 +45,3 @@ typedef struct {
 
 sluice_status slc_free_choices_init(slc_free_choices *c, const slc_job *job, bool recompute);
 void slc_free_choices_fini(slc_free_choices *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* The runs of `priority`, which a caller may find to be too many. */
-#ifndef SLC_PARTITION_H
-#define SLC_PARTITION_H
+#pragma once
 
 #include "lib/plan/times.h"
 
@@ -8,5 +7,3 @@
  * saturates it by its lines: V (N-1) / (N bandwidth) = 19 (N-1) latency, 95 % of the bandwidth. A profile for other
  * ranks than those of the measurement has a run that is too short. `times` NULL: ByteScheduler's own. */
 uint64_t slc_partition_bytes(const slc_job *job, const slc_times *times);
-
-#endif

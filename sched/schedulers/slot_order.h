@@ -1,7 +1,6 @@
 /* Turns the slot model's answer into a total order: fractions become runs of blocks, positions become places among the
  * slots. */
-#ifndef SLC_SLOT_ORDER_H
-#define SLC_SLOT_ORDER_H
+#pragma once
 
 #include "ilp/slot_model.h"
 #include "sched/scheduler.h"
@@ -19,5 +18,3 @@ typedef struct {
 /* Appends the training order. `in` holds the solution's strategies and recomputation. */
 void slc_order_from_slots(const slc_scheduling *in, const slc_slot_solution *solution,
                           const slc_slot_order_options *options, slc_order *order);
-
-#endif

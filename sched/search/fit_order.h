@@ -1,6 +1,5 @@
 /* Makes an order that needs a little too much memory need less. */
-#ifndef SLC_FIT_ORDER_H
-#define SLC_FIT_ORDER_H
+#pragma once
 
 #include "sched/scheduler.h"
 
@@ -10,5 +9,3 @@
  * arena. Ends at `until_s` nominal seconds of in->work (0: none). Errors: MEMORY. */
 sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *scheduler, double until_s, slc_order *order,
                             slc_plan **plan, uint64_t *arena_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Local search over the order of a plan; the simulator judges each order. */
-#ifndef SLC_SEARCH_H
-#define SLC_SEARCH_H
+#pragma once
 
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
@@ -22,5 +21,3 @@ typedef struct {
 sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *scheduler,
                                const slc_search_options *options, slc_plan **plan, slc_forecast *forecast,
                                uint32_t *tries);
-
-#endif

@@ -1,7 +1,6 @@
 /* The plans from which a search may still reach the fastest: one for each set of choices (strategies, recomputation),
  * because the search over orders changes none of these. Private to sched. */
-#ifndef SLC_SHORTLIST_H
-#define SLC_SHORTLIST_H
+#pragma once
 
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
@@ -35,5 +34,3 @@ sluice_status slc_shortlist_take(slc_shortlist *list, const slc_candidate *candi
 /* Sorts the list again, the fastest first. */
 void slc_shortlist_sort(slc_shortlist *list);
 void slc_shortlist_fini(slc_shortlist *list);
-
-#endif

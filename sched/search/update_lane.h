@@ -1,7 +1,6 @@
 /* Chooses the lane of updates: the communication thread, where orders put them, or the compute threads between
  * slots. */
-#ifndef SLC_UPDATE_LANE_H
-#define SLC_UPDATE_LANE_H
+#pragma once
 
 #include "lib/plan/request.h"
 #include "sched/scheduler.h"
@@ -19,5 +18,3 @@
  * FORMAT (a defect of ours). */
 sluice_status slc_updates_place(const slc_scheduling *in, const slc_scheduler *scheduler, slc_updates updates,
                                 double until_s, slc_plan **plan, slc_forecast *forecast);
-
-#endif

@@ -1,7 +1,6 @@
 /* Exposed communication: how long the compute lane waited before a slot, or before an update that it runs, and for
  * what. */
-#ifndef SLC_EXPOSED_H
-#define SLC_EXPOSED_H
+#pragma once
 
 #include "sched/simulate/simulate.h"
 
@@ -19,5 +18,3 @@ typedef struct {
  * Returns how many there are; waits as short as rounding errors do not count. */
 uint32_t slc_exposures(const slc_plan *plan, const slc_item_times *items, const slc_forecast *forecast,
                        slc_exposure *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a simulation is asked for, by which rules it runs, and what it tells. */
-#ifndef SLC_FORECAST_H
-#define SLC_FORECAST_H
+#pragma once
 
 #include "lib/plan/times.h"
 #include "lib/plan/work.h"
@@ -44,5 +43,3 @@ typedef struct {
     slc_work *work;    /* counts; NULL: nobody asks */
     bool latency_once; /* runs of an operation after its first blocks cost no latency, as if they were one message */
 } slc_simulation;
-
-#endif

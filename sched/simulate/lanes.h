@@ -1,8 +1,7 @@
 /* Two lanes in simulated time: a program prepared for running, and how far it has run. Private to sched. The
  * waits of an item are two counts, of finished items of the compute lane and of finished operations, because both lanes
  * run in order. */
-#ifndef SLC_SIMULATED_LANES_H
-#define SLC_SIMULATED_LANES_H
+#pragma once
 
 #include "sched/simulate/forecast.h"
 
@@ -62,5 +61,3 @@ void slc_simulated_lanes_fini(slc_simulated_lanes *lanes);
 /* Runs on until so many items of the compute lane and so many operations are over. Errors: FORMAT if nothing can go
  * on. */
 sluice_status slc_simulated_lanes_run(slc_simulated_lanes *lanes, int64_t computed, int64_t operations);
-
-#endif

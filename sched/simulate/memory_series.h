@@ -1,7 +1,6 @@
 /* Memory over time: the bytes of each category that are claimed at every moment, and the highest address in use. For
  * pictures and traces. */
-#ifndef SLC_MEMORY_SERIES_H
-#define SLC_MEMORY_SERIES_H
+#pragma once
 
 #include "lib/memory/arena.h"
 #include "sched/simulate/simulate.h"
@@ -39,5 +38,3 @@ sluice_status slc_simulate_memory(const slc_plan *plan, const slc_item_times *it
  * than 1 where the claim of an earlier pass is still held too. Between two points of the series their bytes are its. */
 void slc_simulate_held(const slc_plan *plan, const slc_item_times *items, double step_s, double at_s, uint32_t *copies);
 void slc_memory_series_fini(slc_memory_series *series);
-
-#endif

@@ -1,7 +1,6 @@
 /* The event simulator: runs a plan's training program on two lanes as the engine does, with the profile's times. Memory
  * is modelled only by the plan's own waits, which hold the tickets already. */
-#ifndef SLC_SIMULATE_H
-#define SLC_SIMULATE_H
+#pragma once
 
 #include "lib/plan/times.h"
 #include "sched/simulate/forecast.h"
@@ -16,5 +15,3 @@ sluice_status slc_simulate(const slc_job *job, const slc_times *times, const slc
  * has room for plan->train.item_count. */
 sluice_status slc_simulate_items(const slc_job *job, const slc_times *times, const slc_plan *plan,
                                  const slc_simulation *options, slc_forecast *out, slc_item_times *items);
-
-#endif

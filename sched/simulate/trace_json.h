@@ -5,8 +5,7 @@
  *   communication  operations on the link ("reduce_scatter h.3 blocks 0-3")
  *   updates        the optimizer's work on the communication thread
  * An arrow leads from the operation that a slot waited for to the slot. Memory is a counter by category. */
-#ifndef SLC_TRACE_JSON_H
-#define SLC_TRACE_JSON_H
+#pragma once
 
 #include "sched/simulate/exposed.h"
 #include "sched/simulate/memory_series.h"
@@ -41,5 +40,3 @@ sluice_status slc_trace_text(slc_trace *trace, char **out);
 /* Adds `passes` steps of the simulated steady state of one process, with their memory. Errors: MEMORY. */
 sluice_status slc_trace_simulated(slc_trace *trace, int process, const slc_forecast *forecast,
                                   const slc_item_times *items, uint32_t passes);
-
-#endif

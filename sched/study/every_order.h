@@ -9,8 +9,7 @@
  * Cutting branches off is sound as long as compute and communication do not slow each other down (then all times are
  * sums and maxima, and no wait can make a step shorter): orders are cut off that miss a deadline of the wanted step on
  * the link alone, or whose live bytes are above the limit. */
-#ifndef SLC_EVERY_ORDER_H
-#define SLC_EVERY_ORDER_H
+#pragma once
 
 #include "sched/scheduler.h"
 #include "sched/simulate/simulate.h"
@@ -42,5 +41,3 @@ typedef struct {
 
 /* Errors: ARGUMENT (a job or times of another kind, or more than the enum above), MEMORY. */
 sluice_status slc_every_order(const slc_every_order_request *request, slc_every_order_answer *answer);
-
-#endif

@@ -1,7 +1,6 @@
 /* A table of layers, as papers give it: numbers of parameters, operations and activations. Models are written down as
  * such tables (image_tables.c, text_tables.c); published.c makes profiles of them. */
-#ifndef SLC_LAYER_TABLE_H
-#define SLC_LAYER_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ typedef struct {
 
 /* Tables of models for images and of the others; a model without a name ends each. */
 extern const slc_layer_model slc_image_models[], slc_text_models[];
-
-#endif

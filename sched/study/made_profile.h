@@ -19,8 +19,7 @@
  *                memory an element; an update by Adam moves 28, and takes longer in that proportion
  *   link         base blocks are an eighth of the bytes that reach 95 % of the bandwidth, at least 1 MiB; 4 of them
  *                are in flight */
-#ifndef SLC_MADE_PROFILE_H
-#define SLC_MADE_PROFILE_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -57,5 +56,3 @@ uint64_t slc_made_block_bytes(const slc_made_options *options);
 /* Names in turn; NULL after the last. */
 const char *slc_made_model_name(size_t index);
 const char *slc_made_cluster_name(size_t index);
-
-#endif

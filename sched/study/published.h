@@ -3,8 +3,7 @@
  * takes as long as its operations at the reached speed, backward twice its forward, recomputing its forward. What a
  * layer gives lives until the backward of the last layer that reads it, and its gradient from there to the layer's own
  * backward. Clusters are those of made profiles. Base blocks are as there, but no unit has more than 64 of them. */
-#ifndef SLC_PUBLISHED_H
-#define SLC_PUBLISHED_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -24,5 +23,3 @@ sluice_status slc_published_profile(const slc_published_options *options, slc_pr
 
 /* Names of models in turn; NULL after the last. */
 const char *slc_published_name(size_t index);
-
-#endif

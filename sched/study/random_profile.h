@@ -1,7 +1,6 @@
 /* Profiles drawn from a seed, for studying planners: chains of layers of unequal sizes and times. The same options and
  * seed give the same profile (times to the last bit only with one C library). */
-#ifndef SLC_RANDOM_PROFILE_H
-#define SLC_RANDOM_PROFILE_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -36,5 +35,3 @@ slc_random_options slc_random_defaults(void);
 
 /* Draws a profile, which the caller destroys. Errors: ARGUMENT (a range that is not one), MEMORY. */
 sluice_status slc_random_profile(const slc_random_options *options, uint64_t seed, slc_profile **out);
-
-#endif

@@ -1,8 +1,7 @@
 /* The free part of a budget can go to strategies (units kept whole, sdp) or be left to the schedule (gathered buffers,
  * gradients that wait). For one budget: the step time of each share between the two, and the share of the joint plan,
  * which chooses both at once. */
-#ifndef SLC_TRADEOFF_H
-#define SLC_TRADEOFF_H
+#pragma once
 
 #include "sched/simulate/simulate.h"
 
@@ -64,5 +63,3 @@ typedef struct {
  * ARGUMENT (fewer than 2 shares); BUDGET (nothing is free, or no plan fits); MEMORY. */
 sluice_status slc_tradeoff_make(const slc_tradeoff_request *request, slc_tradeoff *out);
 void slc_tradeoff_fini(slc_tradeoff *tradeoff);
-
-#endif

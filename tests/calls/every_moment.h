@@ -1,7 +1,6 @@
 /* Programs that stand at any moment of a runtime's life, from its first layer to its failure, and can go on from there.
  */
-#ifndef SLC_TESTS_EVERY_MOMENT_H
-#define SLC_TESTS_EVERY_MOMENT_H
+#pragma once
 
 #include "tests/support/ranks.h"
 
@@ -256,5 +255,3 @@ static inline int goes_on(program *p)
     RANK_CHECK(!whole_step(p));
     return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The model that checkpoint tests share. Its contents are a function of a number, so that a test can tell them from
  * what any other save has written. */
-#ifndef SLC_TESTS_CHECKPOINT_MODEL_H
-#define SLC_TESTS_CHECKPOINT_MODEL_H
+#pragma once
 
 #include "lib/base/numbers/random.h"
 #include "tests/support/ranks.h"
@@ -211,5 +210,3 @@ static inline uint32_t entries(const char *path)
     if (open) closedir(open);
     return count;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * keep anything else. A file holds what it held when it was last synchronized, or all that was written since, or half
  * of that. Names that were made, moved or removed in a folder since the folder was synchronized may each be there or
  * not; a move within a folder happens or does not. POSIX promises no more. */
-#ifndef SLC_TESTS_DISK_MODEL_H
-#define SLC_TESTS_DISK_MODEL_H
+#pragma once
 
 #include "lib/base/hash/fnv.h"
 #include "tests/checkpoint/disk_recorder.h"
@@ -259,5 +258,3 @@ static inline void model_put(const disk_model *m, int node, const crash *c, cons
         model_put(m, names.names[i].node, c, inner);
     }
 }
-
-#endif

@@ -2,8 +2,7 @@
  * calls of the C library that make, write, synchronize, rename and remove; a call for a path below one folder is
  * recorded, may be made to fail, or ends the process. Writes by other calls than pwrite are not seen, and show as lost.
  * Everything lies in memory that forked ranks share. Include it in one file of a test. */
-#ifndef SLC_TESTS_DISK_RECORDER_H
-#define SLC_TESTS_DISK_RECORDER_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -265,5 +264,3 @@ int rmdir(const char *path)
     const char *inside = disk_inside(path);
     return inside ? disk_unlink(path, inside, AT_REMOVEDIR) : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The kernels of language.cu, for emulated_test.c. All pointers are of the device or pinned. */
-#ifndef EMULATED_LANGUAGE_H
-#define EMULATED_LANGUAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,4 @@ cudaError_t language_scale(cudaStream_t stream, unsigned blocks, unsigned thread
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

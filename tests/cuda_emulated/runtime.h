@@ -5,8 +5,7 @@
  * The files are compiled without the thread sanitizer: what orders the
  * program's own accesses they tell it by hand (order_before and order_after on one address), so that what the program
  * forgot to order shows as a race. Their own words are ordered by atomics, which the sanitizer does not see. */
-#ifndef EMULATED_RUNTIME_H
-#define EMULATED_RUNTIME_H
+#pragma once
 
 #include <atomic>
 #include <functional>
@@ -116,5 +115,3 @@ void emulated_reach(bool open); /* takes device memory in and out of reach, wher
 /* ---- bytes.cc, which sanitizers see ---- */
 void emulated_copy_bytes(void *to, const void *from, size_t bytes);
 void emulated_set_bytes(void *at, int value, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* Streams and events, as the files of the two runtimes see them. A handle is the address of one of these; work that is
  * in a queue holds what it needs, so that destroying a handle waits for nothing. */
-#ifndef EMULATED_STREAMS_H
-#define EMULATED_STREAMS_H
+#pragma once
 
 #include "tests/cuda_emulated/runtime.h"
 
@@ -69,5 +68,3 @@ std::function<void()> emulated_recording(cudaEvent_t event);
 std::function<void()> emulated_waiting(cudaEvent_t event);
 std::vector<std::shared_ptr<CUstream_st>> emulated_streams_of(int device);
 void emulated_wait_for_stream(CUstream_st *stream);
-
-#endif

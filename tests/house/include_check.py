@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The directions in which the parts of the house, and the folders inside a part, may look, checked on every include.
 Headers that say "Private to X" are included from X only, no name is defined in two headers, names of one prefix lie in
-one part, sluice.h includes every public header, and no file is in a circle of includes: X.h and X.c count as one file, so
-types that two files share lie in a header below both.
+one part, sluice.h includes every public header, every header is read once, and no file is in a circle of includes: X.h
+and X.c count as one file, so types that two files share lie in a header below both.
 
 `include_check.py [ROOT]` checks a tree; `--self-test` checks that a tree with planted faults is refused."""
 import os
@@ -376,6 +376,13 @@ def refuse_incomplete(headers):
             yield f"{WHOLE}: it does not include <{name}>"
 
 
+def refuse_guards(texts):
+    """Public headers have guards, since a user's tree may hold them twice; all others `#pragma once`."""
+    for path in sorted(path for path in texts if path.endswith((".h", ".cuh"))):
+        if path.startswith("include/") == ("\n#pragma once\n" in "\n" + texts[path]):
+            yield f"{path}: " + ("a public header has a guard" if path.startswith("include/") else "it needs #pragma once")
+
+
 def check(root):
     faults, texts = [], dict(sources(root))
     headers = {path: text for path, text in texts.items() if path.endswith(".h") and not is_test(path)}
@@ -395,7 +402,8 @@ def check(root):
             )
             if why:
                 faults.append(f"{path}:{number}: {found[2]}: {why}")
-    named = [*refuse_twins(headers), *refuse_prefixes(headers), *refuse_incomplete(headers), *refuse_circles(texts)]
+    named = [*refuse_twins(headers), *refuse_prefixes(headers), *refuse_incomplete(headers), *refuse_circles(texts),
+             *refuse_guards(texts)]
     return faults + named, len(texts)
 
 
@@ -443,7 +451,12 @@ def self_test():
         "plugins/nccl/record/record.h": '#include "plugins/nccl/shim/calls.h"\n',
         "lib/comm/lane/messages.c": '#include "lib/comm/lane/work.h"\n',
         "lib/plan/twin.h": "typedef enum { SLC_A } slc_reader;\n",
+        "lib/plan/twice.h": "void slc_plan_twice(void);\n",
+        "include/sluice/once.h": "#pragma once\n",
     }
+    for path in [path for path in (*good, *bad) if path.endswith(".h")]:
+        if not path.startswith("include/") and path != "lib/plan/twice.h":
+            (good if path in good else bad)[path] += "#pragma once\n"
     with tempfile.TemporaryDirectory() as root:
         for path, text in {**good, **bad}.items():
             os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)

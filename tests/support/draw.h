@@ -1,6 +1,5 @@
 /* Numbers drawn from a seed: the same ones on every rank and machine. */
-#ifndef SLC_TESTS_DRAW_H
-#define SLC_TESTS_DRAW_H
+#pragma once
 
 #include "tests/support/seed.h"
 
@@ -26,5 +25,3 @@ static inline float noise(uint64_t a, uint64_t b)
 {
     return (float)((int64_t)(mix(a * 1000003u + b) % 20001u) - 10000) * 1e-4f;
 }
-
-#endif

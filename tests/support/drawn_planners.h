@@ -1,8 +1,7 @@
 /* Planners for tests of the engine that know no times. The schedule's name says what they draw: "drawn/SEED" is
  * strategies, recomputation and an order of runs of blocks with late operations, in as much memory as that takes;
  * "NAME/SEED" is the plan of the schedule NAME for drawn times and a budget without a spare byte. */
-#ifndef SLC_TESTS_DRAWN_PLANNERS_H
-#define SLC_TESTS_DRAWN_PLANNERS_H
+#pragma once
 
 #include "lib/plan/request.h"
 
@@ -12,5 +11,3 @@ sluice_status plan_as_named(void *context, const slc_job *job, const slc_plan_re
 
 /* Fuses neighbours that may be one unit: each pair with a chance that the seed draws, from never to always. */
 sluice_status fuse_drawn(void *context, const slc_job *job, const slc_fuse_request *request, uint32_t *group);
-
-#endif

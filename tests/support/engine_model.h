@@ -1,8 +1,7 @@
 /* A model that a trial's seed draws: layers, parameters of awkward sizes, some frozen, tied or in bf16. Some tied
  * parameters are looked up by rows, drawn anew for each rank and micro-batch, in one gradient with their other use or
  * split from it. Next to each of the runtime's parameters is a plain array of what it must hold. */
-#ifndef SLC_TESTS_ENGINE_MODEL_H
-#define SLC_TESTS_ENGINE_MODEL_H
+#pragma once
 
 #include "tests/support/trial.h"
 
@@ -60,5 +59,3 @@ float engine_model_seen(const known_param *k, uint64_t i);
 /* Whether the layer uses the parameter, and whether it looks rows of it up. */
 bool engine_model_uses(const known_param *p, uint32_t layer);
 bool engine_model_looks_up(const known_param *p, uint32_t layer);
-
-#endif

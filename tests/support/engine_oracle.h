@@ -1,8 +1,7 @@
 /* An oracle that tells what the drawn model's parameters must hold: gradients are a known function of rank,
  * micro-batch, step and value, so every rank computes what all ranks contribute, adds in rank order and updates plain
  * arrays. */
-#ifndef SLC_TESTS_ENGINE_ORACLE_H
-#define SLC_TESTS_ENGINE_ORACLE_H
+#pragma once
 
 #include "tests/support/engine_model.h"
 
@@ -30,5 +29,3 @@ double engine_oracle_norm(const engine_model *w);
 /* Updates the plain arrays with the reduced gradient times `factor`, as the trial's optimizer does (LAMB takes no
  * factor). Returns 0, or 1 after a line on standard error. */
 int engine_oracle_update(engine_model *w, uint64_t step, double rate, double factor);
-
-#endif

@@ -1,7 +1,6 @@
 /* A trial of the engine: the model of engine_model.h runs some steps on some ranks, and everything that a program can
  * see must be equal to the oracle of engine_oracle.h to the bit. */
-#ifndef SLC_TESTS_ENGINE_TRIAL_H
-#define SLC_TESTS_ENGINE_TRIAL_H
+#pragma once
 
 #include "tests/support/trial.h"
 
@@ -24,5 +23,3 @@ void read_extent(int argc, char **argv, extent *asked);
 
 /* Checks trials with random plans, as many as were asked for, else `few`; returns how many they were. */
 uint32_t check_random_plans(const extent *asked, uint32_t few, trial (*draw_trial)(uint64_t seed));
-
-#endif

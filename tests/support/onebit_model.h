@@ -1,7 +1,6 @@
 /* A small model of awkward sizes under a compressed optimizer, for tests that fork ranks. All functions run in a rank;
  * those that return an int return 0, or 1 after a line on standard error. */
-#ifndef SLC_TESTS_ONEBIT_MODEL_H
-#define SLC_TESTS_ONEBIT_MODEL_H
+#pragma once
 
 #include "tests/support/ranks.h"
 
@@ -82,5 +81,3 @@ int model_peak_is_planned(model *m);
 /* Layers that are not onebit may have any other strategy: weights_of must give the same hash whichever they have. */
 int model_beside_any_strategy(int rank, int size, const trial *of,
                               int (*weights_of)(const trial *t, model *m, uint64_t *hash));
-
-#endif

@@ -1,6 +1,5 @@
 /* The library's planner with another function that plans, and nothing fused. */
-#ifndef SLC_TESTS_PLANNER_OF_H
-#define SLC_TESTS_PLANNER_OF_H
+#pragma once
 
 #include "lib/sluice/planner.h"
 
@@ -11,5 +10,3 @@ static inline slc_planner planner_of(slc_plan_function plan)
     planner.fuse = NULL;
     return planner;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The functions that the public headers declare, and how many pointers each takes, read from the headers' text: so a
  * list that must have all of them can be held against what there is. */
-#ifndef SLC_TESTS_PUBLIC_FUNCTIONS_H
-#define SLC_TESTS_PUBLIC_FUNCTIONS_H
+#pragma once
 
 #include <ctype.h>
 #include <glob.h>
@@ -87,5 +86,3 @@ static inline int read_public_functions(const char *folder, public_function *out
     globfree(&found);
     return count;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Runs a function as N ranks: one child process each, joined through the environment as a launcher would do it. A child
  * that is not done in time is killed, with all others. Call before any thread is started. */
-#ifndef SLC_TESTS_RANKS_H
-#define SLC_TESTS_RANKS_H
+#pragma once
 
 #include "tests/support/comm/free_port.h"
 
@@ -115,5 +114,3 @@ static inline int run_ranks(int size, rank_function function, void *context, int
             return 1;                                                                                                  \
         }                                                                                                              \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* How much a long test does: its own number of rounds times SLUICE_TEST_SCALE, which `./dev test` lowers where a
  * sanitizer makes each round slow; and whether only the smallest cases are wanted. */
-#ifndef SLC_TESTS_SCALE_H
-#define SLC_TESTS_SCALE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ static inline bool test_takes(uint32_t number, double share)
     const double turns = number * 0.6180339887498949;
     return turns - (double)(uint64_t)turns < share * test_scale();
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The seeds of random tests. They are fixed, so that a test does the same each time. SLUICE_TEST_SEED=NUMBER changes
  * what all of them give; `./dev test --all` draws such a number for its whole run, and says it. Whoever makes random
  * numbers of a seed makes them of test_seed(seed), so that tests keep their own small seeds. */
-#ifndef SLC_TESTS_SEED_H
-#define SLC_TESTS_SEED_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ static inline uint64_t test_seed(uint64_t seed)
     pthread_once(&once, test_seed_learn);
     return seed + test_seed_number * 0x9e3779b97f4a7c15u;
 }
-
-#endif

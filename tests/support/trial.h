@@ -1,6 +1,5 @@
 /* What a trial of the engine draws or sets: the model, the settings, how many steps. */
-#ifndef SLC_TESTS_TRIAL_H
-#define SLC_TESTS_TRIAL_H
+#pragma once
 
 #include <sluice/runtime.h>
 #include <stdbool.h>
@@ -26,5 +25,3 @@ typedef struct {
     const char *updates;      /* SLUICE_PLAN_UPDATES; NULL: the model's own optimizer takes one thread at a time */
     uint32_t threads, larger; /* parameters are `larger` + 1 times as large as usual */
 } trial;
-
-#endif

@@ -1,8 +1,7 @@
 /* Numbers that each rank computes for itself must have the same bits on a processor that has fused multiply-adds and on
  * one that has none. A test program runs itself again with a glibc that is told of none, and compares. Its main begins
  * with `if (argc == 2) return tell_bits();`, where tell_bits calls print_bits. */
-#ifndef SLC_TESTS_WITHOUT_FMA_H
-#define SLC_TESTS_WITHOUT_FMA_H
+#pragma once
 
 #include "lib/base/hash/fnv.h"
 
@@ -50,5 +49,3 @@ static inline void same_bits_without_fma(uint64_t hash)
     }
     assert_true(other == hash);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The forms in which a page is printed. Private to bench/cli. */
-#ifndef SLC_BENCH_HELP_FORMS_H
-#define SLC_BENCH_HELP_FORMS_H
+#pragma once
 
 #include "bench/cli/help/page.h"
 
@@ -11,5 +10,3 @@ void slc_help_usage(const slc_help_page *page, FILE *out);
 void slc_help_man(const slc_help_page *page, FILE *out);
 void slc_help_markdown(const slc_help_page *page, FILE *out);
 void slc_help_bash(const slc_help_page *page, FILE *out);
-
-#endif

@@ -6,8 +6,7 @@
  * lines that begin with two spaces are the examples, and a line that begins with "More: " names the page in docs/ where
  * one reads on. An option's `arg` may list what can be given, as "HOW=auto,none,all": help shows the word before the
  * equals sign, completion offers the words after it. Where the word is FILE, DIR or PATH, completion offers files. */
-#ifndef SLC_BENCH_HELP_H
-#define SLC_BENCH_HELP_H
+#pragma once
 
 #include "bench/cli/help/short_option.h"
 
@@ -29,5 +28,3 @@ int slc_help_print(const struct argp *parser, const char *program, slc_help_form
 /* Characters in a line of the terminal on standard output, from 40 to 120; where it is none, what COLUMNS says, or 80.
  */
 int slc_help_width(void);
-
-#endif

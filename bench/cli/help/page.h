@@ -1,6 +1,5 @@
 /* The content of a command's help, apart from the form in which it is printed. */
-#ifndef SLC_BENCH_HELP_PAGE_H
-#define SLC_BENCH_HELP_PAGE_H
+#pragma once
 
 #include <argp.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ char slc_help_letter(const struct argp_option *option);
 bool slc_help_value(const struct argp_option *option, char word[32]);
 /* The values that the option takes, with commas: "auto,none,all"; NULL: not listed. */
 const char *slc_help_choices(const struct argp_option *option);
-
-#endif

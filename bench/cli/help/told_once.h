@@ -1,6 +1,5 @@
 /* docs/command.md tells an option once. Private to bench/cli. */
-#ifndef SLC_BENCH_TOLD_ONCE_H
-#define SLC_BENCH_TOLD_ONCE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -8,5 +7,3 @@
  * for word. A block below the tables names the options of these rows, with a link to `told`, whose heading is "## BY";
  * a table of which no row is left goes. Both texts are as slc_help_markdown prints them, and end with a line feed. */
 void slc_help_tell_once(const char *section, const char *told, const char *by, FILE *out);
-
-#endif

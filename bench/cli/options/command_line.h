@@ -1,7 +1,6 @@
 /* The command line of a subcommand: its options as a table, its arguments, its text for help. Parser, help, manual
  * page, completion and docs/command.md follow from it. One thread. */
-#ifndef SLC_BENCH_COMMAND_LINE_H
-#define SLC_BENCH_COMMAND_LINE_H
+#pragma once
 
 #include "bench/cli/options/option.h"
 
@@ -27,5 +26,3 @@ typedef struct slc_command_line {
 /* Sets the defaults, then what argv says (bench/cli/options/parse.h). Other fields of `options` stay. Ends the process
  * after a mistake and after help. */
 void slc_command_line_parse(const slc_command_line *line, int argc, char **argv, void *options);
-
-#endif

@@ -1,8 +1,7 @@
 /* The options of a command as a table: a row has an option's name, the field that it sets, its default, its limits and
  * its help, and each of these stands there once. command_line.h parses by such rows. Strings stay their owner's (argv,
  * the table). One thread. */
-#ifndef SLC_BENCH_OPTION_H
-#define SLC_BENCH_OPTION_H
+#pragma once
 
 #include "bench/cli/help/help.h"
 
@@ -70,5 +69,3 @@ sluice_status slc_option_number(const slc_option *row, const char *text, double 
 
 /* The place of a value in a list with commas; -1: it is not there. */
 int slc_option_place(const char *list, const char *value);
-
-#endif

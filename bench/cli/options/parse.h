@@ -1,6 +1,5 @@
 /* A subcommand's arguments, by argp: the same rules for all of them. */
-#ifndef SLC_BENCH_PARSE_H
-#define SLC_BENCH_PARSE_H
+#pragma once
 
 #include "bench/cli/help/help.h"
 
@@ -11,5 +10,3 @@
  * own. An unknown long option is refused with the nearest one there is. Ends the process with EXIT_USAGE after a
  * mistake, with 0 after help. bench/cli/help/help.h says how the parser's texts are read. */
 void slc_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
-
-#endif

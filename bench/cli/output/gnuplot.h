@@ -1,6 +1,5 @@
 /* Writes gnuplot scripts that draw a picture as SVG and as PNG, and runs them. One thread. */
-#ifndef SLC_BENCH_BENCH_GNUPLOT_H
-#define SLC_BENCH_BENCH_GNUPLOT_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ int slc_gnuplot_run(const char *folder, const char *script);
 /* Runs `folder`/`name`.gp, which draws `name`.svg and .png there. Prints one line on `out`: that they are drawn, or
  * that gnuplot is not installed, which is no error. Errors: PATH, IO, SYSTEM. */
 sluice_status slc_gnuplot_draw(const char *folder, const char *name, FILE *out);
-
-#endif

@@ -1,11 +1,8 @@
 /* Checks pictures that gnuplot has drawn. */
-#ifndef SLC_BENCH_PICTURE_FILE_H
-#define SLC_BENCH_PICTURE_FILE_H
+#pragma once
 
 #include <sluice/status.h>
 
 /* Is the SVG or PNG file at `path` (.svg, .png) complete? gnuplot reports no error when the disk is full. Errors: PATH,
  * IO, naming the path. */
 sluice_status slc_picture_file_check(const char *path);
-
-#endif

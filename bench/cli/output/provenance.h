@@ -1,7 +1,6 @@
 /* Where results come from: the command line and the time are in each JSON that a command writes (docs/formats.md). One
  * thread. */
-#ifndef SLC_BENCH_PROVENANCE_H
-#define SLC_BENCH_PROVENANCE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -16,5 +15,3 @@ char *slc_date_now(char text[32]);
  * settings that the environment makes, and when the process began. Other values, and a process that has noted nothing,
  * stay as they are. */
 void slc_provenance_add(json_t *content);
-
-#endif

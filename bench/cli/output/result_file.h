@@ -1,8 +1,7 @@
 /* A file of results that is either whole or absent: it is written as a draft (lib/base/file/draft.h), which gets
  * its name when all of it is on the disk. "-" is standard output; a path that is no regular file (a pipe, a device) is
  * written directly. The errors of all functions name the path, also those of a full disk. One thread uses a file. */
-#ifndef SLC_BENCH_RESULT_FILE_H
-#define SLC_BENCH_RESULT_FILE_H
+#pragma once
 
 #include "lib/base/file/draft.h"
 
@@ -42,5 +41,3 @@ sluice_status slc_result_file_write_text(const char *path, const char *text);
 sluice_status slc_result_file_write_json(const char *path, json_t *content);
 /* Drops the file and leaves what was at the path before. */
 void slc_result_file_abandon(slc_result_file *file);
-
-#endif

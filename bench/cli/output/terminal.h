@@ -1,6 +1,5 @@
 /* Lines for a terminal: one that is wider than the terminal is broken, and cannot be rewritten in place. */
-#ifndef SLC_BENCH_TERMINAL_H
-#define SLC_BENCH_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,5 +10,3 @@ unsigned slc_terminal_columns(FILE *file);
 /* Writes the line over the present one, cut to the terminal's columns, and leaves the cursor on it. A line that is no
  * wider is written as it is, and so is each line where the width is not known. */
 void slc_terminal_rewrite(FILE *file, const char *line);
-
-#endif

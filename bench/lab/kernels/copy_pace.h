@@ -1,7 +1,6 @@
 /* The reference for kernels whose pace memory sets: a copy by one thread, done in the way that is fastest on this
  * machine; it should be larger than the caches. */
-#ifndef SLC_BENCH_COPY_PACE_H
-#define SLC_BENCH_COPY_PACE_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -22,5 +21,3 @@ void slc_copy_pace_close(slc_copy_pace *pace);       /* a zeroed one is allowed 
 double slc_copy_pace_seconds(slc_copy_pace *pace);   /* time of one copy in the fastest way */
 double slc_copy_pace_now(const slc_copy_pace *pace); /* seconds on its clock */
 const char *slc_copy_pace_name(const slc_copy_pace *pace);
-
-#endif

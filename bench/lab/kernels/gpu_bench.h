@@ -1,8 +1,7 @@
 /* Measures what a GPU does by the times of its events, by turns with a copy from one piece of its memory to another:
  * the copy is what a kernel whose pace memory sets is held against, and it leaves nothing of the kernel's in the
  * caches. One thread. */
-#ifndef SLC_BENCH_GPU_BENCH_H
-#define SLC_BENCH_GPU_BENCH_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -53,5 +52,3 @@ sluice_status slc_gpu_bench_repeat(slc_gpu_bench *bench, void *at, uint64_t some
 sluice_status slc_gpu_bench_measure(slc_gpu_bench *bench, const slc_gpu_work *work);
 /* The row of work that could not even be prepared, with the last error. */
 sluice_status slc_gpu_bench_fail(slc_gpu_bench *bench, const slc_gpu_work *work);
-
-#endif

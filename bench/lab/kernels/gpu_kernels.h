@@ -1,6 +1,5 @@
 /* `sluice-lab kernels --device cuda`: every kernel of the GPU at the sizes of a training step. */
-#ifndef SLC_BENCH_GPU_KERNELS_H
-#define SLC_BENCH_GPU_KERNELS_H
+#pragma once
 
 #include "bench/lab/kernels/gpu_bench.h"
 
@@ -14,6 +13,4 @@ sluice_status slc_gpu_kernels_measure(slc_gpu_bench *bench);
 #if defined(SLUICE_HAVE_DNNL)
 /* The products of GPT-2 124M, under the name gemm. */
 sluice_status slc_gpu_products_measure(slc_gpu_bench *bench, sluice_dtype dtype);
-#endif
-
 #endif

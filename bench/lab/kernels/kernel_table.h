@@ -6,8 +6,7 @@
  * contents into the arrays if the kernel needs any instead of numbers in -1..1; it may be NULL. `gpu` says at which
  * size the kernel is measured on a GPU, if it runs there; what is not an array of the case and is read or written by
  * the kernel lies in the workspace, which begins as zeros. */
-#ifndef SLC_BENCH_KERNEL_TABLE_H
-#define SLC_BENCH_KERNEL_TABLE_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -60,5 +59,3 @@ void slc_kernel_case_fill(slc_kernel_case *c);
 
 extern const slc_kernel_row slc_kernel_table[];
 extern const uint32_t slc_kernel_table_rows;
-
-#endif

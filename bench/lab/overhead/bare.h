@@ -2,8 +2,7 @@
  * are worked out once and handed to lib/comm step after step; optimizer kernels are called on fixed ranges. Everything
  * that the engine carries out is carried out, the search of gradients for NaN and the agreement included, but there are
  * no claims, no checks and no measuring. The weights equal the engine's to the bit. */
-#ifndef SLC_BENCH_OVERHEAD_BARE_H
-#define SLC_BENCH_OVERHEAD_BARE_H
+#pragma once
 
 #include "bench/lab/overhead/model.h"
 #include "lib/comm/comm.h"
@@ -20,5 +19,3 @@ sluice_status slc_bare_step(slc_bare *bare, double learning_rate);
 sluice_status slc_bare_sync(slc_bare *bare);  /* applies everything, also the last step's late operations */
 uint64_t slc_bare_hash(const slc_bare *bare); /* hash of the owned weights */
 void slc_bare_close(slc_bare *bare);          /* NULL is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* Measures the engine's own cost: one plan is run by the engine and by hand, in turn. Collective. */
-#ifndef SLC_BENCH_OVERHEAD_MEASURE_H
-#define SLC_BENCH_OVERHEAD_MEASURE_H
+#pragma once
 
 #include <sluice/world.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ typedef struct {
 /* Errors: MISMATCH if the weights made by hand differ from the engine's; those of runtime and planner. */
 sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
                                    const slc_overhead_plan *plan, slc_overhead_row *row);
-
-#endif

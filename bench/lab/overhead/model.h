@@ -1,8 +1,7 @@
 /* The model that `sluice-lab overhead` trains: equal layers of one parameter each. Their compute is a loop of a fixed
  * length and, in backward, a gradient that depends only on rank, layer and element. The same functions run under the
  * engine and by hand, and count the CPU time that they take, so that it can be subtracted. */
-#ifndef SLC_BENCH_OVERHEAD_MODEL_H
-#define SLC_BENCH_OVERHEAD_MODEL_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -38,5 +37,3 @@ typedef struct {
 /* *optimizer must not be moved afterwards. */
 sluice_status slc_overhead_optimizer_open(slc_overhead_optimizer *optimizer);
 void slc_overhead_optimizer_close(slc_overhead_optimizer *optimizer);
-
-#endif

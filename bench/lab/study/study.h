@@ -1,7 +1,6 @@
 /* The studies of `sluice-lab study`: how good plans are on drawn profiles. Each study prints its table and adds its
  * rows to a JSON array. There is no network and no training. */
-#ifndef SLC_BENCH_STUDY_H
-#define SLC_BENCH_STUDY_H
+#pragma once
 
 #include "lib/plan/profile.h"
 #include "sched/planner/joint.h"
@@ -41,5 +40,3 @@ sluice_status slc_study_try(const slc_joint_request *ask, double *step_s);
 /* Makes the joint plan with all choices free; recomputation only if `recompute`. */
 sluice_status slc_study_joint(const slc_study *study, const slc_profile *profile, uint64_t limit, bool recompute,
                               slc_joint_answer *answer);
-
-#endif

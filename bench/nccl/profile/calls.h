@@ -1,6 +1,5 @@
 /* Which communicator a job is data parallel on, and what each of its ranks calls there. Private to bench/nccl. */
-#ifndef SLC_BENCH_NCCL_CALLS_H
-#define SLC_BENCH_NCCL_CALLS_H
+#pragma once
 
 #include "bench/nccl/profile/step_time.h"
 #include "plugins/nccl/record/records.h"
@@ -34,5 +33,3 @@ typedef struct {
 /* Errors as slc_job_steps_find. The caller gives it back to slc_job_calls_free, after an error too. */
 sluice_status slc_job_calls_collect(const slc_nccl_records *records, slc_job_calls *out);
 void slc_job_calls_free(slc_job_calls *calls);
-
-#endif

@@ -1,7 +1,6 @@
 /* How long the compute between operations took, in bounds. An operation begins when its data is ready, unless its
  * stream was busy until then: the data may have been there since anything that is known to be earlier. */
-#ifndef SLC_BENCH_NCCL_COMPUTE_TIMES_H
-#define SLC_BENCH_NCCL_COMPUTE_TIMES_H
+#pragma once
 
 #include "bench/nccl/profile/step_units.h"
 
@@ -33,5 +32,3 @@ static inline bool slc_is_loose(slc_time_bounds bounds)
 {
     return bounds.low_s < 0.9 * bounds.high_s;
 }
-
-#endif

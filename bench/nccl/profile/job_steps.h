@@ -1,7 +1,6 @@
 /* The steps of a data-parallel job, found in what its ranks recorded: which all-reduces, reduce-scatters and
  * all-gathers of floating-point numbers repeat, and when each of them ran. One thread. */
-#ifndef SLC_BENCH_NCCL_JOB_STEPS_H
-#define SLC_BENCH_NCCL_JOB_STEPS_H
+#pragma once
 
 #include "bench/nccl/profile/step_time.h"
 #include "plugins/nccl/record/records.h"
@@ -46,5 +45,3 @@ static inline bool slc_step_reduces(const slc_step_operation *operation)
 {
     return operation->operation != SLC_RECORD_ALL_GATHER;
 }
-
-#endif

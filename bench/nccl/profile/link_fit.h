@@ -1,6 +1,5 @@
 /* The link's latency and bandwidth, from how long operations took. Pure functions but for the memory. */
-#ifndef SLC_BENCH_NCCL_LINK_FIT_H
-#define SLC_BENCH_NCCL_LINK_FIT_H
+#pragma once
 
 #include "bench/nccl/profile/job_steps.h"
 #include "lib/plan/times.h"
@@ -16,5 +15,3 @@ typedef struct {
  * all-gather of half its time each. Errors: ARGUMENT (a world of one rank has no link; no operation has a time),
  * MEMORY. */
 sluice_status slc_link_figures_fit(const slc_job_steps *steps, slc_link_figures *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Makes a profile for `sluice plan` of what an unchanged program communicated. One thread. */
-#ifndef SLC_BENCH_NCCL_PROFILE_H
-#define SLC_BENCH_NCCL_PROFILE_H
+#pragma once
 
 #include "plugins/nccl/record/records.h"
 
@@ -8,5 +7,3 @@
  * one rank, unless it is NULL. Errors: ARGUMENT (no period, no times: with the reason), PATH, IO, MEMORY. */
 sluice_status slc_nccl_profile(const slc_nccl_records *records, const slc_nccl_records *compute,
                                uint64_t reserved_bytes, const char *out);
-
-#endif

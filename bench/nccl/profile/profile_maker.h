@@ -1,6 +1,5 @@
 /* A profile while it is made. Private to bench/nccl. */
-#ifndef SLC_BENCH_NCCL_PROFILE_MAKER_H
-#define SLC_BENCH_NCCL_PROFILE_MAKER_H
+#pragma once
 
 #include "bench/nccl/profile/compute_times.h"
 #include "bench/nccl/profile/link_fit.h"
@@ -28,5 +27,3 @@ static inline const slc_step_operation *slc_maker_reduction(const slc_profile_ma
 /* Says where the figures come from: measured, estimated, bounds, left out. The caller frees the text. Errors: MEMORY.
  */
 sluice_status slc_profile_source(const slc_profile_maker *maker, char **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The time of an operation of a step. Private to bench/nccl. */
-#ifndef SLC_BENCH_NCCL_STEP_TIME_H
-#define SLC_BENCH_NCCL_STEP_TIME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ typedef struct {
     bool follows; /* it began within 50 us of the end of the operation before it on its stream: its data may have been
                      there for long */
 } slc_step_time;
-
-#endif

@@ -1,7 +1,6 @@
 /* Units of a step: each reduction is one, and all-gathers of as many elements as a reduce-scatter belong to it. Pure
  * functions but for the memory. */
-#ifndef SLC_BENCH_NCCL_STEP_UNITS_H
-#define SLC_BENCH_NCCL_STEP_UNITS_H
+#pragma once
 
 #include "bench/nccl/profile/job_steps.h"
 
@@ -22,5 +21,3 @@ typedef struct {
  * reductions in the backward have the opposite one. The caller calls slc_step_units_free. Errors: MEMORY. */
 sluice_status slc_step_units_find(const slc_job_steps *steps, slc_step_units *out);
 void slc_step_units_free(slc_step_units *units);
-
-#endif

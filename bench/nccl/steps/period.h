@@ -1,6 +1,5 @@
 /* The shortest repeating period of a sequence of numbers: the steps in what a program calls. Pure functions. */
-#ifndef SLC_BENCH_NCCL_PERIOD_H
-#define SLC_BENCH_NCCL_PERIOD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ enum { SLC_PERIOD_REPETITIONS = 3 }; /* fewer of them in a row are no period */
  * before, between and after runs of repetitions may be anything; with `unbroken` only the longest run counts. Only the
  * last 32768 numbers are looked at. Returns false where nothing repeats three times in a row. */
 bool slc_period_find(const uint64_t *numbers, size_t count, bool unbroken, slc_period *out);
-
-#endif

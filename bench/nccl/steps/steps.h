@@ -1,6 +1,5 @@
 /* The steps of a program: its NCCL calls repeat. One thread. */
-#ifndef SLC_BENCH_NCCL_STEPS_H
-#define SLC_BENCH_NCCL_STEPS_H
+#pragma once
 
 #include "plugins/nccl/record/records.h"
 
@@ -32,5 +31,3 @@ bool slc_nccl_moves_data(const slc_nccl_entry *entry);
 /* Returns the nth device (from 0) that the process's communicators are on, in the order of their rows; -1: there are no
  * more. */
 int slc_nccl_device(const slc_nccl_process *process, unsigned nth);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small calls that follow each other could go together: between ncclGroupStart and ncclGroupEnd, or fused there. One
  * thread. */
-#ifndef SLC_BENCH_NCCL_GROUPING_H
-#define SLC_BENCH_NCCL_GROUPING_H
+#pragma once
 
 #include "plugins/nccl/record/records.h"
 
@@ -37,5 +36,3 @@ typedef struct {
 /* Errors: MEMORY. Free it after an error too. */
 sluice_status slc_nccl_grouping_find(const slc_nccl_records *records, slc_nccl_grouping *out);
 void slc_nccl_grouping_free(slc_nccl_grouping *grouping);
-
-#endif

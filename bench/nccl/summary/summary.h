@@ -1,6 +1,5 @@
 /* The summary adds up what the ranks communicated. One thread. */
-#ifndef SLC_BENCH_NCCL_SUMMARY_H
-#define SLC_BENCH_NCCL_SUMMARY_H
+#pragma once
 
 #include "bench/nccl/summary/grouping.h"
 #include "bench/nccl/steps/steps.h"
@@ -88,5 +87,3 @@ void slc_nccl_summary_print(const slc_nccl_summary *summary, FILE *out);
 
 /* Returns the summary as JSON, as docs/formats.md describes it; NULL: no memory. */
 json_t *slc_nccl_summary_json(const slc_nccl_summary *summary);
-
-#endif

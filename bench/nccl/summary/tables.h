@@ -1,7 +1,6 @@
 /* The tables of what `sluice nccl` shows. A column is one row of a list in tables.c: the table for people, the JSON and
  * the table in docs/formats.md are made of it. One thread. */
-#ifndef SLC_BENCH_NCCL_TABLES_H
-#define SLC_BENCH_NCCL_TABLES_H
+#pragma once
 
 #include "bench/nccl/summary/summary.h"
 
@@ -76,5 +75,3 @@ json_t *slc_nccl_table_json(const slc_nccl_table *table, const slc_nccl_summary 
 
 /* Prints what the keys of all tables mean, as Markdown. */
 void slc_nccl_tables_describe(FILE *out);
-
-#endif

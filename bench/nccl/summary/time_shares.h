@@ -1,6 +1,5 @@
 /* The operations of a group are timed together. One thread. */
-#ifndef SLC_BENCH_NCCL_TIME_SHARES_H
-#define SLC_BENCH_NCCL_TIME_SHARES_H
+#pragma once
 
 #include "plugins/nccl/record/records.h"
 
@@ -13,5 +12,3 @@ typedef struct {
 
 /* `shares` has room for each entry of the process. Errors: MEMORY. */
 sluice_status slc_nccl_time_shares_find(const slc_nccl_process *process, slc_nccl_time_share *shares);
-
-#endif

@@ -1,7 +1,6 @@
 /* Compares what the ranks of each communicator called, and tells the faults: what ranks called differently, and whom
  * they wait for. A pure function of the records; nothing in it reads a clock or a file. One thread. */
-#ifndef SLC_BENCH_NCCL_COMPARE_H
-#define SLC_BENCH_NCCL_COMPARE_H
+#pragma once
 
 #include "bench/nccl/watch/findings.h"
 
@@ -11,5 +10,3 @@
  * findings after an error too. */
 sluice_status slc_nccl_compare(const slc_nccl_records *records, const double *quiet_s, double stall_s,
                                slc_nccl_findings *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The faults that are looked for in the collectives, sends and receives of a communicator, each in a file of its own.
  * Errors: MEMORY. One thread. */
-#ifndef SLC_BENCH_NCCL_FAULTS_H
-#define SLC_BENCH_NCCL_FAULTS_H
+#pragma once
 
 #include "bench/nccl/watch/waits.h"
 
@@ -26,5 +25,3 @@ sluice_status slc_nccl_find_unfinished(const slc_nccl_members *all, const slc_nc
  * with `any_stream`, in whichever. Looks at ranks that have called nothing for a moment alone, since the others are not
  * stuck. */
 sluice_status slc_nccl_find_crossings(const slc_nccl_members *all, bool any_stream, slc_nccl_findings *findings);
-
-#endif

@@ -1,6 +1,5 @@
 /* The faults that the comparison of ranks found: each gets a line of text, a hint what to do, and JSON. One thread. */
-#ifndef SLC_BENCH_NCCL_FINDINGS_H
-#define SLC_BENCH_NCCL_FINDINGS_H
+#pragma once
 
 #include "bench/nccl/watch/members.h"
 
@@ -85,5 +84,3 @@ void slc_nccl_write_member(FILE *out, const slc_nccl_member *member);
 json_t *slc_nccl_call_json(const slc_nccl_member *member, const slc_nccl_entry *entry);
 /* {"rank", "host", "pid", "state", "called"}; NULL without memory. */
 json_t *slc_nccl_member_json(const slc_nccl_member *member);
-
-#endif

@@ -1,7 +1,6 @@
 /* The communicators of some records, matched by their keys over processes, with each rank's calls sorted out: what the
  * comparison of ranks works on. One thread. */
-#ifndef SLC_BENCH_NCCL_MEMBERS_H
-#define SLC_BENCH_NCCL_MEMBERS_H
+#pragma once
 
 #include "plugins/nccl/record/records.h"
 
@@ -77,5 +76,3 @@ bool slc_nccl_process_is_dead(const slc_nccl_process *process);
 
 /* The rank has destroyed, finalized or aborted its communicator. */
 bool slc_nccl_member_has_left(const slc_nccl_member *member);
-
-#endif

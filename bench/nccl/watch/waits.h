@@ -1,7 +1,6 @@
 /* Who waits for whom: the ranks of a communicator that called something which others have not called yet, and which of
  * them all others wait for in the end. One thread. */
-#ifndef SLC_BENCH_NCCL_WAITS_H
-#define SLC_BENCH_NCCL_WAITS_H
+#pragma once
 
 #include "bench/nccl/watch/findings.h"
 
@@ -41,5 +40,3 @@ sluice_status slc_nccl_waits_find(const slc_nccl_members *all, const slc_nccl_co
 /* Adds findings for those whom others wait for and who wait for nobody, and for circles. Errors: MEMORY. */
 sluice_status slc_nccl_waits_explain(const slc_nccl_members *all, const slc_nccl_waits *waits,
                                      slc_nccl_findings *findings);
-
-#endif

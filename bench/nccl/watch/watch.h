@@ -1,6 +1,5 @@
 /* Compares what the ranks of each communicator have called, and says who waits for whom and why. One thread. */
-#ifndef SLC_BENCH_NCCL_WATCH_H
-#define SLC_BENCH_NCCL_WATCH_H
+#pragma once
 
 #include "plugins/nccl/record/records.h"
 
@@ -13,5 +12,3 @@ int slc_nccl_watch(const char *const *paths, size_t count, double stall_s, const
  * They are read once more where a program runs, since a fault counts only if a second look shows it. Prints to standard
  * error; returns the same. */
 int slc_nccl_judge(slc_nccl_records *records, const char *const *paths, size_t count, double stall_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* `sluice plan --compare` and `--force`: what is different between two plans. */
-#ifndef SLC_BENCH_PLAN_COMPARE_H
-#define SLC_BENCH_PLAN_COMPARE_H
+#pragma once
 
 #include "bench/plan/commands/files.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_compare_plans(FILE *out, const slc_profile *profile, const slc
 /* Reads the profile and the plan of `files`, and the plan in the file `second`, and compares them. `json`: the file for
  * the result; NULL: none. Errors: those of reading, with the file and the place in it; PATH, IO; MEMORY. */
 sluice_status slc_compare_files(slc_plan_files *files, const char *second, const char *json);
-
-#endif

@@ -1,6 +1,5 @@
 /* A profile and a plan for it, as read by `sluice sim`, `check` and `trace`. */
-#ifndef SLC_BENCH_PLAN_FILES_H
-#define SLC_BENCH_PLAN_FILES_H
+#pragma once
 
 #include "bench/cli/options/command_line.h"
 #include "lib/plan/profile.h"
@@ -30,5 +29,3 @@ sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_sim
 /* Writes a timeline of `steps` simulated steps; the file is whole or absent. Errors: PATH, IO, MEMORY. */
 sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
                                    const slc_item_times *items, uint32_t steps, const char *path);
-
-#endif

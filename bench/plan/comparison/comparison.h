@@ -1,7 +1,6 @@
 /* Two plans of one profile next to each other: what their steps take, and layer by layer what was decided, which bytes
  * a rank keeps and holds at the peak, and how long compute waits for what. */
-#ifndef SLC_BENCH_COMPARISON_H
-#define SLC_BENCH_COMPARISON_H
+#pragma once
 
 #include "lib/plan/profile.h"
 #include "sched/simulate/trace_json.h"
@@ -46,5 +45,3 @@ void slc_comparison_fini(slc_comparison *comparison);
 void slc_comparison_print(FILE *out, const slc_comparison *comparison);
 /* All layers as JSON (docs/formats.md). NULL: no memory. */
 json_t *slc_comparison_json(const slc_comparison *comparison);
-
-#endif

@@ -1,6 +1,5 @@
 /* Memory at the fullest moment of a step, by layer and category: what a plan's budget is spent on. */
-#ifndef SLC_BENCH_MEMORY_PEAK_H
-#define SLC_BENCH_MEMORY_PEAK_H
+#pragma once
 
 #include "sched/simulate/memory_series.h"
 
@@ -29,5 +28,3 @@ void slc_memory_peak_fini(slc_memory_peak *peak);
 
 /* Writes "in the backward of h.3" or "while compute waits". */
 void slc_memory_peak_name(const slc_job *job, const slc_memory_peak *peak, char *text, size_t size);
-
-#endif

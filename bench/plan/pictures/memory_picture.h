@@ -1,7 +1,6 @@
 /* The memory picture of a plan: memory over the step by category, with its peak and the budget, above memory by layer
  * at the peak. Drawn by gnuplot. */
-#ifndef SLC_BENCH_MEMORY_PICTURE_H
-#define SLC_BENCH_MEMORY_PICTURE_H
+#pragma once
 
 #include "lib/plan/profile.h"
 #include "lib/plan/plan.h"
@@ -12,5 +11,3 @@
  * 0: none. Errors: UNSUPPORTED (no gnuplot), PATH, IO, MEMORY; ARGUMENT (all times are 0: there is no step to show). */
 sluice_status slc_memory_picture_draw(FILE *out, const slc_profile *profile, const slc_plan *plan,
                                       uint64_t budget_bytes, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* Pictures of one step, drawn by gnuplot: how a script becomes a file, and memory over time by category, which several
  * pictures show in the same colours. */
-#ifndef SLC_BENCH_PLAN_PICTURE_H
-#define SLC_BENCH_PLAN_PICTURE_H
+#pragma once
 
 #include "bench/cli/options/option.h"
 #include "sched/simulate/memory_series.h"
@@ -50,5 +49,3 @@ typedef struct {
  * caller has set margins, x axis and key. */
 void slc_memory_curves_put_data(FILE *file, const slc_memory_curves *curves, const slc_picture_units *units);
 void slc_memory_curves_plot(FILE *file, const slc_memory_curves *curves, const slc_picture_units *units);
-
-#endif

@@ -1,6 +1,5 @@
 /* The timeline of one step as a picture, drawn by gnuplot: the lanes as coloured boxes above memory by category. */
-#ifndef SLC_BENCH_TRACE_PICTURE_H
-#define SLC_BENCH_TRACE_PICTURE_H
+#pragma once
 
 #include "sched/simulate/exposed.h"
 #include "sched/simulate/memory_series.h"
@@ -21,5 +20,3 @@ typedef struct {
 
 /* Draws the picture into the file `path`. Errors: UNSUPPORTED (no gnuplot), PATH, IO, MEMORY. */
 sluice_status slc_trace_picture_draw(const slc_trace_picture *picture, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* The decisions of a plan for each layer, their savings and costs, and the reasons in words. `sluice plan` and
  * `sluice train` show the same. */
-#ifndef SLC_BENCH_PLAN_DECISIONS_H
-#define SLC_BENCH_PLAN_DECISIONS_H
+#pragma once
 
 #include "lib/plan/request.h"
 #include "sched/planner/other_choice.h"
@@ -58,5 +57,3 @@ sluice_status slc_decisions_weigh_others(const slc_shown_plan *shown, const slc_
 /* Returns the decisions as a JSON object (docs/formats.md, "plan" of a run), with an element for each unit. NULL: no
  * memory. */
 json_t *slc_decisions_json(const slc_shown_plan *shown);
-
-#endif

@@ -1,6 +1,5 @@
 /* A plan's distance to the bound in words and as JSON. */
-#ifndef SLC_BENCH_PLAN_DISTANCE_WORDS_H
-#define SLC_BENCH_PLAN_DISTANCE_WORDS_H
+#pragma once
 
 #include "bench/plan/words/decisions.h"
 
@@ -17,5 +16,3 @@ void slc_distance_print_advice(FILE *out, const slc_shown_plan *shown);
 
 /* Returns {"packing_s": ..., ..., "out_of_time": ...}; null if the parts are not known. NULL: no memory. */
 json_t *slc_distance_json(const slc_plan_distance *distance);
-
-#endif

@@ -1,6 +1,5 @@
 /* A table, for people, of where compute waits. Equal layers ("h.0", "h.1", ...) form one group "h.*". */
-#ifndef SLC_BENCH_EXPOSED_TABLE_H
-#define SLC_BENCH_EXPOSED_TABLE_H
+#pragma once
 
 #include "sched/simulate/exposed.h"
 
@@ -10,5 +9,3 @@
  * ones beyond `most` lines share one line. Errors: MEMORY. */
 sluice_status slc_exposed_table(FILE *out, const slc_job *job, const slc_plan *plan, const slc_exposure *exposures,
                                 uint32_t count, double step_s, uint32_t most);
-
-#endif

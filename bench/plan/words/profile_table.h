@@ -1,6 +1,5 @@
 /* Prints a profile for people to read. */
-#ifndef SLC_BENCH_PROFILE_TABLE_H
-#define SLC_BENCH_PROFILE_TABLE_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -9,5 +8,3 @@
 /* Prints a line for each run of layers whose names differ only in a number ("h.0" to "h.11"): parameters, bytes kept
  * for their backward, times. Then it prints the sums of the step, and the link. */
 void slc_profile_table(FILE *out, const slc_profile *profile);
-
-#endif

@@ -1,8 +1,5 @@
 /* Seconds as people read them; lib/base/text/size_text.h has bytes. */
-#ifndef SLC_BENCH_PLAN_QUANTITIES_H
-#define SLC_BENCH_PLAN_QUANTITIES_H
+#pragma once
 
 /* Writes "1.2 ms". `text` has room for 24; it is returned. */
 char *slc_plan_seconds(double s, char *text);
-
-#endif

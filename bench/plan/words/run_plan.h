@@ -1,6 +1,5 @@
 /* The plan that a runtime runs, as `sluice train` shows and keeps it. */
-#ifndef SLC_BENCH_PLAN_RUN_PLAN_H
-#define SLC_BENCH_PLAN_RUN_PLAN_H
+#pragma once
 
 #include <jansson.h>
 #include <sluice/plan.h>
@@ -17,5 +16,3 @@ typedef struct {
 sluice_status slc_run_plan_show(sluice_runtime *rt, const char *model, const char *kept, FILE *out,
                                 slc_run_plan *taken);
 void slc_run_plan_free(slc_run_plan *taken); /* an empty one is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* Prints a plan for people to read. */
-#ifndef SLC_BENCH_PLAN_TABLE_H
-#define SLC_BENCH_PLAN_TABLE_H
+#pragma once
 
 #include "bench/plan/words/decisions.h"
 
@@ -10,5 +9,3 @@
  * for good, what that saves and costs. Then it prints memory, step, bound and schedule. At most some 15 lines. Errors:
  * MEMORY. */
 sluice_status slc_plan_table(FILE *out, const slc_shown_plan *shown);
-
-#endif

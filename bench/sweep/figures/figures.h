@@ -1,7 +1,6 @@
 /* What is made of the results of a sweep, beside its table (table.h): lines, pictures, a file. gnuplot draws pictures
  * from a script and a table that stay next to them; a missing gnuplot is no error. Errors: PATH, IO, MEMORY. */
-#ifndef SLC_BENCH_SWEEP_FIGURES_H
-#define SLC_BENCH_SWEEP_FIGURES_H
+#pragma once
 
 #include "bench/sweep/results.h"
 
@@ -34,5 +33,3 @@ void slc_bench_tied_show(FILE *out, const slc_bench_results *results);
 void slc_bench_winners_show(FILE *out, const json_t *runs);
 /* Prints auto beside the fastest uniform strategy of each budget; nothing where auto did not run. */
 void slc_bench_auto_show(FILE *out, const json_t *runs);
-
-#endif

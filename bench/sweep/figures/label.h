@@ -1,7 +1,6 @@
 /* The settings in which rows of results differ beside strategy, schedule, budget, throttle, optimizer and tied, which
  * tables and pictures show anyway: a row's "label", as "batch 8, bf16". */
-#ifndef SLC_BENCH_SWEEP_LABEL_H
-#define SLC_BENCH_SWEEP_LABEL_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@
  * in none have none. Numbers that follow from the optimizer count between rows of one optimizer only, and where a row
  * is from ("source") only if nothing else tells it from a row of another source. */
 void slc_bench_label_rows(json_t *const *lists, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Repeated runs of a case: their median and how far apart they are. */
-#ifndef SLC_BENCH_BENCH_SPREAD_H
-#define SLC_BENCH_BENCH_SPREAD_H
+#pragma once
 
 #include "bench/sweep/results.h"
 
@@ -28,5 +27,3 @@ double slc_bench_spread_half(const slc_bench_spread *spread);
 
 /* Have both been repeated, and do the intervals from their least to their most not touch? Only then one is faster. */
 bool slc_bench_spreads_apart(const slc_bench_spread *a, const slc_bench_spread *b);
-
-#endif

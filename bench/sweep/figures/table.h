@@ -1,6 +1,5 @@
 /* The sweep for people to read: a row for each combination when its last repetition ends, and a summary. */
-#ifndef SLC_BENCH_BENCH_TABLE_H
-#define SLC_BENCH_BENCH_TABLE_H
+#pragma once
 
 #include "bench/sweep/finished.h"
 
@@ -52,5 +51,3 @@ void slc_bench_progress_step(const slc_bench_progress *progress, const slc_bench
 /* Prints, on standard error whatever it is, that a round of repetitions is done, and the time left. */
 void slc_bench_progress_round(const slc_bench_progress *progress, uint64_t round, uint64_t rounds);
 void slc_bench_progress_clear(const slc_bench_progress *progress);
-
-#endif

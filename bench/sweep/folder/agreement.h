@@ -1,7 +1,6 @@
 /* Sweeps into one folder agree on everything that is no list of theirs, and on the machine: only then can their cells
  * stand in one table. */
-#ifndef SLC_BENCH_SWEEP_AGREEMENT_H
-#define SLC_BENCH_SWEEP_AGREEMENT_H
+#pragma once
 
 #include "bench/train/options/options.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_agreement_check_settings(const char *folder, const json_t *the
 
 /* Are the results of this machine and build? `there`: their environment; NULL: they have none yet. Errors: as above. */
 sluice_status slc_agreement_check_machine(const char *folder, const json_t *there, const json_t *here);
-
-#endif

@@ -1,7 +1,6 @@
 /* The folder of a sweep's results: its name, its making, and the lock that keeps two sweeps from writing into it at
  * once. One thread. */
-#ifndef SLC_BENCH_SWEEP_FOLDER_H
-#define SLC_BENCH_SWEEP_FOLDER_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ sluice_status slc_folder_lock(const char *folder);
 
 /* Removes what a sweep that was killed has left half written, and that nobody writes any more. */
 void slc_folder_clean(const char *folder);
-
-#endif

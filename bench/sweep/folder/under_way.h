@@ -1,7 +1,6 @@
 /* How far the ranks of a sweep are, for the process that started them: it outlives them, and has to know in which cell
  * they ended. Memory that rank 0 writes and the launcher reads. Cells have numbers from 0 on over the whole sweep. */
-#ifndef SLC_BENCH_SWEEP_UNDER_WAY_H
-#define SLC_BENCH_SWEEP_UNDER_WAY_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdatomic.h>
@@ -19,5 +18,3 @@ sluice_status slc_under_way_create(slc_under_way **out, int *fd);
 /* A rank's view of it. Errors: SYSTEM. */
 sluice_status slc_under_way_attach(int fd, slc_under_way **out);
 void slc_under_way_detach(slc_under_way *way); /* NULL is allowed */
-
-#endif

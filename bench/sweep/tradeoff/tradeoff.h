@@ -1,8 +1,7 @@
 /* `sluice bench --tradeoff`: the step time of one budget against the share of the free memory that strategies get; the
  * rest is the schedule's. Writes tradeoff.json, .csv, .svg and .png, profile.json and plan.json (of the joint plan)
  * into the output folder. */
-#ifndef SLC_BENCH_BENCH_TRADEOFF_H
-#define SLC_BENCH_BENCH_TRADEOFF_H
+#pragma once
 
 #include "bench/sweep/options.h"
 
@@ -17,5 +16,3 @@ sluice_status slc_bench_tradeoff_measure(sluice_world *world, slc_bench_options 
 
 /* Does the same from options->profile, without training. */
 sluice_status slc_bench_tradeoff_predict(slc_bench_options *options, FILE *out);
-
-#endif

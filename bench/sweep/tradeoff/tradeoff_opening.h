@@ -1,6 +1,5 @@
 /* The beginning of a trade-off: its folder, and whether that has the same one already. */
-#ifndef SLC_BENCH_SWEEP_TRADEOFF_OPENING_H
-#define SLC_BENCH_SWEEP_TRADEOFF_OPENING_H
+#pragma once
 
 #include "bench/sweep/options.h"
 
@@ -11,5 +10,3 @@
  * else NULL. The caller frees both, also after an error. Errors: ARGUMENT (the folder has another trade-off, another
  * one is at work), PATH, IO, FORMAT, MEMORY. */
 sluice_status slc_tradeoff_open(slc_bench_options *options, int ranks, json_t **settings, json_t **finished);
-
-#endif

@@ -1,7 +1,6 @@
 /* The results of a trade-off as a JSON document (docs/formats.md), and their output. A row is a point, or the joint
  * plan. */
-#ifndef SLC_BENCH_BENCH_TRADEOFF_RESULTS_H
-#define SLC_BENCH_BENCH_TRADEOFF_RESULTS_H
+#pragma once
 
 #include "bench/train/run.h"
 #include "lib/plan/profile.h"
@@ -32,5 +31,3 @@ sluice_status slc_tradeoff_write_csv(const json_t *document, const char *path);
 /* Write tradeoff.json, .csv, .dat, .gp and the picture into a folder. Errors: PATH, IO, MEMORY. */
 sluice_status slc_tradeoff_write(json_t *document, const char *folder, FILE *out);
 sluice_status slc_tradeoff_draw(const json_t *document, const char *folder, FILE *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* --save and --resume of a training run: a checkpoint keeps, next to the weights, where the run is in its data and the
  * settings that decide its numbers; a run goes on only from a checkpoint that fits. Functions are collective but for
  * slc_training_resume_model and slc_training_resume_freeze. */
-#ifndef SLC_BENCH_TRAINING_CHECKPOINT_H
-#define SLC_BENCH_TRAINING_CHECKPOINT_H
+#pragma once
 
 #include "bench/train/options/options.h"
 
@@ -42,5 +41,3 @@ sluice_status slc_training_save_check(const slc_training_identity *run, sluice_r
 
 sluice_status slc_training_save(const slc_training_identity *run, sluice_runtime *rt,
                                 const slc_training_position *position);
-
-#endif

@@ -1,6 +1,5 @@
 /* Helps a user whose latest checkpoint is damaged. Private to bench/train/checkpoint. Local calls. */
-#ifndef SLC_BENCH_TRAINING_EARLIER_CHECKPOINT_H
-#define SLC_BENCH_TRAINING_EARLIER_CHECKPOINT_H
+#pragma once
 
 #include <sluice/status.h>
 
@@ -8,5 +7,3 @@
  * not be read; FORMAT, and PATH and IO where every rank met them, say that it is damaged. If an earlier one stands next
  * to it whose manifest is whole, the error gets its name and the two ways to go on from it. Returns `status`. */
 sluice_status slc_training_name_earlier(sluice_status status, const char *resume);
-
-#endif

@@ -1,6 +1,5 @@
 /* The sequences (images) of a step: what becomes of them when a run goes on with another number of ranks. */
-#ifndef SLC_BENCH_TRAINING_GLOBAL_BATCH_H
-#define SLC_BENCH_TRAINING_GLOBAL_BATCH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@ typedef struct {
 
 /* Says whether the step is as large as before, and which --batch and --micro-batches would keep it. */
 void slc_global_batch_words(const slc_global_batch *before, const slc_global_batch *now, char *out, size_t size);
-
-#endif

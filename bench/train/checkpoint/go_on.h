@@ -1,6 +1,5 @@
 /* --go-on DIR: the run saves to DIR, and goes on from the checkpoint that is there, if one is. */
-#ifndef SLC_BENCH_TRAINING_GO_ON_H
-#define SLC_BENCH_TRAINING_GO_ON_H
+#pragma once
 
 #include "bench/train/options/options.h"
 
@@ -10,5 +9,3 @@ sluice_status slc_training_go_on(slc_training_options *options);
 
 /* Collective: has every rank found a checkpoint, or none? Errors: MISMATCH (says which rank has not). */
 sluice_status slc_training_go_on_agree(const slc_training_options *options, sluice_world *world);
-
-#endif

@@ -1,7 +1,6 @@
 /* The shape of a model as a checkpoint keeps it, so that a run is known by what it trains and not by the name of a
  * folder. Private to bench/train/checkpoint. Any thread. */
-#ifndef SLC_BENCH_TRAINING_SHAPE_H
-#define SLC_BENCH_TRAINING_SHAPE_H
+#pragma once
 
 #include <jansson.h>
 #include <sluice/model.h>
@@ -16,5 +15,3 @@ bool slc_training_shape_read(const json_t *shape, sluice_model_config *out);
 /* Are weights of `a` weights of `b`? Where not, `what` gets the first difference, as "4 layers, and this run's has 6".
  */
 bool slc_training_shape_equal(const sluice_model_config *a, const sluice_model_config *b, char what[128]);
-
-#endif

@@ -1,8 +1,7 @@
 /* Visual tokens: patches of images, each named by the nearest of a few typical ones (k-means, Lloyd's iteration; for
  * BEiT's pre-training, whose tokens come from a trained tokenizer in the paper). A function of the images alone: every
  * rank makes the same one. */
-#ifndef SLC_BENCH_TRAINING_CODEBOOK_H
-#define SLC_BENCH_TRAINING_CODEBOOK_H
+#pragma once
 
 #include "lib/data/images/images.h"
 
@@ -25,5 +24,3 @@ uint64_t slc_codebook_bytes(const slc_codebook *book);
 /* Returns the code of patch number `index`, counted row by row, of an image's pixels: channels x side x side. One
  * thread at a time. */
 uint32_t slc_codebook_code(const slc_codebook *book, const float *pixels, uint32_t index);
-
-#endif

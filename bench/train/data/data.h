@@ -11,8 +11,7 @@
  *
  * Text is read in the tokens of the options' tokenizer, else in bytes. With a tokenizer the end token of GPT-2 stands
  * between one file and the next, and BERT's windows begin with [CLS] and end with [SEP]. */
-#ifndef SLC_BENCH_TRAINING_DATA_H
-#define SLC_BENCH_TRAINING_DATA_H
+#pragma once
 
 #include "bench/train/data/data_about.h"
 #include "bench/train/options/training_options.h"
@@ -77,5 +76,3 @@ sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uin
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);
 /* The number of images of the held-out part; UINT64_MAX: windows of a text are drawn without end. */
 uint64_t slc_training_data_held_out(const slc_training_data *data);
-
-#endif

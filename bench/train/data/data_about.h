@@ -1,6 +1,5 @@
 /* The description of the training data that reports print. */
-#ifndef SLC_BENCH_TRAINING_DATA_ABOUT_H
-#define SLC_BENCH_TRAINING_DATA_ABOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ typedef struct {
     uint64_t files;           /* of text, those that are read; 0: not counted */
     uint64_t train, held_out; /* of what is counted */
 } slc_training_data_about;
-
-#endif

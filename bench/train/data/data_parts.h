@@ -1,6 +1,5 @@
 /* The sources of training data share these types and functions. Private to bench/train/data. */
-#ifndef SLC_BENCH_TRAINING_DATA_PARTS_H
-#define SLC_BENCH_TRAINING_DATA_PARTS_H
+#pragma once
 
 #include "bench/train/data/data_about.h"
 #include "bench/train/data/masks.h"
@@ -63,5 +62,3 @@ sluice_status slc_training_text_in_order(slc_training_text *text, const sluice_m
 slc_training_data *slc_training_images_create(void); /* zeroed; NULL: no memory */
 sluice_status slc_training_images_open(const slc_training_options *options, sluice_model_config *model,
                                        slc_training_data *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* Writes what a run trains on in its first step, so that anyone can see what the model sees, and compute the first loss
  * with another program. Private to bench/train. */
-#ifndef SLC_BENCH_TRAINING_FIRST_BATCH_H
-#define SLC_BENCH_TRAINING_FIRST_BATCH_H
+#pragma once
 
 #include "bench/train/data/data.h"
 
@@ -17,5 +16,3 @@ typedef struct {
  * rank. Errors: those of slc_training_data_take; PATH, IO, MEMORY, UNSUPPORTED (images). */
 sluice_status slc_training_first_batch_write(slc_training_data *data, const slc_training_first_batch *step,
                                              const char *path);
-
-#endif

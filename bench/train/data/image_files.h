@@ -1,8 +1,7 @@
 /* The files next to a vision model's weights that say what its images and answers are: the names of classes in
  * config.json (id2label), and how an image becomes pixels in preprocessor_config.json, as Hugging Face's processors of
  * ViT and BEiT have them. One thread. */
-#ifndef SLC_BENCH_TRAINING_IMAGE_FILES_H
-#define SLC_BENCH_TRAINING_IMAGE_FILES_H
+#pragma once
 
 #include "lib/data/images/images.h"
 
@@ -30,5 +29,3 @@ sluice_status slc_image_classes_check(const slc_images *images);
  * its classes into config.json. Errors: those of reading and writing JSON files. */
 sluice_status slc_image_files_write(const char *folder, sluice_model_family family, const slc_image_shape *shape,
                                     const slc_images *images);
-
-#endif

@@ -1,7 +1,6 @@
 /* Hides parts of a sequence, which the model has to guess. Results are functions of (seed, number of the sequence)
  * alone. */
-#ifndef SLC_BENCH_TRAINING_MASKS_H
-#define SLC_BENCH_TRAINING_MASKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ uint32_t slc_mask_tokens_count(const slc_token_mask *mask, uint64_t sequence);
 /* Masks BEiT's blocks: rectangles of at least min(16, a quarter of the patches) and of aspect .3 to 1/.3 until more
  * than 40 % are masked. masked: side * side, 0 or 1. Returns how many are. */
 uint32_t slc_mask_blocks(uint64_t seed, bool held_out, uint64_t sequence, uint32_t side, uint8_t *masked);
-
-#endif

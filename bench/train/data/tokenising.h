@@ -1,7 +1,6 @@
 /* The progress of making a long text into tokens, in a line on standard error. Private to bench/train and bench/eval.
  * Rank 0 only. */
-#ifndef SLC_BENCH_TRAINING_TOKENISING_H
-#define SLC_BENCH_TRAINING_TOKENISING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ typedef struct {
 /* Begun as {0}. `done` of `bytes` are tokens now. Nothing is shown of a text that takes less than two seconds; the line
  * is rewritten in place on a terminal, else printed every few seconds, and ends with the text. */
 void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes);
-
-#endif

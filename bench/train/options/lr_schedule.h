@@ -1,7 +1,6 @@
 /* The learning rate of each step: a pure function of the settings and of how far the run has come before the step, in
  * steps or in tokens, so that a resumed run goes on with the rates of one that was never interrupted. */
-#ifndef SLC_BENCH_TRAINING_LR_SCHEDULE_H
-#define SLC_BENCH_TRAINING_LR_SCHEDULE_H
+#pragma once
 
 #include "bench/train/options/training_options.h"
 
@@ -50,5 +49,3 @@ void slc_lr_schedule_drop(slc_training_options *options);
 
 /* Writes a line such as "0.001 after a warm-up over 10 steps, then cosine to 0.0001 at step 100". */
 void slc_lr_schedule_words(const slc_lr_schedule *schedule, char *text, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* The training options of compressed optimizers: consent to lossy communication, the freeze, and other settings. One
  * thread. */
-#ifndef SLC_BENCH_TRAINING_ONEBIT_H
-#define SLC_BENCH_TRAINING_ONEBIT_H
+#pragma once
 
 #include "bench/train/options/training_options.h"
 
@@ -35,5 +34,3 @@ json_t *slc_training_onebit_json(const slc_training_options *options);
 
 /* For a sweep over optimizers: removes the options that are for another kind of optimizer than the one they name. */
 void slc_training_onebit_only(slc_training_options *options);
-
-#endif

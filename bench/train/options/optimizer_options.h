@@ -1,8 +1,7 @@
 /* The training options that are numbers of the optimizer, as --beta1: those settings of lib/optim/optimizers.h that
  * have an option. Each name is an option once, whichever optimizers have it; a number that is left open is the
  * library's, which differs between them. One thread. */
-#ifndef SLC_BENCH_TRAINING_OPTIMIZER_OPTIONS_H
-#define SLC_BENCH_TRAINING_OPTIMIZER_OPTIONS_H
+#pragma once
 
 #include "bench/train/options/training_options.h"
 #include "lib/optim/optimizers.h"
@@ -26,5 +25,3 @@ void slc_training_optimizer_fill(slc_training_options *options);
 sluice_status slc_training_optimizer_check(const slc_training_options *options);
 /* For a sweep over optimizers: leaves those open that this optimizer has (`had`), or those that it lacks. */
 void slc_training_optimizer_drop(slc_training_options *options, const char *optimizer, bool had);
-
-#endif

@@ -1,8 +1,7 @@
 /* The options that subcommands which train share, as a slc_command_line for their own to share: its options are a
  * slc_training_options. A command that takes lists for strategy, schedule or budget reads their text itself and sets
  * them for each run. Strings stay their owner's (argv, the table). One thread. */
-#ifndef SLC_BENCH_TRAINING_OPTIONS_H
-#define SLC_BENCH_TRAINING_OPTIONS_H
+#pragma once
 
 #include "bench/cli/options/command_line.h"
 #include "bench/train/options/training_options.h"
@@ -73,5 +72,3 @@ sluice_status slc_training_config(const slc_training_options *options, sluice_co
 /* Describes the launcher's world, with the options' throttle and time limit. Errors: MISMATCH (another number of ranks
  * than -n says), those of sluice_world_config_init. */
 sluice_status slc_training_world(const slc_training_options *options, sluice_world_config *config);
-
-#endif

@@ -1,6 +1,5 @@
 /* Looks at files and settings before any rank is started: no rank is needed to find that one is missing. */
-#ifndef SLC_BENCH_TRAINING_PATHS_CHECK_H
-#define SLC_BENCH_TRAINING_PATHS_CHECK_H
+#pragma once
 
 #include "bench/train/options/options.h"
 
@@ -9,5 +8,3 @@
  * has found the checkpoint to resume). Each is looked at again where it is used. Errors: PATH, IO, those of
  * sluice_world_config_init. */
 sluice_status slc_training_paths_check(const slc_training_options *options);
-
-#endif

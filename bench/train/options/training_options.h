@@ -1,7 +1,6 @@
 /* The values of the options that subcommands which train share (options.h has the table). Strings stay their owner's
  * (argv, the table). */
-#ifndef SLC_BENCH_TRAINING_OPTIONS_VALUES_H
-#define SLC_BENCH_TRAINING_OPTIONS_VALUES_H
+#pragma once
 
 #include <sluice/model.h>
 #include <sluice/runtime.h>
@@ -65,5 +64,3 @@ typedef struct {
     const char *typed[SLC_TRAINING_OPTIONS_MAX]; /* what the command line or slc_training_option_set gave each option;
                                                     NULL: nothing */
 } slc_training_options;
-
-#endif

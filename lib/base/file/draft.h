@@ -2,8 +2,7 @@
  * drawn, and it is made only where nothing has that name, links included. So two jobs with one target do not write into
  * one file, and nothing that others have made is opened, emptied or removed; the target is replaced as a whole, and
  * where it is a link, the link is. A draft belongs to one thread. */
-#ifndef SLC_BASE_DRAFT_H
-#define SLC_BASE_DRAFT_H
+#pragma once
 
 #include <sluice/status.h>
 
@@ -24,5 +23,3 @@ sluice_status slc_draft_keep(slc_draft *draft, const char *target);
 
 /* Removes the draft; the target stays as it is. SLC_DRAFT_NONE is allowed. */
 void slc_draft_drop(slc_draft *draft);
-
-#endif

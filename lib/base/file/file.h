@@ -1,8 +1,7 @@
 /* Regular files that are read at given places, with pread and never mapped, so that a file that shrinks while it is in
  * use causes an error and not a signal. Any thread reads. Errors name the path: PATH (missing, no permission), IO
  * (unreadable, shorter than it was), ARGUMENT (not a regular file), MEMORY. */
-#ifndef SLC_BASE_FILE_H
-#define SLC_BASE_FILE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ sluice_status slc_file_hash(const slc_file *file, uint64_t *hash);
  * the running kernel, device, inode, length and time of change. Processes of two hosts never get the same, even for one
  * file of a shared disk. Where the kernel or the file cannot be asked, an IO error. */
 sluice_status slc_file_identity(const slc_file *file, uint64_t *hash);
-
-#endif

@@ -1,6 +1,5 @@
 /* A file in memory, for fuzzers of file readers. Only for *_fuzz.c. */
-#ifndef SLC_FILE_FUZZ_H
-#define SLC_FILE_FUZZ_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -27,5 +26,3 @@ static inline void fuzz_put(int fd, const void *data, size_t bytes)
 {
     if (bytes && write(fd, data, bytes) != (ssize_t)bytes) abort();
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The status of a failure that has to do with a path. A command exits with another code where the user named a path
  * that cannot be used than where a disk fails or a file vanishes while it works. Any thread. */
-#ifndef SLC_BASE_PATH_ERROR_H
-#define SLC_BASE_PATH_ERROR_H
+#pragma once
 
 #include <sluice/status.h>
 
@@ -12,5 +11,3 @@ sluice_status slc_path_status(int why);
 /* For paths that were good when the work began: PATH becomes IO, with the line of this thread's last error, because a
  * file that has vanished is no mistake of the user's. Returns other statuses unchanged. */
 sluice_status slc_path_was_good(sluice_status status);
-
-#endif

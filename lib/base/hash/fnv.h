@@ -1,7 +1,6 @@
 /* FNV-1a, 64 bits (Fowler, Noll & Vo): a hash that tells contents apart, no more. Start with SLC_FNV_START; feeding
  * data in pieces, one after another, gives the same hash as feeding it at once. */
-#ifndef SLC_BASE_FNV_H
-#define SLC_BASE_FNV_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ static inline uint64_t slc_fnv(uint64_t hash, const void *data, size_t bytes)
     for (size_t i = 0; i < bytes; i++) hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
     return hash;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SHA-256 (FIPS 180-4), used to name contents. */
-#ifndef SLC_BASE_SHA256_H
-#define SLC_BASE_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ void slc_sha256_init(slc_sha256 *hash);
 void slc_sha256_add(slc_sha256 *hash, const void *data, size_t bytes);
 /* Writes 64 digits and a final 0. Call init before another use. */
 void slc_sha256_finish(slc_sha256 *hash, char hex[65]);
-
-#endif

@@ -1,6 +1,5 @@
 /* The memory that this host still has for this process: what its RAM and the limits of its control groups leave. */
-#ifndef SLC_BASE_HOST_MEMORY_H
-#define SLC_BASE_HOST_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void slc_host_memory_read(const char *root, slc_host_memory *out);
 
 /* Writes "11.0 GiB of 31.2 GiB are available (a control group's limit is 12.0 GiB)" for messages; returns `text`. */
 char *slc_host_memory_describe(const slc_host_memory *memory, char *text, size_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * in one way where there are fused multiply-adds and in another where there are none, and their last bits differ. A
  * number that each rank computes for itself and that all of them need alike comes from here, or from + - * / and sqrt.
  */
-#ifndef SLC_BASE_EQUAL_MATH_H
-#define SLC_BASE_EQUAL_MATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ double slc_power(double base, uint64_t exponent);
 
 /* cos x for 0 <= x <= 3.141592653589793; at most 0.51 units in the last place from it, and 2^-63 next to its zero. */
 double slc_cosine(double x);
-
-#endif

@@ -2,8 +2,7 @@
  * (feenableexcept, -ffpe-trap), where our own arithmetic raises some on purpose: a conversion that is out of range and
  * corrected, a square root of a guess. So each entry that computes for itself, and each thread of ours, holds
  * exceptions back, and the program's environment is as it was afterwards. */
-#ifndef SLC_BASE_FLOATS_H
-#define SLC_BASE_FLOATS_H
+#pragma once
 
 #include <fenv.h>
 
@@ -21,5 +20,3 @@ static inline void slc_floats_restore(const fenv_t *environment)
 
 /* Until the end of the block that it stands in, no floating-point exception traps, and none leaves a flag. */
 #define SLC_HOLD_FLOATS const fenv_t floats __attribute__((cleanup(slc_floats_restore), unused)) = slc_floats_hold()
-
-#endif

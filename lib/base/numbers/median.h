@@ -1,6 +1,5 @@
 /* Sorted values and the one in the middle. Any thread. */
-#ifndef SLC_BASE_MEDIAN_H
-#define SLC_BASE_MEDIAN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ void slc_sort(double *values, uint64_t count);
 
 /* Sorts the values in place and returns the one in the middle, or the mean of the two there; NaN if there is none. */
 double slc_median(double *values, uint64_t count);
-
-#endif

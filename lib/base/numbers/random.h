@@ -2,8 +2,7 @@
  * pieces. The generator is Philox 4x32 with 10 rounds, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
  * 2011. Normals come from Box & Muller's transform in plain IEEE arithmetic, so they have the same bits with every C
  * library. Any thread. */
-#ifndef SLC_BASE_RANDOM_H
-#define SLC_BASE_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ uint64_t slc_random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64
 
 /* Draws elements [first, first + count) of a stream of standard normals. */
 void slc_random_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t count, float *out);
-
-#endif

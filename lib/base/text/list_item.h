@@ -1,6 +1,5 @@
 /* Lists with commas between their items, as a command line has them. */
-#ifndef SLC_BASE_LIST_ITEM_H
-#define SLC_BASE_LIST_ITEM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ char *slc_next_item(char **rest);
 
 /* Writes an item as a list has it. Cut where it does not fit. */
 void slc_item_write(const char *item, char *out, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* The known name that is most like a mistyped one, for messages that end with "did you mean". Any thread. */
-#ifndef SLC_BASE_NEAREST_H
-#define SLC_BASE_NEAREST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ void slc_nearest_offer(slc_nearest *nearest, const char *typed, size_t length, c
 /* The name to suggest: NULL where none is near enough: when more than a third of the typed
  * characters are wrong, or half of a short name. */
 const char *slc_nearest_suggestion(const slc_nearest *nearest, size_t length);
-
-#endif

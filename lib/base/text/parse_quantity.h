@@ -1,7 +1,6 @@
 /* Quantities as people write them. Units are read in upper or lower case; the whole text must be one quantity. Errors:
  * ARGUMENT quotes the text and says what is allowed. */
-#ifndef SLC_BASE_PARSE_QUANTITY_H
-#define SLC_BASE_PARSE_QUANTITY_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ sluice_status slc_parse_bandwidth(const char *text, double *bytes_per_s);
 
 /* "50us", "1.5ms", "20ns", "2s", "50min", "1.5h"; without a unit, seconds. */
 sluice_status slc_parse_seconds(const char *text, double *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* JSON as Python's json module writes it: with integers of any length, and with NaN and Infinity, which JSON has not.
  * An integer beyond 64 bits is read as a real number (of one digit and its power of ten, at most 1e308): no key of ours
  * can use so large a number, and the keys of others are passed over. Any thread. */
-#ifndef SLC_BASE_PYTHON_JSON_H
-#define SLC_BASE_PYTHON_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <sluice/status.h>
@@ -12,5 +11,3 @@
  * caller decrefs *out, which is set on success only. Errors: FORMAT with line and column for a text that is not JSON,
  * with line and key for a number that is not finite; MEMORY. */
 sluice_status slc_python_json_read(const char *path, const char *text, size_t length, size_t flags, json_t **out);
-
-#endif

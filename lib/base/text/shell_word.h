@@ -1,6 +1,5 @@
 /* Texts as a shell takes them, for commands that are printed to be copied. */
-#ifndef SLC_BASE_SHELL_WORD_H
-#define SLC_BASE_SHELL_WORD_H
+#pragma once
 
 typedef struct {
     char text[5000];
@@ -9,5 +8,3 @@ typedef struct {
 /* The text itself where no shell would see anything in it but letters, else in single quotes. Cut where it is longer
  * than any path. */
 slc_shell_word slc_shell_word_of(const char *text);
-
-#endif

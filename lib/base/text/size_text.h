@@ -1,6 +1,5 @@
 /* Sizes for people to read. */
-#ifndef SLC_BASE_SIZE_TEXT_H
-#define SLC_BASE_SIZE_TEXT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ typedef struct {
 /* "157.6 MiB": a digit after the point and the largest unit of 1024s that leaves at least 1; below 1 KiB whole bytes.
  */
 slc_size_text slc_size_of(uint64_t bytes);
-
-#endif

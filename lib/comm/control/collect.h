@@ -1,6 +1,5 @@
 /* The small collectives over the control connections: rank 0 has every part and makes the result. */
-#ifndef SLC_COMM_COLLECT_H
-#define SLC_COMM_COLLECT_H
+#pragma once
 
 #include "lib/comm/control/state.h"
 
@@ -9,5 +8,3 @@ void slc_collect_begin(slc_control *control, slc_collect *collect);
 /* A rank's part has come to rank 0; the result has come from rank 0. */
 void slc_collect_part(slc_control *control, slc_socket *link, const slc_frame *frame, const char *data);
 void slc_collect_result(slc_control *control, const slc_frame *frame, const char *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* The control connections after joining form a star around rank 0. They carry heartbeats, deaths, leaves and small
  * collectives. All calls come from the communication thread, the only reader and writer of these sockets. */
-#ifndef SLC_COMM_CONTROL_H
-#define SLC_COMM_CONTROL_H
+#pragma once
 
 #include "lib/comm/control/state.h"
 #include "lib/comm/join/rendezvous.h"
@@ -39,5 +38,3 @@ void slc_control_leave(slc_control *control, uint64_t patience_ns);
 
 /* Begins the caller's collective, which is complete when collect_done is set. */
 void slc_control_collect(slc_control *control, slc_collect *collect);
-
-#endif

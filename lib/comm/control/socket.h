@@ -1,6 +1,5 @@
 /* One control connection: what is still to be written, and how it ends. */
-#ifndef SLC_COMM_SOCKET_H
-#define SLC_COMM_SOCKET_H
+#pragma once
 
 #include "lib/comm/control/state.h"
 
@@ -12,5 +11,3 @@ void slc_socket_close(slc_socket *link);
 void slc_socket_lose(slc_control *control, slc_socket *link, int error);
 bool slc_bytes_add(slc_bytes *bytes, const void *data, size_t count); /* false: no memory */
 bool slc_bytes_reserve(slc_bytes *bytes, size_t capacity);            /* likewise */
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of the control connections: what each of them holds, what this rank is doing, and the collective in course.
  * All of it belongs to the communication thread. */
-#ifndef SLC_COMM_CONTROL_STATE_H
-#define SLC_COMM_CONTROL_STATE_H
+#pragma once
 
 #include "lib/comm/failure.h"
 #include "lib/comm/sockets/wire.h"
@@ -128,5 +127,3 @@ typedef struct {
     slc_watch watch;
     slc_doing doing; /* this rank's, for its next beat */
 } slc_control;
-
-#endif

@@ -1,8 +1,7 @@
 /* Which rank waits for which. Each rank notes what its program is doing, and its heartbeats tell rank 0, which fails
  * the world when calls can never meet (MISMATCH, at once) or when a rank that lives is absent for too long (TIMEOUT).
  * All calls come from the communication thread. */
-#ifndef SLC_COMM_WATCH_H
-#define SLC_COMM_WATCH_H
+#pragma once
 
 #include "lib/comm/control/state.h"
 
@@ -12,5 +11,3 @@ void slc_watch_init(slc_watch *watch, uint64_t now_ns, double timeout_s);
 
 /* Fails the world if a rank waits in vain. Rank 0 calls it after each heartbeat. */
 void slc_watch_judge(slc_control *control);
-
-#endif

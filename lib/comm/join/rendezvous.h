@@ -1,7 +1,6 @@
 /* How ranks find each other: rank 0 listens on MASTER_ADDR:MASTER_PORT, and every other rank connects and says who it
  * is. The connections stay open; control.h takes them over for heartbeats and small collectives. */
-#ifndef SLC_COMM_RENDEZVOUS_H
-#define SLC_COMM_RENDEZVOUS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <sluice/world.h>
@@ -26,5 +25,3 @@ sluice_status slc_rendezvous_exchange(slc_rendezvous *rendezvous, sluice_status 
                                       const void **blobs, size_t *sizes, void **memory);
 
 void slc_rendezvous_leave(slc_rendezvous *rendezvous); /* closes the connections that are open */
-
-#endif

@@ -1,7 +1,6 @@
 /* What kinds of operations have in common, and where the blocks and parts of one lie (lib/base/ownership.h has the
  * rule). Everything counts elements unless said otherwise. */
-#ifndef SLC_COMM_GEOMETRY_H
-#define SLC_COMM_GEOMETRY_H
+#pragma once
 
 #include "lib/base/integer.h"
 #include "lib/base/ownership.h"
@@ -50,5 +49,3 @@ static inline uint64_t slc_op_length(const slc_op *op)
     uint64_t begin = op->first_block * op->block_elements, end = begin + op->block_count * op->block_elements;
     return (end < op->elements ? end : op->elements) - begin;
 }
-
-#endif

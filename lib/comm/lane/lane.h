@@ -1,8 +1,7 @@
 /* The lane: the queue of operations and the few that are active at a time, in order. An operation starts when its gates
  * have passed and no earlier operation still works on bytes that it touches; operations complete in order. Submission
  * apart, everything here runs on the communication thread. */
-#ifndef SLC_COMM_LANE_H
-#define SLC_COMM_LANE_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -22,5 +21,3 @@ bool slc_lane_halted(const slc_comm *comm);
 uint32_t slc_lane_needed(const slc_comm *comm, uint32_t index);
 /* The name of the oldest operation that is not complete; NULL: it has no name, or there is none. */
 const char *slc_lane_next_name(const slc_comm *comm);
-
-#endif

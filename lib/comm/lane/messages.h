@@ -1,6 +1,5 @@
 /* The messages of active operations to and from the ranks that are not reached through memory. */
-#ifndef SLC_COMM_MESSAGES_H
-#define SLC_COMM_MESSAGES_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -28,5 +27,3 @@ char *slc_messages_packet(const slc_comm *comm, const slc_active_op *active, int
 bool slc_messages_finished(const slc_comm *comm, const slc_active_op *active);
 /* Notes that a peer cannot be reached, which the control connection may explain. Keeps the first one. Any thread. */
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why);
-
-#endif

@@ -1,8 +1,7 @@
 /* The scratch into which blocks' messages arrive: `depth` slots of equal length, each with an equal part for every
  * peer, in rank order. Slots are taken in order, and a slot counts as free only when all that were taken before it are.
  */
-#ifndef SLC_COMM_SCRATCH_H
-#define SLC_COMM_SCRATCH_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -15,5 +14,3 @@ uint64_t slc_scratch_part_bytes(const slc_comm *comm);
 bool slc_scratch_left(const slc_comm *comm); /* whether a slot is free */
 uint32_t slc_scratch_take(slc_comm *comm);
 void slc_scratch_free(slc_comm *comm, uint32_t slot);
-
-#endif

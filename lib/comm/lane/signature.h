@@ -1,6 +1,5 @@
 /* Signatures, by which ranks see whether they submitted the same operations. */
-#ifndef SLC_COMM_SIGNATURE_H
-#define SLC_COMM_SIGNATURE_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -9,5 +8,3 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped);
 
 /* Whether all neighbours have begun this operation. MISMATCH fails the world if one has begun another operation. */
 bool slc_peers_ready(slc_comm *comm, slc_active_op *active);
-
-#endif

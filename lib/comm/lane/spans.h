@@ -1,6 +1,5 @@
 /* The bytes of the attached arena that operations touch. */
-#ifndef SLC_COMM_SPANS_H
-#define SLC_COMM_SPANS_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -13,5 +12,3 @@ bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes);
 /* Whether the operation's results should be stored past the cache: the ranks of this host touch more bytes for it than
  * a cache keeps, and the results replace nothing that is read. */
 bool slc_op_goes_past_cache(const slc_comm *comm, const slc_op *op);
-
-#endif

@@ -2,8 +2,7 @@
  * thread that submits writes the queue's end and the program's activity; attaching writes what is attached and the
  * scratch, while no operation runs; the rest belongs to the communication thread, except where a member says
  * otherwise. */
-#ifndef SLC_COMM_LANE_STATE_H
-#define SLC_COMM_LANE_STATE_H
+#pragma once
 
 #include "lib/base/status.h"
 #include "lib/comm/comm.h"
@@ -197,5 +196,3 @@ static inline char *slc_at_neighbour(const slc_comm *comm, int rank, const void 
 {
     return (char *)comm->neighbours->peers[rank].segment.base + ((const char *)own - comm->attached.base);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* TCP sockets by name and port. All are non-blocking and closed on exec. Errors: ARGUMENT (a name that is none),
  * SYSTEM.
  */
-#ifndef SLC_COMM_ADDRESS_H
-#define SLC_COMM_ADDRESS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ int slc_address_try(const struct sockaddr *address, socklen_t address_bytes, uin
 
 /* Writes the name of the interface that has the near end of a connection; "": it is loopback, or not known. */
 void slc_address_interface(int fd, char *name, size_t bytes);
-
-#endif

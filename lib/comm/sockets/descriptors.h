@@ -1,8 +1,7 @@
 /* Errors of a process that runs out of file descriptors. The library leaves the process's limit alone, because a
  * program may count on it (select). `sluice run` raises the soft limit of the ranks that it starts; elsewhere the one
  * who starts them does. */
-#ifndef SLC_COMM_DESCRIPTORS_H
-#define SLC_COMM_DESCRIPTORS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ sluice_status slc_descriptors_error(const char *what, int size);
 
 /* The same if `error` says so; else SYSTEM with "WHAT: " and errno's text. */
 sluice_status slc_descriptors_or_system(int error, const char *what, int size);
-
-#endif

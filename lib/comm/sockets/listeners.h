@@ -1,8 +1,7 @@
 /* The TCP sockets on which a process listens. A transport does not say where it listens, so its sockets are found among
  * the process's descriptors; and other ranks ask whether connections reach them, since a transport may take minutes to
  * find out that they do not. */
-#ifndef SLC_COMM_LISTENERS_H
-#define SLC_COMM_LISTENERS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <sluice/status.h>
@@ -26,5 +25,3 @@ size_t slc_listeners_find(const slc_listener *known, size_t known_count, slc_lis
  * PEER: it works with none, and the line says what became of the last one. Returns at `deadline_ns`, or a little after
  * it. */
 sluice_status slc_listeners_probe(const slc_listener *list, size_t count, uint64_t deadline_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* Looking up a host's name within a limit. The resolver has limits of its own, of half a minute where a name server
  * does not answer, so it works in a thread that can be left behind. */
-#ifndef SLC_COMM_LOOKUP_H
-#define SLC_COMM_LOOKUP_H
+#pragma once
 
 #include <netdb.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
  * errno set where that is EAI_SYSTEM; or, if there is no answer at `deadline_ns`, EAI_INPROGRESS. Numbers are read at
  * once. */
 int slc_lookup(const char *host, int port, uint64_t deadline_ns, struct addrinfo **out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Tells what the TCP connections behind a transport have carried, which shows that a long message comes through slowly
  * where the transport does not say how much of it is here. */
-#ifndef SLC_COMM_TRAFFIC_H
-#define SLC_COMM_TRAFFIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ typedef struct {
 /* Reads the kernel's counts of every TCP connection among the `count` descriptors, and among those that they watch
  * (watched.h). A transport whose connections cannot be seen, and one without any, has 0 of them. */
 slc_traffic slc_traffic_read(const int *fds, int count);
-
-#endif

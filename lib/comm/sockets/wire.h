@@ -1,7 +1,6 @@
 /* Blocking reads and writes on a non-blocking socket, each with a deadline, and the frame with which every message on a
  * control connection begins. */
-#ifndef SLC_COMM_WIRE_H
-#define SLC_COMM_WIRE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ bool slc_wire_equal(const void *a, const void *b, size_t bytes);
 
 /* Waits until `fd` is ready for `events` (poll's) or the deadline. */
 sluice_status slc_wire_wait(int fd, short events, uint64_t deadline_ns);
-
-#endif

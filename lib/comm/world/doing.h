@@ -1,10 +1,7 @@
 /* Finds out what this rank is doing, for its heartbeats. Private to lib/comm. */
-#ifndef SLC_COMM_WORLD_DOING_H
-#define SLC_COMM_WORLD_DOING_H
+#pragma once
 
 #include "lib/comm/world/state.h"
 
 /* Notes it in world->control.doing. To be called before each heartbeat, on the communication thread. */
 void slc_world_note_doing(sluice_world *world, uint64_t now_ns);
-
-#endif

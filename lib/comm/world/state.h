@@ -1,6 +1,5 @@
 /* The state of a world, in the parts of which it is made. Private to lib/comm. */
-#ifndef SLC_COMM_WORLD_STATE_H
-#define SLC_COMM_WORLD_STATE_H
+#pragma once
 
 #include "lib/comm/control/state.h"
 #include "lib/comm/failure.h"
@@ -61,5 +60,3 @@ static inline sluice_world *slc_comm_world(slc_comm *comm)
 {
     return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
 }
-
-#endif

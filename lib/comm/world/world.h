@@ -1,6 +1,5 @@
 /* What worlds begin with, whether their ranks are there or imagined. Private to lib/comm. */
-#ifndef SLC_COMM_WORLD_H
-#define SLC_COMM_WORLD_H
+#pragma once
 
 #include "lib/comm/world/state.h"
 
@@ -9,5 +8,3 @@ void slc_world_init(sluice_world *world);
 
 /* The word for how a world's ranks reach each other. */
 const char *slc_world_path_name(int size, bool any_messages, bool any_neighbours);
-
-#endif

@@ -8,8 +8,7 @@
  * them; every call on the world is an error in the child. Only fork() is seen. Programs that exec starts (system,
  * posix_spawn) keep no descriptor that is closed on exec. A child that is forked while a world is being made or
  * destroyed keeps what there is of it until it ends or calls exec. */
-#ifndef SLC_COMM_WORLDS_H
-#define SLC_COMM_WORLDS_H
+#pragma once
 
 #include <sluice/world.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ sluice_status slc_worlds_add(sluice_world *world);
 /* Ends that, because the world is being left. Returns false in a forked child, which has nothing of the world to close.
  * Any thread. */
 bool slc_worlds_remove(sluice_world *world);
-
-#endif

@@ -1,6 +1,5 @@
 /* The shape of the images that a model wants. */
-#ifndef SLC_DATA_IMAGE_SHAPE_H
-#define SLC_DATA_IMAGE_SHAPE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ typedef struct {
     float mean[3], deviation[3]; /* .5 and .5 are ViT's and BEiT's */
     slc_image_filter filter;
 } slc_image_shape;
-
-#endif

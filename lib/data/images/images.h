@@ -14,8 +14,7 @@
  *
  * An open set is read by any thread. Errors name the file: PATH, IO, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED without
  * zlib. */
-#ifndef SLC_DATA_IMAGES_H
-#define SLC_DATA_IMAGES_H
+#pragma once
 
 #include "lib/data/images/image_shape.h"
 
@@ -67,5 +66,3 @@ sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *
 /* The image at a place of the shuffled order. */
 sluice_status slc_images_read(const slc_images *images, const slc_image_shape *shape, uint64_t place, float *pixels,
                               int32_t *label);
-
-#endif

@@ -1,6 +1,5 @@
 /* The functions by which readers of formats fill a set of images. Private to lib/data/images. */
-#ifndef SLC_DATA_IMAGES_PARTS_H
-#define SLC_DATA_IMAGES_PARTS_H
+#pragma once
 
 #include "lib/data/images/raster.h"
 
@@ -35,5 +34,3 @@ bool slc_table_is_idx(const uint8_t *bytes, size_t count); /* is it IDX with ima
 
 /* Adds the class of one more image; *room is the number of elements for which `labels` has memory. */
 sluice_status slc_images_add_label(slc_images *images, int32_t label, uint64_t *room);
-
-#endif

@@ -1,8 +1,7 @@
 /* One image file as rows of samples, recognised by its content: PNG (by libpng), JPEG (by libjpeg-turbo), binary PGM or
  * PPM. Samples are those that the file states: gamma, colour profiles and the orientation that a camera notes are not
  * applied, transparency is dropped, 16 bits become 8. Private to lib/data/images. Any thread. */
-#ifndef SLC_DATA_PICTURE_H
-#define SLC_DATA_PICTURE_H
+#pragma once
 
 #include "lib/data/images/raster.h"
 
@@ -25,5 +24,3 @@ sluice_status slc_jpeg_decode(const char *path, const uint8_t *bytes, size_t cou
 
 /* Takes memory for the samples of a raster whose sizes are set. Errors: FORMAT (too large), MEMORY. */
 sluice_status slc_picture_room(const char *path, const slc_raster *raster, uint8_t **samples);
-
-#endif

@@ -1,6 +1,5 @@
 /* One image as rows of samples, and its conversion to a model's channels. Private to lib/data/images. Any thread. */
-#ifndef SLC_DATA_RASTER_H
-#define SLC_DATA_RASTER_H
+#pragma once
 
 #include "lib/base/file/file.h"
 #include "lib/data/images/image_shape.h"
@@ -21,5 +20,3 @@ sluice_status slc_pnm_read(const char *path, slc_raster *out, uint8_t **samples)
 
 /* Resizes and converts. out: channels x side x side. Errors: MEMORY. */
 sluice_status slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out);
-
-#endif

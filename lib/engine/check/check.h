@@ -8,8 +8,7 @@
  *
  * The check costs copies, scans and memory outside of the budget, and changes no bit of the weights. Private to
  * lib/engine. */
-#ifndef SLC_ENGINE_CHECK_H
-#define SLC_ENGINE_CHECK_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/plan/plan.h"
@@ -89,5 +88,3 @@ struct slc_check {
 
     slc_written *written; /* of each parameter */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The common part of saving and loading checkpoints. Private to lib/engine. */
-#ifndef SLC_ENGINE_CHECKPOINT_H
-#define SLC_ENGINE_CHECKPOINT_H
+#pragma once
 
 #include "lib/engine/checkpoint/manifest.h"
 #include "lib/engine/runtime.h"
@@ -39,5 +38,3 @@ sluice_status slc_checkpoint_own_reset(sluice_runtime *rt);
 void slc_checkpoint_progress_save(const sluice_runtime *rt, slc_manifest *out);
 sluice_status slc_checkpoint_progress_check(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
 sluice_status slc_checkpoint_progress_load(sluice_runtime *rt, const slc_manifest *from, sluice_param *const *params);
-
-#endif

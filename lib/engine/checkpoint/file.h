@@ -1,7 +1,6 @@
 /* The files of a checkpoint that is being made. Local calls. Private to lib/engine. Errors: PATH, IO with path and
  * reason, so that a full disk reads "No space left on device" whichever call met it. */
-#ifndef SLC_ENGINE_CHECKPOINT_FILE_H
-#define SLC_ENGINE_CHECKPOINT_FILE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ sluice_status slc_checkpoint_file_close(int file, const char *path, sluice_statu
 
 /* Creates, writes, synchronizes and closes a file. */
 sluice_status slc_checkpoint_file_put(const char *path, const void *data, uint64_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* The folders of checkpoints: their names, which are whole, and how a new one is made so that a crash at any point
  * leaves the old ones whole. Local calls, no ranks. Private to lib/engine. Errors: PATH, IO with path and reason,
  * MEMORY. */
-#ifndef SLC_ENGINE_CHECKPOINT_FOLDER_H
-#define SLC_ENGINE_CHECKPOINT_FOLDER_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ void slc_checkpoint_abandon(const char *dir, uint64_t step);
 /* Removes those checkpoints beyond `keep` (0: none) that were saved first, never that of `step`; warns where it cannot.
  */
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step);
-
-#endif

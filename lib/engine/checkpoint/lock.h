@@ -1,8 +1,7 @@
 /* One job at a time saves to a folder: rank 0 holds a lock on DIR/.lock from the first save (or the check before the
  * first step) until its runtime is destroyed. The system releases it when the process ends, however it ends, on NFS
  * too. Private to lib/engine and bench/train. Local calls, any thread. */
-#ifndef SLC_ENGINE_CHECKPOINT_LOCK_H
-#define SLC_ENGINE_CHECKPOINT_LOCK_H
+#pragma once
 
 #include <sluice/status.h>
 
@@ -12,5 +11,3 @@
 sluice_status slc_checkpoint_lock_take(const void *owner, const char *dir);
 /* Releases all locks that `owner` holds. */
 void slc_checkpoint_lock_release(const void *owner);
-
-#endif

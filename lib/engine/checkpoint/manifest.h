@@ -1,7 +1,6 @@
 /* The manifest of a checkpoint: its contents as JSON (docs/formats.md). Its last member is a checksum of all the text
  * before it, so that no changed byte is accepted. Private to lib/engine. */
-#ifndef SLC_ENGINE_CHECKPOINT_MANIFEST_H
-#define SLC_ENGINE_CHECKPOINT_MANIFEST_H
+#pragma once
 
 #include <sluice/optimizer.h>
 #include <sluice/status.h>
@@ -63,5 +62,3 @@ void slc_manifest_fini(slc_manifest *manifest);
 
 /* Reads the file at `path`, and makes *checksum that of its text; errors too of opening and reading it (PATH, IO). */
 sluice_status slc_manifest_read(const char *path, slc_manifest *out, uint32_t *checksum);
-
-#endif

@@ -1,8 +1,7 @@
 /* The file of a checkpoint that one rank writes: a header, a table of ranges, then their elements, fp32 and little
  * endian, in the table's order (docs/formats.md). These functions convert header and table from and to bytes. Private
  * to lib/engine. */
-#ifndef SLC_ENGINE_CHECKPOINT_SHARD_H
-#define SLC_ENGINE_CHECKPOINT_SHARD_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ sluice_status slc_shard_decode_header(const unsigned char *head, uint64_t file_b
 /* Reads the table that follows the header; `ranges` is allocated, the caller frees it. Errors: FORMAT (checksum,
  * lengths that do not add up to the file's), MEMORY. */
 sluice_status slc_shard_decode_ranges(const unsigned char *head, uint64_t file_bytes, slc_shard *shard);
-
-#endif

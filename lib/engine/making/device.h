@@ -1,6 +1,5 @@
 /* The device of a runtime, and what it cannot do yet. Private to lib/engine/making. */
-#ifndef SLC_ENGINE_MAKING_DEVICE_H
-#define SLC_ENGINE_MAKING_DEVICE_H
+#pragma once
 
 #include <sluice/runtime.h>
 
@@ -9,5 +8,3 @@
 sluice_status slc_engine_open_device(sluice_runtime *rt);
 /* Called when rt->optimizer is known. Errors: UNSUPPORTED (it works on host memory alone). */
 sluice_status slc_engine_check_optimizer_device(const sluice_runtime *rt);
-
-#endif

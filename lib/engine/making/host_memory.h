@@ -1,6 +1,5 @@
 /* Holds a plan against the memory that its host has. Private to lib/engine. */
-#ifndef SLC_ENGINE_HOST_MEMORY_H
-#define SLC_ENGINE_HOST_MEMORY_H
+#pragma once
 
 #include "lib/base/host/host_memory.h"
 
@@ -19,5 +18,3 @@ void slc_engine_warn_of_memory(const sluice_runtime *rt, const slc_host_look *lo
 /* Adds to an error of the system, which had no memory for the arena, what the host has and what to do; other errors
  * stay as they are. Returns `status`. */
 sluice_status slc_engine_explain_memory(const sluice_runtime *rt, const slc_host_look *look, sluice_status status);
-
-#endif

@@ -1,6 +1,5 @@
 /* From registration to a job. Private to lib/engine/making. */
-#ifndef SLC_ENGINE_JOB_H
-#define SLC_ENGINE_JOB_H
+#pragma once
 
 #include <sluice/runtime.h>
 
@@ -19,5 +18,3 @@ sluice_status slc_engine_fuse_bytes(const char *fuse, uint64_t *bytes);
 /* Fills `last` (see above) from the planner's answer about the job as it is, with a unit for each layer. Collective,
  * equal on all ranks: rank 0 decides. Errors: MEMORY; the planner's. */
 sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last);
-
-#endif

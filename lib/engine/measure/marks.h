@@ -1,8 +1,7 @@
 /* Times on a device that runs ahead of the host. A mark is an event in a lane's stream, with what happened there. The
  * host reads marks once they are done, makes times of them, and hands these on: to the measurements of slots, updates
  * and waits, and to the recording. Elsewhere the host's clock tells all that at once. Private to lib/engine. */
-#ifndef SLC_ENGINE_MARKS_H
-#define SLC_ENGINE_MARKS_H
+#pragma once
 
 #include "lib/engine/measure/recording.h"
 
@@ -25,5 +24,3 @@ void slc_marks_begin_step(sluice_runtime *rt);
 /* Reads the marks that are done; make_room does so where few places are left. On the caller's thread. */
 void slc_marks_read(sluice_runtime *rt);
 void slc_marks_make_room(sluice_runtime *rt);
-
-#endif

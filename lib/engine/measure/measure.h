@@ -1,6 +1,5 @@
 /* Measuring what a profile needs: slots and updates while steps run, the link between them. Private to lib/engine. */
-#ifndef SLC_ENGINE_MEASURE_H
-#define SLC_ENGINE_MEASURE_H
+#pragma once
 
 #include "lib/comm/comm.h"
 #include "lib/device/device.h"
@@ -114,5 +113,3 @@ sluice_status slc_engine_measure(sluice_runtime *rt, slc_times *out);
 
 /* Each value becomes the largest of all ranks'. Collective. */
 sluice_status slc_measure_slowest(sluice_runtime *rt, double *values, size_t count);
-
-#endif

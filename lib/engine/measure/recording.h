@@ -1,8 +1,7 @@
 /* A recording of what ran when, for timelines. It is off unless asked for. There are two rings of fixed size, one
  * written by the thread that computes, one by the communication thread; a moment is a clock reading and some words. The
  * 2 x SLC_RECORDING_MOMENTS moments are not counted in the budget. */
-#ifndef SLC_ENGINE_RECORDING_H
-#define SLC_ENGINE_RECORDING_H
+#pragma once
 
 #include "lib/base/clock.h"
 #include "lib/plan/plan.h"
@@ -72,5 +71,3 @@ slc_recorded slc_engine_recorded(const sluice_runtime *rt);
 /* Can a trace be made now, with a place for its result? Errors: ORDER (before commit, in a step, nothing is recorded),
  * ARGUMENT. */
 sluice_status slc_engine_recorded_check(sluice_runtime *rt, const void *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* The resident set of this process without its mappings of peers' segments. Private to lib/engine. */
-#ifndef SLC_ENGINE_RSS_H
-#define SLC_ENGINE_RSS_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -8,5 +7,3 @@
 
 /* `own` is this rank's segment, NULL before there is one. Returns 0 where the system does not say. */
 uint64_t slc_rss_bytes(const slc_segment *own);
-
-#endif

@@ -1,7 +1,6 @@
 /* Trains of operations of the job's own kind, timed on the communication thread: made-up operations that follow each
  * other without a pause, each of which notes when it is complete. Private to lib/engine/measure. */
-#ifndef SLC_ENGINE_MEASURE_TRAINS_H
-#define SLC_ENGINE_MEASURE_TRAINS_H
+#pragma once
 
 #include "lib/engine/measure/measure.h"
 #include "lib/plan/times.h"
@@ -44,5 +43,3 @@ uint32_t slc_train_length(double seconds, double one_s, uint32_t least);
 /* Measures how many seconds of the communication thread it takes to start and end one operation, on the slowest rank.
  */
 sluice_status slc_train_operation_s(slc_measure_lab *lab, double *operation_s);
-
-#endif

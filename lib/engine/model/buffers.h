@@ -1,6 +1,5 @@
 /* The arena, and the buffers of the plan in force in it. Private to lib/engine. */
-#ifndef SLC_ENGINE_BUFFERS_H
-#define SLC_ENGINE_BUFFERS_H
+#pragma once
 
 #include "lib/engine/model/state.h"
 #include "lib/plan/plan.h"
@@ -24,5 +23,3 @@ typedef struct {
     uint64_t bytes;
 } slc_file_room;
 slc_file_room slc_engine_file_room(const sluice_runtime *rt);
-
-#endif

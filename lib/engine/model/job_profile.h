@@ -1,6 +1,5 @@
 /* A profile of the job that a runtime has made of its registration. Private to lib/engine. */
-#ifndef SLC_ENGINE_JOB_PROFILE_H
-#define SLC_ENGINE_JOB_PROFILE_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -10,5 +9,3 @@
  * caller destroys it. Errors: MEMORY; those of slc_profile_create. */
 sluice_status slc_job_profile(const sluice_runtime *rt, const slc_times *times, const char *model, const char *source,
                               slc_profile **out);
-
-#endif

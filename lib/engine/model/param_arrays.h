@@ -1,8 +1,7 @@
 /* The arrays of a parameter between steps, when everything is complete. Array 0 is its values (the fp32 masters where
  * there are some), arrays 1 and up are its optimizer states. Elements are numbered in the parameter and come and go as
  * fp32. Private to lib/engine. */
-#ifndef SLC_ENGINE_PARAM_ARRAYS_H
-#define SLC_ENGINE_PARAM_ARRAYS_H
+#pragma once
 
 #include <sluice/runtime.h>
 
@@ -21,5 +20,3 @@ sluice_status slc_param_get(sluice_param *param, uint32_t which, uint64_t first,
 sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int64_t *bins);
 /* Writes elements as far as this rank keeps them. Waits for no other rank. */
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src);
-
-#endif

@@ -2,8 +2,7 @@
  * The plan sees one workspace per slot, as large as its region. Ranks may differ in their workspaces and in what they
  * reserve, since both follow from the processor and the threads: every rank makes room for the largest, so that one
  * plan fits all. Private to lib/engine. */
-#ifndef SLC_ENGINE_REGIONS_H
-#define SLC_ENGINE_REGIONS_H
+#pragma once
 
 #include "lib/engine/model/state.h"
 
@@ -32,5 +31,3 @@ typedef struct {
  * operation. `sum` adds `workspace_sum` to the activations' sizes; `bound` is the largest live set. Errors: MEMORY. */
 sluice_status slc_size_activations(const slc_job *job, const bool *recompute, const uint64_t *live_bytes,
                                    uint64_t workspace_sum, slc_activation_sizes *out);
-
-#endif

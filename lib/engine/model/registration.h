@@ -1,7 +1,6 @@
 /* The model as the program registers it before commit: layers, parameters, activations and workspaces. Private to
  * lib/engine. */
-#ifndef SLC_ENGINE_REGISTRATION_H
-#define SLC_ENGINE_REGISTRATION_H
+#pragma once
 
 #include "lib/engine/model/state.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_engine_allow_onebit(const sluice_runtime *rt, const char *what
 /* Compares registration and settings of all ranks (compare.c). Collective. Errors: MISMATCH names the difference;
  * MEMORY; ARGUMENT (a setting). */
 sluice_status slc_engine_compare_registration(sluice_runtime *rt);
-
-#endif

@@ -1,6 +1,5 @@
 /* The settings of the job that all ranks must have alike, as text. Private to lib/engine. Pure functions. */
-#ifndef SLC_ENGINE_SETTINGS_TEXT_H
-#define SLC_ENGINE_SETTINGS_TEXT_H
+#pragma once
 
 #include "lib/engine/runtime.h"
 
@@ -15,5 +14,3 @@ typedef struct {
     char name[64], first[192], second[192];
 } slc_settings_difference;
 uint32_t slc_settings_differ(const char *first, const char *second, slc_settings_difference *out);
-
-#endif

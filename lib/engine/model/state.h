@@ -1,7 +1,6 @@
 /* The model as the program registers it before commit, its units at run time, and the memory in which they lie. Private
  * to lib/engine. */
-#ifndef SLC_ENGINE_MODEL_STATE_H
-#define SLC_ENGINE_MODEL_STATE_H
+#pragma once
 
 #include "lib/base/row_list.h"
 #include "lib/engine/bounce.h"
@@ -135,5 +134,3 @@ typedef struct {
     uint64_t rss_commit_bytes;
     uint64_t most_planned_bytes; /* the largest arena of all plans so far */
 } slc_runtime_memory;
-
-#endif

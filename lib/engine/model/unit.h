@@ -1,7 +1,6 @@
 /* A unit at run time: where the plan in force has its arrays, which elements a rank owns, and which of them are a
  * parameter's. Private to lib/engine. */
-#ifndef SLC_ENGINE_UNIT_H
-#define SLC_ENGINE_UNIT_H
+#pragma once
 
 #include "lib/base/ownership.h"
 #include "lib/engine/model/state.h"
@@ -30,5 +29,3 @@ const void *slc_reduced_at(const sluice_runtime *rt, uint32_t unit, const slc_pa
  * gradient. */
 sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluice_param *param, const slc_part *range,
                             const slc_step_state *step);
-
-#endif

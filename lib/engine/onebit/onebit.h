@@ -4,8 +4,7 @@
  * are reduced as dp's and the optimizer updates all of them; operations that compress and exchange do nothing.
  * EXCHANGE: this rank's own gradients are exchanged, compressed. LOCAL: nothing travels. A skipped step (nan = skip)
  * leaves everything as it was. */
-#ifndef SLC_ENGINE_ONEBIT_H
-#define SLC_ENGINE_ONEBIT_H
+#pragma once
 
 #include "lib/comm/comm.h"
 #include "lib/engine/step_state.h"
@@ -51,5 +50,3 @@ void slc_append_name(char *names, size_t size, const char *name);
 /* The names of the arrays that a parameter has now. Returns how many. */
 enum { SLC_ONEBIT_STATES_MAX = 2 + SLC_LOCAL_MAX };
 uint32_t slc_onebit_state_names(const sluice_param *param, const char *names[SLC_ONEBIT_STATES_MAX]);
-
-#endif

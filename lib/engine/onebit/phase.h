@@ -1,7 +1,6 @@
 /* The phases of a compressed optimizer: each has a job of its own (its plans: replan/replan.h). Under another optimizer
  * these functions do nothing. Everything is the same on every rank. Private to lib/engine. */
-#ifndef SLC_ENGINE_PHASE_H
-#define SLC_ENGINE_PHASE_H
+#pragma once
 
 #include "lib/optim/compressed.h"
 #include "lib/plan/job.h"
@@ -21,5 +20,3 @@ sluice_status slc_phase_require_equal(const sluice_runtime *rt, const char *call
 void slc_phase_note_replicas(sluice_runtime *rt, slc_step_mode mode);
 /* Called when all values have come from one place: replicas are equal again. */
 void slc_phase_join_replicas(sluice_runtime *rt);
-
-#endif

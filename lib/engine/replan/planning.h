@@ -1,6 +1,5 @@
 /* The planner and what a runtime asks of it; the plan in force. Private to lib/engine. */
-#ifndef SLC_ENGINE_PLANNING_H
-#define SLC_ENGINE_PLANNING_H
+#pragma once
 
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
@@ -54,5 +53,3 @@ typedef struct {
     uint64_t step_began_ns;
     bool on;
 } slc_trials;
-
-#endif

@@ -1,6 +1,5 @@
 /* Making plans and changing them at a step boundary. Private to lib/engine. */
-#ifndef SLC_ENGINE_REPLAN_H
-#define SLC_ENGINE_REPLAN_H
+#pragma once
 
 #include "lib/plan/request.h"
 
@@ -82,5 +81,3 @@ sluice_status slc_phase_end_step(sluice_runtime *rt, uint64_t step);
 /* Called after the optimizer's progress or the number of steps was set from outside: makes a plan for the phase that
  * this is. */
 sluice_status slc_phase_follow(sluice_runtime *rt);
-
-#endif

@@ -1,8 +1,7 @@
 /* From one plan of a job to another. The values, masters and optimizer states that a rank keeps move to their new
  * places in the same arena, in place and to the bit. Arrays that the new plan holds whole and the old one did not are
  * gathered afterwards. Only lists of a few bytes per block are allocated. Private to lib/engine. */
-#ifndef SLC_ENGINE_TRANSITION_H
-#define SLC_ENGINE_TRANSITION_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/plan/plan.h"
@@ -50,5 +49,3 @@ typedef struct {
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out);
 void slc_transition_fini(slc_transition *transition);
-
-#endif

@@ -1,6 +1,5 @@
 /* Lists of rows, for parameters of which a layer reads only some rows. Private to lib/engine. */
-#ifndef SLC_ENGINE_ROW_LISTS_H
-#define SLC_ENGINE_ROW_LISTS_H
+#pragma once
 
 #include "lib/base/row_list.h"
 
@@ -12,5 +11,3 @@
  * call and after it. O(count + row_count / 64). */
 bool slc_row_list_make(slc_row_mark *marks, uint64_t row_count, const int32_t *rows, uint64_t count, uint64_t most,
                        slc_row_list *list, int32_t *places);
-
-#endif

@@ -6,8 +6,7 @@
  * written at the end of backward, when the reduction before it is long over (this micro-batch's gather has waited for
  * it). The gradient buffer begins with a table for the micro-batch that runs, with the same rows as the table of
  * values; where micro-batches add up, the sum of their tables follows. */
-#ifndef SLC_ENGINE_LOOK_UP_H
-#define SLC_ENGINE_LOOK_UP_H
+#pragma once
 
 #include "lib/comm/comm.h"
 #include "lib/engine/rows/lists.h"
@@ -50,5 +49,3 @@ sluice_status slc_look_ups_check(const sluice_runtime *rt, uint32_t micro_batch)
 /* How many of `count` operations may be submitted: those before the first gather whose rows are not known. */
 uint32_t slc_look_ups_known(const sluice_runtime *rt, const slc_program *program, const uint32_t *operations,
                             uint32_t count);
-
-#endif

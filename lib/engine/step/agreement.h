@@ -1,7 +1,6 @@
 /* The agreement of all ranks once a step: the norms that the optimizer asks for, and whether gradients are finite.
  * Private to lib/engine. */
-#ifndef SLC_ENGINE_AGREEMENT_H
-#define SLC_ENGINE_AGREEMENT_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/engine/step_state.h"
@@ -43,5 +42,3 @@ double slc_own_norm(const slc_step_state *step);
 sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step);
 /* NON_FINITE after an exchange that overflowed and that no agreement has told of. Everything is complete. */
 sluice_status slc_engine_check_exchanges(const sluice_runtime *rt);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the last step has left. Private to lib/engine. */
-#ifndef SLC_ENGINE_DRAIN_H
-#define SLC_ENGINE_DRAIN_H
+#pragma once
 
 #include <sluice/runtime.h>
 #include <stdbool.h>
@@ -9,5 +8,3 @@
 sluice_status slc_runtime_drain(sluice_runtime *rt);
 /* Is the agreement of a step late? Then the next step's end, or a drain, tells its verdict. */
 bool slc_agrees_late(const sluice_runtime *rt);
-
-#endif

@@ -1,6 +1,5 @@
 /* Gradients around a backward slot. Private to lib/engine. */
-#ifndef SLC_ENGINE_GRADIENTS_H
-#define SLC_ENGINE_GRADIENTS_H
+#pragma once
 
 #include "lib/plan/plan.h"
 
@@ -8,5 +7,3 @@
 
 sluice_status slc_gradients_begin(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
 sluice_status slc_gradients_end(sluice_runtime *rt, const sluice_layer *layer, const slc_item *slot);
-
-#endif

@@ -1,6 +1,5 @@
 /* Running a program on two lanes. Private to lib/engine. */
-#ifndef SLC_ENGINE_PASS_H
-#define SLC_ENGINE_PASS_H
+#pragma once
 
 #include "lib/engine/step/pass_state.h"
 
@@ -27,5 +26,3 @@ sluice_status slc_pass_slot_end(sluice_runtime *rt, slc_pass *pass);
  * if it runs in this pass. On a device that runs ahead this is the host's one wait of a step: for the compute stream,
  * which waits for the operation. */
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* A program that is made ready to run, and how far its passes have come. Private to lib/engine. */
-#ifndef SLC_ENGINE_PASS_STATE_H
-#define SLC_ENGINE_PASS_STATE_H
+#pragma once
 
 #include "lib/base/gate.h"
 #include "lib/device/lane_events.h"
@@ -71,5 +70,3 @@ static inline bool slc_pass_pending(const slc_pass *pass)
     const slc_lane_order *late = &pass->order[SLC_PASS_DRAIN];
     return pass->has_previous && (late->count || late->computed_count);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A device that runs ahead tells how far it has come: each slot's end writes its number to pinned memory. A kernel that
  * fails is reported by some later call, so that this number alone says where it was. Private to lib/engine. */
-#ifndef SLC_ENGINE_PROGRESS_H
-#define SLC_ENGINE_PROGRESS_H
+#pragma once
 
 #include "lib/engine/step/pass_state.h"
 
@@ -11,5 +10,3 @@ sluice_status slc_progress_create(sluice_runtime *rt);
 sluice_status slc_progress_note(sluice_runtime *rt, const slc_pass *pass);
 /* Returns `status`. If the device has failed, this thread's error line then names the first slot that has not ended. */
 sluice_status slc_progress_tell(sluice_runtime *rt, sluice_status status);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reduced gradients, and the updates that are made of them. Private to lib/engine. */
-#ifndef SLC_ENGINE_STEP_UPDATE_H
-#define SLC_ENGINE_STEP_UPDATE_H
+#pragma once
 
 #include "lib/engine/step_state.h"
 #include "lib/plan/plan.h"
@@ -13,5 +12,3 @@ sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const sl
 /* Updates on the caller's thread, shared out among the compute threads and measured, or in the compute stream of a
  * device that runs ahead. Not for onebit units. */
 sluice_status slc_update_on_compute(sluice_runtime *rt, const slc_item *item, const slc_step_state *step);
-
-#endif

@@ -2,8 +2,7 @@
  * factor, the norms that the optimizer asks for). On a device that runs ahead they lie in the arena, in the place of
  * the agreement's words, one set for each of the two steps that may be under way. Once the agreement's work is done the
  * host finds a copy in pinned memory. Private to lib/engine. */
-#ifndef SLC_ENGINE_WORDS_H
-#define SLC_ENGINE_WORDS_H
+#pragma once
 
 #include <sluice/runtime.h>
 
@@ -20,5 +19,3 @@ sluice_status slc_pass_words_begin(sluice_runtime *rt, const struct slc_step_sta
 sluice_status slc_pass_words_agree(sluice_runtime *rt, const struct slc_step_state *step);
 /* Takes the copy into the step's state. The agreement is done. */
 void slc_pass_words_learn(struct slc_step_state *step);
-
-#endif

@@ -1,7 +1,6 @@
 /* AdamW on ranges of elements (formula: sluice/optimizer.h). One pass moves 28 bytes for each element, in fp32 and also
  * with a bf16 gradient and a bf16 copy of the values. It is elementwise: any split of a range gives the same bits. */
-#ifndef SLC_KERNEL_ADAMW_H
-#define SLC_KERNEL_ADAMW_H
+#pragma once
 
 #include "lib/kernels/kernel.h"
 
@@ -41,5 +40,3 @@ sluice_status slc_adamw_many(sluice_stream *stream, const slc_adamw_settings *se
 /* The plain loop in float64. */
 void slc_adamw_ref(const slc_adamw_settings *settings, uint64_t count, const double *gradient, double *value,
                    double *exp_avg, double *exp_avg_sq);
-
-#endif

@@ -1,7 +1,6 @@
 /* The fast AdamW, compiled once for each instruction set, and the parts of it that LAMB uses: ranges laid end to
  * end. */
-#ifndef SLC_KERNEL_ADAMW_CPU_H
-#define SLC_KERNEL_ADAMW_CPU_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/isa.h"
@@ -51,5 +50,3 @@ static inline bool slc_adamw_part_of(const slc_adamw_range *range, uint64_t *beg
     *to = (last < end ? last : end) - at;
     return true;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The parts of AdamW that LAMB uses too: many ranges in one launch, and the moments of eight elements. The operations
  * are those of moments.h, in their order. */
-#ifndef SLC_KERNEL_ADAMW_CUH
-#define SLC_KERNEL_ADAMW_CUH
+#pragma once
 
 #include "lib/kernels/adamw/adamw_cpu.h"
 #include "lib/kernels/gpu.cuh"
@@ -79,5 +78,3 @@ static __device__ __forceinline__ void gpu_moments_store(const slc_adamw_range &
     gpu_store8(r.exp_avg_sq + at, aligned, left, x.v);
     if (r.rounded) gpu_store8((gpu_bf16 *)r.rounded + at, aligned, left, x.w);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Adam's moments on lanes, for AdamW and LAMB. Memory sets the pace, so a fused multiply-add would gain nothing. */
-#ifndef SLC_KERNEL_MOMENTS_H
-#define SLC_KERNEL_MOMENTS_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw_cpu.h"
 #include "lib/kernels/lanes.h"
@@ -23,5 +22,3 @@ LANES_INLINE lanes moments_move(const slc_adamw_factors *f, lanes m, lanes v)
 {
     return lanes_div(lanes_mul(lanes_set(f->correction), m), moments_below(f, v));
 }
-
-#endif

@@ -6,8 +6,7 @@
  * count, except those of drelative, which are repeatable for a fixed thread count. A query that sees no key gives 0
  * and passes no gradient on. NaN gives NaN in the rows that it reaches; a NaN in v may also reach rows that do not
  * see this key. */
-#ifndef SLC_KERNEL_ATTENTION_H
-#define SLC_KERNEL_ATTENTION_H
+#pragma once
 
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/isa.h"
@@ -100,5 +99,3 @@ SLC_ISA_DECLARE(slc_attention_backward_range); /* over ranges of items; leaves d
 SLC_DEVICE_DECLARE(slc_attention_forward);     /* needs no workspace */
 SLC_DEVICE_DECLARE(slc_attention_backward);
 SLC_DEVICE_DECLARE(slc_attention_workspace_bytes);
-
-#endif

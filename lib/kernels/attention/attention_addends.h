@@ -3,8 +3,7 @@
  *
  * A head's table is kept reversed: the entry of patches i and j is at (y_j - y_i + h - 1) * (2w - 1) + x_j - x_i +
  * w - 1, so that a row of keys reads consecutive entries. */
-#ifndef SLC_KERNEL_ATTENTION_ADDENDS_H
-#define SLC_KERNEL_ATTENTION_ADDENDS_H
+#pragma once
 
 #include "lib/kernels/attention/attention_cpu.h"
 #include "lib/kernels/lanes.h"
@@ -144,5 +143,3 @@ static inline void addends_rows(const addends *a, uint64_t q0, uint64_t count, u
         }
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* How the fast attention cuts its work and its workspace. */
-#ifndef SLC_KERNEL_ATTENTION_CPU_H
-#define SLC_KERNEL_ATTENTION_CPU_H
+#pragma once
 
 #include "lib/kernels/attention/attention.h"
 
@@ -45,5 +44,3 @@ static inline uint64_t attention_distances(const slc_attention_shape *s)
 {
     return s->relative ? (2 * s->window_h - 1) * (2 * s->window_w - 1) : 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The building blocks of attention: products of small matrices held in registers, and the transposition that makes keys
  * neighbours in memory. Every sum runs over its depth in order, one fma at a time, so no way of cutting a product
  * changes a bit. */
-#ifndef SLC_KERNEL_ATTENTION_TILE_H
-#define SLC_KERNEL_ATTENTION_TILE_H
+#pragma once
 
 #include "lib/kernels/lanes_math.h"
 
@@ -152,5 +151,3 @@ static __attribute__((unused)) void tile_unpack(sluice_dtype dtype, uint64_t row
     else
         tile_unpack_as(SLUICE_FP32, rows, columns, in, scale, out, at, out_row);
 }
-
-#endif

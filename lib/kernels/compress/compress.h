@@ -26,8 +26,7 @@
  * lie `stride` bytes apart: slc_compress_stride, or more if several tensors are exchanged together (compress_group.h).
  * Threads: any number; several streams at once only on different tensors. Errors: UNSUPPORTED (no host stream),
  * ARGUMENT. */
-#ifndef SLC_KERNEL_COMPRESS_H
-#define SLC_KERNEL_COMPRESS_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/norm/norm.h"
@@ -142,5 +141,3 @@ void slc_compress_worker_ref(const slc_compress_shape *shape, const double *x, d
  * chunk's scales. */
 void slc_compress_server_ref(const slc_compress_shape *shape, const double *const *sign, const double *const *scale,
                              double *error, double *sum, double *result_scale);
-
-#endif

@@ -1,6 +1,5 @@
 /* The fast compression, compiled once for each instruction set. */
-#ifndef SLC_KERNEL_COMPRESS_CPU_H
-#define SLC_KERNEL_COMPRESS_CPU_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw_cpu.h"
 #include "lib/kernels/compress/compress.h"
@@ -63,5 +62,3 @@ slc_compress_packets slc_compress_packets_of(const slc_compress_results *results
 /* In compress.c. Returns ||b|| / sqrt(count), with the norm from the bins, rounded to float; INFINITY if it is not
  * finite. */
 float slc_compress_scale(const int64_t *bins, uint64_t count);
-
-#endif

@@ -1,8 +1,7 @@
 /* The kernels of compress_cuda.h. A thread takes grains of sixteen elements, in the host's order: a grain's squares are
  * summed in the host's tree, four grains' sums one after the other, and those go to the block's bins, whose sum has no
  * order (norm.h). So the bits are the host's. */
-#ifndef SLC_KERNEL_COMPRESS_CUH
-#define SLC_KERNEL_COMPRESS_CUH
+#pragma once
 
 #include "lib/kernels/compress/compress_cuda.h"
 #include "lib/kernels/norm/norm_cuda.cuh"
@@ -151,5 +150,3 @@ static __device__ __forceinline__ void compress_results(const slc_compress_cuda_
         gpu_store8(r.out + i, aligned, r.shape.count - i, out);
     }
 }
-
-#endif

@@ -5,8 +5,7 @@
  * The kernels are not part of the library. Whoever wants them compiles compress_cuda.cuh into an image for CUDA's
  * driver and launches them with these arguments and grids. All pointers are the GPU's; those of packets, results, sums
  * and scales are multiples of 16, and so is the stride. A residue whose arrays are NULL is not kept: its error is 0. */
-#ifndef SLC_KERNEL_COMPRESS_CUDA_H
-#define SLC_KERNEL_COMPRESS_CUDA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ typedef struct {
     float *out;                   /* `count` elements, at any multiple of 4 */
     float factor;
 } slc_compress_cuda_results;
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The workers' residues of all tensors lie in one block of memory and the servers' in another, each array at a
  * multiple of 64 bytes; zeroed memory means no error. */
-#ifndef SLC_KERNEL_COMPRESS_GROUP_H
-#define SLC_KERNEL_COMPRESS_GROUP_H
+#pragma once
 
 #include "lib/kernels/compress/compress.h"
 
@@ -31,5 +30,3 @@ uint64_t slc_compress_group_server_bytes(const slc_compress_group *group);
  * may be NULL; its residues are then not filled. */
 void slc_compress_group_residues(const slc_compress_group *group, void *worker_memory, void *server_memory,
                                  slc_residue *workers, slc_residue *servers);
-
-#endif

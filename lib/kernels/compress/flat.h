@@ -1,6 +1,5 @@
 /* Copies tensors into and out of a flat array that they share and that is exchanged as one (compress.h). */
-#ifndef SLC_KERNEL_FLAT_H
-#define SLC_KERNEL_FLAT_H
+#pragma once
 
 #include "lib/kernels/compress/compress.h"
 
@@ -10,5 +9,3 @@ sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_co
 /* out[i] = the result of an exchange for element first + i of the array; here `first` need only be a multiple of 8, and
  * any count goes. Non-finite scales pass through unchanged. */
 sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *results, float *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The fast copies into and out of flat arrays, compiled once for each instruction set. */
-#ifndef SLC_KERNEL_FLAT_CPU_H
-#define SLC_KERNEL_FLAT_CPU_H
+#pragma once
 
 #include "lib/kernels/compress/compress_cpu.h"
 
@@ -13,5 +12,3 @@ typedef struct {
 
 SLC_ISA_DECLARE(slc_flat_write_range); /* over ranges of elements */
 SLC_ISA_DECLARE(slc_flat_read_range);
-
-#endif

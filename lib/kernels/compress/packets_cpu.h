@@ -1,6 +1,5 @@
 /* Packets on lanes: sixteen signs to bits and back, and the way that pass 2 takes through the packets of all chunks. */
-#ifndef SLC_KERNEL_PACKETS_CPU_H
-#define SLC_KERNEL_PACKETS_CPU_H
+#pragma once
 
 #include "lib/kernels/compress/compress_cpu.h"
 #include "lib/kernels/lanes.h"
@@ -124,5 +123,3 @@ LANES_INLINE const float *packets_decode(const slc_compress_packets *p, uint64_t
     }
     return buffer + (first - from);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Copies between types. */
-#ifndef SLC_KERNEL_CONVERT_H
-#define SLC_KERNEL_CONVERT_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -21,5 +20,3 @@ typedef struct {
 
 SLC_ISA_DECLARE(slc_convert_range); /* over ranges of elements */
 SLC_DEVICE_DECLARE(slc_convert);    /* between two different types */
-
-#endif

@@ -1,7 +1,6 @@
 /* A copy past the cache. Stores that go through the cache first read each line that they replace: a copy then moves
  * half as much again. It pays where the result is larger than the cache, which would not keep it for its reader. */
-#ifndef SLC_KERNEL_COPY_H
-#define SLC_KERNEL_COPY_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -17,5 +16,3 @@ typedef struct {
 } slc_copy_args;
 
 SLC_ISA_DECLARE(slc_copy_range); /* counts bytes */
-
-#endif

@@ -1,6 +1,5 @@
 /* Softmax cross-entropy over rows of logits: loss and gradient are computed while a row is in the cache. */
-#ifndef SLC_KERNEL_CROSS_ENTROPY_H
-#define SLC_KERNEL_CROSS_ENTROPY_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -30,5 +29,3 @@ void slc_cross_entropy_ref(const slc_cross_entropy_args *args);
 
 SLC_ISA_DECLARE(slc_cross_entropy_range); /* over ranges of rows */
 SLC_DEVICE_DECLARE(slc_cross_entropy);
-
-#endif

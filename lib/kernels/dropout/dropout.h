@@ -7,8 +7,7 @@
  * numbers: sixteen neighbouring blocks give 128 elements in their order. With p = round(probability * 2^16) an
  * element is dropped if its half is below p, and kept ones are multiplied by 2^16 / (2^16 - p), rounded to fp32, so
  * that means stay the same. */
-#ifndef SLC_KERNEL_DROPOUT_H
-#define SLC_KERNEL_DROPOUT_H
+#pragma once
 
 #include "lib/kernels/kernel.h"
 
@@ -31,5 +30,3 @@ sluice_status slc_dropout_check(const slc_dropout *dropout, const char *kernel);
 void slc_philox_ref(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* Returns 0, or the factor of a kept element. */
 double slc_dropout_factor_ref(const slc_dropout *dropout, uint64_t element);
-
-#endif

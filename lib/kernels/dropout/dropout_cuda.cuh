@@ -1,6 +1,5 @@
 /* The factors of dropout.h inside a kernel of the GPU. */
-#ifndef SLC_KERNEL_DROPOUT_CUH
-#define SLC_KERNEL_DROPOUT_CUH
+#pragma once
 
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/gpu.cuh"
@@ -37,5 +36,3 @@ static __device__ __forceinline__ float gpu_dropout_factor(const gpu_dropout &ru
     const uint32_t word = index / 32 % 4, bits = word < 2 ? (word ? c[1] : c[0]) : (word == 2 ? c[2] : c[3]);
     return (index / 16 % 2 ? bits >> 16 : bits & 0xffff) >= rule.limit ? rule.scale : 0.0f;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The factors of dropout.h inside a kernel: dropout_factors writes them for a run of elements.
  * Sixteen blocks of Philox run in parallel, as 64-bit lanes: a product reads only their lower halves, so the upper
  * halves never have to be cleared. */
-#ifndef SLC_KERNEL_DROPOUT_LANES_H
-#define SLC_KERNEL_DROPOUT_LANES_H
+#pragma once
 
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/lanes.h"
@@ -66,5 +65,3 @@ static __attribute__((noinline, unused)) const float *dropout_factors(const slc_
     }
     return room + (from - group * SLC_DROPOUT_GROUP);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Embedding of tokens, with the rows that models add to it: out[b][t] = token[tokens[b][t]] + position[t] +
  * type[types[b][t]], added in that order in fp32 and rounded once. */
-#ifndef SLC_KERNEL_EMBEDDING_H
-#define SLC_KERNEL_EMBEDDING_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -79,5 +78,3 @@ typedef struct {
 SLC_ISA_DECLARE(slc_embedding_keys_range);     /* over ranges of channels; keys give the table's rows */
 SLC_ISA_DECLARE(slc_embedding_position_range); /* over ranges of channels; row t of the table gets rows t, t + length,
                                                   ... of dout */
-
-#endif

@@ -1,6 +1,5 @@
 /* GELU, Hendrycks & Gimpel, arXiv 1606.08415, and tanh. All are elementwise over `count` elements. */
-#ifndef SLC_KERNEL_GELU_H
-#define SLC_KERNEL_GELU_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -50,5 +49,3 @@ typedef struct {
 
 SLC_ISA_DECLARE(slc_gelu_range); /* over ranges of elements */
 SLC_C_LINKAGE sluice_status slc_gelu_cuda(sluice_stream *stream, const slc_gelu_args *args);
-
-#endif

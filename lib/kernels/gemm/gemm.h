@@ -6,8 +6,7 @@
  * A primitive is made once for a shape and thread count, under a lock, and kept; later calls make only handles of a
  * few hundred bytes. Any thread may call, each with its own stream and workspace. For a fixed thread count results
  * repeat to the bit; between processors they differ. */
-#ifndef SLC_KERNEL_GEMM_H
-#define SLC_KERNEL_GEMM_H
+#pragma once
 
 #include "lib/kernels/kernel.h"
 
@@ -48,5 +47,3 @@ sluice_status slc_gemm_path(sluice_dtype dtype, bool *widened, bool *allocates, 
 
 /* The plain loops in float64: every array is of double. */
 void slc_gemm_ref(const slc_gemm_shape *shape, const slc_gemm_operands *operands);
-
-#endif

@@ -1,8 +1,7 @@
 /* Matrix products on the GPU, by cublasLt, which is looked for when the first is asked for: among what the process has
  * loaded, where the loader looks, in the folder SLUICE_CUDA_LIBRARIES. The algorithm of a shape is chosen once and
  * kept, so that results repeat to the bit. Any thread may call. */
-#ifndef SLC_KERNEL_GEMM_CUDA_H
-#define SLC_KERNEL_GEMM_CUDA_H
+#pragma once
 
 #include "lib/kernels/gemm/gemm.h"
 
@@ -24,5 +23,4 @@ sluice_status slc_gemm_add_bias_cuda(sluice_stream *stream, uint64_t rows, uint6
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* oneDNN's matmul primitives, the only use of oneDNN; built for 2.x and 3.x. There is one for each shape and thread
  * count, made once under a lock and never removed or changed, so that a later get finds it and allocates nothing. */
-#ifndef SLC_KERNEL_GEMM_DNNL_H
-#define SLC_KERNEL_GEMM_DNNL_H
+#pragma once
 
 #include "lib/kernels/gemm/gemm.h"
 
@@ -31,5 +30,3 @@ sluice_status slc_gemm_primitive_run(const slc_gemm_primitive *primitive, const 
 uint64_t slc_gemm_primitive_packed_bytes(const slc_gemm_primitive *primitive);
 sluice_status slc_gemm_primitive_pack(const slc_gemm_primitive *primitive, const sluice_stream *stream, const void *b,
                                       void *packed);
-
-#endif

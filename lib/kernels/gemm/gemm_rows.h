@@ -1,7 +1,6 @@
 /* Moves the rows of tiles: copies that change row distance and type, panels for oneDNN, and a tile's way into C. The
  * work is split over the stream's threads. */
-#ifndef SLC_KERNEL_GEMM_ROWS_H
-#define SLC_KERNEL_GEMM_ROWS_H
+#pragma once
 
 #include "lib/kernels/kernel.h"
 
@@ -34,5 +33,3 @@ typedef struct {
     bool accumulate;
 } slc_gemm_finish;
 void slc_gemm_rows_finish(const sluice_stream *stream, const slc_gemm_finish *finish);
-
-#endif

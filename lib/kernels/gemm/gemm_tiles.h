@@ -2,8 +2,7 @@
  * allocate. A tile's operands are copied into the workspace as far as needed: A and C if their rows lie apart, B into
  * packed form if the distance of its rows hurts, and all of them, widened to fp32, if this processor has no fast bf16.
  * A copied tile of C is summed over k in fp32 and rounded once. */
-#ifndef SLC_KERNEL_GEMM_TILES_H
-#define SLC_KERNEL_GEMM_TILES_H
+#pragma once
 
 #include "lib/kernels/gemm/gemm_dnnl.h"
 
@@ -20,5 +19,3 @@ typedef struct {
 /* Chooses the route and makes all primitives that running it needs. Errors: UNSUPPORTED, MEMORY, SYSTEM. */
 sluice_status slc_gemm_route_find(const sluice_stream *stream, const slc_gemm_shape *shape, slc_gemm_route *route);
 sluice_status slc_gemm_route_run(const slc_gemm_route *route, const slc_gemm_operands *operands, void *workspace);
-
-#endif

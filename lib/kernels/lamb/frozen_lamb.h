@@ -8,8 +8,7 @@
  * ranges: `measure`, which only reads, then `update`. From an exchange, on a whole tensor: `receive`, which stores m
  * and f, then `move`. All is elementwise, and sums are exact (norm.h): bits are equal for any cut into ranges,
  * threads and instruction set. */
-#ifndef SLC_KERNEL_FROZEN_LAMB_H
-#define SLC_KERNEL_FROZEN_LAMB_H
+#pragma once
 
 #include "lib/kernels/compress/compress.h"
 
@@ -58,5 +57,3 @@ sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_
 void slc_frozen_lamb_ref(const slc_frozen_lamb_settings *settings, const slc_frozen_lamb_range *range,
                          const double *received, const double *value, const double *exp_avg_sq, double *momentum,
                          double *fresh, double *update, double numbers[3]);
-
-#endif

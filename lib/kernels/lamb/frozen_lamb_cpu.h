@@ -1,6 +1,5 @@
 /* The fast frozen LAMB, compiled once for each instruction set. */
-#ifndef SLC_KERNEL_FROZEN_LAMB_CPU_H
-#define SLC_KERNEL_FROZEN_LAMB_CPU_H
+#pragma once
 
 #include "lib/kernels/compress/compress_cpu.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
@@ -27,5 +26,3 @@ SLC_ISA_DECLARE(slc_frozen_lamb_measure_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_update_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_receive_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_move_range);
-
-#endif

@@ -6,8 +6,7 @@
  * The first phase only reads (16 bytes for each fp32 element): it computes u and adds up the norms. The second
  * computes u again, to the same bits, and updates in one pass as AdamW does (28 bytes). So a step can still be
  * dropped between the two, and for a parameter that every rank updates, each rank need only measure its part. */
-#ifndef SLC_KERNEL_LAMB_H
-#define SLC_KERNEL_LAMB_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/norm/norm.h"
@@ -42,5 +41,3 @@ sluice_status slc_lamb_apply_measured(sluice_stream *stream, const slc_adamw_set
 /* For one whole parameter in float64. norms: of the values before the update, and of the update u. */
 void slc_lamb_ref(const slc_adamw_settings *settings, bool no_decay, uint64_t count, const double *gradient,
                   double *value, double *exp_avg, double *exp_avg_sq, double norms[2]);
-
-#endif

@@ -1,6 +1,5 @@
 /* The fast LAMB, compiled once for each instruction set. */
-#ifndef SLC_KERNEL_LAMB_CPU_H
-#define SLC_KERNEL_LAMB_CPU_H
+#pragma once
 
 #include "lib/kernels/adamw/adamw_cpu.h"
 #include "lib/kernels/lamb/lamb.h"
@@ -21,5 +20,3 @@ SLC_ISA_DECLARE(slc_lamb_measure_ranges);
 SLC_ISA_DECLARE(slc_lamb_apply_ranges);
 SLC_C_LINKAGE sluice_status slc_lamb_measure_cuda(sluice_stream *stream, const slc_lamb_args *args);
 SLC_C_LINKAGE sluice_status slc_lamb_apply_cuda(sluice_stream *stream, const slc_lamb_args *args);
-
-#endif

@@ -1,6 +1,5 @@
 /* The trust ratio of lamb.h, for the host and in a kernel of the GPU. */
-#ifndef SLC_KERNEL_LAMB_TRUST_H
-#define SLC_KERNEL_LAMB_TRUST_H
+#pragma once
 
 #include "lib/kernels/kernel.h"
 
@@ -10,5 +9,3 @@ static inline SLC_HOST_AND_GPU double lamb_trust(double value_norm, double updat
     double value = value_norm < lowest ? lowest : value_norm > highest ? highest : value_norm;
     return value_norm > 0 && update_norm > 0 ? value / update_norm : 1;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Layer normalisation over the last dimension, Ba et al., arXiv 1607.06450: y = (x - mean) * rstd * gamma + beta, rstd
  * = 1/sqrt(var + epsilon), biased variance; fused with the residual addition before it. Arrays are rows x channels,
  * gamma, beta and their gradients [channels], mean and rstd [rows]. */
-#ifndef SLC_KERNEL_LAYER_NORM_H
-#define SLC_KERNEL_LAYER_NORM_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -49,5 +48,3 @@ SLC_ISA_DECLARE(slc_layer_norm_backward_range); /* over ranges of rows; a part's
 SLC_DEVICE_DECLARE(slc_layer_norm_forward);
 SLC_DEVICE_DECLARE(slc_layer_norm_backward);
 SLC_DEVICE_DECLARE(slc_layer_norm_backward_workspace_bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * tree in double; the grain sums are added exactly, in integer bins by exponent, so that neither the order nor the
  * split over ranks matters (the idea of reproducible summation, Demmel & Nguyen, ARITH 2013). Bins are added with plain
  * int64 additions: an all-reduce of SLC_NORM_BINS int64 values joins ranks. */
-#ifndef SLC_KERNEL_NORM_H
-#define SLC_KERNEL_NORM_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -58,5 +57,3 @@ typedef struct {
 
 SLC_ISA_DECLARE(slc_norm_range);   /* over ranges of grains */
 SLC_ISA_DECLARE(slc_finite_range); /* over ranges of elements */
-
-#endif

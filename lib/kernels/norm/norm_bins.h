@@ -1,8 +1,7 @@
 /* Adds a non-negative double exactly to integer bins. Bin j counts units of 2^(12 j - 298): squares of floats are
  * multiples of 2^-298, and sums of sixteen stay below 2^260. A value's 53 bits, shifted to its bin's border, are at
  * most 64; they go in pieces of 24 bits to bins j, j+2 and j+4, so that 2^39 grains fit before a bin overflows. */
-#ifndef SLC_KERNEL_NORM_BINS_H
-#define SLC_KERNEL_NORM_BINS_H
+#pragma once
 
 #include "lib/kernels/norm/norm.h"
 
@@ -40,5 +39,3 @@ static inline void norm_bins_join(int64_t *shared, const int64_t *bins)
     for (int i = 0; i < SLC_NORM_BINS; i++)
         if (bins[i]) __atomic_fetch_add(&shared[i], bins[i], __ATOMIC_RELAXED);
 }
-
-#endif

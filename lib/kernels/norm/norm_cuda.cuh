@@ -1,8 +1,7 @@
 /* Norm bins inside a kernel of the GPU: a thread sums a grain of sixteen in the host's tree (norm_grain.h) and adds it
  * to bins in shared memory as norm_bins.h does; a block then adds those to the caller's. Additions of integers have no
  * order. */
-#ifndef SLC_KERNEL_NORM_CUH
-#define SLC_KERNEL_NORM_CUH
+#pragma once
 
 #include "lib/kernels/gpu.cuh"
 #include "lib/kernels/norm/norm_bins.h"
@@ -67,5 +66,3 @@ template <int COUNT> static __device__ __forceinline__ bool gpu_any_bad(const fl
     for (int e = 0; e < COUNT; e++) bad = bad || (__float_as_uint(v[e]) & 0x7f800000u) == 0x7f800000u;
     return bad;
 }
-
-#endif

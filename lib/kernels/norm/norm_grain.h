@@ -1,7 +1,6 @@
 /* Sums of grains. Squares are exact in double; the sixteen of a grain are added in the tree i with i+8, i+4, i+2,
  * i+1. */
-#ifndef SLC_KERNEL_NORM_GRAIN_H
-#define SLC_KERNEL_NORM_GRAIN_H
+#pragma once
 
 #include "lib/kernels/lanes.h"
 
@@ -28,5 +27,3 @@ LANES_INLINE double grain_sum_lanes(lanes a)
     lanes_store(x, a);
     return grain_sum(x);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* From bins to a number, on the host and in kernels of the GPU: carries are resolved exactly, then an integer square
  * root of the top 128 bits with a sticky bit gives the correctly rounded result. It needs only integers and roundings
  * that are the same everywhere, so the bits are too. */
-#ifndef SLC_KERNEL_NORM_RESULT_H
-#define SLC_KERNEL_NORM_RESULT_H
+#pragma once
 
 #include "lib/kernels/norm/norm_bins.h"
 
@@ -75,5 +74,3 @@ static inline SLC_HOST_AND_GPU double norm_result(const int64_t *bins)
     uint64_t root = norm_integer_root(n, &rest);
     return norm_round_to_double(root, rest, exponent / 2);
 }
-
-#endif

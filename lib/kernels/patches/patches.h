@@ -1,7 +1,6 @@
 /* Images as sequences: patches as rows for a GEMM, and the rows that a vision transformer adds to the embedded
  * patches. */
-#ifndef SLC_KERNEL_PATCHES_H
-#define SLC_KERNEL_PATCHES_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -68,5 +67,3 @@ SLC_ISA_DECLARE(slc_patch_embedding_backward_range); /* over ranges of channels 
 SLC_DEVICE_DECLARE(slc_patches_unfold);
 SLC_DEVICE_DECLARE(slc_patch_embedding_forward);
 SLC_DEVICE_DECLARE(slc_patch_embedding_backward);
-
-#endif

@@ -1,7 +1,6 @@
 /* One row for each sequence: its first, or the mean of the rows after the first (BEiT's mean pooling). x:
  * [batch][tokens][channels], y: [batch][channels]. */
-#ifndef SLC_KERNEL_POOL_H
-#define SLC_KERNEL_POOL_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -28,5 +27,3 @@ SLC_ISA_DECLARE(slc_pool_forward_range);  /* over ranges of sequences */
 SLC_ISA_DECLARE(slc_pool_backward_range); /* over ranges of rows */
 SLC_DEVICE_DECLARE(slc_pool_forward);
 SLC_DEVICE_DECLARE(slc_pool_backward);
-
-#endif

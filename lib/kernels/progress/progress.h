@@ -1,7 +1,6 @@
 /* Writes a number once all work before it in the stream is done, so that the host can read how far a device has come,
  * even after the device has failed. */
-#ifndef SLC_KERNEL_PROGRESS_H
-#define SLC_KERNEL_PROGRESS_H
+#pragma once
 
 #include "lib/kernels/kernel.h"
 
@@ -9,5 +8,3 @@
 sluice_status slc_progress(sluice_stream *stream, uint64_t *word, uint64_t number);
 
 SLC_DEVICE_DECLARE(slc_progress);
-
-#endif

@@ -1,8 +1,7 @@
 /* The sum of one element range over ranks, in rank order: ((s0 + s1) + s2) + ..., in fp32, scaled once, rounded once to
  * the type of the result. Every reduction of block collectives is made of it. It is elementwise: any split gives the
  * same bits. */
-#ifndef SLC_KERNEL_REDUCE_H
-#define SLC_KERNEL_REDUCE_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -43,5 +42,3 @@ SLC_ISA_DECLARE(slc_reduce_range); /* over ranges of elements */
 SLC_DEVICE_DECLARE(slc_reduce);
 SLC_DEVICE_DECLARE(slc_reduce_int64);
 SLC_DEVICE_DECLARE(slc_reduce_float64);
-
-#endif

@@ -1,7 +1,6 @@
 /* The steps between a GEMM and the residual stream: additions, dropout, a scale for each channel, and the gradients of
  * arrays that are broadcast over rows. */
-#ifndef SLC_KERNEL_RESIDUAL_H
-#define SLC_KERNEL_RESIDUAL_H
+#pragma once
 
 #include "lib/kernels/dropout/dropout.h"
 #include "lib/kernels/isa.h"
@@ -72,5 +71,3 @@ SLC_DEVICE_DECLARE(slc_residual_forward);
 SLC_DEVICE_DECLARE(slc_residual_backward);
 SLC_DEVICE_DECLARE(slc_bias_backward);
 SLC_DEVICE_DECLARE(slc_bias_backward_workspace_bytes);
-
-#endif

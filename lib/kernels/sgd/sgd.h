@@ -1,7 +1,6 @@
 /* SGD with momentum on a range of elements (formula: sluice/optimizer.h). One pass moves 20 bytes for each element with
  * momentum, 12 without, in fp32. It is elementwise: any split of a range gives the same bits. */
-#ifndef SLC_KERNEL_SGD_H
-#define SLC_KERNEL_SGD_H
+#pragma once
 
 #include "lib/kernels/isa.h"
 #include "lib/kernels/kernel.h"
@@ -39,5 +38,4 @@ extern "C" {
 sluice_status slc_sgd_cuda(sluice_stream *stream, const slc_sgd_args *args);
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* The conclusions of step_words.h, for the host and in a kernel of the GPU. */
-#ifndef SLC_KERNEL_STEP_WORDS_CONCLUSIONS_H
-#define SLC_KERNEL_STEP_WORDS_CONCLUSIONS_H
+#pragma once
 
 #include "lib/kernels/norm/norm_result.h"
 #include "lib/kernels/step_words/step_words.h"
@@ -22,5 +21,3 @@ static inline SLC_HOST_AND_GPU double step_words_number(uint32_t i, uint32_t nor
     memcpy(&most, bins, sizeof most);
     return most;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * They lie in memory of the stream's device, so that a host that runs ahead of the device need not wait for them:
  * gradients are inspected as they are reduced, one call then concludes, and the kernels of updates read `told`. The
  * host copies the words when the step has ended. Work on one step's words is in the order of one stream. */
-#ifndef SLC_KERNEL_STEP_WORDS_H
-#define SLC_KERNEL_STEP_WORDS_H
+#pragma once
 
 #include "lib/kernels/norm/norm.h"
 
@@ -53,5 +52,3 @@ SLC_DEVICE_DECLARE(slc_step_words_agree);
 void slc_step_words_inspect_ref(uint64_t count, const float *x, bool norm, uint32_t parameter, slc_step_words *words);
 /* Returns the square root of the sum in the bins, off by a few roundings of long double. */
 long double slc_step_words_norm_ref(const int64_t *bins);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * All are elementwise: the same bits for any split, thread count and instruction set. Errors: UNSUPPORTED (no host
  * stream), ARGUMENT (compress.h). */
-#ifndef SLC_KERNEL_ZERO_ONE_H
-#define SLC_KERNEL_ZERO_ONE_H
+#pragma once
 
 #include "lib/kernels/compress/compress.h"
 
@@ -62,5 +61,3 @@ void slc_zero_one_local_ref(const slc_adamw_settings *settings, const slc_zero_o
                             const double *gradient);
 void slc_zero_one_exchanged_ref(const slc_adamw_settings *settings, double momentum_factor, double value_factor,
                                 const slc_zero_one_plain *range, const double *y);
-
-#endif

@@ -1,6 +1,5 @@
 /* The fast 0/1 Adam, compiled once for each instruction set. */
-#ifndef SLC_KERNEL_ZERO_ONE_CPU_H
-#define SLC_KERNEL_ZERO_ONE_CPU_H
+#pragma once
 
 #include "lib/kernels/compress/compress_cpu.h"
 #include "lib/kernels/zero_one/zero_one.h"
@@ -26,5 +25,3 @@ typedef struct {
 SLC_ISA_DECLARE(slc_zero_one_gradient_range);
 SLC_ISA_DECLARE(slc_zero_one_exchanged_range);
 SLC_ISA_DECLARE(slc_zero_one_local_range);
-
-#endif

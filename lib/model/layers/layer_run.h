@@ -1,7 +1,6 @@
 /* Tensors of a layer: their lifetimes inside a slot, recorded by running the layer's operations without computing, and
  * their addresses when the operations run. */
-#ifndef SLC_MODEL_LAYER_RUN_H
-#define SLC_MODEL_LAYER_RUN_H
+#pragma once
 
 #include "lib/model/state.h"
 
@@ -34,5 +33,3 @@ sluice_dtype slc_layer_run_gradient_dtype(const slc_layer_run *run, slc_param_pl
  * sequence. */
 slc_dropout slc_layer_run_dropout(const slc_layer_run *run, uint32_t place, uint64_t per_sequence);
 bool slc_layer_run_drops(const slc_layer_run *run);
-
-#endif

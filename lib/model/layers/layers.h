@@ -1,6 +1,5 @@
 /* The kinds of layers, each with its table of tensors and its lists of operations. */
-#ifndef SLC_MODEL_LAYERS_H
-#define SLC_MODEL_LAYERS_H
+#pragma once
 
 #include "lib/model/state.h"
 
@@ -23,5 +22,3 @@ sluice_status slc_token_head_backward(slc_layer_run *run);
 void slc_class_head_tensors(sluice_model *m, slc_model_layer *layer);
 sluice_status slc_class_head_forward(slc_layer_run *run);
 sluice_status slc_class_head_backward(slc_layer_run *run);
-
-#endif

@@ -1,8 +1,7 @@
 /* The operations that layers are made of. Each begins the slot's next operation and touches its tensors, and computes
  * unless lifetimes are being recorded. Tensors are [rows][columns] in the layer's type; weights have the layout of the
  * model's family. Errors: ORDER (the runtime does not give a parameter or gradient now), those of the kernels. */
-#ifndef SLC_MODEL_OPERATIONS_H
-#define SLC_MODEL_OPERATIONS_H
+#pragma once
 
 #include "lib/kernels/attention/attention.h"
 #include "lib/kernels/gelu/gelu.h"
@@ -65,5 +64,3 @@ sluice_status slc_apply_losses(slc_layer_run *run, uint32_t logits, uint32_t los
  * equal. */
 sluice_status slc_apply_take_input(slc_layer_run *run);
 sluice_status slc_apply_give_gradient(slc_layer_run *run);
-
-#endif

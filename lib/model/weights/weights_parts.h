@@ -1,7 +1,6 @@
 /* How files of weights and models belong together: configurations, and which tensor holds which parameter. Private to
  * lib/model. */
-#ifndef SLC_MODEL_WEIGHTS_PARTS_H
-#define SLC_MODEL_WEIGHTS_PARTS_H
+#pragma once
 
 #include "lib/weights/config.h"
 #include "lib/weights/tensors.h"
@@ -38,5 +37,3 @@ sluice_status slc_weights_check_values(slc_weight_matches *matches, bool fingerp
  * anything is made from it. Errors: FORMAT names the first that is missing. */
 sluice_status slc_weights_have_layers(const sluice_model_config *model, const slc_config *file,
                                       const slc_tensors *tensors, const char *path);
-
-#endif

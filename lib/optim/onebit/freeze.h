@@ -1,8 +1,7 @@
 /* When 1-bit Adam and 1-bit LAMB freeze the variance: at a given step, or when the variance's norm has settled. The
  * caller's thread writes the progress, and updates of steps before and after the freeze read it, so a step's phase
  * depends only on its number and on the freeze. */
-#ifndef SLC_OPTIM_FREEZE_H
-#define SLC_OPTIM_FREEZE_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stdatomic.h>
@@ -47,5 +46,3 @@ enum { SLC_FREEZE_PROGRESS = 3 };
 #define SLC_FREEZE_PROGRESS_NAMES "frozen_at", "norm_step", "norm"
 void slc_freeze_save(const slc_freeze *freeze, double values[SLC_FREEZE_PROGRESS]);
 sluice_status slc_freeze_load(slc_freeze *freeze, const char *name, const double values[SLC_FREEZE_PROGRESS]);
-
-#endif

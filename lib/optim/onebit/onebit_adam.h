@@ -12,8 +12,7 @@
  * `mask` is set.
  *
  * States: exp_avg, exp_avg_sq. Phases: warm-up, compressed; every step of the compressed phase is an exchange. */
-#ifndef SLC_OPTIM_ONEBIT_ADAM_H
-#define SLC_OPTIM_ONEBIT_ADAM_H
+#pragma once
 
 #include "lib/optim/compressed.h"
 
@@ -21,5 +20,3 @@
  * Errors: ARGUMENT, MEMORY. */
 sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                      slc_compressed *out);
-
-#endif

@@ -25,13 +25,10 @@
  *
  * States: exp_avg, exp_avg_sq, exp_avg_sq_fresh. Phases: warm-up, compressed (compat: both fuse, and the second has
  * one local array); every step of the compressed phase is an exchange. */
-#ifndef SLC_OPTIM_ONEBIT_LAMB_H
-#define SLC_OPTIM_ONEBIT_LAMB_H
+#pragma once
 
 #include "lib/optim/compressed.h"
 
 /* Does as slc_onebit_adam_create. */
 sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                      slc_compressed *out);
-
-#endif

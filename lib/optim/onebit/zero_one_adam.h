@@ -35,8 +35,7 @@
  *
  * A local step leaves an element that would become infinite or NaN as it was, and reports its tensor. A step that
  * fails or is skipped leaves counters, L and u as they were. */
-#ifndef SLC_OPTIM_ZERO_ONE_ADAM_H
-#define SLC_OPTIM_ZERO_ONE_ADAM_H
+#pragma once
 
 #include "lib/optim/compressed.h"
 
@@ -44,5 +43,3 @@
  * Errors: ARGUMENT, MEMORY. */
 sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
                                        slc_compressed *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* Reads JSON with errors that say where: "$.layers[3].forward_s: -1 is no time; give seconds from 0 to 1e9". Objects
  * are read by tables of their keys; a key that is not in the table is an error. Built on jansson, for lib/plan and the
  * engine's checkpoints. All errors are FORMAT except MEMORY. */
-#ifndef SLC_PLAN_JSON_READ_H
-#define SLC_PLAN_JSON_READ_H
+#pragma once
 
 #include <jansson.h>
 #include <sluice/status.h>
@@ -58,5 +57,3 @@ sluice_status slc_json_value(const slc_json_place *at, const json_t *value, slc_
 /* Reads the members of an object into the struct `out`; members that are optional and absent stay as they were. */
 sluice_status slc_json_members(const slc_json_place *at, const json_t *object, const slc_json_field *fields,
                                size_t field_count, void *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* A text of JSON that grows: one element of an array to a line, and numbers as short as they can be and still read back
  * exactly. jansson's own writer offers neither. For lib/plan and the engine's checkpoints. */
-#ifndef SLC_PLAN_JSON_TEXT_H
-#define SLC_PLAN_JSON_TEXT_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ void slc_json_text_real(slc_json_text *text, double real);                      
 /* Hands the text over to the caller, who frees it, or frees it and returns the first failure. Errors: MEMORY,
  * FORMAT. */
 sluice_status slc_json_text_finish(slc_json_text *text, char **out);
-
-#endif

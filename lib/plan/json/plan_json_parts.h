@@ -1,6 +1,5 @@
 /* The parts that writing and reading a plan share. Private to lib/plan. */
-#ifndef SLC_PLAN_JSON_PARTS_H
-#define SLC_PLAN_JSON_PARTS_H
+#pragma once
 
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/plan.h"
@@ -11,5 +10,3 @@ json_t *slc_plan_job_to_json(const slc_job *job);
 
 /* Checks that `held`, the job in a plan's file, is this job. Errors: FORMAT with the path and both values; MEMORY. */
 sluice_status slc_plan_job_check(const slc_json_place *at, const slc_job *job, const json_t *held);
-
-#endif

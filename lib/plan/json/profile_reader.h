@@ -1,6 +1,5 @@
 /* The state and the parts of reading a profile from JSON. Private to lib/plan. */
-#ifndef SLC_PROFILE_READER_H
-#define SLC_PROFILE_READER_H
+#pragma once
 
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/profile.h"
@@ -45,5 +44,3 @@ sluice_status slc_profile_read_dtype(const slc_json_place *object, const char *k
 /* Reads r->row.units into the job, and keeps the lengths that the job itself does not show. Layers must have been
  * read. */
 sluice_status slc_profile_read_units(slc_profile_reader *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* Inputs for readers of long texts: a fuzzer's few bytes become edits of a good text. */
-#ifndef SLC_SPLICE_FUZZ_H
-#define SLC_SPLICE_FUZZ_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -61,5 +60,3 @@ static inline char *fuzz_splice(const char *const *texts, size_t count, const ui
     }
     return text;
 }
-
-#endif

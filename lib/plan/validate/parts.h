@@ -1,6 +1,5 @@
 /* The state of the validator while it checks a plan and one of its programs. Private to lib/plan. */
-#ifndef SLC_PLAN_VALIDATE_PARTS_H
-#define SLC_PLAN_VALIDATE_PARTS_H
+#pragma once
 
 #include "lib/plan/plan.h"
 
@@ -137,5 +136,3 @@ sluice_status slc_validate_addresses_create(const slc_validation *j, slc_validat
 void slc_validate_addresses_destroy(slc_validate_addresses *addresses);
 /* Checks that nothing is claimed in the second pass (with `first_too`, in both) that another claim may still hold. */
 sluice_status slc_validate_tickets(const slc_validation *j, slc_validate_addresses *addresses, bool first_too);
-
-#endif

@@ -1,8 +1,7 @@
 /* Reading the sections of a tokenizer.json. Every function takes the file's path and a section, and fills its part of
  * the tokenizer, which slc_tokenizer_close frees if it fails. Errors: FORMAT (says which key), UNSUPPORTED (by name),
  * MEMORY. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_READ_H
-#define SLC_TOKENIZER_READ_H
+#pragma once
 
 #include "lib/tokenizer/tokenizer_parts.h"
 
@@ -29,5 +28,3 @@ sluice_status slc_read_unsupported(const char *path, const char *section, const 
 sluice_status slc_read_flag(const char *path, const char *section, const json_t *from, const char *key, bool *out);
 sluice_status slc_read_text(const char *path, const char *section, const json_t *from, const char *key,
                             const char **out);
-
-#endif

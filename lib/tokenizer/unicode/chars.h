@@ -1,7 +1,6 @@
 /* UTF-8 that grows, and its code points. All text inside a tokenizer is valid UTF-8 (slc_chars_append_repaired makes it
  * so), which is why reading a code point needs no check. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_CHARS_H
-#define SLC_TOKENIZER_CHARS_H
+#pragma once
 
 #include <sluice/status.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ static inline size_t slc_rune_before(const char *text, size_t at)
     while (((unsigned char)text[at] & 0xC0) == 0x80);
     return at;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Normalisers: text to text, one step after another. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_NORMALIZE_H
-#define SLC_TOKENIZER_NORMALIZE_H
+#pragma once
 
 #include "lib/tokenizer/unicode/chars.h"
 
@@ -27,5 +26,3 @@ typedef struct {
  * the caller's, and keep their room. Error: MEMORY. */
 sluice_status slc_normalize(const slc_normalizer *normalizer, const char *text, size_t bytes, slc_chars *out,
                             slc_chars *work);
-
-#endif

@@ -1,8 +1,7 @@
 /* The classes of code points that tokenizers know. They come from utf8proc's tables, with the differences that
  * unicode_differences.c lists: Hugging Face's tokenizers takes each class from another library, and each of these has
  * another version of Unicode. Every function takes any code point, and runs on any thread. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_UNICODE_H
-#define SLC_TOKENIZER_UNICODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ uint32_t slc_rune_lowercase(uint32_t rune); /* U+0130, whose lower case has two,
 size_t slc_rune_decompose(uint32_t rune, bool compatibility, uint32_t out[18]);
 /* The code point that the two of a canonical decomposition compose to; 0: they compose to none. */
 uint32_t slc_rune_compose(uint32_t first, uint32_t second);
-
-#endif

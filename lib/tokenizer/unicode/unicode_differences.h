@@ -1,6 +1,5 @@
 /* Where the classes of Hugging Face's tokenizers differ from utf8proc's. Private to lib/tokenizer. */
-#ifndef SLC_TOKENIZER_UNICODE_DIFFERENCES_H
-#define SLC_TOKENIZER_UNICODE_DIFFERENCES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ typedef struct {
 
 extern const slc_lowercase_range slc_lowercase_differences[];
 extern const size_t slc_lowercase_difference_count;
-
-#endif

@@ -1,7 +1,6 @@
 /* The words in which a family's file is written: rows of keys, parameters and sizes, and those that several families
  * have. Private to lib/weights/families. */
-#ifndef SLC_WEIGHTS_FAMILIES_ROWS_H
-#define SLC_WEIGHTS_FAMILIES_ROWS_H
+#pragma once
 
 #include "lib/weights/config_keys.h"
 
@@ -64,5 +63,3 @@ enum { LARGE = 1 << 24 };
     {                                                                                                                  \
         "mini", 6, 192, 6, 32, 4                                                                                       \
     }
-
-#endif

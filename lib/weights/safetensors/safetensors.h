@@ -4,8 +4,7 @@
  *   the elements, row-major, little endian, from byte 8 + N with no hole and no overlap.
  * A checkpoint in several files has model.safetensors.index.json next to them: {"weight_map": {"NAME": "FILE",
  * ...}}. */
-#ifndef SLC_WEIGHTS_SAFETENSORS_H
-#define SLC_WEIGHTS_SAFETENSORS_H
+#pragma once
 
 #include "lib/weights/tensors.h"
 
@@ -39,5 +38,3 @@ sluice_status slc_safetensors_commit(slc_safetensors_writer *writer);
 
 /* Call it after commit, or instead of it: then no file is left. NULL is allowed. */
 void slc_safetensors_destroy(slc_safetensors_writer *writer);
-
-#endif

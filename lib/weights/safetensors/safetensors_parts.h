@@ -1,6 +1,5 @@
 /* Shared by the readers and the writer of safetensors. Private to lib/weights. */
-#ifndef SLC_WEIGHTS_SAFETENSORS_PARTS_H
-#define SLC_WEIGHTS_SAFETENSORS_PARTS_H
+#pragma once
 
 #include "lib/weights/safetensors/safetensors.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_safetensors_add(slc_tensors *tensors, const char *path);
 /* Adds the files that an index names, and checks what the index says of each tensor. `path` is the index's; the files
  * are in its folder. */
 sluice_status slc_safetensors_add_index(slc_tensors *tensors, const char *path, const char *text, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 /* What one process has recorded, as it is read from its file. */
-#ifndef SLC_NCCL_PROCESS_H
-#define SLC_NCCL_PROCESS_H
+#pragma once
 
 #include "lib/base/file/file.h"
 #include "plugins/nccl/record/record.h"
@@ -40,5 +39,3 @@ typedef struct {
     uint64_t read_from;    /* private to read_file.c, as is what follows */
     slc_file *kept;        /* open, so that a file that is removed can be read to its end; or NULL */
 } slc_nccl_process;
-
-#endif

@@ -1,6 +1,5 @@
 /* The file of one process. Private to plugins/nccl/record. */
-#ifndef SLC_NCCL_READ_FILE_H
-#define SLC_NCCL_READ_FILE_H
+#pragma once
 
 #include "plugins/nccl/record/process.h"
 #include <sluice/status.h>
@@ -16,5 +15,3 @@ void slc_nccl_file_free(slc_nccl_process *process);
 
 /* Says what has become of the process, from /proc where it is of this machine. */
 slc_nccl_process_state slc_process_state_of(const slc_record_header *header);
-
-#endif

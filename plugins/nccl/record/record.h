@@ -7,8 +7,7 @@
  * of CLOCK_MONOTONIC. What more than one thread or process may touch at a time is written and read with C11 atomics.
  *
  * A rank is a communicator's row. Rows of different files that have the same key are ranks of one communicator. */
-#ifndef SLC_NCCL_RECORD_H
-#define SLC_NCCL_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -220,5 +219,3 @@ _Static_assert(sizeof(slc_record_time) == 24, "times are packed");
 _Static_assert(sizeof(slc_record_communicator) == 256, "a row is four cache lines");
 _Static_assert(sizeof(slc_record_module) == 256, "a row is 256 bytes");
 _Static_assert(sizeof(slc_record_header) <= SLC_RECORD_HEADER_BYTES, "the header has its own page");
-
-#endif

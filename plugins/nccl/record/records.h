@@ -1,7 +1,6 @@
 /* The records of the NCCL shim are read from the files of one or more folders, those of running processes too. Nothing
  * in a file is trusted: a damaged one is refused with a sentence. One thread. */
-#ifndef SLC_NCCL_RECORDS_H
-#define SLC_NCCL_RECORDS_H
+#pragma once
 
 #include "plugins/nccl/record/process.h"
 #include <sluice/status.h>
@@ -54,5 +53,3 @@ uint64_t slc_nccl_entry_bytes(const slc_nccl_process *process, const slc_nccl_en
 
 /* "MODULE+0xOFFSET" of an entry's caller, the module's file name only; "-" where it is not known. */
 const char *slc_nccl_caller(const slc_nccl_process *process, const slc_nccl_entry *entry, char out[300]);
-
-#endif

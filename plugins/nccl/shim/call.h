@@ -1,7 +1,6 @@
 /* One call on a communicator, from its arrival to its return: recorded, measured, changed by a transform where one is
  * asked for, passed on. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_CALL_H
-#define SLC_SHIM_CALL_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -26,5 +25,3 @@ void slc_shim_call_begin(slc_shim_call *call);
 
 /* Notes what the call returned. */
 ncclResult_t slc_shim_call_end(slc_shim_call *call, ncclResult_t result);
-
-#endif

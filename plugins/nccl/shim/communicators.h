@@ -1,8 +1,7 @@
 /* The process's communicators: which library each came from, and its row in the record. Private to plugins/nccl/shim.
  * A table without locks that never frees: a watchdog's abort finds a communicator while another thread is blocked in a
  * call on it. */
-#ifndef SLC_SHIM_COMMUNICATORS_H
-#define SLC_SHIM_COMMUNICATORS_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -33,5 +32,3 @@ static inline void slc_shim_comm_state(slc_shim_comm *comm, slc_record_row_state
 
 /* The key of a communicator that is made of another one, or of an id. */
 uint64_t slc_shim_comm_key(uint64_t start, const void *data, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Flags of entries that are written. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_ENTRY_H
-#define SLC_SHIM_ENTRY_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -9,5 +8,3 @@ void slc_shim_entry_mark(slc_shim_recorder *recorder, uint64_t entry, unsigned f
 
 /* Marks an entry as failed; the record will not be removed at the process's end. */
 void slc_shim_entry_failed(slc_shim_recorder *recorder, uint64_t entry);
-
-#endif

@@ -1,6 +1,5 @@
 /* Groups, and communicators that become known at their end. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_GROUPS_H
-#define SLC_SHIM_GROUPS_H
+#pragma once
 
 #include "plugins/nccl/shim/call.h"
 
@@ -12,5 +11,3 @@ void slc_shim_comms_made(slc_shim_recorder *recorder, slc_shim_thread *thread, s
 /* Writes down that ncclCommGetAsyncError has answered `state` for this communicator. If that is an end, its children
  * that have got their handles meanwhile are asked for their states too. */
 void slc_shim_comms_asked(slc_shim_recorder *recorder, slc_shim_comm *known, ncclResult_t state);
-
-#endif

@@ -1,7 +1,6 @@
 /* The part of NCCL's profiler plugin interface, version 5, that the shim uses: NCCL 2.28 and later look for the symbol
  * ncclProfiler_v5 in the library that NCCL_PROFILER_PLUGIN names. Declared by ourselves, as nccl_abi.h is. */
-#ifndef SLC_SHIM_PROFILER_V5_H
-#define SLC_SHIM_PROFILER_V5_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 
@@ -59,5 +58,3 @@ typedef struct {
     ncclResult_t (*record_event_state)(void *handle, int state, void *arguments);
     ncclResult_t (*finalize)(void *context);
 } slc_shim_profiler_v5;
-
-#endif

@@ -1,8 +1,7 @@
 /* The recorder holds what the shim knows of its process: the record file (record.h), which the first call that is
  * recorded makes, and the counters next to it. Private to plugins/nccl/shim. A process that was forked starts anew at
  * its own first call. */
-#ifndef SLC_SHIM_RECORDER_H
-#define SLC_SHIM_RECORDER_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -30,5 +29,3 @@ void slc_shim_record_file_open(slc_shim_recorder *recorder, const slc_shim_recor
 
 /* Marks the record as ended; removes its file unless it is to stay, or others may wait for this process. */
 void slc_shim_record_file_end(slc_shim_recorder *recorder);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the shim knows of its process, of a communicator and of a call. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_STATE_H
-#define SLC_SHIM_STATE_H
+#pragma once
 
 #include "plugins/nccl/record/record.h"
 #include "plugins/nccl/shim/library/real.h"
@@ -100,5 +99,3 @@ static inline bool slc_shim_has_failed(ncclResult_t result)
 {
     return result != ncclSuccess && result != ncclInProgress;
 }
-
-#endif

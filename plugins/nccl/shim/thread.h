@@ -1,6 +1,5 @@
 /* The state of the calling thread. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_THREAD_H
-#define SLC_SHIM_THREAD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ typedef struct {
 } slc_shim_thread;
 
 slc_shim_thread *slc_shim_this_thread(void);
-
-#endif

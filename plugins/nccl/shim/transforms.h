@@ -4,8 +4,7 @@
  *
  * All functions are called in the program's thread, with no lock held, and never for NCCL's own calls. They call NCCL
  * by the function pointers of comm->real, which do not come back here, and may return an error of NCCL's. */
-#ifndef SLC_SHIM_TRANSFORMS_H
-#define SLC_SHIM_TRANSFORMS_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -51,5 +50,3 @@ const slc_shim_transforms *slc_shim_transforms_open(slc_shim_recorder *recorder)
 
 /* In a forked process, before its first call. */
 void slc_shim_transforms_child(void) __attribute__((weak));
-
-#endif

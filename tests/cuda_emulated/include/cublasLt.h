@@ -1,6 +1,5 @@
 /* The part of cublasLt that this project calls, for builds without the toolkit, as cuda_runtime_api.h. */
-#ifndef EMULATED_CUBLASLT_H
-#define EMULATED_CUBLASLT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -90,5 +89,4 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t matm
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

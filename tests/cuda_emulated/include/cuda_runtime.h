@@ -1,8 +1,7 @@
 /* CUDA's kernel language for a host compiler: a block's threads are fibers of one thread of the host, and what a warp
  * does together is done at a meeting point by the last lane that arrives. Only what our kernels use is here; __shared__
  * arrays are missing on purpose, because their size would not be known. */
-#ifndef EMULATED_CUDA_RUNTIME_H
-#define EMULATED_CUDA_RUNTIME_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -355,5 +354,3 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), enum cudaFuncAttribute at
 {
     return cudaFuncSetAttribute((const void *)kernel, attribute, value);
 }
-
-#endif

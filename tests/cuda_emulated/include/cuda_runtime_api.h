@@ -1,7 +1,6 @@
 /* The part of CUDA's runtime that this project calls, for builds without the toolkit: tests/cuda_emulated implements it
  * on the host. Where the toolkit is installed, cuda_declarations_test.c proves that these declarations are its own. */
-#ifndef EMULATED_CUDA_RUNTIME_API_H
-#define EMULATED_CUDA_RUNTIME_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -100,5 +99,4 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const voi
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

@@ -9,8 +9,7 @@
  * that wait for each other for ever, a mask with lanes that have ended, different __syncthreads in one block, a
  * misaligned ldmatrix or cp.async, cp.async copies that nobody waited for, copies from or to host memory that is not
  * pinned. */
-#ifndef EMULATED_H
-#define EMULATED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,4 @@ void emulated_fail(uint64_t operation, int error);
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* What lib/kernels/gpu.cuh writes in PTX for a GPU, under the same names: tensor cores, ldmatrix, asynchronous copies,
  * launches and shared memory. */
-#ifndef EMULATED_GPU_H
-#define EMULATED_GPU_H
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -86,5 +85,3 @@ static inline void gpu_clear_flag(bool *flag)
 #define GPU_QUEUE(kernel, grid, threads, shared, stream, ...)                                                          \
     emulated_launch(#kernel, kernel, grid, threads, shared, stream, __VA_ARGS__)
 #define SLC_SHARED(type, name) type &name = *(type *)emulated_where.shared
-
-#endif

@@ -1,7 +1,6 @@
 /* Memory that runs out at each place in turn. The linker puts the functions of failing_memory.c in the place of malloc,
  * calloc and realloc, in the program and in what of this project it links. Other threads have memory. */
-#ifndef SLC_TESTS_FAILING_MEMORY_H
-#define SLC_TESTS_FAILING_MEMORY_H
+#pragma once
 
 #include <setjmp.h>
 #include <sluice/status.h>
@@ -21,5 +20,3 @@ void *__wrap_realloc(void *memory, size_t bytes);
  * often it said so. */
 uint32_t memory_runs_out(const char *name, uint64_t exact, sluice_status (*subject)(void *context), void *context,
                          const char *spared);
-
-#endif

@@ -1,6 +1,5 @@
 /* Files for a test, in a folder that only this test uses. */
-#ifndef SLC_TESTS_FOLDER_H
-#define SLC_TESTS_FOLDER_H
+#pragma once
 
 #include <setjmp.h>
 #include <sluice/status.h>
@@ -27,5 +26,3 @@ void fails(sluice_status status, sluice_status expected, const char *why);
 /* The setup and the teardown of a group of tests. */
 int make_folder(void **state);
 int remove_folder(void **state);
-
-#endif

@@ -1,6 +1,5 @@
 /* Records made in memory, call by call, as the shim makes them, and what the comparison of ranks must say of them. */
-#ifndef SLC_TESTS_SCENE_H
-#define SLC_TESTS_SCENE_H
+#pragma once
 
 #include "bench/nccl/watch/compare.h"
 
@@ -64,5 +63,3 @@ void scene_expect_nothing(scene *s);
 
 /* Four ranks of one communicator that called three all-reduces. */
 void scene_begin_with_three(scene *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* Compressed exchanges of groups of tensors, for tests. Every rank simulates all ranks in its own process, in other
  * pieces and one tensor at a time, with the kernels that compress_test.c compares with float64. The exchange must give
  * the same packets and residues bit for bit. */
-#ifndef SLC_TESTS_COMPRESSED_EXCHANGE_H
-#define SLC_TESTS_COMPRESSED_EXCHANGE_H
+#pragma once
 
 #include "tests/support/comm/forked_ranks.h"
 
@@ -48,5 +47,3 @@ void exchange_decompress(exchange *x);
 
 /* Bytes that this rank's messages carry in one exchange: (V/32) 2 (N-1)/N for V padded bytes, and the scales. */
 uint64_t exchange_formula(const slc_compress_group *group);
-
-#endif

@@ -1,7 +1,6 @@
 /* Tests of several ranks, each of which is a forked child on loopback. A test forks before it starts any thread; a
  * child that hangs ends by its alarm, and the parent ends all children when one fails. */
-#ifndef SLC_TESTS_FORKED_RANKS_H
-#define SLC_TESTS_FORKED_RANKS_H
+#pragma once
 
 #include "lib/base/status.h"
 #include "lib/comm/comm.h"
@@ -57,5 +56,3 @@ int rank_wait(ranks *all, int rank);
 
 /* Starts ranks and waits for them. */
 int run_ranks(int size, int (*body)(int rank, void *argument), void *argument);
-
-#endif

@@ -4,13 +4,10 @@
  * run at the same time from it, as long as this process, or one that it forked, lives and asks for fewer than KEPT
  * more.
  */
-#ifndef SLC_TESTS_FREE_PORT_H
-#define SLC_TESTS_FREE_PORT_H
+#pragma once
 
 /* Returns the descriptor of the socket that keeps the port, or -1 if another test has it. */
 int keep_port(int port);
 
 /* Returns a free port, or -1 when all are taken. */
 int free_port(void);
-
-#endif

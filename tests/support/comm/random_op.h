@@ -1,6 +1,5 @@
 /* Random block collectives for tests, and a plain oracle that does in one process what they do to all ranks' arenas. */
-#ifndef SLC_TESTS_RANDOM_OP_H
-#define SLC_TESTS_RANDOM_OP_H
+#pragma once
 
 #include "lib/comm/comm.h"
 
@@ -28,5 +27,3 @@ uint64_t random_op_bytes(const slc_op *op, int rank, int size);
 
 /* Fills a rank's arena as it is before the operations. */
 void random_op_fill(char *arena, uint64_t place_bytes, uint64_t seed, int rank);
-
-#endif

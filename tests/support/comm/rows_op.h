@@ -1,7 +1,6 @@
 /* Operations on rows, for tests: random lists, made from a seed alone so that every rank knows all of them, and a plain
  * oracle that goes through the table element by element. */
-#ifndef SLC_TESTS_ROWS_OP_H
-#define SLC_TESTS_ROWS_OP_H
+#pragma once
 
 #include "tests/support/comm/forked_ranks.h"
 
@@ -26,5 +25,3 @@ void rows_op_apply(const slc_op *op, const rows_lists *lists, char *const *src, 
 /* Bytes that this rank sends: its list to each other rank, and rows' elements to the ranks that own or that have them.
  */
 uint64_t rows_op_bytes(const slc_op *op, const rows_lists *lists, int rank);
-
-#endif

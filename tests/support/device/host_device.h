@@ -1,6 +1,5 @@
 /* The device of a test that needs the host's: opened before a group of tests and closed after it. */
-#ifndef SLC_TESTS_HOST_DEVICE_H
-#define SLC_TESTS_HOST_DEVICE_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -18,5 +17,3 @@ static inline int close_device(void **state)
     slc_device_close(device);
     return 0;
 }
-
-#endif

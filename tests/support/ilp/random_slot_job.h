@@ -1,6 +1,5 @@
 /* Jobs with times drawn from a seed, for tests of the slot model. */
-#ifndef SLC_TESTS_RANDOM_SLOT_JOB_H
-#define SLC_TESTS_RANDOM_SLOT_JOB_H
+#pragma once
 
 #include "ilp/slot_model.h"
 
@@ -28,5 +27,3 @@ uint32_t slot_below(slot_dice *dice, uint32_t limit);
 /* Draws a job of `layers` layers and at most `units` units, besides the rows of a split unit; the link's times are
  * about as long as the slots'. */
 void slot_job_draw(slot_job *t, slot_dice *dice, uint32_t layers, uint32_t units, uint32_t micro_batches);
-
-#endif

@@ -1,6 +1,5 @@
 /* Arrays for the tests of kernels: numbers from a seed, of either type, and their distance to float64. */
-#ifndef SLC_TESTS_ARRAYS_H
-#define SLC_TESTS_ARRAYS_H
+#pragma once
 
 #include "tests/support/kernels/ways.h"
 #include "tests/support/seed.h"
@@ -80,5 +79,3 @@ void test_close_sums(const char *what, sluice_dtype dtype, uint64_t count, const
 
 /* Does as test_same_bits. */
 void test_same_bits_typed(const char *what, sluice_dtype dtype, uint64_t count, const void *got, float **first);
-
-#endif

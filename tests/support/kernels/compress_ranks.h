@@ -1,7 +1,6 @@
 /* For tests: all ranks of a one-bit exchange in one process. Each stage starts from the fast code's state and is
  * compared with float64. Signs must be equal unless the number is within 1e-6 of the size of its terms. */
-#ifndef SLC_TESTS_COMPRESS_RANKS_H
-#define SLC_TESTS_COMPRESS_RANKS_H
+#pragma once
 
 #include "lib/kernels/compress/compress.h"
 #include "tests/support/kernels/arrays.h"
@@ -71,5 +70,3 @@ void apply_and_check(exchange *e, parameter *p, bool mask);
 
 /* Lays all that a step leaves in one row of floats and compares it. */
 void check_exchange_bits(const exchange *e, const parameter *p, float **first);
-
-#endif

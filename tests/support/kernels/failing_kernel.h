@@ -1,7 +1,6 @@
 /* Kernels that fail when they are told to. The linker puts a function in the place of the check that every
  * kernel of the host begins with (--wrap=slc_host_check). */
-#ifndef SLC_TESTS_FAILING_KERNEL_H
-#define SLC_TESTS_FAILING_KERNEL_H
+#pragma once
 
 #include "lib/device/device.h"
 
@@ -18,5 +17,3 @@ uint32_t plant(uint32_t at);
 
 /* The name of the kernel that has failed since then, or NULL. */
 const char *kernel_that_failed(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Every way in which kernels run, for their tests: each instruction set of the host, and a GPU or an emulated one. */
-#ifndef SLC_TESTS_WAYS_H
-#define SLC_TESTS_WAYS_H
+#pragma once
 
 #include "lib/device/device.h"
 #include "lib/kernels/isa.h"
@@ -43,5 +42,3 @@ sluice_stream test_stream(uint32_t threads);
 /* The way in use. */
 const char *test_way_name(void);
 bool test_on_gpu(void);
-
-#endif

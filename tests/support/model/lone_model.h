@@ -1,7 +1,6 @@
 /* Shared by the tests of bundled models: a model on a runtime of one rank. Its optimizer updates nothing and keeps the
  * gradient that it was given as its state, where a test can read it. */
-#ifndef SLC_TESTS_LONE_MODEL_H
-#define SLC_TESTS_LONE_MODEL_H
+#pragma once
 
 #include <setjmp.h>
 #include <sluice/model.h>
@@ -40,5 +39,3 @@ float *read_gradient(sluice_param *param);
 
 /* ||x - truth|| / ||truth|| */
 double relative_error(const float *x, const double *truth, uint64_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Records of the NCCL shim that a test makes up, byte by byte as the shim would write them. */
-#ifndef TESTS_MADE_RECORDS_H
-#define TESTS_MADE_RECORDS_H
+#pragma once
 
 #include "plugins/nccl/record/record.h"
 
@@ -43,5 +42,3 @@ void made_time(made_record *record, uint64_t index, int64_t begin_ns, int64_t en
 
 /* Writes the first `bytes` of the file (0: all) over what is at the path; ends the test where it cannot. */
 void made_record_write(const made_record *record, const char *path, size_t bytes);
-
-#endif

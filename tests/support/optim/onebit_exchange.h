@@ -1,7 +1,6 @@
 /* The exchange of compressed optimizers for their tests: ranks simulated in one process, by the fast kernels and
  * plainly in float64 (DeepSpeed 0.16.4's compressed_allreduce), and how close the two must be. */
-#ifndef SLC_TESTS_ONEBIT_EXCHANGE_H
-#define SLC_TESTS_ONEBIT_EXCHANGE_H
+#pragma once
 
 #include "lib/optim/compressed.h"
 #include "tests/support/kernels/arrays.h"
@@ -50,5 +49,3 @@ void check_values(uint64_t count, const float *got, const float *before, const d
 void check_momenta(uint64_t count, const float *got, double most_before, const double *want);
 
 void check_variances(uint64_t count, const float *got, const double *want);
-
-#endif

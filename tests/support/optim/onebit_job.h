@@ -1,6 +1,5 @@
 /* A run of one compressed optimizer for its tests, on ranks simulated in one process. */
-#ifndef SLC_TESTS_ONEBIT_JOB_H
-#define SLC_TESTS_ONEBIT_JOB_H
+#pragma once
 
 #include "tests/support/optim/onebit_exchange.h"
 
@@ -53,5 +52,3 @@ uint32_t onebit_job_step(onebit_job *j, uint64_t step, uint64_t piece);
 
 /* Returns a drawn gradient as the optimizer uses it. */
 double test_gradient_at(const onebit_job *j, const void *gradient, uint64_t i);
-
-#endif

@@ -1,7 +1,6 @@
 /* For tests of optimizers with two moments: a parameter with its states, and the check that neither ranges nor
  * streams change a bit. */
-#ifndef SLC_TESTS_TWO_MOMENTS_H
-#define SLC_TESTS_TWO_MOMENTS_H
+#pragma once
 
 #include "tests/support/kernels/arrays.h"
 
@@ -25,5 +24,3 @@ typedef void train_function(const sluice_optimizer *optimizer, parameter *p, uin
 typedef sluice_status create_function(sluice_stream *stream, sluice_optimizer *out);
 
 void check_ranges_and_streams_change_no_bit(create_function *create, train_function *train);
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of 0/1 Adam: ranks simulated in one process, and a step of theirs as an engine makes it. */
-#ifndef SLC_TESTS_ZERO_ONE_JOB_H
-#define SLC_TESTS_ZERO_ONE_JOB_H
+#pragma once
 
 #include "tests/support/optim/onebit_exchange.h"
 
@@ -59,5 +58,3 @@ uint32_t finish_step(job *j, uint64_t step, slc_step_mode how);
 /* Gives every rank the average of all ranks' gradients. */
 void average_gradients(job *j);
 void free_gradients(job *j);
-
-#endif

@@ -1,8 +1,7 @@
 /* Plans made item by item, for tests that need a split tied parameter or updates on the compute lane and must know
  * every item: a table is looked up in layer 0 and used by the head in layer 1, which has a unit of its own too. The
  * order is serial, each item waits for the one before it, and no two buffers share an address. */
-#ifndef SLC_TESTS_MADE_PLAN_H
-#define SLC_TESTS_MADE_PLAN_H
+#pragma once
 
 #include "lib/plan/plan.h"
 
@@ -27,5 +26,3 @@ uint32_t made_find(const made *m, slc_item_kind kind, uint32_t micro_batch, uint
 
 /* Makes m->plan of the items, which the caller destroys. */
 void made_plan(made *m);
-
-#endif

@@ -1,6 +1,5 @@
 /* Compares two profiles member by member, to the bit. */
-#ifndef SLC_TESTS_PROFILE_EQUAL_H
-#define SLC_TESTS_PROFILE_EQUAL_H
+#pragma once
 
 #include "lib/plan/profile.h"
 
@@ -84,5 +83,3 @@ TEST_EQUAL bool test_profiles_equal(const slc_profile *a, const slc_profile *b)
     return a->compressed == b->compressed && a->scratch_in_flight == b->scratch_in_flight &&
            test_times_equal(&a->job, &a->times, &b->times);
 }
-
-#endif

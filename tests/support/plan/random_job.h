@@ -1,6 +1,5 @@
 /* Jobs drawn from a seed, for tests: small, but with every kind of unit, activation and setting. */
-#ifndef SLC_TESTS_RANDOM_JOB_H
-#define SLC_TESTS_RANDOM_JOB_H
+#pragma once
 
 #include "lib/plan/roles.h"
 
@@ -42,5 +41,3 @@ void test_strategies_draw(const slc_job *job, test_dice *dice, slc_strategy *out
 
 /* Draws which layers recompute, among those that can. */
 void test_recompute_draw(const slc_job *job, test_dice *dice, bool *out);
-
-#endif

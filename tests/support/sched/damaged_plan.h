@@ -1,7 +1,6 @@
 /* Plans for tests of the validator to damage: some made of runs of blocks, with late items, updates on the compute lane
  * and recomputation, others of whole units. */
-#ifndef SLC_TESTS_DAMAGED_PLAN_H
-#define SLC_TESTS_DAMAGED_PLAN_H
+#pragma once
 
 #include "tests/support/plan/random_job.h"
 
@@ -11,5 +10,3 @@ slc_plan *plan_to_damage_of(test_job *t, uint64_t seed);
 
 /* Repeats an operation right after itself. */
 void insert_twin(slc_plan *plan, uint32_t twin);
-
-#endif

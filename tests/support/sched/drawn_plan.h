@@ -1,7 +1,6 @@
 /* Plans of random jobs with random times, made in turn by serial, by one_ahead and from random legal orders with late
  * runs of blocks: for tests of code that looks at finished plans. */
-#ifndef SLC_TESTS_DRAWN_PLAN_H
-#define SLC_TESTS_DRAWN_PLAN_H
+#pragma once
 
 #include "lib/plan/times.h"
 #include "tests/support/plan/random_job.h"
@@ -19,5 +18,3 @@ void drawn_plan_fini(drawn_plan *d);
 
 /* Shows `look` the plans of the seeds below `count`. */
 void drawn_plans_look(uint64_t count, void (*look)(drawn_plan *));
-
-#endif

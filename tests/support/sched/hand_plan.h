@@ -1,6 +1,5 @@
 /* Plans of a few items, put together by hand, whose steps can be worked out by hand too. */
-#ifndef SLC_TESTS_HAND_PLAN_H
-#define SLC_TESTS_HAND_PLAN_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ HAND_PLAN void check_times(const slc_item_times *times, double start_s, double e
     check(start_s, times->start_s);
     check(end_s, times->end_s);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The memory of a plan on two lanes: where buffers are, and which of their bytes are claimed. */
-#ifndef SLC_TESTS_LANES_MEMORY_H
-#define SLC_TESTS_LANES_MEMORY_H
+#pragma once
 
 #include "tests/support/sched/lanes_state.h"
 
@@ -22,5 +21,3 @@ bool lanes_is_claimed(const two_lanes *t, uint32_t buffer, uint64_t block);
 /* The claims of an item that starts, and those that end with it. */
 void lanes_claim_all(two_lanes *t, lanes_place place);
 void lanes_release(two_lanes *t, lanes_place place);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of a plan that runs on two lanes (two_lanes.h). */
-#ifndef SLC_TESTS_LANES_STATE_H
-#define SLC_TESTS_LANES_STATE_H
+#pragma once
 
 #include "lib/plan/plan.h"
 #include "tests/support/plan/random_job.h"
@@ -42,5 +41,3 @@ typedef struct {
     uint64_t peak;
     char error[200]; /* the first fault; empty: none */
 } two_lanes;
-
-#endif

@@ -1,6 +1,5 @@
 /* The items of a plan on two lanes read and write blocks; tags tell whether they are the right ones. */
-#ifndef SLC_TESTS_LANES_TOUCH_H
-#define SLC_TESTS_LANES_TOUCH_H
+#pragma once
 
 #include "tests/support/sched/lanes_state.h"
 
@@ -13,5 +12,3 @@ typedef struct {
 
 /* An item starts or ends. A fault goes to x->t->error. */
 void touch_item(touch *x);
-
-#endif

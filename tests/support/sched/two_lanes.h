@@ -3,13 +3,10 @@
  * says what it is, so that reading the wrong one, or one that is being written, is noticed. This code knows nothing of
  * what planner and validator think. Operations start in order, several may be under way, and they end in order. A run
  * is some passes, of which the first leaves late items out, and a drain, which runs only those. */
-#ifndef SLC_TESTS_TWO_LANES_H
-#define SLC_TESTS_TWO_LANES_H
+#pragma once
 
 #include "tests/support/sched/lanes_state.h"
 
 /* Runs steps, evaluation passes and steps, with drains in between. t->error holds the result. `t` is large: do not keep
  * it on the stack. */
 void two_lanes_run(two_lanes *t, const slc_job *job, const slc_plan *plan, uint64_t seed);
-
-#endif

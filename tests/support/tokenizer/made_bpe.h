@@ -1,7 +1,6 @@
 /* A byte-level BPE that is made on the spot: token b is byte b, token 256 + i is merge i. Only for tests and fuzzers.
  */
-#ifndef SLC_TESTS_MADE_BPE_H
-#define SLC_TESTS_MADE_BPE_H
+#pragma once
 
 #include "lib/tokenizer/bpe.h"
 
@@ -41,5 +40,3 @@ static inline char *made_bpe(const char *const *merges, size_t count, const char
     if (status) abort();
     return text.data;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * rank's list has just filled a message, so that an owner has all contributions to a chunk's elements at the same time.
  * Every rank finds the same cuts. A chunk takes a slot of scratch: half of each peer's part to receive into, half to
  * send from. */
-#ifndef SLC_COMM_ROW_CHUNKS_H
-#define SLC_COMM_ROW_CHUNKS_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -19,5 +18,3 @@ uint64_t *slc_row_op_cuts(const slc_comm *comm, const slc_active_op *active, uin
 uint64_t slc_row_op_expected(const slc_comm *comm, const slc_active_op *active, uint64_t chunk, int peer);
 /* Packs what `peer` gets of a chunk, *bytes of it, in scratch. */
 const char *slc_row_op_pack(slc_comm *comm, slc_active_op *active, uint64_t chunk, int peer, uint64_t *bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* Pieces: a list's rows are cut where the parts of a table are cut, so that each piece lies in one row and has one
  * owner. Positions and lengths are elements of the whole layout. */
-#ifndef SLC_COMM_ROW_WALK_H
-#define SLC_COMM_ROW_WALK_H
+#pragma once
 
 #include "lib/base/integer.h"
 #include "lib/comm/lane/geometry.h"
@@ -87,5 +86,3 @@ static inline char *slc_table_place(const slc_comm *comm, const slc_op *op, cons
     const uint64_t at = slc_part_begin(op, layout, block, piece->owner, comm->size) + inside;
     return (char *)(uintptr_t)buffer + at * sluice_dtype_bytes(dtype);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * First every rank gets every list, from a neighbour's memory or as the messages of block 0. Then each rank of a pair
  * knows what it has to bring to the other. Neighbours read that where it lies. Messages bring it packed, chunk by
  * chunk, as blocks 1 and up (row_chunks.h). */
-#ifndef SLC_COMM_ROWS_H
-#define SLC_COMM_ROWS_H
+#pragma once
 
 #include "lib/comm/lane/state.h"
 
@@ -15,5 +14,3 @@ sluice_status slc_row_op_check_list(const slc_op *op, int rank); /* FORMAT says 
 /* Takes the other ranks' lists if all are here; true: they are, and active->block is 1. A list that is wrong fails the
  * world. */
 bool slc_row_op_have_lists(slc_comm *comm, slc_active_op *active);
-
-#endif

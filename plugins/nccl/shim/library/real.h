@@ -1,7 +1,6 @@
 /* The NCCL libraries of the process to which calls are passed on. Private to plugins/nccl/shim. Any thread; nothing is
  * ever freed, so a pointer stays good. */
-#ifndef SLC_SHIM_REAL_H
-#define SLC_SHIM_REAL_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void slc_shim_real_asked(const void *function);
 
 /* Is the function the shim's own? A library that is another name of the shim must not be called by it. */
 bool slc_shim_is_ours(const void *function);
-
-#endif

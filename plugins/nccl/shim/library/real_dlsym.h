@@ -1,6 +1,5 @@
 /* libc's dlsym, which dlsym.c covers. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_REAL_DLSYM_H
-#define SLC_SHIM_REAL_DLSYM_H
+#pragma once
 
 typedef void *(*slc_shim_dlsym)(void *handle, const char *name);
 
@@ -10,5 +9,3 @@ void *slc_shim_real_dlsym(void *handle, const char *name);
 
 /* The function itself. */
 slc_shim_dlsym slc_shim_libc_dlsym(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The few functions of CUDA's driver that measuring needs, taken from the libcuda.so.1 that the process has loaded: the
  * shim itself loads none. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_DRIVER_H
-#define SLC_SHIM_DRIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ enum { SLC_SHIM_DRIVER_NON_BLOCKING = 1, SLC_SHIM_DRIVER_NOT_READY = 600, SLC_SH
 
 /* False: the process has no driver, or one without these functions. Asks the loader each time. */
 bool slc_shim_driver_find(slc_shim_driver *out);
-
-#endif

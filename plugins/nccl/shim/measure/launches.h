@@ -4,8 +4,7 @@
  *
  * NCCL allows calls of one thread at a time on a communicator, but any thread may ask for its state at the same time,
  * as watchdogs do. So a thread notes what is held before it asks, and takes it only if nothing else has come since. */
-#ifndef SLC_SHIM_LAUNCHES_H
-#define SLC_SHIM_LAUNCHES_H
+#pragma once
 
 #include "plugins/nccl/shim/measure/times.h"
 #include "plugins/nccl/shim/state.h"
@@ -38,5 +37,3 @@ void slc_shim_launches_wait(const slc_shim_comm *known);
 
 /* The communicator has ended, and holds nothing. */
 void slc_shim_launches_end(slc_shim_comm *known);
-
-#endif

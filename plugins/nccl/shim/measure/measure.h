@@ -5,8 +5,7 @@
  *
  * Events come from pools, one a CUDA context, which grow while they are too small and never shrink. They are read in
  * later calls. A group's operations on one stream and communicator share one pair of events around the group. */
-#ifndef SLC_SHIM_MEASURE_H
-#define SLC_SHIM_MEASURE_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -38,5 +37,3 @@ void slc_shim_measure_group_simulated(slc_shim_thread *thread);
 
 /* Reads what events are done before a communicator ends. */
 void slc_shim_measure_harvest(slc_shim_recorder *recorder);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pairs of events and the times they say. Private to plugins/nccl/shim. Any thread. */
-#ifndef SLC_SHIM_TIMES_H
-#define SLC_SHIM_TIMES_H
+#pragma once
 
 #include "plugins/nccl/shim/state.h"
 
@@ -33,5 +32,3 @@ void slc_shim_times_harvest(slc_shim_recorder *recorder);
 
 /* In a process that was forked: its parent's contexts are not its own, nor are the locks that other threads held. */
 void slc_shim_times_begin_child(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the user asked for, the same for all communicators of the process. Private to plugins/nccl/shim. */
-#ifndef SLC_SHIM_ASKED_H
-#define SLC_SHIM_ASKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ const slc_shim_transforms_settings *slc_shim_transforms_read(void);
 
 /* As they were read. */
 const slc_shim_transforms_settings *slc_shim_transforms_asked(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* A GPU as the transforms see it: CUDA's driver, which the program has loaded, and the kernels in it. Private to
  * plugins/nccl/shim. Any thread. */
-#ifndef SLC_SHIM_DEVICE_H
-#define SLC_SHIM_DEVICE_H
+#pragma once
 
 #include "plugins/nccl/shim/transforms/kernels.h"
 
@@ -98,5 +97,3 @@ sluice_status slc_shim_cu_status(int result, const char *what);
 
 /* The image that holds the kernels: nvcc's where it was there at build time, else a word that no GPU takes. */
 extern const char slc_shim_image[];
-
-#endif

@@ -1,8 +1,7 @@
 /* The kernels of the transforms, by the names that CUDA's driver finds them under, and their arguments: one struct
  * each. kernels_cuda.cu is compiled by nvcc into an image that the shim carries, and by the host's compiler into the
  * library that the tests' CUDA loads (HOSTCUDA_KERNELS). */
-#ifndef SLC_SHIM_KERNELS_H
-#define SLC_SHIM_KERNELS_H
+#pragma once
 
 #include "lib/kernels/compress/compress_cuda.h"
 
@@ -31,5 +30,3 @@ typedef struct {
     unsigned char *staging; /* at a multiple of 16 */
     slc_shim_piece piece[SHIM_PIECES];
 } slc_shim_pieces;
-
-#endif

@@ -6,8 +6,7 @@
  * Nobody says where a step begins. It is taken to begin with the call on its `first` buffer, the first one of all;
  * where that does not come any more, with another one. Until this is noticed errors may be forgotten, which no rank
  * needs to agree on with the others: a packet has the same size whatever its rank forgot. */
-#ifndef SLC_SHIM_RESIDUES_H
-#define SLC_SHIM_RESIDUES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ typedef struct {
  * place, for the memory is full of others in use. */
 bool slc_shim_residues_find(slc_shim_residues *residues, const void *address, uint64_t count, uint64_t bytes,
                             uint64_t *place, bool *forget);
-
-#endif

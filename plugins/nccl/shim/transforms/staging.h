@@ -1,8 +1,7 @@
 /* The device memory that fusing and compressing work in: SLUICE_SHIM_STAGING bytes on each GPU of the process,
  * allocated for the first communicator there and freed after the last one. Each communicator has a share. Private to
  * plugins/nccl/shim. Any thread. */
-#ifndef SLC_SHIM_STAGING_H
-#define SLC_SHIM_STAGING_H
+#pragma once
 
 #include "plugins/nccl/shim/transforms/device.h"
 
@@ -37,5 +36,3 @@ uint64_t slc_shim_staging_note(slc_shim_staging_share *share, uint64_t used);
 
 /* In a forked process: nothing is allocated. */
 void slc_shim_staging_child(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The transforms of one communicator. Private to plugins/nccl/shim. NCCL allows one thread at a time on a communicator,
  * so nothing here is locked; another thread may abort it, which touches the atomic members alone. */
-#ifndef SLC_SHIM_TRANSFORMS_STATE_H
-#define SLC_SHIM_TRANSFORMS_STATE_H
+#pragma once
 
 #include "plugins/nccl/shim/transforms.h"
 #include "plugins/nccl/shim/transforms/asked.h"
@@ -117,5 +116,3 @@ static inline ncclResult_t slc_shim_worse(ncclResult_t first, ncclResult_t secon
 {
     return slc_shim_has_failed(first) ? first : slc_shim_has_failed(second) ? second : first;
 }
-
-#endif

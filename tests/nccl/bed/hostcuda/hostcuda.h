@@ -5,8 +5,7 @@
  * Environment: HOSTCUDA_DEVICES is the number of devices (8), HOSTCUDA_MEMORY the bytes of each (4 GiB),
  * HOSTCUDA_KERNELS the paths of libraries, separated by colons, that are loaded when a program first launches or looks
  * for a kernel: their constructors register kernels. SLUICE_EMULATED_SEED delays streams, as in the emulation. */
-#ifndef HOSTCUDA_H
-#define HOSTCUDA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,4 @@ void hostcuda_register_kernel(const char *name, hostcuda_kernel *kernel, const s
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

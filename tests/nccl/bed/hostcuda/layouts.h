@@ -1,6 +1,5 @@
 /* Where the members of CUDA's structs lie, as one of two headers has it: layouts.c is compiled with each. */
-#ifndef HOSTCUDA_LAYOUTS_H
-#define HOSTCUDA_LAYOUTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ typedef struct {
 } layout;
 
 extern const layout layouts_here[], layouts_toolkit[];
-
-#endif

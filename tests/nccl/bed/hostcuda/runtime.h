@@ -1,7 +1,6 @@
 /* The files of the host's CUDA share this. It also says what the driver, libcuda.so.1, asks of the runtime,
  * libcudart.so.13, which holds everything. */
-#ifndef HOSTCUDA_RUNTIME_H
-#define HOSTCUDA_RUNTIME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ cudaError_t hostcuda_find_allocation(const void *at, void **begin, size_t *bytes
 /* Prints once for each name that nothing here does this; returns cudaErrorNotSupported. */
 cudaError_t hostcuda_not_supported(const char *name);
 }
-
-#endif

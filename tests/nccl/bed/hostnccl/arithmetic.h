@@ -1,8 +1,7 @@
 /* Private to tests/nccl/bed/hostnccl: reductions of each of NCCL's types. Sums are made in the order of the ranks.
  * Types of less than 32 bits are summed as float and rounded once, to the nearest, ties to even; the 8 bit ones keep to
  * their largest finite value, as NCCL's do. Whole numbers wrap. */
-#ifndef HOSTNCCL_ARITHMETIC_H
-#define HOSTNCCL_ARITHMETIC_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 
@@ -22,5 +21,3 @@ void hostnccl_scale_average(ncclDataType_t type, int ranks, const void *in, void
 /* The small types, for tests too. */
 float hostnccl_small_decode(ncclDataType_t type, unsigned code);
 unsigned hostnccl_small_encode(ncclDataType_t type, float value);
-
-#endif

@@ -15,8 +15,7 @@
  * of a call that does not block and the launch of its operations, a time that is drawn for each call.
  * NCCL_COMM_BLOCKING and NCCL_MULTI_RANK_GPU_ENABLE are NCCL's, and NCCL_DEBUG prints errors.
  */
-#ifndef HOSTNCCL_COMM_H
-#define HOSTNCCL_COMM_H
+#pragma once
 
 #include "tests/nccl/bed/hostnccl/arithmetic.h"
 #include "tests/nccl/bed/hostnccl/errors.h"
@@ -180,5 +179,3 @@ void hostnccl_charge(ncclComm_t comm, int64_t begin_ns, double bytes);
 
 /* Ends the operations of the communicator; waits for it if told so. */
 void hostnccl_comm_stop(ncclComm_t comm, bool wait);
-
-#endif

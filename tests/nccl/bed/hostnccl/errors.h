@@ -1,6 +1,5 @@
 /* Private to tests/nccl/bed/hostnccl: errors as NCCL tells them. */
-#ifndef HOSTNCCL_ERRORS_H
-#define HOSTNCCL_ERRORS_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 #include <cuda_runtime_api.h>
@@ -9,5 +8,3 @@
 __attribute__((format(printf, 2, 3))) ncclResult_t hostnccl_error(ncclResult_t result, const char *format, ...);
 
 ncclResult_t hostnccl_cuda_failed(const char *call, cudaError_t error);
-
-#endif

@@ -2,8 +2,7 @@
  * that the communicator's name names; a process maps it once, however many of the ranks are its threads. The name goes
  * as soon as every rank has come, and the memory with the last process that maps it, however that ends. A file whose
  * ranks never all came is removed by the next program that makes a unique id: no living process holds a lock on it. */
-#ifndef HOSTNCCL_SEGMENT_H
-#define HOSTNCCL_SEGMENT_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 #include <stdatomic.h>
@@ -76,5 +75,3 @@ void hostnccl_segment_ring(hostnccl_segment *segment);
 /* Waiting goes so: read `bell`, look for what is waited for, and if it is not there, call this. It returns when the
  * bell has risen, at the latest after 20 ms. `*spins` counts: the first calls only spin and yield. */
 void hostnccl_segment_wait(hostnccl_segment *segment, uint32_t bell, unsigned *spins);
-
-#endif

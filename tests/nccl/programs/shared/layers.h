@@ -1,7 +1,6 @@
 /* Layers whose compute takes known times: what the programs that train as DDP and FSDP do share. A layer's compute is a
  * nap on the compute stream. */
-#ifndef SLC_TESTS_NCCL_LAYERS_H
-#define SLC_TESTS_NCCL_LAYERS_H
+#pragma once
 
 #include "tests/nccl/programs/shared/ranks.h"
 
@@ -58,5 +57,3 @@ double *slc_layers_train(const slc_layers *layers, cudaStream_t compute, void (*
  * the forwards, the backwards, and what lies between two steps' gradients: the optimizer, the forward, the first
  * backward. `step_s` is slc_layers_train's, whose first step does not count. Reorders the times. */
 void slc_layers_report(const slc_rank *rank, const slc_layers *layers, slc_naps *naps, double *step_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The record that the shim makes of the program's own process, for programs that know what it must hold. */
-#ifndef SLC_TESTS_NCCL_OWN_RECORD_H
-#define SLC_TESTS_NCCL_OWN_RECORD_H
+#pragma once
 
 #include "plugins/nccl/record/record.h"
 #include <stdbool.h>
@@ -14,5 +13,3 @@ typedef struct {
 
 /* Maps it; stays mapped. False where the shim wrote none. */
 bool slc_own_record_open(slc_own_record *record);
-
-#endif

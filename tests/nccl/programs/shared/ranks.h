@@ -1,7 +1,6 @@
 /* What the programs of this folder share: a rank as a thread or as a process, calls that must succeed, and the line of
  * results that each rank prints. They use NCCL and CUDA alone, as anybody's program does. */
-#ifndef SLC_TESTS_NCCL_RANKS_H
-#define SLC_TESTS_NCCL_RANKS_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 #include <cuda_runtime_api.h>
@@ -45,5 +44,3 @@ _Noreturn void slc_rank_fail(const char *file, int line, const char *format, ...
         cudaError_t error_ = (call);                                                                                   \
         CHECK(error_ == cudaSuccess, "%s: %s", #call, cudaGetErrorString(error_));                                     \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* Values whose sums, products, smallest, largest and means are exact in every data type of NCCL, so that a result is
  * known to the bit whatever the order in which it is made. */
-#ifndef SLC_TESTS_NCCL_VALUES_H
-#define SLC_TESTS_NCCL_VALUES_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 #include <stddef.h>
@@ -25,5 +24,3 @@ void slc_values_give(void *array, size_t first, size_t count, ncclDataType_t dty
 
 /* The first of `count` elements that is not, to the bit, what `expected` says; `count` where all are. */
 size_t slc_values_differ(const void *array, const void *expected, size_t count, ncclDataType_t dtype);
-
-#endif

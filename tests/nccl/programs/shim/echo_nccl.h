@@ -1,6 +1,5 @@
 /* The shim's tests and their NCCL agree on these. */
-#ifndef SLC_SHIM_ECHO_NCCL_H
-#define SLC_SHIM_ECHO_NCCL_H
+#pragma once
 
 #include "plugins/nccl/nccl_abi.h"
 
@@ -10,5 +9,3 @@
 enum { ECHO_OTHER_VERSION = 22810, ECHO_REFUSED = 666 };
 
 long echo_calls(void);
-
-#endif

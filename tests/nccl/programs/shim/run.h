@@ -1,6 +1,5 @@
 /* Runs a program with the shim and maps the records that it left; for the shim's tests. Errors fail the test. */
-#ifndef SLC_SHIM_RUN_H
-#define SLC_SHIM_RUN_H
+#pragma once
 
 #include "plugins/nccl/record/record.h"
 
@@ -54,5 +53,3 @@ typedef struct {
 /* Maps the records of a folder, at most so many; returns how many. */
 int map_records(const char *folder, record *out, int most);
 void unmap(const record *it);
-
-#endif

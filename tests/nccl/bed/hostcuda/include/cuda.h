@@ -1,7 +1,6 @@
 /* The part of CUDA 13's driver that the host's CUDA implements (tests/nccl/bed/hostcuda), with the numbers of the real
  * one. Where the toolkit is installed, declarations_test proves that these declarations are its own. */
-#ifndef HOSTCUDA_CUDA_H
-#define HOSTCUDA_CUDA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -222,5 +221,4 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

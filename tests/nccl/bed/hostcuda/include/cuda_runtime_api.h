@@ -1,8 +1,7 @@
 /* The part of CUDA 13's runtime that the host's CUDA implements (tests/nccl/bed/hostcuda), with the layouts and numbers
  * of the real one, so that programs compiled against either run on both. Where the toolkit is installed,
  * declarations_test proves that these declarations are its own. */
-#ifndef HOSTCUDA_CUDA_RUNTIME_API_H
-#define HOSTCUDA_CUDA_RUNTIME_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -436,5 +435,4 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 
 #if defined(__cplusplus)
 }
-#endif
 #endif

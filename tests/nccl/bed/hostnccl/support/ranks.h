@@ -1,6 +1,5 @@
 /* Private to tests/nccl/bed/hostnccl: ranks for tests of the small NCCL, as threads of this process or as processes. */
-#ifndef HOSTNCCL_RANKS_H
-#define HOSTNCCL_RANKS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include "plugins/nccl/nccl_abi.h"
@@ -53,5 +52,3 @@ void device_read(void *to, const void *from, size_t bytes);
 
 void sleep_ms(int ms);
 double clock_ms(void);
-
-#endif
