@@ -74,6 +74,27 @@ compressed() {
     check 'ten rows' 10 "$(grep -o '"study": "lossy"' "$work/study.json" | wc -l | tr -d ' ')"
 }
 
+# The other studies of drawn profiles: no plan lies below its bound, adaptive is no slower than uniform, and the checksum
+# of a plan is the same whenever it is made.
+studies() {
+    local sums=()
+    laboratory study budgets --count 1 --effort 0.01
+    check 'study budgets' 0 $code
+    check 'ten budgets, none slower than uniform' yes "$(grep -qE '^ +[0-9]+ +[0-9.]+ +10 +[0-9.]+ ' "$work/out" && echo yes)"
+    for _ in 1 2; do
+        laboratory study same --count 3 --effort 0.01 --json "$work/study.json"
+        check 'study same' 0 $code
+        sums+=("$(grep -o '"checksum": [0-9]*' "$work/study.json")")
+    done
+    check 'three plans' 3 "$(wc -l <<<"${sums[0]}")"
+    check 'the same again' "${sums[0]}" "${sums[1]}"
+    if [ "$(default_schedule)" = ilp ]; then
+        laboratory study gaps --count 1 --effort 0.01 --json "$work/study.json"
+        check 'study gaps' 0 $code
+        check 'not below the bound' yes "$(grep -qE '"plan_above_bound": [0-9]' "$work/study.json" && echo yes)"
+    fi
+}
+
 figures() {
     tool sim "${files[@]}" --json "$work/sim.json" --trace "$work/sim_trace.json"
     check 'sim' 0 $code
@@ -237,6 +258,7 @@ make
 schedules
 figures
 compressed
+studies
 timelines
 measured
 onebit
