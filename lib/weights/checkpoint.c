@@ -1,4 +1,5 @@
-/* Opens a checkpoint: whether the path is a folder or a file decides its format. golden_weights_test.c covers this file. */
+/* Opens a checkpoint: whether the path is a folder or a file decides its format. golden_weights_test.c covers this
+ * file. */
 #include "lib/weights/checkpoint.h"
 
 #include "lib/base/file/path_error.h"

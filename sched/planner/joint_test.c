@@ -329,7 +329,7 @@ static void the_model_leaves_effort_for_the_search(void **state)
 {
     (void)state;
     needs_a_solver();
-    if (test_sanitized) return;
+    if (test_brief()) return;
     const slc_published_options options = {
         .model = "mixer-large", .cluster = "8xcpu-10gbit", .compute_ratio = 0.3141, .can_recompute = true};
     slc_profile *profile;
