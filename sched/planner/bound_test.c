@@ -222,7 +222,7 @@ static void nor_in_long_steps(void **state)
         assert_true(profile->job.unit_count <= 64 && profile->job.layer_count <= 64);
         for (uint32_t u = 0; u < profile->job.unit_count; u++) strategies[u] = SLC_STRATEGIES;
         slc_joint_request ask = {
-            .job = &profile->job, .times = &profile->times, .strategies = strategies, .effort_s = 0.5};
+            .job = &profile->job, .times = &profile->times, .strategies = strategies, .effort_s = 0.9};
         assert_int_equal(slc_least_memory(&ask, least_of, again, &least), SLUICE_OK);
         ask.limit = least + least * seed / 4;
         assert_int_equal(slc_joint_plan(&ask, &answer, NULL), SLUICE_OK);

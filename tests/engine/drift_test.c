@@ -179,6 +179,8 @@ static int nothing_yet(int rank, int size, void *context)
     RANK_CHECK(!sluice_runtime_prediction(m.rt, &p) && p.steps == 1); /* nor does the one after a sync count */
     RANK_CHECK(!sluice_step_begin(m.rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.01)));
     RANK_CHECK(sluice_runtime_prediction(m.rt, &p) == SLUICE_ERR_ORDER);
+    double both = 1; /* a rank that ends its runtime in a step ends the step of the others */
+    RANK_CHECK(!sluice_world_all_reduce(world, &both, 1));
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(world);
     return 0;

@@ -45,6 +45,21 @@ sluice_status slc_engine_make_arena(sluice_runtime *rt);
  */
 sluice_status slc_engine_place_plan(sluice_runtime *rt);
 
+/* ---- adopt.c: from one plan to another ---- */
+/* Makes the answer's plan the one in force, of which nothing lies in the arena yet. Takes over the measured times that
+ * it was made from; NULL: it was made from estimates. */
+void slc_engine_begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times);
+/* Moves over to the answer's plan, between steps with nothing pending, on all ranks or on none; if that fails before
+ * anything has moved, the answer's plan is destroyed and the old one stays. `times` as above. The plan that ran is
+ * destroyed; `left` not NULL: it is the caller's. */
+sluice_status slc_engine_adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
+                                    slc_plan **left);
+/* Moves over to a plan of this job and phase, between steps with nothing pending; the times that the current plan was
+ * made from stay. *left is the plan that ran, the caller's now. If memory for the move is missing on a rank, all of
+ * them get MEMORY, answer->plan is destroyed, *left NULL, and the old plan stays; any other failure is the runtime's.
+ */
+sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left);
+
 /* ---- replan.c ---- */
 /* The plan to start with. For a schedule that wants measured times it is a simple one where that fits; while times are
  * measured, slots wait for more than they need (step/pass.c), so that nothing runs next to compute whatever the plan.
@@ -58,12 +73,6 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt);
  * 20 steps under that plan take longer or shorter than predicted by more than SLUICE_PLAN_DRIFT, it measures and plans
  * again, at most every 100 steps. */
 sluice_status slc_engine_after_step(sluice_runtime *rt);
-
-/* Moves over to a plan of this job and phase, between steps with nothing pending; the times that the current plan was
- * made from stay. *left is the plan that ran, the caller's now. If memory for the move is missing on a rank, all of
- * them get MEMORY, answer->plan is destroyed, *left NULL, and the old plan stays; any other failure is the runtime's.
- */
-sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left);
 
 /* ---- trials.c: plans are tried in the training itself, because bits allow it ---- */
 /* Called when the plan from measured times runs. Has other plans made that the simulator puts close to it, and begins
