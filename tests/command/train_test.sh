@@ -138,14 +138,14 @@ adaptive() {
 
 # Where no step may leave the prediction, 20 of them do: the run says why, and plans again with equal weights.
 drifting() {
-    train -n 2 --steps 52 --strategy dp --json "$work/plain.json"
-    SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --steps 52 --schedule greedy --json "$work/drifting.json"
+    train -n 2 --replan-trials 0 --steps 52 --strategy dp --json "$work/plain.json"
+    SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --replan-trials 0 --steps 52 --schedule greedy --json "$work/drifting.json"
     check 'a drifting run' 0 $code
     check 'why it plans again' 1 \
         "$(grep -c '% of the .* ms that plan 2 predicted (compute .* transfers .*: measuring and planning again' "$work/err")"
     check 'two plans from measured times' 2 "$(grep -c '^plan from measured times' "$work/out")"
     check 'equal weights after a drift' "$(hash_of "$work/plain.json")" "$(hash_of "$work/drifting.json")"
-    SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --steps 48 --schedule greedy
+    SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --replan-trials 0 --steps 48 --schedule greedy
     check 'the last steps are not worth it' 0 "$(grep -c 'measuring and planning again' "$work/err")"
     check 'a run that does not begin it has a median' 1 "$(grep -c '^step [0-9.]* ms' "$work/out")"
 }

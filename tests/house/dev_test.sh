@@ -296,6 +296,26 @@ says 'not written: its tree is of no commit' 'tests/whole.json is not written: t
 git add .
 commit 'all tests passed'
 
+# What failed in a whole run is repeated. That completes it if nothing but the test's own file has changed.
+mended() { # FILE: changes after a whole run in which good.plain failed
+    touch "$work/broken.asan.good.plain"
+    run_dev test --all
+    check "a whole run that fails: exit code" 1 $code
+    rm "$work/broken.asan.good.plain"
+    echo >"$tree/$1"
+    git add .
+    commit "$1"
+    run_dev test --failed
+    check "$1: what failed passes" '1 passed, 0 failed, 0 skipped' "$(tail -n 1 "$work/out")"
+}
+mended b.txt
+says 'not written: more has changed' 'tests/whole.json is not written: since the whole run other files .* as b.txt'
+mended tests/plain.sh
+says '--failed: the record' '^tests/whole.json is written'
+check 'what was repeated' good.plain "$(sed -n '/"repeated"/{n;s/[ "]//g;p;}' "$tree/tests/whole.json")"
+git add .
+commit 'all tests passed'
+
 # Tests by what changed.
 why='nothing that it reads has changed since tests/whole.json'
 reads() { # WHAT SKIPPED FUZZ_SKIPPED: the whole, and whether the two are skipped

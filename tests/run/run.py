@@ -357,9 +357,16 @@ class Run:
 
     def keep(self, complete):
         write_json(f"{STATE}/{self.form.name}.json", {
-            "whole": complete, "unit_s": self.unit_s, "tests": self.tests,
+            "whole": complete, "began": self.commit, "unit_s": self.unit_s, "tests": self.tests,
             "stages": {name: cpu_s for name, _, cpu_s, _ in self.rows},
             "cells": [[part, stage, seconds] for (part, stage), seconds in self.cells.items()]})
+
+    def complete_whole(self):
+        """After --failed has passed: completes the last whole run, if that is what it repeated."""
+        last = read_json(f"{STATE}/all.json", {})
+        repeated = [test for stage in self.form.stages if stage.origin == "all" for test in stage.asked]
+        if repeated and not last.get("whole") and not any(entry[0] == "all" for entry in read_json(FAILED, [])):
+            say(whole.complete(last.get("began"), last["stages"], repeated))
 
     def close(self, interrupted):
         """Prints what became of the run; returns its exit code."""
@@ -373,6 +380,8 @@ class Run:
         say()
         if self.form.name == "all" and complete and self.passed:
             say(whole.write(self.commit, {name: cpu_s for name, _, cpu_s, _ in self.rows}))
+        if self.form.name == "failed" and complete and self.passed:
+            self.complete_whole()
         if self.form.name == "test":
             say(whole.say_age())
         self.say_skips()

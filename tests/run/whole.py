@@ -1,9 +1,11 @@
 """tests/whole.json, which says when all tests passed: the commit, the date, the processor, the CPU seconds of each
-stage. `./dev test --all` writes it; `./dev test` says how old it is, and leaves out tests whose inputs are the same
+stage. `./dev test --all` writes it; so does `./dev test --failed` if all that failed in it passes, and nothing else than
+these tests' own files has changed. `./dev test` says how old it is, and leaves out tests whose inputs are the same
 since."""
 import datetime
 import fnmatch
 import json
+import os
 import subprocess
 
 PATH = "tests/whole.json"
@@ -46,11 +48,31 @@ def write(before, seconds):
     if before is None or state() is None:
         return f"{PATH} is not written: git knows no commit here"
     commit, changes = before
-    if changes or state() != before:
+    if changes or state() != tuple(before):
         return (f"{PATH} is not written: the tree is not that of commit {commit[:10]}, before or after the run; "
                 "commit, and run it again")
+    return put(commit, seconds)
+
+
+def complete(before, seconds, repeated):
+    """Writes the file for a run that began in state `before`, and whose failed tests, `repeated`, pass now. Their own
+    files may have changed: NAME.* of PART.NAME."""
+    now, names = state(), {test.split(".")[-1] for test in repeated}
+    if now is None or before is None or now[1] or before[1]:
+        return f"{PATH} is not written: commit, and repeat what failed"
+    differ = git("diff", "--name-only", "--no-renames", before[0], now[0])
+    others = [path for path in (differ or "").splitlines() if os.path.basename(path).split(".")[0] not in names]
+    if differ is None or others:
+        return (f"{PATH} is not written: since the whole run other files have changed than those of the tests that were "
+                f"repeated{', as ' + others[0] if others else ''}")
+    return put(now[0], seconds, repeated)
+
+
+def put(commit, seconds, repeated=()):
     whole = {"commit": commit, "date": datetime.date.today().isoformat(), "processor": processor(),
              "cpu_seconds": {stage: round(s) for stage, s in seconds.items()}}
+    if repeated:
+        whole["repeated"] = sorted(repeated)
     with open(PATH, "w", encoding="utf-8") as file:
         file.write(json.dumps(whole, indent=2) + "\n")
     return f"{PATH} is written; commit it"
