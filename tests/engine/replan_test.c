@@ -452,8 +452,8 @@ static void plans_are_tried_and_bits_stay(void **state)
     setenv("SLUICE_LOG_LEVEL", "error", 1);
     setenv("SLUICE_PLAN_DRIFT", "1000000", 1); /* the predictions are made up */
     trial t = {.seed = 9, .micro_batches = 1, .direct = true, .block = 4096, .schedule = slc_schedule_default};
-    assert_int_equal(run_ranks(1, try_plans, &t, 100), 0);
-    assert_int_equal(run_ranks(2, try_plans, &t, 100), 0);
+    if (!test_brief()) assert_int_equal(run_ranks(1, try_plans, &t, 100), 0);
+    if (!test_brief()) assert_int_equal(run_ranks(2, try_plans, &t, 100), 0);
     t.direct = false;
     t.micro_batches = 2;
     t.clip = 0.5;

@@ -12,6 +12,7 @@
 #include "lib/kernels/gelu/gelu.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
 #include "lib/kernels/lamb/lamb.h"
+#include "lib/kernels/sgd/sgd.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/kernels/patches/patches.h"
@@ -186,6 +187,21 @@ static sluice_status adamw(slc_kernel_case *c)
     const slc_adamw_settings settings = settings_with_decay();
     slc_adamw_range range = range_of(c);
     return slc_adamw_many(&c->stream, &settings, 1, &range);
+}
+
+static sluice_status sgd(slc_kernel_case *c)
+{
+    return slc_sgd(&c->stream, &(slc_sgd_args){.count = c->count,
+                                               .gradient_dtype = c->dtype,
+                                               .gradient = c->array[0],
+                                               .value = c->array[1],
+                                               .buffer = c->array[2],
+                                               .rounded = c->dtype == SLUICE_BF16 ? c->array[4] : NULL,
+                                               .learning_rate = 1e-6,
+                                               .momentum = 0.9,
+                                               .weight_decay = 0.1,
+                                               .rest = 1,
+                                               .gradient_factor = 1});
 }
 
 static sluice_status lamb_measure(slc_kernel_case *c)
@@ -550,6 +566,7 @@ const slc_kernel_row slc_kernel_table[] = {
     {"bias_backward", {4, 2}, NULL, bias_backward, SLC_GPU_WIDE},
     {"convert_to", {6, 6}, NULL, convert, SLC_GPU_PARAMETERS},
     {"adamw", {28, 28}, optimizer_prepare, adamw, SLC_GPU_PARAMETERS},
+    {"sgd", {20, 20}, optimizer_prepare, sgd, SLC_GPU_PARAMETERS},
     {"lamb_measure", {16, 14}, optimizer_prepare, lamb_measure, SLC_GPU_PARAMETERS},
     {"lamb_apply", {28, 28}, optimizer_prepare, lamb_apply, SLC_GPU_PARAMETERS},
     {"gradient_norm", {4, 2}, NULL, gradient_norm, SLC_GPU_PARAMETERS},
