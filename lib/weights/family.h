@@ -1,4 +1,4 @@
-/* What a family of models is like: one row of traits, names and sizes, a file of lib/weights/families. Whoever reads
+/* A family of models is one row of traits, names and sizes, in a file of lib/weights/families. Whoever reads
  * files, registers, computes or gives data asks for a trait, not for a family. Pure functions, any thread. */
 #pragma once
 

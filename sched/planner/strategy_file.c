@@ -179,7 +179,7 @@ static sluice_status read_by_layer(const reader *r, json_t *layers, slc_strategy
     return first == SLC_STRATEGIES || first == others ? SLUICE_OK : check_role(r, unit->name, u);
 }
 
-/* Of a list, units that it does not name stay SLC_STRATEGIES. */
+/* Units that a list does not name stay SLC_STRATEGIES. */
 static sluice_status read_layers(const reader *r, json_t *layers)
 {
     slc_strategy others = SLC_STRATEGIES;

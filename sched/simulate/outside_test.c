@@ -1,5 +1,5 @@
-/* What a step takes besides slots and communication: the program does other things between two steps, and ranks come
- * to operations at different times. */
+/* A step takes longer than its slots and communication, because the program does other things between two steps, and
+ * because ranks come to operations at different times. */
 #include "tests/support/sched/hand_plan.h"
 #include "sched/simulate/exposed.h"
 

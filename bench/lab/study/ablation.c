@@ -53,7 +53,7 @@ static void take_faster(double step_s, double *best_s)
     if (step_s > 0 && (!*best_s || step_s < *best_s)) *best_s = step_s;
 }
 
-/* The same profile, in which each operation moves a whole unit. */
+/* Draws a profile of a seed and a link. Without `blocks` each operation moves a whole unit; all else is the same. */
 static sluice_status draw(uint64_t seed, uint32_t link, bool blocks, slc_profile **out)
 {
     slc_random_options options = slc_random_defaults();

@@ -1,6 +1,6 @@
-/* What a comparison says of each plan adds up: bytes at the peak to those of the memory picture, kept bytes to what the
- * strategies keep, waits to the exposed time. The same two plans the other way round say the same the other way round,
- * and a plan differs in nothing from itself. */
+/* The figures of each plan in a comparison add up: bytes at the peak to those of the memory picture, kept bytes to what
+ * the strategies keep, waits to the exposed time. Two plans that are exchanged give the same figures exchanged, and a
+ * plan differs in nothing from itself. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -144,7 +144,7 @@ static void check_part(const slc_compared_part *a, const slc_compared_part *b)
     assert_true(a->kept == b->kept && a->at_peak == b->at_peak && a->waits_s == b->waits_s);
 }
 
-/* What is printed, in static memory. */
+/* Returns the printed comparison, in static memory. */
 static const char *printed(const slc_comparison *c)
 {
     static char text[1 << 16];

@@ -1,4 +1,4 @@
-/* What is made of the results of a sweep, beside its table (table.h): lines, pictures, a file. gnuplot draws pictures
+/* A sweep's results become lines, pictures and a file here, next to its table (table.h). gnuplot draws pictures
  * from a script and a table that stay next to them; a missing gnuplot is no error. Errors: PATH, IO, MEMORY. */
 #pragma once
 

@@ -50,7 +50,7 @@ void slc_measure_step_end(sluice_runtime *rt)
     m->met += used.operations - m->used_before.operations;
 }
 
-/* What one rank knows. */
+/* Each rank gives its own to the others. */
 typedef struct {
     sluice_step_parts step;
     double late_s;

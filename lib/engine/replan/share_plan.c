@@ -19,7 +19,7 @@ typedef struct {
     uint32_t which;         /* of the requests */
 } announcement;
 
-/* What is wanted of the planner: the plan of one request, or the fastest of several. */
+/* A wish asks for the plan of one request, or for the fastest plan of several. */
 typedef struct {
     const slc_plan_request *requests;
     uint32_t count;

@@ -1,4 +1,4 @@
-/* What the user asked for, read from the settings. tests/nccl/on_the_bed.py covers this file. */
+/* The settings say which transforms the user asked for. tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/asked.h"
 
 #include "lib/base/log.h"

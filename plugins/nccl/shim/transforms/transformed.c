@@ -1,4 +1,4 @@
-/* What every kind of transform does with its communicator: it takes and leaves the GPU, counts, and answers.
+/* Every kind of transform takes and leaves its communicator's GPU, counts, and answers by these functions.
  * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/transforms/state.h"
 
