@@ -1,5 +1,5 @@
 /* Layers are joined in groups of equal length, but those at both ends of the model in small ones: there the fullest
- * moment is, and the border between two steps. sched/planner/deep_test.c covers this file. */
+ * moment is, and the border between two steps. sched/joint/deep_test.c covers this file. */
 #include "ilp/coarse.h"
 
 #include "lib/base/status.h"

@@ -6,7 +6,7 @@
 #include "tests/support/ilp/random_slot_job.h"
 #include "ilp/solver/slot_program.h"
 #include "lib/base/status.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "sched/study/random_profile.h"
 
 #include <math.h>

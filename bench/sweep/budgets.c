@@ -2,7 +2,7 @@
 #include "bench/sweep/budgets.h"
 
 #include "bench/sweep/survey.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/simple_plans.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The dual function of the model's rows of room and memory, and its ascent by subgradients with Polyak's steps. The
  * other rows (orders, the thread's lane, an evaluation's memory) are left out, which only lowers the bound.
- * sched/planner/bound_test.c covers this file. */
+ * sched/joint/bound_test.c covers this file. */
 #include "ilp/solver/priced_bound.h"
 
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* The one file that knows whether the build has GLPK when it names the default schedule.
- * sched/planner/effort_test.c covers this file. */
+ * sched/joint/effort_test.c covers this file. */
 #include "lib/plan/request.h"
 
 #if SLUICE_GLPK

@@ -1,4 +1,4 @@
-/* Appends slots and operations to an order. sched/planner/joint_test.c covers this file. */
+/* Appends slots and operations to an order. sched/joint/joint_test.c covers this file. */
 #include "lib/plan/strategy_table.h"
 #include "sched/order/order.h"
 

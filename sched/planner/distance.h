@@ -13,7 +13,7 @@
  * no part is negative, and the parts add up to the distance. */
 #pragma once
 
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 
 /* Divides the distance between `bound_s` and answer->plan; a plan below the bound has parts of 0. The model is asked
  * for at most `most_s` nominal seconds of work. out->known is false if that is not enough, if bound_s is 0, or if the

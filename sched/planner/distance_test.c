@@ -3,7 +3,7 @@
 #include "sched/layout/make_plan.h"
 #include "sched/layout/parts.h"
 #include "sched/planner/distance.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/simple_plans.h"
 #include "sched/schedulers/slot_order.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"

@@ -18,6 +18,7 @@
 #include "lib/base/status.h"
 #include "lib/plan/fused_job.h"
 #include "sched/planner/kept.h"
+#include "sched/joint/mixed.h"
 #include "sched/planner/parts.h"
 #include "sched/simulate/simulate.h"
 #include "sched/layout/make_plan.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/plan/fused_job.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "sched/planner.h"
 #include "sched/planner/parts.h"
 #include "sched/study/random_profile.h"

@@ -9,7 +9,7 @@
 #include "lib/plan/strategy_table.h"
 #include "sched/planner.h"
 #include "sched/planner/other_choice.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/simple_plans.h"
 #include "sched/study/random_profile.h"
 
 #include <sluice/status.h>

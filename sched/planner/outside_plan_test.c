@@ -1,7 +1,7 @@
 /* Time outside of slots, and ranks that come late, change no plan: they lengthen the step that it predicts, and are a
  * part of the distance to the bound. */
 #include "sched/planner.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/simple_plans.h"
 #include "sched/study/random_profile.h"
 
 #include <math.h>

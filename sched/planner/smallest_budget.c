@@ -1,8 +1,8 @@
 /* The smallest budget that works. It keeps what the request forces and leaves all else free.
  * planner_test.c covers this file. */
 #include "sched/planner.h"
-#include "sched/planner/joint.h"
-#include "sched/planner/least_memory.h"
+#include "sched/joint/joint.h"
+#include "sched/joint/least_memory.h"
 #include "sched/planner/parts.h"
 
 #include "lib/base/status.h"

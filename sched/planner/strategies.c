@@ -102,10 +102,3 @@ void slc_strategies_force(const slc_job *job, const slc_strategy *forced, slc_st
     for (uint32_t u = 0; forced && u < job->unit_count; u++)
         if (forced[u] != SLC_STRATEGIES) strategies[u] = as_may_be(job, u, forced[u]);
 }
-
-bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)
-{
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        if (slc_unit_is_free(&job->units[u], strategies[u])) return true;
-    return false;
-}

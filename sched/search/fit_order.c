@@ -1,5 +1,5 @@
 /* Makes one change at a time, each aimed at the fullest moment; changes that make the arena larger are undone.
- * sched/planner/joint_test.c covers this file. */
+ * sched/joint/joint_test.c covers this file. */
 #include "sched/search/fit_order.h"
 
 #include "lib/base/numbers/random.h"

@@ -1,6 +1,6 @@
 /* A random walk over total orders that cools down. Some moves are aimed: they bring forward an operation whose end one
  * of the longest waits of the compute lane needed. slc_plan_try discards a plan in which an item waits for a later
- * one. sched/planner/joint_test.c covers this file. */
+ * one. sched/joint/joint_test.c covers this file. */
 #include "sched/search/local_search.h"
 
 #include "lib/base/numbers/random.h"

@@ -9,7 +9,7 @@
 
 #include "ilp/slot_model.h"
 #include "tests/support/sched/drawn_plan.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "tests/support/sched/two_lanes.h"
 #include "sched/search/update_lane.h"
 #include "sched/layout/make_plan.h"

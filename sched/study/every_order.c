@@ -2,7 +2,7 @@
  * time on the link alone and by memory. The lower one places the slots among the operations of such a sequence. The
  * bytes alive at a slot depend only on how many operations of the sequence come before it, so the ways through
  * (operations, slots) form a lattice; the upper level only needs to know which of its points can be reached.
- * sched/planner/small_cases_test.c covers this file. */
+ * sched/joint/small_cases_test.c covers this file. */
 #include "sched/study/every_order.h"
 
 #include "lib/base/clock.h"

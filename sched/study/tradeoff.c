@@ -4,9 +4,9 @@
 
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "sched/order/live_bytes.h"
-#include "sched/planner/parts.h"
+#include "sched/joint/mixed.h"
 
 #include <math.h>
 #include <stdlib.h>

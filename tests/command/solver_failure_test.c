@@ -4,7 +4,7 @@
 #include "bench/cli/command.h"
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "sched/layout/make_plan.h"

@@ -2,7 +2,7 @@
 #include "tests/support/drawn_planners.h"
 
 #include "lib/plan/fused_job.h"
-#include "sched/planner/least_memory.h"
+#include "sched/joint/least_memory.h"
 #include "sched/planner.h"
 #include "sched/planner/parts.h"
 #include "tests/support/draw.h"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "lib/plan/profile.h"
-#include "sched/planner/joint.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/joint.h"
+#include "sched/joint/simple_plans.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "bench/sweep/survey.h"
 #include "bench/sweep/tradeoff/tradeoff_opening.h"
 #include "bench/sweep/tradeoff/tradeoff_results.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/simple_plans.h"
 #include "bench/train/report.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"

@@ -1,9 +1,9 @@
 /* Each plan is made by one scheduler and timed by the simulator; nothing is searched.
- * distance_test.c covers this file. */
-#include "sched/planner/simple_plans.h"
+ * sched/planner/distance_test.c covers this file. */
+#include "sched/joint/simple_plans.h"
 
 #include "lib/base/status.h"
-#include "sched/planner/least_memory.h"
+#include "sched/joint/least_memory.h"
 #include "sched/simulate/simulate.h"
 #include "sched/layout/make_plan.h"
 

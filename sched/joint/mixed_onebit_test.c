@@ -1,7 +1,7 @@
 /* Under a compressed optimizer the joint plan must weigh onebit layer by layer: on slow links it must mix onebit and
  * sharded layers, and be faster than onebit for all units and than any other strategy for all units. */
-#include "sched/planner/joint.h"
-#include "sched/planner/least_memory.h"
+#include "sched/joint/joint.h"
+#include "sched/joint/least_memory.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/sched/two_lanes.h"

@@ -7,8 +7,8 @@
 
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
-#include "sched/planner/growth.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/growth.h"
+#include "sched/joint/simple_plans.h"
 #include "sched/simulate/simulate.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/scale.h"

@@ -1,6 +1,6 @@
 /* Each run costs the same, and the runs of a unit are compared with each other.
  * effort_test.c covers this file. */
-#include "sched/planner/affordable_run.h"
+#include "sched/joint/affordable_run.h"
 
 #include "lib/plan/strategy_table.h"
 #include "lib/plan/work.h"

@@ -3,7 +3,7 @@
 #include "lib/base/status.h"
 #include "sched/layout/make_plan.h"
 #include "sched/planner.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "sched/search/fullest.h"
 #include "sched/simulate/simulate.h"
 

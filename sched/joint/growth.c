@@ -1,7 +1,7 @@
 /* A change is cheap to judge: one that makes no faster plan, even if no buffers shared memory, is refused before
  * anything is packed. So first all changes of one kind are made at once, then halves of what was refused, down to
  * single ones; after that a few are drawn at a time, some of which take back what others needed the memory of. */
-#include "sched/planner/growth.h"
+#include "sched/joint/growth.h"
 
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"

@@ -9,8 +9,8 @@
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/layout/make_plan.h"
-#include "sched/planner/joint.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/joint.h"
+#include "sched/joint/simple_plans.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/scale.h"
 

@@ -1,16 +1,16 @@
 /* The members of the joint search and their order: those that give a plan at once come first, those that improve it
  * follow while there is effort left, and while they can win back what they cost. */
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 
 #include "ilp/slot_model.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/planner/affordable_run.h"
+#include "sched/joint/affordable_run.h"
 #include "sched/search/fit_order.h"
-#include "sched/planner/growth.h"
-#include "sched/planner/least_memory.h"
-#include "sched/planner/parts.h"
+#include "sched/joint/growth.h"
+#include "sched/joint/least_memory.h"
+#include "sched/joint/mixed.h"
 #include "sched/search/local_search.h"
 #include "sched/search/shortlist.h"
 #include "sched/schedulers/partition.h"

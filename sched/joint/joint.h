@@ -4,7 +4,7 @@
  * the result. */
 #pragma once
 
-#include "sched/planner/joint_request.h"
+#include "sched/joint/joint_request.h"
 #include "sched/simulate/forecast.h"
 
 typedef struct {

@@ -3,8 +3,8 @@
 #include "lib/base/clock.h"
 #include "sched/layout/make_plan.h"
 #include "sched/planner.h"
-#include "sched/planner/least_memory.h"
-#include "sched/planner/simple_plans.h"
+#include "sched/joint/least_memory.h"
+#include "sched/joint/simple_plans.h"
 #include "sched/study/random_profile.h"
 #include "tests/support/scale.h"
 

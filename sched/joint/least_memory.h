@@ -2,7 +2,7 @@
  * budget names it. */
 #pragma once
 
-#include "sched/planner/joint_request.h"
+#include "sched/joint/joint_request.h"
 
 enum {
     SLC_LEAST_MEMORY_TRIES = 50

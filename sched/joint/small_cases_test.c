@@ -3,7 +3,7 @@
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "sched/study/every_order.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "tests/support/plan/random_job.h"
 #include "tests/support/sched/legal_order.h"
 #include "sched/study/random_profile.h"

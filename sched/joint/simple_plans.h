@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lib/plan/profile.h"
-#include "sched/planner/joint.h"
+#include "sched/joint/joint.h"
 #include "sched/scheduler.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
  * and gets faster. */
 #pragma once
 
-#include "sched/planner/joint_request.h"
+#include "sched/joint/joint_request.h"
 
 /* Changes `strategies` and `recompute` into choices whose plan under `scheduler` fits the request's limit and is
  * faster. Free units become `to` or go back; layers that may recompute stop it or begin it again. *fits is false, and

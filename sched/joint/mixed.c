@@ -1,13 +1,20 @@
 /* "mixed": sdp for as many units as fit, fsdp for the others. The numbers of sdp units are tried from the largest down
  * by packing the real lifetimes; most of them are refused at once by their lower bound, without packing.
  * joint_test.c covers this file. */
-#include "sched/planner/parts.h"
+#include "sched/joint/mixed.h"
 
 #include "lib/base/status.h"
 #include "sched/layout/make_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+bool slc_strategies_free(const slc_job *job, const slc_strategy *strategies)
+{
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        if (slc_unit_is_free(&job->units[u], strategies[u])) return true;
+    return false;
+}
 
 typedef struct {
     uint32_t unit;

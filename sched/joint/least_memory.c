@@ -1,12 +1,12 @@
 /* Candidates are the slot model's own minimum (without a solver: the result of a search over single units) and the
  * simple mixtures. Each is packed; the smallest wins and is packed again with more tries.
  * joint_test.c covers this file. */
-#include "sched/planner/least_memory.h"
+#include "sched/joint/least_memory.h"
 
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/planner/parts.h"
+#include "sched/joint/mixed.h"
 #include "sched/layout/make_plan.h"
 
 #include <math.h>
