@@ -1,8 +1,9 @@
-/* What a joint plan is asked for, which also the search for the least memory reads. */
+/* The request and the answer of a joint search; the search for the least memory reads the request too. */
 #pragma once
 
 #include "lib/plan/request.h"
 #include "sched/scheduler.h"
+#include "sched/simulate/forecast.h"
 
 /* The smallest arena of any plan, as slc_least_memory finds it; whoever asks owns the arrays. */
 typedef struct {
@@ -31,6 +32,19 @@ typedef struct {
         *least;     /* what the search for the least memory finds, where it comes to that; NULL: nobody asks */
     bool portfolio; /* without the slot model, as in a build that has no solver; the plan's schedule says so */
 } slc_joint_request;
+
+typedef struct {
+    slc_plan *plan; /* validated; the receiver destroys it */
+    slc_forecast forecast;
+    char member[48]; /* name in the joint search: "ilp", "greedy, all sdp" */
+    double bound_s;  /* lower bound of the step of any valid plan within the limit; 0: not known */
+    double model_s;  /* the slot model's objective for its answer; 0: it found none */
+    double first_s;  /* seconds until the first valid plan */
+    double solver_s, total_s;
+    double effort_s;        /* nominal seconds that were spent */
+    slc_planning_end ended; /* why planning ended */
+    char note[200];         /* problems on the way that planning survived; else empty */
+} slc_joint_answer;
 
 /* The input of a scheduler for a choice of strategies and recomputation. */
 static inline slc_scheduling slc_joint_scheduling(const slc_joint_request *request, const slc_strategy *strategies,
