@@ -95,7 +95,7 @@ ROOMS = {
     "lib/model": {"layers": [], "weights": []},
     "lib/optim": {"onebit": []},
     "lib/weights": {"families": [], "safetensors": []},
-    "lib/plan": {"json": [], "validate": []},
+    "lib/plan": {"json": [], "measured": [], "validate": []},
     "lib/comm": {
         "sockets": [],
         "join": ["sockets"],

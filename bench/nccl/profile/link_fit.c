@@ -5,7 +5,7 @@
 #include "lib/base/integer.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Values are sorted, because rounds and steps are few. lib/plan/fit_link_test.c covers this file. */
+/* Values are sorted, because rounds and steps are few. lib/plan/measured/fit_link_test.c covers this file. */
 #include "lib/base/numbers/median.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 #include "lib/engine/measure/trains.h"
 #include "lib/engine/runtime.h"
 #include "lib/kernels/gelu/gelu.h"

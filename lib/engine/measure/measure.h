@@ -3,7 +3,7 @@
 
 #include "lib/comm/comm.h"
 #include "lib/device/device.h"
-#include "lib/plan/step_parts.h"
+#include "lib/plan/measured/step_parts.h"
 #include "lib/plan/times.h"
 
 #include <sluice/runtime.h>

@@ -3,7 +3,7 @@
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/compress/compress_group.h"
 

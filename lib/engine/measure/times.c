@@ -4,7 +4,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 #include "lib/engine/runtime.h"
 
 #include <math.h>

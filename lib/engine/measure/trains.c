@@ -5,7 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/integer.h"
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 #include "lib/engine/runtime.h"
 #include "lib/kernels/adamw/adamw.h"
 

@@ -1,6 +1,6 @@
 /* Steps with made-up times: the usual step is robust and its parts add up; the miss adds up to what was missed, and
  * waiting is put down to transfers only as far as they explain it. */
-#include "lib/plan/step_parts.h"
+#include "lib/plan/measured/step_parts.h"
 #include "tests/support/seed.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "lib/plan/step_parts.h"
+#include "lib/plan/measured/step_parts.h"
 
 #include "lib/base/integer.h"
 #include "lib/base/numbers/median.h"

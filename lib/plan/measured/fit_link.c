@@ -1,5 +1,5 @@
 /* Least squares in two unknowns, and the figures that follow. */
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 #include "lib/base/integer.h"
 #include "lib/base/numbers/median.h"
 

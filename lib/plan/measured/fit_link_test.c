@@ -1,6 +1,6 @@
 /* Fits against synthetic links: exact data give the link back, noise and outliers of the size that is seen only move
  * it a little, and nonsense gives legal figures. */
-#include "lib/plan/fit_link.h"
+#include "lib/plan/measured/fit_link.h"
 #include "tests/support/seed.h"
 
 #include <math.h>
