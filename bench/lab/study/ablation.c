@@ -48,11 +48,6 @@ static void write_arm(int arm, char out[64])
 
 /* ---- Steps ---- */
 
-static void take_faster(double step_s, double *best_s)
-{
-    if (step_s > 0 && (!*best_s || step_s < *best_s)) *best_s = step_s;
-}
-
 /* Draws a profile of a seed and a link. Without `blocks` each operation moves a whole unit; all else is the same. */
 static sluice_status draw(uint64_t seed, uint32_t link, bool blocks, slc_profile **out)
 {
@@ -70,7 +65,7 @@ static sluice_status try_baselines(const slc_profile *profile, const slc_strateg
 {
     slc_simple_plan plan;
     sluice_status status = slc_simple_plan_fastest_order(profile, strategies, recompute, limit, &plan);
-    take_faster(plan.step_s, step_s);
+    slc_study_take_faster(plan.step_s, step_s);
     return status;
 }
 

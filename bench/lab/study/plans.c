@@ -10,11 +10,16 @@ slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_c
                                .limit = limit};
 }
 
+void slc_study_take_faster(double step_s, double *best_s)
+{
+    if (step_s > 0 && (!*best_s || step_s < *best_s)) *best_s = step_s;
+}
+
 sluice_status slc_study_try(const slc_joint_request *ask, double *step_s)
 {
     slc_joint_answer answer = {0};
     sluice_status status = slc_joint_plan(ask, &answer, NULL);
-    if (!status && (!*step_s || answer.forecast.step_s < *step_s)) *step_s = answer.forecast.step_s;
+    if (!status) slc_study_take_faster(answer.forecast.step_s, step_s);
     slc_plan_destroy(answer.plan);
     return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
 }

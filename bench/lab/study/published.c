@@ -31,21 +31,6 @@ typedef struct {
     double *above, most_slower, most_below, most_worse;
 } sums;
 
-static void take_faster(double step_s, double *best_s)
-{
-    if (step_s > 0 && (!*best_s || step_s < *best_s)) *best_s = step_s;
-}
-
-/* Makes a plan that must fit no budget: without one it is no error, and *step_s stays. */
-static sluice_status plan_others(const slc_joint_request *ask, double *step_s)
-{
-    slc_joint_answer answer = {0};
-    sluice_status status = slc_joint_plan(ask, &answer, NULL);
-    if (!status) take_faster(answer.forecast.step_s, step_s);
-    slc_plan_destroy(answer.plan);
-    return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
-}
-
 static int larger(const void *a, const void *b)
 {
     const slc_unit *x = *(const slc_unit *const *)a, *y = *(const slc_unit *const *)b;
@@ -87,7 +72,7 @@ static sluice_status try_hands(const slc_profile *profile, uint64_t limit, slc_f
     for (int i = 0; !status && i < 2 * HANDS; i++) {
         for (uint32_t l = 0; l < job->layer_count; l++) c->recompute[l] = i % 2 && job->can_recompute[l];
         status = mix_by_size(job, shares[i / 2], strategies);
-        if (!status) status = plan_others(&ask, step_s);
+        if (!status) status = slc_study_try(&ask, step_s);
     }
     return status;
 }
@@ -111,7 +96,7 @@ static sluice_status measure(const slc_study *study, const slc_profile *profile,
     if (status) return status;
     slc_joint_request ask = slc_study_request(profile, &c, limit);
     ask.portfolio = true;
-    status = plan_others(&ask, &out->portfolio_s);
+    status = slc_study_try(&ask, &out->portfolio_s);
     if (!status) status = try_hands(profile, limit, &c, &out->hand_s);
     slc_free_choices_fini(&c);
     return status;
@@ -128,16 +113,16 @@ static double above(double s, double than_s)
 static double fastest_other(const row *r)
 {
     double best_s = 0;
-    take_faster(r->portfolio_s, &best_s);
-    take_faster(r->uniform_s, &best_s);
-    take_faster(r->hand_s, &best_s);
+    slc_study_take_faster(r->portfolio_s, &best_s);
+    slc_study_take_faster(r->uniform_s, &best_s);
+    slc_study_take_faster(r->hand_s, &best_s);
     return best_s;
 }
 
 static void count(const row *r, const row *less, sums *all)
 {
     double slower = above(r->plan_s, fastest_other(r)), fastest_s = fastest_other(r);
-    take_faster(r->plan_s, &fastest_s);
+    slc_study_take_faster(r->plan_s, &fastest_s);
     double below = above(r->bound_s, fastest_s), worse = less ? above(r->plan_s, less->plan_s) : 0;
     all->above[all->plans++] = r->bound_s > 0 ? above(r->plan_s, r->bound_s) : INFINITY;
     all->slower += slower > 0.001;

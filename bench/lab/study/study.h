@@ -33,6 +33,8 @@ sluice_status slc_study_same(const slc_study *study);      /* checksums of plans
 /* Asks for a plan of the profile with these choices; they must outlive the request. */
 slc_joint_request slc_study_request(const slc_profile *profile, const slc_free_choices *choices, uint64_t limit);
 
+/* *best_s becomes the shorter of both steps; 0 is no step. */
+void slc_study_take_faster(double step_s, double *best_s);
 /* Makes the plan that is asked for and notes its step if it is shorter than *step_s; 0 there: none yet. That none fits
  * is no error. */
 sluice_status slc_study_try(const slc_joint_request *ask, double *step_s);

@@ -13,6 +13,7 @@
 #include "lib/engine/replan/transition.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
+#include "lib/plan/strategy_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static const double EFFORT_MIN_S = 0.002, EFFORT_MAX_S = 0.2; /* of one request 
 
 /* Requests of which the fastest plan is one candidate. */
 typedef struct {
-    slc_plan_request of[4];
-    const char *name[4];
+    slc_plan_request of[SLC_EXACT_STRATEGIES];
+    const char *name[SLC_EXACT_STRATEGIES];
     uint32_t count;
 } rivals;
 
@@ -58,11 +59,11 @@ static void add_rival(rivals *list, const char *name, slc_plan_request request)
 
 static rivals uniform_rivals(const sluice_runtime *rt)
 {
-    static const char *const names[] = {"uniform dp", "uniform oss", "uniform sdp", "uniform fsdp"};
+    static const char *const names[SLC_EXACT_STRATEGIES] = {"uniform " SLC_EXACT_NAMES(, "uniform ")};
     rivals list = {0};
-    for (slc_strategy s = SLC_DP; s <= SLC_FSDP; s++) {
+    for (int s = 0; s < SLC_EXACT_STRATEGIES; s++) {
         slc_plan_request request = request_for_trial(rt);
-        request.strategy = slc_strategy_name(s);
+        request.strategy = slc_strategy_name((slc_strategy)s);
         add_rival(&list, names[s], request);
     }
     return list;
