@@ -239,7 +239,7 @@ static void logits_agree(const outcome *gpu, const outcome *host)
     if (!(sqrt(error) <= 1e-3 * sqrt(size))) fail_msg("logits: nRMSE %g", sqrt(error / size));
 }
 
-static bool lacks_gpu;
+static const char *lacks_gpu; /* why there is none */
 
 /* Sanitizers see in few steps what they can see, and the emulated GPU takes long under them. */
 enum sanitizer { NONE, ADDRESS, THREAD };
@@ -269,7 +269,10 @@ static void repeats(const outcome *first, const job *j, const sluice_model_confi
 
 static void trains_as_on_the_host(const job *j)
 {
-    if (lacks_gpu) skip();
+    if (lacks_gpu) {
+        printf("SKIP: %s\n", lacks_gpu);
+        skip();
+    }
     const uint32_t steps = steps_of(j);
     const sluice_model_config c = config_of(j);
     data d = make_data(&c);
@@ -350,11 +353,15 @@ int main(void)
 {
     slc_device *device = NULL;
     const char *what = slc_device_describe("cuda");
-    lacks_gpu = !what || slc_device_open("cuda", &device);
-    if (lacks_gpu)
-        printf("SKIP: %s\n", what ? sluice_last_error() : "this build lacks the device cuda");
-    else
+    char error[512];
+    if (!what) {
+        lacks_gpu = "this build lacks the device cuda";
+    } else if (slc_device_open("cuda", &device)) {
+        (void)snprintf(error, sizeof error, "%s", sluice_last_error());
+        lacks_gpu = error;
+    } else {
         printf("models on %s\n", what);
+    }
     slc_device_close(device);
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2), cmocka_unit_test(bert),
                                        cmocka_unit_test(beit_with_masked_patches), cmocka_unit_test(bf16),

@@ -181,11 +181,14 @@ check 'a test by its own name, which is a part of another' sched.order "$(which_
 run_dev test orde
 check 'tests by a part of their names' 'good.in_order sched.order' "$(which_ran)"
 use_tests labelled_tests
+printf 'add_test(good.slow sh "%s" release good.slow)\nset_tests_properties(good.slow PROPERTIES LABELS slow)\n' "$work/noted" \
+    >>"$tree/build/release/CTestTestfile.cmake"
 : >"$work/ran"
 run_dev test --quick
 check '--quick: exit code' 0 $code
 check '--quick' 'device.memory good.plain good.race sched.order' "$(which_ran)"
 check '--quick: lint counts' '5 passed, 0 failed, 1 skipped' "$(tail -n 1 "$work/out")"
+use_tests labelled_tests
 : >"$work/ran"
 run_dev test --all good
 check '--all PART: exit code' 0 $code

@@ -124,7 +124,7 @@ def everything(part=""):
 
 def quick():
     brief = {"SLUICE_TEST_BRIEF": "1"}  # tests/support/scale.h
-    return Form("quick", [gate(), Preset("release", 0.2, STRICT, ["-LE", "^(all_only|by_change|script)$"], env=brief)],
+    return Form("quick", [gate(), Preset("release", 0.2, STRICT, ["-LE", "^(all_only|by_change|script|slow)$"], env=brief)],
                 gate_stops=True)
 
 
