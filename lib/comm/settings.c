@@ -15,6 +15,8 @@ static const slc_setting rows[] = {
     {"SLUICE_COMM_PACE_US", "500", SLC_SETTING_COUNT,
      "maximum polling interval in microseconds while several transfers are in flight; 0: wake for each piece"},
     {"SLUICE_COMM_HOST_ID", "", SLC_SETTING_TEXT, "ranks with different values treat each other as other hosts"},
+    {"SLUICE_COMM_NCCL", "", SLC_SETTING_TEXT,
+     "the libnccl.so.2 that the transport nccl loads; empty: the one that the loader finds"},
     {"SLUICE_TRANSPORT_PATH", "", SLC_SETTING_TEXT,
      "directories, separated by colons, to look for transports in first"},
 };

@@ -1,9 +1,11 @@
-/* Loads plugins. A library that is loaded stays mapped, because UCX leaves handlers that must not be unloaded. */
+/* Loads plugins of both versions. A library that is loaded stays mapped, because UCX leaves handlers that must not be
+ * unloaded. */
 #include "lib/comm/transport.h"
 
 #include "lib/base/log.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/comm/settings.h"
 #include "lib/comm/sockets/watched.h"
 
 #include <dlfcn.h>
@@ -38,6 +40,7 @@ static const char *host_setting(void *context, const char *name)
     if (!strcmp(name, "throttle.latency_s")) return transport->latency_s;
     if (!strcmp(name, "throttle.inner")) return transport->inner;
     if (!strcmp(name, "interfaces")) return transport->interfaces;
+    if (!strcmp(name, "nccl.library")) return slc_setting_text(&slc_comm_settings, "SLUICE_COMM_NCCL");
     return NULL;
 }
 
@@ -131,14 +134,24 @@ static sluice_status load_library(const char *name, void **out)
     return SLUICE_OK;
 }
 
-static const char *missing_slot(const sluice_transport_v1 *table)
+/* What a library exports: a table of version 1, or version 2's two groups. */
+typedef struct {
+    const sluice_transport_v1 *base;
+    const sluice_transport_collectives_v2 *collectives; /* NULL: none */
+} plugin_tables;
+
+/* The first slot that is empty and must not be, NULL: none. Messages are both there or, where collectives are, both
+ * left out. */
+static const char *missing_slot(const plugin_tables *tables)
 {
+    const sluice_transport_v1 *table = tables->base;
+    const bool messages = !tables->collectives || table->send || table->recv;
     if (!table->name) return "name";
     if (!table->open) return "open";
     if (!table->address) return "address";
     if (!table->connect) return "connect";
-    if (!table->send) return "send";
-    if (!table->recv) return "recv";
+    if (messages && !table->send) return "send";
+    if (messages && !table->recv) return "recv";
     if (!table->progress) return "progress";
     if (!table->descriptors) return "descriptors";
     if (!table->arm) return "arm";
@@ -148,22 +161,55 @@ static const char *missing_slot(const sluice_transport_v1 *table)
     return NULL;
 }
 
-static sluice_status check_table(const char *name, const sluice_transport_v1 *table)
+static const char *missing_collective(const sluice_transport_collectives_v2 *collectives)
 {
-    if (!table)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: the library has no %s", name,
-                         SLUICE_TRANSPORT_V1_SYMBOL);
-    if (table->abi != SLUICE_TRANSPORT_ABI_V1 || table->size < sizeof *table)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: ABI %u of %u bytes, this library needs %u of %zu", name,
-                         table->abi, table->size, SLUICE_TRANSPORT_ABI_V1, sizeof *table);
-    const char *slot = missing_slot(table);
-    if (slot) return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: its slot \"%s\" is empty", name, slot);
-    return SLUICE_OK;
+    if (!collectives) return NULL;
+    if (!collectives->attach) return "attach";
+    if (!collectives->group_begin) return "group_begin";
+    if (!collectives->group_end) return "group_end";
+    if (!collectives->launched) return "launched";
+    if (!collectives->reduce_scatter) return "reduce_scatter";
+    if (!collectives->all_gather) return "all_gather";
+    if (!collectives->all_reduce) return "all_reduce";
+    if (!collectives->broadcast) return "broadcast";
+    if (!collectives->send) return "collectives->send";
+    if (!collectives->receive) return "receive";
+    if (!collectives->health) return "health";
+    if (!collectives->abort) return "abort";
+    return NULL;
 }
 
-static sluice_status host_load(void *context, const char *name, const sluice_transport_v1 **table)
+static sluice_status check_abi(const char *name, uint32_t abi, uint32_t size, uint32_t known_abi, size_t known_size)
 {
-    slc_transport *transport = context;
+    if (abi == known_abi && size >= known_size) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: ABI %u of %u bytes, this library needs %u of %zu", name,
+                     abi, size, known_abi, known_size);
+}
+
+/* Takes what the library exports, the newest version first, and checks that it is whole. */
+static sluice_status find_tables(const char *name, void *library, plugin_tables *out)
+{
+    const sluice_transport_v2 *second = dlsym(library, SLUICE_TRANSPORT_V2_SYMBOL);
+    const sluice_transport_v1 *first = second ? NULL : dlsym(library, SLUICE_TRANSPORT_V1_SYMBOL);
+    if (!second && !first)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: the library has no %s and no %s", name,
+                         SLUICE_TRANSPORT_V2_SYMBOL, SLUICE_TRANSPORT_V1_SYMBOL);
+    sluice_status status = SLUICE_OK;
+    if (second) {
+        status = check_abi(name, second->abi, second->size, SLUICE_TRANSPORT_ABI_V2, sizeof *second);
+        if (status) return status;
+        *out = (plugin_tables){.base = &second->base, .collectives = second->collectives};
+    } else
+        *out = (plugin_tables){.base = first};
+    status = check_abi(name, out->base->abi, out->base->size, SLUICE_TRANSPORT_ABI_V1, sizeof *out->base);
+    if (status) return status;
+    const char *slot = missing_slot(out);
+    if (!slot) slot = missing_collective(out->collectives);
+    return slot ? slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: its slot \"%s\" is empty", name, slot) : SLUICE_OK;
+}
+
+static sluice_status load_tables(slc_transport *transport, const char *name, plugin_tables *out)
+{
     if (transport->library_count == SLC_LOADED_MAX)
         return slc_error(SLUICE_ERR_UNSUPPORTED, "transport %s: more than %d wrap each other", name, SLC_LOADED_MAX);
     if (!*name || strchr(name, '/')) return slc_error(SLUICE_ERR_ARGUMENT, "transport \"%s\": not a name", name);
@@ -171,8 +217,21 @@ static sluice_status host_load(void *context, const char *name, const sluice_tra
     sluice_status status = load_library(name, &library);
     if (status) return status;
     transport->libraries[transport->library_count++] = library;
-    *table = dlsym(library, SLUICE_TRANSPORT_V1_SYMBOL);
-    return check_table(name, *table);
+    return find_tables(name, library, out);
+}
+
+/* Whoever wraps another transport knows version 1, and wraps its messages. */
+static sluice_status host_load(void *context, const char *name, const sluice_transport_v1 **table)
+{
+    plugin_tables tables;
+    sluice_status status = load_tables(context, name, &tables);
+    if (status) return status;
+    if (!tables.base->send)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "transport %s: it carries no messages that another transport could wrap; leave the throttle out", name);
+    *table = tables.base;
+    return SLUICE_OK;
 }
 
 /* Turns "BANDWIDTH[,LATENCY]" into the numbers that the plugin asks for as settings. */
@@ -204,15 +263,16 @@ sluice_status slc_transport_open(slc_transport *out, const char *name, const cha
                                            .setting = host_setting,
                                            .load = host_load,
                                            .peer_lost = host_peer_lost};
-    const sluice_transport_v1 *table = NULL;
+    plugin_tables tables;
     sluice_status status = *throttle ? parse_throttle(out, throttle) : SLUICE_OK;
-    if (!status) status = host_load(out, *throttle ? "throttle" : name, &table);
+    if (!status) status = load_tables(out, *throttle ? "throttle" : name, &tables);
     if (status) return status;
     const uint64_t before = slc_errors_set();
-    status = slc_error_bare(table->open(&out->host, &out->self), before);
+    status = slc_error_bare(tables.base->open(&out->host, &out->self), before);
     if (status) return status;
-    out->table = table;
-    out->fd_count = table->descriptors(out->self, out->fds, SLC_TRANSPORT_DESCRIPTORS);
+    out->table = tables.base;
+    out->collectives = tables.collectives;
+    out->fd_count = out->table->descriptors(out->self, out->fds, SLC_TRANSPORT_DESCRIPTORS);
     return SLUICE_OK;
 }
 

@@ -1,8 +1,9 @@
 /* Finding and loading transport plugins, and the host struct that they get. */
 #pragma once
 
-#include <sluice/plugin/transport_v1.h>
+#include <sluice/plugin/transport_v2.h>
 #include <sluice/status.h>
+#include <stdbool.h>
 
 enum { SLC_LOADED_MAX = 8, SLC_TRANSPORT_DESCRIPTORS = 8 };
 
@@ -10,7 +11,8 @@ enum { SLC_LOADED_MAX = 8, SLC_TRANSPORT_DESCRIPTORS = 8 };
 typedef void (*slc_peer_lost)(void *context, int rank, const char *why);
 
 typedef struct {
-    const sluice_transport_v1 *table; /* NULL: none is open */
+    const sluice_transport_v1 *table;                   /* NULL: none is open */
+    const sluice_transport_collectives_v2 *collectives; /* NULL: it has messages only, as all of version 1 */
     void *self;
     sluice_transport_host_v1 host;
     slc_peer_lost peer_lost;
@@ -26,12 +28,23 @@ typedef struct {
 /* Opens the transport `name`, or "throttle" around it when `throttle` is not "". `interfaces` names those that lead to
  * the other ranks, separated by commas; "": not known. Looks for libsluice_transport_NAME.so
  * in SLUICE_TRANSPORT_PATH, in the folder of the library or program itself and in those that belong to it, as dlopen
- * does, then in the place of installation, and takes the first file that exists. Strings are kept by pointer; `out`
- * must not move. Errors: UNSUPPORTED (says where it looked, why the file cannot be loaded, or which slot is missing),
- * ARGUMENT (a name or a throttle that cannot be read), and what the plugin's open returns. */
+ * does, then in the place of installation, and takes the first file that exists; of a file with tables of both versions
+ * it takes the second. Strings are kept by pointer; `out` must not move. Errors: UNSUPPORTED (says where it looked, why
+ * the file cannot be loaded, or which slot is missing; what a throttle wraps has no messages), ARGUMENT (a name or a
+ * throttle that cannot be read), and what the plugin's open returns. */
 sluice_status slc_transport_open(slc_transport *out, const char *name, const char *throttle, const char *interfaces,
                                  int rank, int size, slc_peer_lost peer_lost, void *context);
 void slc_transport_close(slc_transport *transport, uint64_t linger_ns);
+
+/* Whether a transport is open that carries messages of the host's memory, or one with collectives on a GPU's. */
+static inline bool slc_transport_has_messages(const slc_transport *transport)
+{
+    return transport->table && transport->table->send;
+}
+static inline bool slc_transport_has_collectives(const slc_transport *transport)
+{
+    return transport->table && transport->collectives;
+}
 
 /* Marks every descriptor that can be found from those that the transport offers to poll, so that a program which this
  * process starts with exec does not keep them. Descriptors that the transport opens later are its own affair. */

@@ -119,9 +119,10 @@ ROOMS = {
 }
 # Folders that see public headers only, each with what an include must begin with.
 PUBLIC_ONLY = {
-    "include/sluice/plugin": ["sluice/plugin/", "sluice/status.h"],
+    "include/sluice/plugin": ["sluice/plugin/", "sluice/status.h", "sluice/dtype.h"],
     "include/sluice": ["sluice/"],
     "plugins/transport": ["sluice/plugin/", "sluice/status.h"],
+    "plugins/transport/nccl": ["sluice/plugin/", "sluice/status.h", "plugins/nccl/nccl_abi.h"],
     "docs/examples": ["sluice/"],
 }
 # What trains and starts ranks is written as a user's program could be: with public headers, lib/base, lib/data,
@@ -413,6 +414,7 @@ def self_test():
         "lib/engine/step/step.c": '#include "lib/plan/plan.h"\n#include <sluice/runtime.h>\n#include <stdio.h>\n',
         "lib/engine/step_test.c": '#include "sched/serial.h"\n',
         "plugins/transport/ucx/ucx.c": '#include <sluice/plugin/transport_v1.h>\n#include "own.h"\n',
+        "plugins/transport/nccl/nccl.c": '#include "plugins/nccl/nccl_abi.h"\n',
         "lib/sluice/runtime.c": '#include "sched/scheduler.h"\n#include "lib/engine/engine.h"\n',
         "sched/planner/strategies.c": '#include "sched/layout/make_plan.h"\n#include "sched/scheduler.h"\n',
         "lib/plan/json/reader.h": "/* Reading. Private to\n * lib/plan. */\ntypedef struct {\n    int a;\n} slc_reader;\n",
@@ -437,6 +439,8 @@ def self_test():
         "lib/base/log.c": '#include "status.h"\n',
         "lib/model/model.c": '#include "lib/engine/engine.h"\n',
         "plugins/transport/ucx/thread.c": '#include "lib/base/log.h"\n',
+        "plugins/transport/ucx/abi.c": '#include "plugins/nccl/nccl_abi.h"\n',
+        "plugins/transport/nccl/record.c": '#include "plugins/nccl/record/record.h"\n',
         "include/sluice/runtime.h": '#include "lib/plan/plan.h"\n',
         "include/sluice/sluice.h": "#include <sluice/runtime.h>\n",
         "lib/engine/wire.c": '#include <sluice/plugin/transport_v1.h>\n',
