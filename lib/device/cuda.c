@@ -55,12 +55,24 @@ sluice_status slc_cuda_status(cudaError_t error, const char *what)
 
 /* ---- The device ---- */
 
-/* SLUICE_CUDA_DEVICE, else LOCAL_RANK modulo the number of GPUs, else the first. */
+/* The variable in which a launcher says which of its host's ranks this is, NULL: none did. Those of `sluice run` and
+ * torchrun, Open MPI, PMI and Slurm, whose variables leak into what the others start. */
+static const char *find_local_rank(void)
+{
+    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) return names[i];
+    }
+    return NULL;
+}
+
+/* SLUICE_CUDA_DEVICE, else the launcher's local rank modulo the number of GPUs, else the first. */
 static sluice_status choose(int count, gpu *out)
 {
-    const char *local = getenv("LOCAL_RANK");
-    unsigned number = local && *local ? (unsigned)strtoul(local, NULL, 10) % (unsigned)count : 0;
-    out->chosen_by = local && *local ? "LOCAL_RANK" : "default";
+    const char *local = find_local_rank();
+    unsigned number = local ? (unsigned)strtoul(getenv(local), NULL, 10) % (unsigned)count : 0;
+    out->chosen_by = local ? local : "default";
     if (*slc_setting_text(&slc_device_settings, "SLUICE_CUDA_DEVICE")) {
         out->chosen_by = "SLUICE_CUDA_DEVICE";
         sluice_status status = slc_setting_count(&slc_device_settings, "SLUICE_CUDA_DEVICE", &number);

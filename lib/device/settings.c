@@ -3,7 +3,7 @@
 
 static const slc_setting rows[] = {
     {"SLUICE_CUDA_DEVICE", "", SLC_SETTING_COUNT,
-     "number of the GPU; empty: LOCAL_RANK modulo the GPUs that there are"},
+     "number of the GPU; empty: the launcher's local rank modulo the GPUs that there are"},
     {"SLUICE_CUDA_CHECK", "off", SLC_SETTING_SWITCH,
      "wait for the GPU after every kernel, copy and fill, so that an error names what caused it"},
     {"SLUICE_CUDA_LIBRARIES", "", SLC_SETTING_TEXT, "folder of libcublasLt.so, for where the loader finds none"},

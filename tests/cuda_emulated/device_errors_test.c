@@ -92,6 +92,35 @@ static void launches_are_told(void **state)
     slc_device_close(device);
 }
 
+static uint32_t chosen_gpu(void)
+{
+    slc_device *device;
+    slc_device_facts facts;
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_device_get_facts(device, &facts), SLUICE_OK);
+    slc_device_close(device);
+    return facts.number;
+}
+
+/* Whatever launcher it was, the one that sets its variables last; modulo the GPUs. */
+static void the_local_rank_chooses_the_gpu(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"SLURM_LOCALID", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"};
+    setenv("SLUICE_EMULATED_DEVICES", "8", 1);
+    assert_int_equal(chosen_gpu(), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        const char value[] = {'9', (char)('0' + i), 0}; /* 90 + i */
+        setenv(names[i], value, 1);
+        assert_int_equal(chosen_gpu(), (90 + i) % 8);
+    }
+    setenv("SLUICE_CUDA_DEVICE", "7", 1);
+    assert_int_equal(chosen_gpu(), 7);
+    unsetenv("SLUICE_CUDA_DEVICE");
+    for (uint32_t i = 0; i < 4; i++) unsetenv(names[i]);
+    unsetenv("SLUICE_EMULATED_DEVICES");
+}
+
 static void too_little_memory_is_said(void **state)
 {
     (void)state;
@@ -133,8 +162,11 @@ static void failed_kernels_are_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_gpu_is_said),          cmocka_unit_test(the_gpu_is_described),
-        cmocka_unit_test(launches_are_told),       cmocka_unit_test(too_little_memory_is_said),
+        cmocka_unit_test(no_gpu_is_said),
+        cmocka_unit_test(the_gpu_is_described),
+        cmocka_unit_test(launches_are_told),
+        cmocka_unit_test(the_local_rank_chooses_the_gpu),
+        cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(failed_kernels_are_said), /* the last: nothing works after it */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
