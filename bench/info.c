@@ -85,13 +85,13 @@ static void ignore_lost_peer(void *context, int rank, const char *why)
 static json_t *transports(void)
 {
     static const struct {
-        const char *name, *throttle;
-    } rows[] = {{"ucx", ""}, {"throttle", "1gbit"}};
+        const char *name, *opened, *throttle;
+    } rows[] = {{"ucx", "ucx", ""}, {"throttle", "ucx", "1gbit"}, {"nccl", "nccl", ""}};
     json_t *found = json_object();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         slc_transport transport;
         sluice_status status =
-            slc_transport_open(&transport, "ucx", rows[i].throttle, "", 0, 1, ignore_lost_peer, NULL);
+            slc_transport_open(&transport, rows[i].opened, rows[i].throttle, "", 0, 1, ignore_lost_peer, NULL);
         json_object_set_new(found, rows[i].name, json_string(status ? sluice_last_error() : "works"));
         if (!status) slc_transport_close(&transport, 0);
     }

@@ -29,7 +29,7 @@ if(TARGET sluice_command AND NOT CMAKE_CROSSCOMPILING)
     install(DIRECTORY "${pages}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT command)
     install(DIRECTORY "${pages}/completions" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion" COMPONENT command)
 endif()
-install(TARGETS sluice_transport_ucx sluice_transport_throttle LIBRARY DESTINATION "${plugin_dir}" COMPONENT library)
+install(TARGETS sluice_transport_ucx sluice_transport_throttle sluice_transport_nccl LIBRARY DESTINATION "${plugin_dir}" COMPONENT library)
 install(TARGETS sluice_nccl LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/LICENSE-NOTES.md"
         DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT library)
