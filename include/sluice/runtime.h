@@ -134,8 +134,9 @@ typedef struct {
                                    message is block / N. A block of a bf16 parameter has as many elements, so half the
                                    bytes. */
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
-                               "auto": where that pays by the cost model; "off": none; a size as 64KiB: up to so many
-                               bytes of values. Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
+                               "auto": where that pays by the cost model, at commit with estimated times and at each
+                               re-plan with measured ones; "off": none; a size as 64KiB: up to so many bytes of values.
+                               Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
     uint32_t threads;       /* compute threads of this rank; 0: one */
     const char *device;     /* "cpu"; in a build that has it "cuda", for a world of one rank */

@@ -110,11 +110,12 @@ ROOMS = {
         "measure": ["model"],
         "rows": ["model"],
         "onebit": ["model"],
+        "units": ["model", "rows", "onebit"],
         "step": ["model", "check", "measure", "rows", "onebit"],
-        "replan": ["model", "check", "measure", "rows", "onebit", "step"],
+        "replan": ["model", "check", "measure", "rows", "onebit", "step", "units"],
         "calls": ["model", "check", "measure", "rows", "onebit", "step", "replan"],
         "checkpoint": ["model", "check", "onebit", "step", "replan"],
-        "making": ["model", "check", "measure", "rows", "onebit", "step", "replan", "checkpoint"],
+        "making": ["model", "check", "measure", "rows", "onebit", "step", "units", "replan", "checkpoint"],
     },
 }
 # Folders that see public headers only, each with what an include must begin with.

@@ -65,7 +65,13 @@ static int create(engine_model *w, sluice_world *world, sluice_config *config)
     }
     snprintf(drawn, sizeof drawn, "drawn/%llu", (unsigned long long)w->t->seed);
     config->schedule = drawn;
-    RANK_CHECK(!slc_engine_create(world, config, (slc_planner){.plan = plan_as_named, .fuse = fuse_drawn}, &w->rt));
+    slc_planner planner = {.plan = plan_as_named, .fuse = fuse_drawn};
+    if (w->t->regroups) {
+        planner.plan = plan_ever_faster;
+        planner.wants_times = wants_unread_times;
+        setenv("SLUICE_PLAN_DRIFT", "1000000", 1); /* the predictions are made up */
+    }
+    RANK_CHECK(!slc_engine_create(world, config, planner, &w->rt));
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* Steps of the drawn model on one rank, with everything compared that a program can see. */
 #include "tests/support/engine_steps.h"
 
+#include "lib/base/hash/fnv.h"
+#include "lib/engine/runtime.h"
 #include "lib/plan/request.h"
 #include "tests/support/draw.h"
 #include "tests/support/engine_model.h"
@@ -212,6 +214,15 @@ static int interrupt(engine_model *w, uint64_t step)
     }
 }
 
+/* A number that the units' names decide. */
+static uint64_t name_units(const engine_model *w)
+{
+    uint64_t hash = SLC_FNV_START;
+    for (uint32_t u = 0; u < w->rt->job.unit_count; u++)
+        hash = slc_fnv(hash, w->rt->job.units[u].name, strlen(w->rt->job.units[u].name) + 1);
+    return hash;
+}
+
 /* From here on another plan runs, of any schedule and any strategies. */
 static int change_plan(engine_model *w, uint64_t step)
 {
@@ -225,7 +236,9 @@ static int change_plan(engine_model *w, uint64_t step)
     snprintf(strategy, sizeof strategy, "%s", strategies[draw(&random, sizeof strategies / sizeof *strategies)]);
     if (!strcmp(strategy, "random:1")) snprintf(strategy, sizeof strategy, "random:%u", (unsigned)draw(&random, 1000));
     snprintf(name, sizeof name, "%s/%llu", schedule, (unsigned long long)mix(random));
+    const uint64_t units = name_units(w);
     sluice_status status = sluice_runtime_replan(w->rt, strategy, name, 0);
+    if (w->t->regroups && w->rank == 0) *w->t->regroups += name_units(w) != units;
     if (status && w->rank == 0)
         fprintf(stderr, "step %u: %s, %s: %s\n", (unsigned)step, strategy, name, sluice_status_name(status));
     RANK_CHECK(!status);

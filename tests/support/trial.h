@@ -15,6 +15,7 @@ typedef struct {
     sluice_recompute recompute;
     bool random;             /* strategies and order are drawn from the seed */
     uint32_t changing_steps; /* > 0: the number of steps; plans of all schedules follow each other */
+    uint32_t *regroups;      /* not NULL: these plans are of other units, too; in memory that ranks share: how often */
     bool each, direct, delays;
     bool bf16_wire, mixed_update; /* mixed_update: the model's own optimizer reads bf16 and rounds by itself */
     bool lamb;                    /* LAMB in place of the model's own optimizer */

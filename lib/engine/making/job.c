@@ -6,9 +6,12 @@
 #include "lib/engine/model/regions.h"
 #include "lib/engine/model/registration.h"
 #include "lib/engine/onebit/phase.h"
+#include "lib/engine/replan/regroup.h"
+#include "lib/engine/replan/replan.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/agreement.h"
+#include "lib/engine/units/units.h"
 
 #include <stdlib.h>
 
@@ -38,25 +41,15 @@ static sluice_status make_and_fuse_units(sluice_runtime *rt)
     bool one = rt->compression.fuses, any = false;
     for (uint32_t l = 0; l < rt->model.layer_count; l++) last[l] = l;
     sluice_status status = one ? make_one_unit(rt, last) : slc_units_make(rt, last);
-    if (!status && !one && (rt->planning.fuse_bytes || rt->planning.kept) && rt->planning.planner.fuse)
-        status = slc_engine_fuse_layers(rt, last);
+    if (!status && !one && (rt->planning.fuse_bytes || rt->planning.kept) && rt->planning.planner.fuse) {
+        slc_plan_request request;
+        status = slc_engine_first_request(rt, &request);
+        if (!status) status = slc_engine_fuse_layers(rt, &request, last);
+    }
     for (uint32_t l = 0; l < rt->model.layer_count; l++) any |= last[l] > l;
     if (!status && !one && any) status = slc_units_make(rt, last);
     free(last);
     return status;
-}
-
-static sluice_status list_units_of_layers(sluice_runtime *rt)
-{
-    for (uint32_t l = 0; l < rt->model.layer_count; l++) {
-        sluice_layer *layer = rt->model.layers[l];
-        layer->units = calloc(rt->job.unit_count + 1, sizeof *layer->units);
-        if (!layer->units) return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\"", layer->name);
-        for (uint32_t u = 0; u < rt->job.unit_count; u++)
-            for (uint32_t i = 0; i < rt->job.units[u].use_count; i++)
-                if (rt->job.units[u].uses[i].layer == l) layer->units[layer->unit_count++] = u;
-    }
-    return SLUICE_OK;
 }
 
 static sluice_status make_activation_life(sluice_runtime *rt, const sluice_activation *a, slc_activation_life *life)
@@ -133,7 +126,7 @@ sluice_status slc_engine_make_job(sluice_runtime *rt)
     status = make_lives(rt);
     if (!status) status = make_and_fuse_units(rt);
     if (!status) status = slc_look_ups_commit(rt);
-    return status ? status : list_units_of_layers(rt);
+    return status ? status : slc_units_list_by_layer(rt);
 }
 
 void slc_engine_destroy_job(sluice_runtime *rt)

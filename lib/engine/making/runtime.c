@@ -11,6 +11,7 @@
 #include "lib/engine/measure/marks.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/registration.h"
+#include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"

@@ -1,6 +1,7 @@
 /* tests/engine/engine_test.c covers this file. */
 #include "lib/engine/model/buffers.h"
 
+#include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
 #include "lib/memory/category.h"
 
@@ -41,6 +42,25 @@ sluice_status slc_staging_claim(sluice_runtime *rt, bool claim)
 uint64_t slc_staging_bytes(const sluice_runtime *rt)
 {
     return rt->current.plan->buffers[staging_buffer(rt)].bytes;
+}
+
+sluice_status slc_staging_gather(sluice_runtime *rt, const slc_unit *unit, const void *data, sluice_dtype dtype,
+                                 bool shard, uint64_t block)
+{
+    const uint64_t start = block * unit->block_elements;
+    const uint64_t length = slc_block_length(unit->elements, unit->block_elements, block);
+    slc_op op = {.kind = SLC_ALL_GATHER,
+                 .dtype = dtype,
+                 .elements = length,
+                 .block_elements = length,
+                 .block_count = 1,
+                 .src = slc_element(data, dtype, shard ? start / (uint64_t)rt->size : start),
+                 .src_layout = shard ? SLC_SHARD : SLC_WHOLE,
+                 .dst = rt->memory.staging,
+                 .what = "reading a parameter"};
+    sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
+    if (status) return status;
+    return slc_comm_wait(rt->comm, ++rt->lanes.next_operation);
 }
 
 slc_file_room slc_engine_file_room(const sluice_runtime *rt)

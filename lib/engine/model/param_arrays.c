@@ -64,24 +64,6 @@ static sluice_status write_values(sluice_param *param, uint64_t first, uint64_t 
     return status;
 }
 
-static sluice_status gather_block(sluice_runtime *rt, const slc_unit *unit, array source, uint64_t block)
-{
-    uint64_t start = block * unit->block_elements;
-    uint64_t length = unit->elements - start < unit->block_elements ? unit->elements - start : unit->block_elements;
-    slc_op op = {.kind = SLC_ALL_GATHER,
-                 .dtype = source.dtype,
-                 .elements = length,
-                 .block_elements = length,
-                 .block_count = 1,
-                 .src = slc_element(source.data, source.dtype, source.sharded ? start / (uint64_t)rt->size : start),
-                 .src_layout = source.sharded ? SLC_SHARD : SLC_WHOLE,
-                 .dst = rt->memory.staging,
-                 .what = "reading a parameter"};
-    sluice_status status = slc_comm_submit(rt->comm, &op, 1, NULL);
-    if (status) return status;
-    return slc_comm_wait(rt->comm, ++rt->lanes.next_operation);
-}
-
 static sluice_status read_owners(sluice_param *param, array source, uint64_t first, uint64_t count, float *dst)
 {
     sluice_runtime *rt = param->rt;
@@ -92,7 +74,7 @@ static sluice_status read_owners(sluice_param *param, array source, uint64_t fir
     while (!status && at < end) {
         uint64_t block = at / unit->block_elements, start = block * unit->block_elements;
         uint64_t block_end = start + unit->block_elements < end ? start + unit->block_elements : end;
-        status = gather_block(rt, unit, source, block);
+        status = slc_staging_gather(rt, unit, source.data, source.dtype, source.sharded, block);
         if (!status)
             status = load(rt, (array){rt->memory.staging, source.dtype, false}, at - start, dst, block_end - at);
         dst += block_end - at;

@@ -1,9 +1,11 @@
 /* Moving over from one plan to another: what a rank keeps goes to its new places, and what only the new plan holds
  * whole is gathered. tests/engine/replan_test.c covers this file. */
+#include "lib/base/integer.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/model/buffers.h"
+#include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/replan/transition.h"
 #include "lib/engine/runtime.h"
@@ -74,13 +76,33 @@ static sluice_status move_to_larger(sluice_runtime *rt, slc_transition *transiti
     return status;
 }
 
-static sluice_status move_kept(sluice_runtime *rt, slc_transition *transition, uint64_t bytes)
+static sluice_status release_statics(sluice_runtime *rt)
 {
+    const slc_plan *plan = rt->current.plan;
     sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < rt->current.plan->static_count; i++)
-        status = slc_engine_release(rt, &rt->current.plan->statics[i]);
+    for (uint32_t i = 0; !status && i < plan->static_count; i++) status = slc_engine_release(rt, &plan->statics[i]);
+    return status;
+}
+
+/* What the larger of both plans takes, as far as the arena has it. */
+static uint64_t room_of_both(const sluice_runtime *rt, const slc_plan *plan)
+{
+    const uint64_t larger = slc_most(rt->current.plan->arena_bytes, plan->arena_bytes);
+    return slc_least(larger, slc_arena_segment(rt->memory.arena)->bytes);
+}
+
+/* While units are collected, all that either plan uses of the arena is claimed. */
+static sluice_status collect(sluice_runtime *rt, const slc_regrouping *regrouping, const slc_transition *transition,
+                             uint64_t bytes)
+{
+    void *base;
+    sluice_status status = slc_arena_limit(rt->memory.arena, bytes);
+    if (!status)
+        status = slc_arena_claim(rt->memory.arena, SLC_MEMORY_REPLANNING, "moving between units", 0, bytes, &base);
     if (status) return status;
-    return transition->larger.base ? move_to_larger(rt, transition) : move_in_place(rt, transition, bytes);
+    status = slc_collect_units(rt, regrouping, transition);
+    sluice_status released = slc_arena_release(rt->memory.arena, 0, bytes);
+    return status ? status : released;
 }
 
 static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *transition)
@@ -107,14 +129,19 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
 }
 
 /* Destroys the plan that ran, or hands it over as *left. From here on a failure is the runtime's. */
-static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer, slc_transition *transition,
-                               slc_times *times, slc_plan **left)
+static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer, const slc_regrouping *regrouping,
+                               slc_transition *transition, slc_times *times, slc_plan **left)
 {
     uint64_t bytes = rt->current.plan->arena_bytes > answer->plan->arena_bytes ? rt->current.plan->arena_bytes
                                                                                : answer->plan->arena_bytes;
     slc_pass_fini(&rt->train);
     slc_pass_fini(&rt->evaluate);
-    sluice_status status = move_kept(rt, transition, bytes);
+    sluice_status status = release_statics(rt);
+    if (!status && regrouping) status = collect(rt, regrouping, transition, room_of_both(rt, answer->plan));
+    if (!status)
+        status = transition->larger.base ? move_to_larger(rt, transition) : move_in_place(rt, transition, bytes);
+    /* How much scratch peers know of follows from the units. */
+    if (regrouping) rt->memory.attached = false;
     if (left)
         *left = rt->current.plan;
     else
@@ -143,9 +170,18 @@ static sluice_status make_room(sluice_runtime *rt, const slc_plan *plan, slc_seg
 }
 
 /* Makes the transition, on all ranks or on none. */
-static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, slc_transition *transition)
+static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, const slc_regrouping *regrouping,
+                                     slc_transition *transition)
 {
-    sluice_status status = slc_transition_init(&rt->job, rt->current.plan, plan, (uint32_t)rt->rank, transition);
+    const slc_plan *now = rt->current.plan;
+    const uint32_t rank = (uint32_t)rt->rank;
+    slc_unit_origins origins = {0};
+    if (regrouping)
+        origins =
+            (slc_unit_origins){&regrouping->job_before, regrouping->same, regrouping->pieces, regrouping->piece_count};
+    sluice_status status =
+        regrouping ? slc_transition_regroup(&rt->job, &origins, now, plan, room_of_both(rt, plan), rank, transition)
+                   : slc_transition_init(&rt->job, now, plan, rank, transition);
     if (!status) status = make_room(rt, plan, &transition->larger);
     double failed = status != SLUICE_OK;
     sluice_status agreed = sluice_world_all_reduce(rt->world, &failed, 1);
@@ -156,18 +192,29 @@ static sluice_status make_transition(sluice_runtime *rt, const slc_plan *plan, s
     return status ? status : agreed;
 }
 
-sluice_status slc_engine_adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
-                                    slc_plan **left)
+static sluice_status adopt(sluice_runtime *rt, const slc_plan_answer *answer, const slc_regrouping *regrouping,
+                           slc_times *times, slc_plan **left)
 {
     slc_transition transition;
-    sluice_status status = make_transition(rt, answer->plan, &transition);
+    sluice_status status = make_transition(rt, answer->plan, regrouping, &transition);
     if (status) {
         slc_plan_destroy(answer->plan);
         return status;
     }
-    status = move_over(rt, answer, &transition, times, left);
+    status = move_over(rt, answer, regrouping, &transition, times, left);
     slc_transition_fini(&transition);
     return status;
+}
+
+sluice_status slc_engine_adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times)
+{
+    return adopt(rt, answer, NULL, times, NULL);
+}
+
+sluice_status slc_engine_adopt_regrouped(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
+                                         const slc_regrouping *regrouping)
+{
+    return adopt(rt, answer, regrouping, times, NULL);
 }
 
 sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_plan **left)
@@ -175,7 +222,7 @@ sluice_status slc_engine_change_plan(sluice_runtime *rt, const slc_plan_answer *
     slc_times times = rt->current.times;
     *left = NULL;
     rt->current.times = (slc_times){0};
-    sluice_status status = slc_engine_adopt_plan(rt, answer, &times, left);
+    sluice_status status = adopt(rt, answer, NULL, &times, left);
     if (!*left) rt->current.times = times; /* nothing has moved */
     return status;
 }

@@ -5,17 +5,20 @@
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/onebit/phase.h"
+#include "lib/engine/replan/regroup.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/step/drain.h"
 #include "lib/engine/step/pass.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WARM_UP_STEPS = 1, MEASURED_STEPS = 2, MEASURED_AGAIN = 6 };
 enum { DRIFT_STEPS = 20, DRIFT_EVERY = 100 };
+static const double LEAST_GAIN = 0.005; /* units stay unless others shorten the step by more */
 
 sluice_status slc_engine_first_plan(sluice_runtime *rt)
 {
@@ -34,10 +37,62 @@ sluice_status slc_engine_first_plan(sluice_runtime *rt)
 
 /* ---- Re-planning ---- */
 
+/* Is this no failure but an answer, after which training can go on as it is? */
+static bool goes_on(const sluice_runtime *rt)
+{
+    return !rt->failure.status && !sluice_world_check(rt->world);
+}
+
+/* Makes and adopts a plan of other units if the planner wants others by the request's times, and predicts steps
+ * with them that are shorter than `known_s`. *moved: it did. Whatever speaks against these units leaves everything as
+ * it is. */
+static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_request *request, double known_s,
+                                       slc_times *times, bool *moved)
+{
+    char error[1024]; /* the caller's last one, because that no other units will do is no error */
+    slc_regrouping regrouping = {0};
+    slc_plan_answer answer = {0};
+    snprintf(error, sizeof error, "%s", sluice_last_error());
+    sluice_status status = slc_regroup_begin(rt, request, &regrouping);
+    if (!status && regrouping.on) status = slc_engine_share_plan(rt, request, &answer);
+    if (!status && regrouping.on && answer.forecast.step_s < known_s * (1 - LEAST_GAIN)) {
+        status = slc_engine_adopt_regrouped(rt, &answer, times, &regrouping);
+        *moved = !status;
+    } else {
+        slc_plan_destroy(answer.plan);
+    }
+    const bool alive = goes_on(rt);
+    if (*moved && rt->rank == 0)
+        slc_log(SLC_LOG_INFO, "plan %u: by measured times layers share %u units, not %u", rt->current.number,
+                rt->job.unit_count, regrouping.before.count);
+    if (*moved || !alive)
+        slc_regroup_keep(rt, &regrouping);
+    else if (regrouping.on)
+        slc_regroup_undo(rt, &regrouping);
+    if (!alive) return status;
+    if (status && rt->rank == 0)
+        slc_log(SLC_LOG_INFO, "plan %u: units stay as they are: %s", rt->current.number, sluice_last_error());
+    slc_error(SLUICE_OK, "%s", error);
+    return SLUICE_OK;
+}
+
+/* Adopts the plan that the request gives, of the units that there are or of others. */
+static sluice_status plan_and_adopt(sluice_runtime *rt, const slc_plan_request *request, slc_times *times)
+{
+    slc_plan_answer answer;
+    bool moved = false;
+    sluice_status status = slc_engine_share_plan(rt, request, &answer);
+    if (status) return status;
+    if (slc_regroup_allowed(rt, request))
+        status = adopt_other_units(rt, request, answer.forecast.step_s, times, &moved);
+    if (!status && !moved) return slc_engine_adopt_plan(rt, &answer, times);
+    slc_plan_destroy(answer.plan);
+    return status;
+}
+
 static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
 {
     slc_times times = {0};
-    slc_plan_answer answer;
     bool measured = slc_engine_wants_times(rt, request->schedule);
     slc_trials_end(rt);
     sluice_status status = slc_phase_require_equal(rt, "replan");
@@ -45,8 +100,7 @@ static sluice_status replan(sluice_runtime *rt, slc_plan_request *request)
     if (!status && measured) status = slc_runtime_fail(rt, slc_engine_measure(rt, &times));
     if (status) return status;
     request->times = measured ? &times : NULL;
-    status = slc_engine_share_plan(rt, request, &answer);
-    if (!status) status = slc_engine_adopt_plan(rt, &answer, measured ? &times : NULL, NULL);
+    status = plan_and_adopt(rt, request, measured ? &times : NULL);
     slc_times_fini(&times);
     return status;
 }
@@ -65,7 +119,7 @@ sluice_status slc_engine_plan_phase(sluice_runtime *rt)
     request.times = NULL;
     sluice_status status = rt->planning.replan_due ? slc_engine_share_simple_plan(rt, &request, &answer)
                                                    : slc_engine_share_plan(rt, &request, &answer);
-    return status ? status : slc_engine_adopt_plan(rt, &answer, NULL, NULL);
+    return status ? status : slc_engine_adopt_plan(rt, &answer, NULL);
 }
 
 /* ---- Drift ---- */
@@ -145,7 +199,7 @@ sluice_status slc_engine_after_step(sluice_runtime *rt)
     slc_plan_request request = slc_engine_standing_request(rt);
     sluice_status status = replan(rt, &request);
     if (!status) return slc_trials_begin(rt);
-    if (rt->failure.status || sluice_world_check(rt->world)) return status;
+    if (!goes_on(rt)) return status;
     if (rt->rank == 0)
         slc_log(SLC_LOG_WARN, "re-planning failed, training goes on with plan %u: %s", rt->current.number,
                 sluice_last_error());

@@ -46,14 +46,17 @@ sluice_status slc_engine_make_arena(sluice_runtime *rt);
 sluice_status slc_engine_place_plan(sluice_runtime *rt);
 
 /* ---- adopt.c: from one plan to another ---- */
+struct slc_regrouping; /* regroup.h */
 /* Makes the answer's plan the one in force, of which nothing lies in the arena yet. Takes over the measured times that
  * it was made from; NULL: it was made from estimates. */
 void slc_engine_begin_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times);
 /* Moves over to the answer's plan, between steps with nothing pending, on all ranks or on none; if that fails before
  * anything has moved, the answer's plan is destroyed and the old one stays. `times` as above. The plan that ran is
- * destroyed; `left` not NULL: it is the caller's. */
-sluice_status slc_engine_adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
-                                    slc_plan **left);
+ * destroyed. */
+sluice_status slc_engine_adopt_plan(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times);
+/* Does so for a plan of the units that a regrouping has made; the plan that runs is of those before. */
+sluice_status slc_engine_adopt_regrouped(sluice_runtime *rt, const slc_plan_answer *answer, slc_times *times,
+                                         const struct slc_regrouping *regrouping);
 /* Moves over to a plan of this job and phase, between steps with nothing pending; the times that the current plan was
  * made from stay. *left is the plan that ran, the caller's now. If memory for the move is missing on a rank, all of
  * them get MEMORY, answer->plan is destroyed, *left NULL, and the old plan stays; any other failure is the runtime's.

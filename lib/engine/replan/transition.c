@@ -217,35 +217,40 @@ sluice_status slc_moves_copy(sluice_stream *stream, void *to, const void *from, 
 
 /* ---- What moves ---- */
 
-/* An array with a value for each element of a unit, as a plan holds it. */
+/* A move of a whole plan; `origins` NULL: both plans are of one job. */
 typedef struct {
-    uint64_t offset;
-    bool shard;
-    sluice_dtype dtype;
-} place;
+    const slc_job *job, *job_before;
+    const slc_unit_origins *origins;
+    const slc_plan *from, *to;
+    uint64_t room_bytes;
+    uint32_t rank;
+    slc_transition *t;
+} route;
 
-static sluice_status find_place(const slc_job *job, const slc_plan *plan, uint32_t unit, slc_buffer_kind kind,
-                                uint32_t index, bool shard, place *out)
+bool slc_has_kept_array(const slc_job *job, uint32_t unit, uint32_t array)
 {
-    uint32_t buffer = slc_plan_buffer(plan, kind, unit, index);
+    const slc_unit *of = &job->units[unit];
+    if (slc_looks_up(of)) return false; /* it keeps only lists, which are made again */
+    if (array == SLC_KEPT_VALUE) return true;
+    if (array == SLC_KEPT_MASTER) return slc_has_master(of);
+    return of->trainable && array - SLC_KEPT_STATES < job->states;
+}
+
+sluice_status slc_find_kept_array(const slc_job *job, const slc_plan *plan, uint32_t unit, uint32_t array,
+                                  slc_kept_array *out)
+{
+    const slc_strategy strategy = plan->strategies[unit];
+    const bool values = array == SLC_KEPT_VALUE, shard = values ? strategy == SLC_FSDP : !slc_updates_whole(strategy);
+    const slc_buffer_kind kind = values                     ? shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE
+                                 : array == SLC_KEPT_MASTER ? SLC_BUFFER_MASTER
+                                                            : SLC_BUFFER_STATE;
+    const uint32_t index = kind == SLC_BUFFER_STATE ? array - SLC_KEPT_STATES : 0,
+                   buffer = slc_plan_buffer(plan, kind, unit, index);
     if (buffer == SLC_NONE)
         return slc_error(SLUICE_ERR_FORMAT, "plan: unit \"%s\" (%s) has no %s", job->units[unit].name,
-                         slc_strategy_name(plan->strategies[unit]), slc_buffer_kind_name(kind));
-    *out = (place){plan->buffers[buffer].offset, shard, slc_buffer_dtype(job, &job->units[unit], kind)};
+                         slc_strategy_name(strategy), slc_buffer_kind_name(kind));
+    *out = (slc_kept_array){plan->buffers[buffer].offset, shard, slc_buffer_dtype(job, &job->units[unit], kind)};
     return SLUICE_OK;
-}
-
-static sluice_status find_value(const slc_job *job, const slc_plan *plan, uint32_t unit, place *out)
-{
-    bool shard = plan->strategies[unit] == SLC_FSDP;
-    return find_place(job, plan, unit, shard ? SLC_BUFFER_VALUE_SHARD : SLC_BUFFER_VALUE, 0, shard, out);
-}
-
-/* The master, or a state. */
-static sluice_status find_owned(const slc_job *job, const slc_plan *plan, uint32_t unit, slc_buffer_kind kind,
-                                uint32_t state, place *out)
-{
-    return find_place(job, plan, unit, kind, state, !slc_updates_whole(plan->strategies[unit]), out);
 }
 
 static void add_move(slc_transition *t, slc_move move)
@@ -259,81 +264,246 @@ static void add_move(slc_transition *t, slc_move move)
 }
 
 /* Whole stays whole and a shard a shard; else the owned part of each block goes from one layout to the other. */
-static void add_array(const slc_job *job, uint32_t u, uint32_t rank, place from, place to, slc_transition *t)
+static void add_array(const route *r, uint32_t u, slc_kept_array from, slc_kept_array to)
 {
-    const slc_unit *unit = &job->units[u];
+    const slc_unit *unit = &r->job->units[u];
     uint64_t blocks = slc_unit_blocks(unit), bytes = sluice_dtype_bytes(from.dtype);
     if (!from.shard && !to.shard) {
-        add_move(t, (slc_move){from.offset, to.offset, bytes * unit->elements});
+        add_move(r->t, (slc_move){from.offset, to.offset, bytes * unit->elements});
         return;
     }
     for (uint64_t b = 0; b < blocks; b++) {
-        slc_part part = slc_unit_part(unit, job->world, b, rank);
-        add_move(t, (slc_move){from.offset + bytes * (from.shard ? part.shard_first : part.first),
-                               to.offset + bytes * (to.shard ? part.shard_first : part.first), bytes * part.count});
+        slc_part part = slc_unit_part(unit, r->job->world, b, r->rank);
+        add_move(r->t, (slc_move){from.offset + bytes * (from.shard ? part.shard_first : part.first),
+                                  to.offset + bytes * (to.shard ? part.shard_first : part.first), bytes * part.count});
     }
-    if (from.shard && !to.shard) t->gathers[t->gather_count++] = (slc_regather){u, to.offset, from.dtype};
-}
-
-static sluice_status add_owned(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
-                               slc_buffer_kind kind, uint32_t state, slc_transition *t)
-{
-    place old = {0}, new = {0};
-    sluice_status status = find_owned(job, from, u, kind, state, &old);
-    if (!status) status = find_owned(job, to, u, kind, state, &new);
-    if (!status) add_array(job, u, rank, old, new, t);
-    return status;
+    if (from.shard && !to.shard) r->t->gathers[r->t->gather_count++] = (slc_regather){u, to.offset, from.dtype};
 }
 
 /* A buffer that only onebit units have, each rank its own. */
-static void add_private(const slc_plan *from, const slc_plan *to, uint32_t unit, slc_buffer_kind kind, uint32_t index,
-                        slc_transition *t)
+static void add_private(const route *r, uint32_t before, uint32_t unit, slc_buffer_kind kind, uint32_t index)
 {
-    uint32_t old = slc_plan_buffer(from, kind, unit, index), new = slc_plan_buffer(to, kind, unit, index);
-    if (new == SLC_NONE || !to->buffers[new].bytes) return;
-    uint64_t offset = to->buffers[new].offset, bytes = to->buffers[new].bytes;
+    uint32_t old = slc_plan_buffer(r->from, kind, before, index), new = slc_plan_buffer(r->to, kind, unit, index);
+    if (new == SLC_NONE || !r->to->buffers[new].bytes) return;
+    uint64_t offset = r->to->buffers[new].offset, bytes = r->to->buffers[new].bytes;
     if (old == SLC_NONE)
-        t->zeroed[t->zeroed_count++] = (slc_zeroed){offset, bytes};
+        r->t->zeroed[r->t->zeroed_count++] = (slc_zeroed){offset, bytes};
     else
-        add_move(t, (slc_move){from->buffers[old].offset, offset, bytes});
+        add_move(r->t, (slc_move){r->from->buffers[old].offset, offset, bytes});
 }
 
-static sluice_status add_unit(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank, uint32_t u,
-                              slc_transition *t)
+/* ---- Pieces of other units ---- */
+
+/* Moves what this rank keeps of a piece, of which it has everything. */
+static void add_piece(const route *r, const slc_unit_piece *piece, slc_kept_array from, slc_kept_array to)
 {
-    if (slc_looks_up(&job->units[u])) return SLUICE_OK; /* it keeps only lists, which are made again */
-    place old = {0}, new = {0};
-    sluice_status status = find_value(job, from, u, &old);
-    if (!status) status = find_value(job, to, u, &new);
-    if (!status) add_array(job, u, rank, old, new, t);
-    if (!status && slc_has_master(&job->units[u])) status = add_owned(job, from, to, rank, u, SLC_BUFFER_MASTER, 0, t);
-    for (uint32_t s = 0; !status && job->units[u].trainable && s < job->states; s++)
-        status = add_owned(job, from, to, rank, u, SLC_BUFFER_STATE, s, t);
-    add_private(from, to, u, SLC_BUFFER_WORKER_ERROR, 0, t);
-    add_private(from, to, u, SLC_BUFFER_SERVER_ERROR, 0, t);
-    for (uint32_t i = 0; i < job->local_arrays; i++) add_private(from, to, u, SLC_BUFFER_LOCAL, i, t);
+    const slc_unit *unit = &r->job->units[piece->unit];
+    const uint64_t bytes = sluice_dtype_bytes(from.dtype), end = piece->first + piece->count;
+    from.offset += bytes * piece->first_before;
+    if (!to.shard) {
+        add_move(r->t, (slc_move){from.offset, to.offset + bytes * piece->first, bytes * piece->count});
+        return;
+    }
+    for (uint64_t b = piece->first / unit->block_elements; b * unit->block_elements < end; b++) {
+        const slc_part part = slc_unit_part(unit, r->job->world, b, r->rank);
+        const uint64_t first = slc_most(part.first, piece->first), last = slc_least(part.first + part.count, end);
+        if (first < last)
+            add_move(r->t,
+                     (slc_move){from.offset + bytes * (first - piece->first),
+                                to.offset + bytes * (part.shard_first + (first - part.first)), bytes * (last - first)});
+    }
+}
+
+static sluice_status add_pieces(const route *r, uint32_t u, uint32_t array, slc_kept_array to)
+{
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < r->origins->piece_count; i++) {
+        const slc_unit_piece *piece = &r->origins->pieces[i];
+        slc_kept_array from = {0};
+        if (piece->unit != u) continue;
+        status = slc_find_kept_array(r->job_before, r->from, piece->before, array, &from);
+        if (!status) add_piece(r, piece, from, to);
+    }
+    return status;
+}
+
+/* Is a part of this array spread over the ranks before? */
+static sluice_status find_spread(const route *r, uint32_t u, uint32_t array, bool *spread)
+{
+    sluice_status status = SLUICE_OK;
+    *spread = false;
+    for (size_t i = 0; !status && r->job->world > 1 && i < r->origins->piece_count; i++) {
+        slc_kept_array from = {0};
+        if (r->origins->pieces[i].unit != u) continue;
+        status = slc_find_kept_array(r->job_before, r->from, r->origins->pieces[i].before, array, &from);
+        *spread |= from.shard;
+    }
+    return status;
+}
+
+/* ---- Units ---- */
+
+/* The unit of the plan before with the same parameters. */
+static uint32_t unit_before(const route *r, uint32_t u)
+{
+    return r->origins ? r->origins->same[u] : u;
+}
+
+static uint32_t count_arrays(const slc_job *job)
+{
+    return SLC_KEPT_STATES + job->states;
+}
+
+static sluice_status add_unit_of_pieces(const route *r, uint32_t u, uint32_t array, slc_kept_array to)
+{
+    const slc_transition *t = r->t;
+    for (size_t c = 0; c < t->collected_count; c++)
+        if (t->collected[c].unit == u && t->collected[c].array == array) {
+            add_array(r, u, (slc_kept_array){t->collected[c].offset, true, to.dtype}, to);
+            return SLUICE_OK;
+        }
+    return add_pieces(r, u, array, to);
+}
+
+static sluice_status add_unit(const route *r, uint32_t u)
+{
+    const uint32_t before = unit_before(r, u);
+    for (uint32_t a = 0; a < count_arrays(r->job); a++) {
+        slc_kept_array old = {0}, new = {0};
+        if (!slc_has_kept_array(r->job, u, a)) continue;
+        sluice_status status = slc_find_kept_array(r->job, r->to, u, a, &new);
+        if (!status && before == SLC_NONE)
+            status = add_unit_of_pieces(r, u, a, new);
+        else if (!status && !(status = slc_find_kept_array(r->job_before, r->from, before, a, &old)))
+            add_array(r, u, old, new);
+        if (status) return status;
+    }
+    if (before == SLC_NONE || slc_looks_up(&r->job->units[u])) return SLUICE_OK;
+    add_private(r, before, u, SLC_BUFFER_WORKER_ERROR, 0);
+    add_private(r, before, u, SLC_BUFFER_SERVER_ERROR, 0);
+    for (uint32_t i = 0; i < r->job->local_arrays; i++) add_private(r, before, u, SLC_BUFFER_LOCAL, i);
+    return SLUICE_OK;
+}
+
+/* ---- Where it is collected ---- */
+
+/* A stretch of the arena. */
+typedef struct {
+    uint64_t begin, end;
+} stretch;
+
+static int by_begin(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Lists what holds nothing between steps: what is not claimed, but for the staging buffer, which collecting itself
+ * uses, and gradients. `out` has room for two more than there are statics. */
+static size_t list_free(const slc_plan *plan, uint64_t room_bytes, stretch *out)
+{
+    const uint32_t staging = slc_plan_buffer(plan, SLC_BUFFER_STAGING, SLC_NONE, 0);
+    size_t taken = 0, free = 0;
+    for (uint32_t i = 0; i < plan->static_count; i++) {
+        const slc_buffer *buffer = &plan->buffers[plan->statics[i].buffer];
+        if (buffer->kind != SLC_BUFFER_GRADIENT)
+            out[taken++] =
+                (stretch){buffer->offset + plan->statics[i].first_byte, buffer->offset + plan->statics[i].end_byte};
+    }
+    if (staging != SLC_NONE)
+        out[taken++] =
+            (stretch){plan->buffers[staging].offset, plan->buffers[staging].offset + plan->buffers[staging].bytes};
+    out[taken++] = (stretch){room_bytes, room_bytes};
+    qsort(out, taken, sizeof *out, by_begin);
+    uint64_t end = 0;
+    for (size_t i = 0; i < taken; i++) { /* there are never more free stretches than taken ones were read */
+        const stretch held = out[i];
+        const uint64_t begin = slc_round_up(end, 64);
+        if (held.begin > begin) out[free++] = (stretch){begin, held.begin};
+        end = slc_most(end, held.end);
+    }
+    return free;
+}
+
+/* Gives each array of a new unit room in the first free stretch that has some left. */
+static sluice_status place_collected(const route *r)
+{
+    slc_transition *t = r->t;
+    stretch *free_list = calloc((size_t)r->from->static_count + 2, sizeof *free_list);
+    if (!free_list) return slc_error(SLUICE_ERR_MEMORY, "what units are made of");
+    const size_t count = list_free(r->from, r->room_bytes, free_list);
+    sluice_status status = SLUICE_OK;
+    for (size_t c = 0; !status && c < t->collected_count; c++) {
+        size_t i = 0;
+        while (i < count && free_list[i].end - free_list[i].begin < t->collected[c].bytes) i++;
+        if (i == count) {
+            status =
+                slc_error(SLUICE_ERR_MEMORY, "the plan that runs leaves no %llu bytes free for a part of unit \"%s\"",
+                          (unsigned long long)t->collected[c].bytes, r->job->units[t->collected[c].unit].name);
+            break;
+        }
+        t->collected[c].offset = free_list[i].begin;
+        free_list[i].begin = slc_least(slc_round_up(free_list[i].begin + t->collected[c].bytes, 64), free_list[i].end);
+    }
+    free(free_list);
+    return status;
+}
+
+static sluice_status list_collected(const route *r)
+{
+    slc_transition *t = r->t;
+    sluice_status status = SLUICE_OK;
+    if (!r->origins) return SLUICE_OK;
+    t->collected = calloc((size_t)r->job->unit_count * count_arrays(r->job) + 1, sizeof *t->collected);
+    if (!t->collected) return slc_error(SLUICE_ERR_MEMORY, "what units are made of");
+    for (uint32_t u = 0; !status && u < r->job->unit_count; u++)
+        for (uint32_t a = 0; !status && r->origins->same[u] == SLC_NONE && a < count_arrays(r->job); a++) {
+            bool spread = false;
+            const slc_unit *unit = &r->job->units[u];
+            const uint64_t bytes = sluice_dtype_bytes(a == SLC_KEPT_VALUE ? unit->dtype : SLUICE_FP32);
+            if (slc_has_kept_array(r->job, u, a)) status = find_spread(r, u, a, &spread);
+            if (spread)
+                t->collected[t->collected_count++] =
+                    (slc_collected_array){u, a, 0, bytes * unit->elements / r->job->world};
+        }
+    return status ? status : place_collected(r);
+}
+
+/* ---- All of it ---- */
+
+static sluice_status make_transition(const route *r)
+{
+    const slc_job *job = r->job;
+    uint64_t private = 2 + job->local_arrays, arrays = count_arrays(job) + private;
+    uint64_t blocks = r->origins ? r->origins->piece_count : 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) blocks += slc_unit_blocks(&job->units[u]);
+    *r->t = (slc_transition){.moves = calloc(arrays * blocks + 1, sizeof *r->t->moves),
+                             .gathers = calloc(arrays * job->unit_count + 1, sizeof *r->t->gathers),
+                             .zeroed = calloc(private * job->unit_count + 1, sizeof *r->t->zeroed)};
+    sluice_status status = SLUICE_OK;
+    if (!r->t->moves || !r->t->gathers || !r->t->zeroed)
+        status = slc_error(SLUICE_ERR_MEMORY, "transition of %llu blocks", (unsigned long long)blocks);
+    if (!status) status = list_collected(r);
+    for (uint32_t u = 0; !status && u < job->unit_count; u++) status = add_unit(r, u);
+    if (status) slc_transition_fini(r->t);
     return status;
 }
 
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out)
 {
-    uint64_t private = 2 + job->local_arrays, arrays = 2 + job->states + private; /* value, master, states */
-    uint64_t blocks = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) blocks += slc_unit_blocks(&job->units[u]);
-    *out = (slc_transition){.moves = calloc(arrays * blocks + 1, sizeof *out->moves),
-                            .gathers = calloc(arrays * job->unit_count + 1, sizeof *out->gathers),
-                            .zeroed = calloc(private * job->unit_count + 1, sizeof *out->zeroed)};
-    sluice_status status = SLUICE_OK;
-    if (!out->moves || !out->gathers || !out->zeroed)
-        status = slc_error(SLUICE_ERR_MEMORY, "transition of %llu blocks", (unsigned long long)blocks);
-    for (uint32_t u = 0; !status && u < job->unit_count; u++) status = add_unit(job, from, to, rank, u, out);
-    if (status) slc_transition_fini(out);
-    return status;
+    return make_transition(&(route){job, job, NULL, from, to, 0, rank, out});
+}
+
+sluice_status slc_transition_regroup(const slc_job *job, const slc_unit_origins *origins, const slc_plan *from,
+                                     const slc_plan *to, uint64_t room_bytes, uint32_t rank, slc_transition *out)
+{
+    return make_transition(&(route){job, origins->job_before, origins, from, to, room_bytes, rank, out});
 }
 
 void slc_transition_fini(slc_transition *transition)
 {
+    free(transition->collected);
     free(transition->moves);
     free(transition->gathers);
     free(transition->zeroed);

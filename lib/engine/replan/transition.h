@@ -1,6 +1,11 @@
 /* From one plan of a job to another. The values, masters and optimizer states that a rank keeps move to their new
  * places in the same arena, in place and to the bit. Arrays that the new plan holds whole and the old one did not are
- * gathered afterwards. Only lists of a few bytes per block are allocated. Private to lib/engine. */
+ * gathered afterwards. Only lists of a few bytes per block are allocated.
+ *
+ * The new plan may be of other units, made of the same layers' parameters. A rank then owns other elements of these. An
+ * array that every rank has whole moves piece by piece. What is spread over the ranks is collected first (collect.c),
+ * into memory that holds nothing between steps: a part for each array of a new unit, as a shard, from where it moves as
+ * everything else does. Private to lib/engine. */
 #pragma once
 
 #include "lib/device/device.h"
@@ -34,7 +39,39 @@ typedef struct {
     uint64_t offset, bytes;
 } slc_zeroed;
 
+/* The values, the masters and the optimizer's states of a unit have these numbers. */
+enum { SLC_KEPT_VALUE, SLC_KEPT_MASTER, SLC_KEPT_STATES };
+
+/* An array with a value for each element of a unit, as a plan keeps it. */
 typedef struct {
+    uint64_t offset;
+    bool shard; /* only the owned parts, in the shard layout */
+    sluice_dtype dtype;
+} slc_kept_array;
+
+/* Elements [first, first + count) of a unit are elements from first_before on of a unit of before. */
+typedef struct {
+    uint32_t unit, before;
+    uint64_t first, first_before, count;
+} slc_unit_piece;
+
+/* Where units come from that are not those of the plan before. */
+typedef struct {
+    const slc_job *job_before;
+    const uint32_t *same; /* [units] the unit of before with the same parameters; SLC_NONE: it is made of pieces */
+    const slc_unit_piece *pieces; /* by unit */
+    size_t piece_count;
+} slc_unit_origins;
+
+/* Memory for what this rank owns of an array of a new unit, of which some rank has only parts. */
+typedef struct {
+    uint32_t unit, array;
+    uint64_t offset, bytes;
+} slc_collected_array;
+
+typedef struct {
+    slc_collected_array *collected; /* by unit, then by array */
+    size_t collected_count;
     slc_move *moves;
     size_t move_count;
     slc_regather *gathers;
@@ -48,4 +85,15 @@ typedef struct {
  * exchanges move where the unit is onebit in both plans. Errors: MEMORY; FORMAT (a plan lacks a resident buffer). */
 sluice_status slc_transition_init(const slc_job *job, const slc_plan *from, const slc_plan *to, uint32_t rank,
                                   slc_transition *out);
+/* Does so where the new plan's job has other units; `from` is a plan of origins->job_before. Units are collected below
+ * `room_bytes` of the arena. Errors: as above; MEMORY too where the plan that runs leaves no room for that, the same on
+ * every rank. */
+sluice_status slc_transition_regroup(const slc_job *job, const slc_unit_origins *origins, const slc_plan *from,
+                                     const slc_plan *to, uint64_t room_bytes, uint32_t rank, slc_transition *out);
 void slc_transition_fini(slc_transition *transition);
+
+/* Does a unit have array number `array`? */
+bool slc_has_kept_array(const slc_job *job, uint32_t unit, uint32_t array);
+/* Finds it in a plan. Errors: FORMAT (the plan lacks it). */
+sluice_status slc_find_kept_array(const slc_job *job, const slc_plan *plan, uint32_t unit, uint32_t array,
+                                  slc_kept_array *out);

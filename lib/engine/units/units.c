@@ -2,9 +2,10 @@
  * neighbouring layers may lie in one together. A tied parameter is a unit of its own, and where its uses are split the
  * rows of its look-up are another. Each parameter starts at a multiple of 16 elements; a unit is padded to a multiple
  * of 16 * N. tests/engine/engine_rows_test.c covers this file. */
+#include "lib/engine/units/units.h"
+
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
-#include "lib/engine/making/job.h"
 #include "lib/engine/onebit/onebit.h"
 #include "lib/engine/rows/look_up.h"
 #include "lib/engine/runtime.h"
@@ -165,18 +166,23 @@ static sluice_status make_units(sluice_runtime *rt, const uint32_t *last)
     return status;
 }
 
+static void destroy_units(slc_unit *units, slc_unit_state *states, uint32_t count)
+{
+    for (uint32_t u = 0; u < count; u++) {
+        free((char *)units[u].name);
+        free(units[u].uses);
+        free(states[u].params);
+        free(states[u].gathered);
+        slc_look_up_destroy(states[u].look_up);
+        slc_onebit_destroy(states[u].onebit);
+    }
+    free(units);
+    free(states);
+}
+
 void slc_units_destroy(sluice_runtime *rt)
 {
-    for (uint32_t u = 0; u < rt->job.unit_count; u++) {
-        free((char *)rt->job.units[u].name);
-        free(rt->job.units[u].uses);
-        free(rt->units[u].params);
-        free(rt->units[u].gathered);
-        slc_look_up_destroy(rt->units[u].look_up);
-        slc_onebit_destroy(rt->units[u].onebit);
-    }
-    free(rt->job.units);
-    free(rt->units);
+    destroy_units(rt->job.units, rt->units, rt->job.unit_count);
     rt->job.units = NULL;
     rt->units = NULL;
     rt->job.unit_count = 0;
@@ -204,4 +210,81 @@ sluice_status slc_units_make(sluice_runtime *rt, const uint32_t *last)
     sluice_status status = make_units(rt, last);
     if (!status) set_wire_and_scratch(rt);
     return status;
+}
+
+sluice_status slc_units_list_by_layer(sluice_runtime *rt)
+{
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) {
+        sluice_layer *layer = rt->model.layers[l];
+        layer->unit_count = 0;
+        layer->units = calloc(rt->job.unit_count + 1, sizeof *layer->units);
+        if (!layer->units) return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\"", layer->name);
+        for (uint32_t u = 0; u < rt->job.unit_count; u++)
+            for (uint32_t i = 0; i < rt->job.units[u].use_count; i++)
+                if (rt->job.units[u].uses[i].layer == l) layer->units[layer->unit_count++] = u;
+    }
+    return SLUICE_OK;
+}
+
+/* ---- Units that are set aside ---- */
+
+sluice_status slc_units_set_aside(sluice_runtime *rt, slc_unit_set *out)
+{
+    *out = (slc_unit_set){.places = calloc(rt->model.param_count, sizeof *out->places),
+                          .of_layer = calloc(rt->model.layer_count, sizeof *out->of_layer)};
+    if (!out->places || !out->of_layer) {
+        slc_unit_set_fini(rt, out);
+        return slc_error(SLUICE_ERR_MEMORY, "units");
+    }
+    out->units = rt->job.units;
+    out->states = rt->units;
+    out->count = rt->job.unit_count;
+    out->scratch_bytes = rt->job.scratch_bytes;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        const sluice_param *param = rt->model.params[p];
+        out->places[p] = (slc_place_in_unit){param->unit, param->rows_unit, param->first};
+    }
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) {
+        sluice_layer *layer = rt->model.layers[l];
+        out->of_layer[l] = (slc_layer_units){layer->units, layer->unit_count};
+        layer->units = NULL;
+        layer->unit_count = 0;
+    }
+    rt->job.units = NULL;
+    rt->units = NULL;
+    rt->job.unit_count = 0;
+    return SLUICE_OK;
+}
+
+void slc_units_put_back(sluice_runtime *rt, slc_unit_set *set)
+{
+    slc_units_destroy(rt);
+    rt->job.units = set->units;
+    rt->units = set->states;
+    rt->job.unit_count = set->count;
+    rt->job.scratch_bytes = set->scratch_bytes;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        sluice_param *param = rt->model.params[p];
+        param->unit = set->places[p].unit;
+        param->rows_unit = set->places[p].rows_unit;
+        param->first = set->places[p].first;
+    }
+    for (uint32_t l = 0; l < rt->model.layer_count; l++) {
+        sluice_layer *layer = rt->model.layers[l];
+        free(layer->units);
+        layer->units = set->of_layer[l].units;
+        layer->unit_count = set->of_layer[l].count;
+    }
+    free(set->places);
+    free(set->of_layer);
+    *set = (slc_unit_set){0};
+}
+
+void slc_unit_set_fini(const sluice_runtime *rt, slc_unit_set *set)
+{
+    destroy_units(set->units, set->states, set->count);
+    for (uint32_t l = 0; set->of_layer && l < rt->model.layer_count; l++) free(set->of_layer[l].units);
+    free(set->places);
+    free(set->of_layer);
+    *set = (slc_unit_set){0};
 }

@@ -1,8 +1,9 @@
 /* The planner decides which layers share a unit. Only rank 0 asks it, because it may read files.
  * tests/engine/fusion_test.c covers this file. */
+#include "lib/engine/replan/regroup.h"
+
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
-#include "lib/engine/making/job.h"
 #include "lib/engine/replan/replan.h"
 #include "lib/engine/runtime.h"
 #include "lib/engine/settings.h"
@@ -31,17 +32,18 @@ static void find_alone(const sluice_runtime *rt, bool *alone)
     }
 }
 
-static sluice_status ask_planner(sluice_runtime *rt, slc_plan_request *plan, uint32_t *group)
+static sluice_status ask_planner(sluice_runtime *rt, const slc_plan_request *plan, uint32_t *group)
 {
+    slc_plan_request asked = *plan;
     bool *alone = calloc((size_t)rt->job.unit_count + 1, sizeof *alone);
-    slc_fuse_request request = {.plan = plan, .alone = alone, .bytes = rt->planning.fuse_bytes};
+    slc_fuse_request request = {.plan = &asked, .alone = alone, .bytes = rt->planning.fuse_bytes};
     if (!alone) return slc_error(SLUICE_ERR_MEMORY, "units");
     find_alone(rt, alone);
-    sluice_status status = slc_engine_add_choices(rt, plan);
+    sluice_status status = slc_engine_add_choices(rt, &asked);
     slc_comm_work(rt->comm, "planning");
     if (!status) status = rt->planning.planner.fuse(rt->planning.planner.context, &rt->job, &request, group);
     slc_comm_work(rt->comm, NULL);
-    slc_engine_free_choices(plan);
+    slc_engine_free_choices(&asked);
     free(alone);
     return status;
 }
@@ -59,16 +61,14 @@ static sluice_status share_groups(sluice_runtime *rt, sluice_status decided, uin
     return status ? status : sluice_world_broadcast(rt->world, group, rt->job.unit_count * sizeof *group, 0);
 }
 
-sluice_status slc_engine_fuse_layers(sluice_runtime *rt, uint32_t *last)
+sluice_status slc_engine_fuse_layers(sluice_runtime *rt, const slc_plan_request *plan, uint32_t *last)
 {
-    slc_plan_request plan;
     uint32_t *group = calloc((size_t)rt->job.unit_count + 1, sizeof *group);
     double missing = !group;
-    sluice_status status = slc_engine_first_request(rt, &plan);
-    if (!status) status = sluice_world_all_reduce(rt->world, &missing, 1);
+    sluice_status status = sluice_world_all_reduce(rt->world, &missing, 1);
     if (!status && missing > 0)
         status = slc_runtime_alike(rt, slc_error(SLUICE_ERR_MEMORY, "no memory to decide which layers to fuse"));
-    if (!status) status = share_groups(rt, rt->rank ? SLUICE_OK : ask_planner(rt, &plan, group), group);
+    if (!status) status = share_groups(rt, rt->rank ? SLUICE_OK : ask_planner(rt, plan, group), group);
     for (uint32_t u = 0; !status && u < rt->job.unit_count; u++)
         if (group[u] != u) last[rt->job.units[group[u]].uses[0].layer] = rt->job.units[u].uses[0].layer;
     free(group);
