@@ -153,9 +153,10 @@ typedef struct {
     sluice_sgd sgd;           /* "sgd" */
     uint32_t replan_trials;   /* after the re-plan from measured times: so many other plans at most, that the simulator
                                  puts within 10 % of it, run a few steps each by turns, and the one whose steps were the
-                                 shortest stays (sluice_runtime_trial). Weights stay equal to the bit. It takes 2 % of
-                                 the time of the steps that are left, at most; where they cannot pay for it, nothing is
-                                 tried. 0: none. Never with a compressed optimizer or one rank. Rank 0's counts */
+                                 shortest stays (sluice_runtime_trial); a strategy that `strategy` names is not left.
+                                 Weights stay equal to the bit. It takes 2 % of the time of the steps that are left, at
+                                 most; where they cannot pay for it, nothing is tried. 0: none. Never with a compressed
+                                 optimizer or one rank. Rank 0's counts */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`

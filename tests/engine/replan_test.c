@@ -23,8 +23,8 @@ typedef struct {
     bool each, direct;
     double clip;
     uint64_t block;
-    const char *schedule;
-    uint32_t bf16_layers; /* bit l: layer l computes in bf16 */
+    const char *schedule, *strategy; /* strategy NULL: sdp */
+    uint32_t bf16_layers;            /* bit l: layer l computes in bf16 */
     bool fp32_wire;
     bool moves;                /* plans again between all steps */
     uint32_t trials;           /* plans that are tried beside the planner's */
@@ -78,7 +78,7 @@ static int build(model *m, sluice_world *world)
     uint64_t random = t->seed;
     sluice_config config;
     sluice_config_init(&config);
-    config.strategy = "sdp";
+    config.strategy = t->strategy ? t->strategy : "sdp";
     config.schedule = t->schedule;
     config.micro_batches = t->micro_batches;
     config.accumulate = t->each ? SLUICE_ACCUMULATE_EACH : SLUICE_ACCUMULATE_LAST;
@@ -407,6 +407,8 @@ static int train_with_trials(const trial *t, int rank, sluice_world *world, uint
     }
     RANK_CHECK(*tried == 0 || (stay == 1 && kept <= least * 1.0051)); /* the planner's own is left for a real gain */
     RANK_CHECK(*tried == 0 || report.plan > 2);
+    for (uint32_t l = 0; !t->strategy && l < LAYERS; l++) /* one that was asked for by its name stays */
+        RANK_CHECK(!strcmp(sluice_layer_strategy_name(m.layers[l]), "sdp"));
     sluice_plan_trial none = SLUICE_INIT(sluice_plan_trial);
     RANK_CHECK(sluice_runtime_trial(m.rt, *tried, &none) == SLUICE_ERR_ARGUMENT);
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, hex));
@@ -417,7 +419,7 @@ static int train_with_trials(const trial *t, int rank, sluice_world *world, uint
 static int try_plans(int rank, int size, void *context)
 {
     trial t = *(const trial *)context;
-    char hex[5][65];
+    char hex[6][65];
     uint32_t tried;
     sluice_world_config config;
     sluice_world *world;
@@ -430,6 +432,9 @@ static int try_plans(int rank, int size, void *context)
     t.planner = all_alike;
     if (train_with_trials(&t, rank, world, &tried, hex[1])) return 1;
     RANK_CHECK(size == 1 ? tried == 0 : tried > 1 && tried <= 1 + TRIED);
+    t.strategy = "auto";
+    if (train_with_trials(&t, rank, world, &tried, hex[5])) return 1;
+    RANK_CHECK(size == 1 ? tried == 0 : tried > 1 && tried <= 1 + TRIED);
     t.short_run = true;
     if (train_with_trials(&t, rank, world, &tried, hex[4])) return 1;
     RANK_CHECK(tried == 0);
@@ -440,7 +445,7 @@ static int try_plans(int rank, int size, void *context)
     t.planner = no_second_plan;
     if (train_with_trials(&t, rank, world, &tried, hex[3])) return 1;
     RANK_CHECK(tried == 0);
-    for (int i = 1; i < 5; i++) RANK_CHECK(!strcmp(hex[0], hex[i]));
+    for (int i = 1; i < 6; i++) RANK_CHECK(!strcmp(hex[0], hex[i]));
     sluice_world_destroy(world);
     return 0;
 }

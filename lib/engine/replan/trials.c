@@ -57,10 +57,13 @@ static void add_rival(rivals *list, const char *name, slc_plan_request request)
     list->name[list->count++] = name;
 }
 
+/* A strategy that was asked for by its name stays. */
 static rivals uniform_rivals(const sluice_runtime *rt)
 {
     static const char *const names[SLC_EXACT_STRATEGIES] = {"uniform " SLC_EXACT_NAMES(, "uniform ")};
     rivals list = {0};
+    const char *asked = slc_engine_standing_request(rt).strategy;
+    if (strcmp(asked, "auto") && strcmp(asked, "mixed")) return list;
     for (int s = 0; s < SLC_EXACT_STRATEGIES; s++) {
         slc_plan_request request = request_for_trial(rt);
         request.strategy = slc_strategy_name((slc_strategy)s);
