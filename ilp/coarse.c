@@ -2,6 +2,7 @@
  * moment is, and the border between two steps. sched/joint/deep_test.c covers this file. */
 #include "ilp/coarse.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>
@@ -315,7 +316,7 @@ typedef struct {
 typedef struct {
     const slc_coarse *coarse;
     part *parts;
-    uint32_t count, capacity;
+    uint32_t count;
     uint32_t *members, *first; /* units by joined unit; [joined units + 1] where those of each begin */
 } refining;
 
@@ -328,13 +329,7 @@ static bool is_ready_last_first(const slc_flow *flow)
 static bool add_part(refining *r, const slc_flow *flow, uint32_t unit, double fraction)
 {
     const slc_job *job = r->coarse->fine->job;
-    if (r->count == r->capacity) {
-        uint32_t capacity = 2 * r->capacity + 1024;
-        part *grown = realloc(r->parts, capacity * sizeof *grown);
-        if (!grown) return false;
-        r->parts = grown;
-        r->capacity = capacity;
-    }
+    if (!SLC_ROOM_FOR_ONE(r->parts, r->count)) return false;
     uint32_t layer = job->units[unit].uses[0].layer;
     part *p = &r->parts[r->count++];
     *p = (part){*flow, is_ready_last_first(flow) ? job->layer_count - layer : layer,

@@ -7,6 +7,7 @@
 #include "lib/base/text/python_json.h"
 #include "lib/data/special_tokens.h"
 #include "lib/data/tokenizer_files.h"
+#include "lib/tokenizer/token_list.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -146,19 +147,6 @@ const char *slc_token_text_kind(const slc_token_text *t)
 
 /* ---- From text ---- */
 
-static sluice_status add_token(slc_token_list *list, int32_t token)
-{
-    if (list->count == list->room) {
-        size_t room = list->room ? 2 * list->room : 64;
-        int32_t *tokens = realloc(list->tokens, room * sizeof *tokens);
-        if (!tokens) return slc_error(SLUICE_ERR_MEMORY, "%zu tokens", room);
-        list->tokens = tokens;
-        list->room = room;
-    }
-    list->tokens[list->count++] = token;
-    return SLUICE_OK;
-}
-
 sluice_status slc_token_text_encode(const slc_token_text *t, const char *string, size_t bytes, slc_token_list *list)
 {
     if (t->way == BY_TOKENIZER) return slc_tokenizer_encode(t->tokenizer, string, bytes, true, list);
@@ -170,7 +158,10 @@ sluice_status slc_token_text_encode(const slc_token_text *t, const char *string,
             "give --tokenizer PATH, or give --prompt-tokens",
             t->weights, t->vocabulary);
     sluice_status status = SLUICE_OK;
-    for (size_t i = 0; !status && i < bytes; i++) status = add_token(list, (unsigned char)string[i]);
+    for (size_t i = 0; !status && i < bytes; i++) {
+        const int32_t token = (unsigned char)string[i];
+        status = slc_token_list_append(list, &token, 1);
+    }
     return status;
 }
 
@@ -269,7 +260,7 @@ sluice_status slc_token_text_add(slc_token_text *t, int32_t token, slc_text_piec
         return slc_error(SLUICE_ERR_ARGUMENT, "token %d is outside the %u that there are", token, t->vocabulary);
     *piece = (slc_text_piece){"", 0};
     if (!has_text(t, token)) return SLUICE_OK;
-    sluice_status status = add_token(&t->tokens, token);
+    sluice_status status = slc_token_list_append(&t->tokens, &token, 1);
     if (!status) status = make_text(t);
     if (status) return status;
     size_t end = t->bytes;

@@ -7,6 +7,7 @@
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
+#include "lib/base/array.h"
 #include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
@@ -489,10 +490,8 @@ sluice_status slc_bench_options_set_budgets(slc_bench_options *options, const ch
 static sluice_status take_source(void *options, char *text)
 {
     slc_bench_options *o = options;
-    char **sources = realloc(o->sources, (o->source_count + 1) * sizeof *sources);
-    if (!sources) return slc_error(SLUICE_ERR_MEMORY, "--join");
-    o->sources = sources;
-    sources[o->source_count++] = text;
+    if (!SLC_ROOM_FOR_ONE(o->sources, o->source_count)) return slc_error(SLUICE_ERR_MEMORY, "--join");
+    o->sources[o->source_count++] = text;
     return SLUICE_OK;
 }
 

@@ -2,6 +2,7 @@
  * for every micro-batch that the middle one represents. ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -10,7 +11,6 @@
 typedef struct {
     const slc_slot_search *search;
     slc_slot_solution *out;
-    uint32_t capacity;
     bool failed;
 } writer;
 
@@ -18,18 +18,11 @@ static void write_flow(writer *w, const slc_flow_family *family, uint32_t micro_
                        double fraction)
 {
     slc_slot_solution *out = w->out;
-    if (out->flow_count == w->capacity) {
-        uint32_t capacity = 2 * w->capacity + 64;
-        slc_flow *grown = realloc(out->flows, capacity * sizeof *grown);
-        if (!grown) {
-            w->failed = true;
-            return;
-        }
-        out->flows = grown;
-        w->capacity = capacity;
-    }
-    out->flows[out->flow_count++] =
-        (slc_flow){family->kind, family->unit, micro_batch, family->window, position, fraction};
+    if (SLC_ROOM_FOR_ONE(out->flows, out->flow_count))
+        out->flows[out->flow_count++] =
+            (slc_flow){family->kind, family->unit, micro_batch, family->window, position, fraction};
+    else
+        w->failed = true;
 }
 
 /* Writes a flow for the real micro-batches that a modelled one represents, with moved positions. */

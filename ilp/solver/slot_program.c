@@ -3,6 +3,7 @@
  * time. ilp/slot_model_test.c covers this file. */
 #include "ilp/solver/slot_program.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 
@@ -17,7 +18,7 @@ typedef struct slc_program_maker {
     int evaluated_row, agreement_row, rows;
     int *order_first;         /* [units + 1] where each unit's rows begin in order_position */
     uint32_t *order_position; /* [order rows] 2 * position, plus 1 for dp's rows */
-    int order_count, order_capacity;
+    int order_count;
     double *entry; /* [rows + 1] the column that is being made */
     int *touched, touched_count;
     bool *is_touched;
@@ -110,13 +111,7 @@ static int ascending(const void *a, const void *b)
 
 static bool add_order_row(maker *m, uint32_t position, uint32_t dp)
 {
-    if (m->order_count == m->order_capacity) {
-        int capacity = 2 * m->order_capacity + 256;
-        uint32_t *grown = realloc(m->order_position, (size_t)capacity * sizeof *grown);
-        if (!grown) return false;
-        m->order_position = grown;
-        m->order_capacity = capacity;
-    }
+    if (!SLC_ROOM_FOR_ONE(m->order_position, (size_t)m->order_count)) return false;
     m->order_position[m->order_count++] = 2 * position + dp;
     return true;
 }

@@ -2,6 +2,7 @@
  * needs. */
 #include "lib/data/text.h"
 
+#include "lib/base/array.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/numbers/random.h"
@@ -28,13 +29,7 @@ static sluice_status cannot_read(const char *path)
 
 static slc_text_file_part *new_file(slc_text *text)
 {
-    if (text->count == text->room) {
-        size_t room = text->room ? 2 * text->room : 16;
-        slc_text_file_part *files = realloc(text->files, room * sizeof *files);
-        if (!files) return NULL;
-        text->files = files;
-        text->room = room;
-    }
+    if (!SLC_ROOM_FOR_ONE(text->files, text->count)) return NULL;
     slc_text_file_part *file = &text->files[text->count++];
     *file = (slc_text_file_part){.file = SLC_FILE_NONE};
     return file;

@@ -13,7 +13,7 @@ typedef struct {
 
 struct slc_text {
     slc_text_file_part *files;
-    size_t count, room;
+    size_t count;
     uint64_t tokens;
     uint32_t vocabulary;
     uint64_t fingerprint; /* of the files */

@@ -2,6 +2,7 @@
  * golden_weights_test.c covers this file. */
 #include "lib/weights/tensors.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 #include "lib/weights/tensors_parts.h"
 
@@ -68,10 +69,9 @@ void slc_tensors_close(slc_tensors *tensors)
 
 sluice_status slc_tensors_add_file(slc_tensors *tensors, const char *path, uint32_t *index)
 {
-    slc_file *files = realloc(tensors->files, (tensors->file_count + 1) * sizeof *files);
-    if (!files) return slc_error(SLUICE_ERR_MEMORY, "list of files of tensors");
-    tensors->files = files;
-    sluice_status status = slc_file_open(path, &files[tensors->file_count]);
+    if (!SLC_ROOM_FOR_ONE(tensors->files, tensors->file_count))
+        return slc_error(SLUICE_ERR_MEMORY, "list of files of tensors");
+    sluice_status status = slc_file_open(path, &tensors->files[tensors->file_count]);
     if (!status) *index = tensors->file_count++;
     return status;
 }
@@ -85,13 +85,7 @@ sluice_status slc_tensors_identity(const slc_tensors *tensors, uint64_t *hash)
 
 sluice_status slc_tensors_add(slc_tensors *tensors, const slc_tensor *tensor)
 {
-    if (tensors->count == tensors->room) {
-        size_t room = tensors->room ? 2 * tensors->room : 64;
-        slc_tensor *grown = realloc(tensors->tensors, room * sizeof *grown);
-        if (!grown) return slc_error(SLUICE_ERR_MEMORY, "list of tensors");
-        tensors->tensors = grown;
-        tensors->room = room;
-    }
+    if (!SLC_ROOM_FOR_ONE(tensors->tensors, tensors->count)) return slc_error(SLUICE_ERR_MEMORY, "list of tensors");
     slc_tensor added = *tensor;
     uint64_t bytes;
     slc_tensor_measure(added.dtype, added.rank, added.shape, &added.elements, &bytes);

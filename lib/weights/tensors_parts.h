@@ -10,7 +10,7 @@ struct slc_tensors {
     slc_file *files;
     uint32_t file_count;
     slc_tensor *tensors; /* their names are allocated */
-    size_t count, room;
+    size_t count;
     const slc_tensor **by_name; /* set by slc_tensors_finish */
 };
 

@@ -3,6 +3,7 @@
  * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/calls.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>
@@ -96,10 +97,8 @@ static sluice_status add_ranks(const slc_nccl_process *process, slc_job_calls *o
     for (uint32_t r = 0; r < process->header.communicators; r++) {
         const slc_record_communicator *row = &process->communicators[r];
         if (row->key != out->key) continue;
-        slc_rank_calls *more = realloc(out->ranks, (out->rank_count + 1) * sizeof *more);
-        if (!more) return slc_error(SLUICE_ERR_MEMORY, "ranks");
-        out->ranks = more;
-        more[out->rank_count++] = (slc_rank_calls){.process = process, .device = row->device, .rank = row->rank};
+        if (!SLC_ROOM_FOR_ONE(out->ranks, out->rank_count)) return slc_error(SLUICE_ERR_MEMORY, "ranks");
+        out->ranks[out->rank_count++] = (slc_rank_calls){.process = process, .device = row->device, .rank = row->rank};
     }
     return SLUICE_OK;
 }
@@ -147,7 +146,7 @@ typedef struct {
 
 typedef struct {
     stream_end *ends;
-    size_t count, room;
+    size_t count;
 } streams;
 
 static sluice_status find_stream(streams *s, uint64_t stream, int device, stream_end **out)
@@ -157,13 +156,7 @@ static sluice_status find_stream(streams *s, uint64_t stream, int device, stream
             *out = &s->ends[i];
             return SLUICE_OK;
         }
-    if (s->count == s->room) {
-        size_t room = 2 * s->room + 8;
-        stream_end *more = realloc(s->ends, room * sizeof *more);
-        if (!more) return slc_error(SLUICE_ERR_MEMORY, "streams");
-        s->ends = more;
-        s->room = room;
-    }
+    if (!SLC_ROOM_FOR_ONE(s->ends, s->count)) return slc_error(SLUICE_ERR_MEMORY, "streams");
     s->ends[s->count] = (stream_end){.stream = stream, .device = device};
     *out = &s->ends[s->count++];
     return SLUICE_OK;
@@ -184,19 +177,6 @@ static sluice_status note_on_stream(streams *s, const slc_nccl_entry *e, int dev
     return SLUICE_OK;
 }
 
-static sluice_status add_part(slc_rank_calls *rank, uint64_t elements)
-{
-    if (rank->part_count == rank->part_room) {
-        size_t room = 2 * rank->part_room + 64;
-        uint64_t *more = realloc(rank->parts, room * sizeof *more);
-        if (!more) return slc_error(SLUICE_ERR_MEMORY, "%zu calls", room);
-        rank->parts = more;
-        rank->part_room = room;
-    }
-    rank->parts[rank->part_count++] = elements;
-    return SLUICE_OK;
-}
-
 static bool joins(const slc_nccl_call *last, const slc_nccl_entry *e)
 {
     return e->group && e->group == last->group && e->operation == last->operation && e->dtype == last->dtype &&
@@ -206,8 +186,9 @@ static bool joins(const slc_nccl_call *last, const slc_nccl_entry *e)
 static sluice_status add_call(slc_rank_calls *rank, const slc_nccl_entry *e, const slc_step_time *time)
 {
     uint64_t bytes = slc_nccl_entry_bytes(rank->process, e), elements = bytes / slc_nccl_dtype_bytes(e->dtype);
-    sluice_status status = add_part(rank, elements);
-    if (status) return status;
+    if (!SLC_ROOM_FOR_ONE(rank->parts, rank->part_count) || !SLC_ROOM_FOR_ONE(rank->calls, rank->call_count))
+        return slc_error(SLUICE_ERR_MEMORY, "%zu calls", rank->part_count);
+    rank->parts[rank->part_count++] = elements;
     slc_nccl_call *last = rank->call_count ? &rank->calls[rank->call_count - 1] : NULL;
     if (last && joins(last, e)) {
         last->elements += elements;
@@ -217,13 +198,6 @@ static sluice_status add_call(slc_rank_calls *rank, const slc_nccl_entry *e, con
         if (!timed || time->begin_ns < last->time.begin_ns) last->time.begin_ns = timed ? time->begin_ns : 0;
         if (!timed || time->end_ns > last->time.end_ns) last->time.end_ns = timed ? time->end_ns : 0;
         return SLUICE_OK;
-    }
-    if (rank->call_count == rank->call_room) {
-        size_t room = 2 * rank->call_room + 64;
-        slc_nccl_call *more = realloc(rank->calls, room * sizeof *more);
-        if (!more) return slc_error(SLUICE_ERR_MEMORY, "%zu calls", room);
-        rank->calls = more;
-        rank->call_room = room;
     }
     uint64_t address = e->operation == SLC_RECORD_ALL_GATHER ? e->receive : e->send;
     rank->calls[rank->call_count++] = (slc_nccl_call){.operation = e->operation,

@@ -17,9 +17,9 @@ typedef struct {
     const slc_nccl_process *process;
     int device, rank;
     slc_nccl_call *calls;
-    size_t call_count, call_room;
+    size_t call_count;
     uint64_t *parts;
-    size_t part_count, part_room;
+    size_t part_count;
 } slc_rank_calls;
 
 typedef struct {

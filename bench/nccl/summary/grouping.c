@@ -3,6 +3,7 @@
 #include "bench/nccl/summary/grouping.h"
 
 #include "bench/nccl/steps/steps.h"
+#include "lib/base/array.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 
@@ -21,7 +22,6 @@ typedef struct {
     slc_nccl_sequence open[THREADS];     /* calls 0: none */
     const slc_nccl_entry *last[THREADS]; /* the call before, of each thread */
     slc_nccl_grouping *out;
-    size_t room;
 } scan;
 
 /* Measures alpha: the median time of small operations that are in no group. */
@@ -107,13 +107,8 @@ static sluice_status close_sequence(scan *s, unsigned thread)
             open->calls = 0;
         }
     if (!open->calls) return SLUICE_OK;
-    if (out->count == s->room) {
-        size_t room = s->room ? 2 * s->room : 16;
-        slc_nccl_sequence *sequences = realloc(out->sequences, room * sizeof *sequences);
-        if (!sequences) return slc_error(SLUICE_ERR_MEMORY, "sequences of %s", s->process->path);
-        out->sequences = sequences;
-        s->room = room;
-    }
+    if (!SLC_ROOM_FOR_ONE(out->sequences, out->count))
+        return slc_error(SLUICE_ERR_MEMORY, "sequences of %s", s->process->path);
     open->count = 1;
     out->sequences[out->count++] = *open;
     open->calls = 0;
@@ -150,13 +145,11 @@ sluice_status slc_nccl_grouping_find(const slc_nccl_records *records, slc_nccl_g
     sluice_status status = measure_alpha(records, &out->costs);
     scan *s = malloc(sizeof *s);
     if (!status && !s) status = slc_error(SLUICE_ERR_MEMORY, "sequences of calls");
-    size_t room = 0;
     for (size_t i = 0; !status && i < records->count; i++) {
-        *s = (scan){.process = &records->processes[i], .out = out, .room = room};
+        *s = (scan){.process = &records->processes[i], .out = out};
         for (size_t k = 0; !status && k < s->process->entry_count; k++) status = look_at(s, &s->process->entries[k]);
         for (unsigned t = 0; !status && t < THREADS; t++)
             if (s->open[t].calls) status = close_sequence(s, t);
-        room = s->room;
     }
     if (out->count) qsort(out->sequences, out->count, sizeof *out->sequences, by_gain);
     free(s);

@@ -3,6 +3,7 @@
 #include "bench/nccl/summary/summary.h"
 
 #include "bench/nccl/summary/time_shares.h"
+#include "lib/base/array.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 
@@ -234,10 +235,8 @@ static sluice_status find_steps(slc_nccl_summary *s, const slc_nccl_process *p)
     sluice_status status = SLUICE_OK;
     int device;
     for (unsigned n = 0; !status && (device = slc_nccl_device(p, n)) >= 0; n++) {
-        slc_nccl_device_steps *steps = realloc(s->steps, (s->steps_count + 1) * sizeof *steps);
-        if (!steps) return slc_error(SLUICE_ERR_MEMORY, "steps of %s", p->path);
-        s->steps = steps;
-        steps += s->steps_count++;
+        if (!SLC_ROOM_FOR_ONE(s->steps, s->steps_count)) return slc_error(SLUICE_ERR_MEMORY, "steps of %s", p->path);
+        slc_nccl_device_steps *steps = &s->steps[s->steps_count++];
         *steps = (slc_nccl_device_steps){.process = p, .device = device, .rank = rank_on_device(p, device)};
         status = slc_nccl_steps_find(p, device, &steps->steps);
     }

@@ -2,6 +2,7 @@
  * compare_test.c covers this file. */
 #include "bench/nccl/watch/findings.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -44,13 +45,7 @@ sluice_status slc_nccl_finding_begin(slc_nccl_findings *findings, slc_nccl_findi
                                      const slc_nccl_members *all, const slc_nccl_communicator *communicator, FILE **out)
 {
     static size_t text_bytes; /* open_memstream writes it; the text ends with 0 */
-    if (findings->count == findings->room) {
-        size_t room = 2 * findings->room + 8;
-        slc_nccl_finding *rows = realloc(findings->rows, room * sizeof *rows);
-        if (!rows) return slc_error(SLUICE_ERR_MEMORY, "findings");
-        findings->rows = rows;
-        findings->room = room;
-    }
+    if (!SLC_ROOM_FOR_ONE(findings->rows, findings->count)) return slc_error(SLUICE_ERR_MEMORY, "findings");
     slc_nccl_finding *f = &findings->rows[findings->count];
     *f = (slc_nccl_finding){.kind = kind, .key = communicator->key, .involved_count = all->records->count};
     f->involved = calloc(all->records->count + 1, sizeof *f->involved);

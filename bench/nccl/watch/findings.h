@@ -38,7 +38,7 @@ typedef struct {
 
 typedef struct {
     slc_nccl_finding *rows;
-    size_t count, room;
+    size_t count;
 } slc_nccl_findings;
 
 const char *slc_nccl_finding_kind_name(slc_nccl_finding_kind kind); /* "differs" */

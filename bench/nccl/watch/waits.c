@@ -2,6 +2,7 @@
  * node, ranks wait for each other in a circle. compare_test.c covers this file. */
 #include "bench/nccl/watch/waits.h"
 
+#include "lib/base/array.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>
@@ -48,13 +49,7 @@ sluice_status slc_nccl_waits_add(slc_nccl_waits *waits, const slc_nccl_members *
     if (wait->from->vanished || (wait->to && wait->to->vanished)) return SLUICE_OK;
     if (is_alive(wait->from) ? slc_nccl_member_has_left(wait->from) : to_is_alive || was_given_up(wait->communicator))
         return SLUICE_OK;
-    if (waits->count == waits->room) {
-        size_t room = 2 * waits->room + 64;
-        slc_nccl_wait *rows = realloc(waits->rows, room * sizeof *rows);
-        if (!rows) return slc_error(SLUICE_ERR_MEMORY, "comparing ranks");
-        waits->rows = rows;
-        waits->room = room;
-    }
+    if (!SLC_ROOM_FOR_ONE(waits->rows, waits->count)) return slc_error(SLUICE_ERR_MEMORY, "comparing ranks");
     slc_nccl_wait *w = &waits->rows[waits->count++];
     *w = *wait;
     w->ripe = is_ripe(all, stall_s, w);

@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     slc_nccl_wait *rows;
-    size_t count, room;
+    size_t count;
 } slc_nccl_waits;
 
 /* Adds a wait, unless it is known to be none: `from` has left the communicator, or is dead and `to` is not. Decides

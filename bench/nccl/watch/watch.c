@@ -5,6 +5,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/nccl/watch/compare.h"
+#include "lib/base/array.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 
@@ -54,10 +55,8 @@ static known_process *known_of(watch *w, const slc_nccl_process *p, int64_t now_
 {
     for (size_t i = 0; i < w->known_count; i++)
         if (!strcmp(w->known[i].path, p->path)) return &w->known[i];
-    known_process *known = realloc(w->known, (w->known_count + 1) * sizeof *known);
-    if (!known) return NULL;
-    w->known = known;
-    known += w->known_count;
+    if (!SLC_ROOM_FOR_ONE(w->known, w->known_count)) return NULL;
+    known_process *known = &w->known[w->known_count];
     *known = (known_process){.path = strdup(p->path), .movement = movement_of(p), .moved_ns = now_ns};
     if (!known->path) return NULL;
     /* The clock of its entries is this machine's. */

@@ -4,6 +4,7 @@
 #include "lib/data/images/images_parts.h"
 #include "lib/data/images/picture.h"
 
+#include "lib/base/array.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
 
@@ -13,23 +14,11 @@
 
 typedef struct {
     slc_images *images;
-    uint64_t room, path_room;
+    uint64_t room; /* of the images' labels */
     int32_t label;
-    uint64_t name_room, passed_over; /* passed_over: files that are no images */
+    uint64_t passed_over; /* files that are no images */
     char *first_passed_over;
 } folder;
-
-/* Makes room for one more pointer at the end of a list of `count`. */
-static sluice_status make_room(char ***list, uint64_t count, uint64_t *room)
-{
-    if (count < *room) return SLUICE_OK;
-    uint64_t larger = *room ? 2 * *room : 256;
-    char **grown = realloc(*list, larger * sizeof *grown);
-    if (!grown) return slc_error(SLUICE_ERR_MEMORY, "names of images");
-    *list = grown;
-    *room = larger;
-    return SLUICE_OK;
-}
 
 static sluice_status pass_over(folder *f, const char *path)
 {
@@ -47,9 +36,7 @@ static sluice_status add_image(void *context, const char *path, const struct sta
     sluice_status status = slc_picture_look(path, &kind, &bytes);
     if (status) return status;
     if (kind == SLC_PICTURE_NONE) return pass_over(f, path);
-    status = make_room(&images->paths, images->count, &f->path_room);
-    if (status) return status;
-    char *copy = strdup(path);
+    char *copy = SLC_ROOM_FOR_ONE(images->paths, images->count) ? strdup(path) : NULL;
     if (!copy) return slc_error(SLUICE_ERR_MEMORY, "names of images");
     images->paths[images->count] = copy;
     status = slc_images_add_label(images, f->label, &f->room);
@@ -67,10 +54,9 @@ static sluice_status add_image(void *context, const char *path, const struct sta
 static sluice_status name_class(folder *f, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
-    sluice_status status = make_room(&f->images->names, (uint64_t)f->label, &f->name_room);
-    if (status) return status;
-    f->images->names[f->label] = strdup(name);
-    if (!f->images->names[f->label]) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    char *copy = SLC_ROOM_FOR_ONE(f->images->names, (size_t)f->label) ? strdup(name) : NULL;
+    if (!copy) return slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    f->images->names[f->label] = copy;
     f->images->named_classes++;
     f->images->fingerprint = slc_fnv(f->images->fingerprint, name, strlen(name));
     f->images->bytes += strlen(name) + 1 + sizeof *f->images->names;

@@ -4,6 +4,7 @@
  * tests/checkpoint/checkpoint_test.c covers this file. */
 #include "lib/engine/checkpoint/folder.h"
 
+#include "lib/base/array.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
@@ -132,13 +133,10 @@ static sluice_status list_folders(const char *dir, folder_kind wanted, uint64_t 
         if (!parse_name(entry->d_name, &step, &kind)) continue;
         bool listed = kind == wanted || (wanted == WHOLE && kind == REPLACED);
         if (!listed || (wanted == WHOLE && !folder_is_whole(dir, step, kind))) continue;
-        uint64_t *grown = realloc(*steps, (*count + 1) * sizeof **steps);
-        if (!grown) {
+        if (SLC_ROOM_FOR_ONE(*steps, *count))
+            (*steps)[(*count)++] = step;
+        else
             status = no_memory();
-            break;
-        }
-        *steps = grown;
-        grown[(*count)++] = step;
     }
     closedir(open);
     put_in_order(*steps, count);

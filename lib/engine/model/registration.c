@@ -2,6 +2,7 @@
 #define HASH_NONFATAL_OOM 1 /* an entry without a table could not be added */
 #include "lib/engine/model/registration.h"
 
+#include "lib/base/array.h"
 #include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/runtime.h"
@@ -30,16 +31,6 @@ static sluice_status registering(sluice_runtime *rt, const char *call)
     return SLUICE_OK;
 }
 
-/* Makes room for one more pointer; the array grows by doubling. */
-static bool grow(void ***array, uint32_t count)
-{
-    if (count & (count - 1)) return true;
-    void **grown = realloc(*array, (count ? 2 * count : 1) * sizeof **array);
-    if (!grown) return false;
-    *array = grown;
-    return true;
-}
-
 sluice_layer *slc_find_layer(const sluice_runtime *rt, const char *name)
 {
     sluice_layer *layer;
@@ -55,7 +46,7 @@ sluice_status sluice_layer_add(sluice_runtime *rt, const char *name, sluice_laye
     if (slc_find_layer(rt, name)) return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" is there already", name);
 
     sluice_layer *layer = calloc(1, sizeof *layer);
-    bool added = layer && (layer->name = strdup(name)) && grow((void ***)&rt->model.layers, rt->model.layer_count);
+    bool added = layer && (layer->name = strdup(name)) && SLC_ROOM_FOR_ONE(rt->model.layers, rt->model.layer_count);
     if (added) HASH_ADD_KEYPTR(hh, rt->model.layers_by_name, layer->name, strlen(layer->name), layer);
     if (!added || !layer->hh.tbl) {
         if (layer) free(layer->name);
@@ -169,7 +160,7 @@ sluice_status sluice_param_add(sluice_layer *layer, const sluice_param_desc *giv
 
     char *name = join_name(layer->name, desc->name);
     sluice_param *param = calloc(1, sizeof *param), *same = NULL;
-    if (!name || !param || !grow((void ***)&rt->model.params, rt->model.param_count)) {
+    if (!name || !param || !SLC_ROOM_FOR_ONE(rt->model.params, rt->model.param_count)) {
         status = slc_error(SLUICE_ERR_MEMORY, "parameter \"%s\": no memory", desc->name);
         goto fail;
     }
@@ -225,7 +216,7 @@ sluice_status sluice_param_use(sluice_layer *layer, sluice_param *param)
     for (uint32_t i = 0; i < layer->use_count; i++)
         if (layer->uses[i] == param)
             return slc_error(SLUICE_ERR_ARGUMENT, "layer \"%s\" uses \"%s\" already", layer->name, param->name);
-    if (!grow((void ***)&layer->uses, layer->use_count))
+    if (!SLC_ROOM_FOR_ONE(layer->uses, layer->use_count))
         return slc_error(SLUICE_ERR_MEMORY, "layer \"%s\": no memory", layer->name);
     layer->uses[layer->use_count++] = param;
     return SLUICE_OK;
@@ -317,7 +308,7 @@ static sluice_status add_activation(sluice_layer *layer, const void *given, slui
     if (status) return status;
     bool failed = false;
     sluice_activation *activation = calloc(1, sizeof *activation);
-    if (!activation || !grow((void ***)&rt->model.activations, rt->model.activation_count)) {
+    if (!activation || !SLC_ROOM_FOR_ONE(rt->model.activations, rt->model.activation_count)) {
         free(activation);
         return slc_error(SLUICE_ERR_MEMORY, "activation \"%s\": no memory", desc.name);
     }
@@ -396,7 +387,7 @@ sluice_status sluice_workspace_add(sluice_layer *layer, const sluice_workspace_d
     if (!out) return slc_error(SLUICE_ERR_ARGUMENT, "workspace \"%s\": no result given", desc->name);
 
     sluice_workspace *workspace = calloc(1, sizeof *workspace);
-    if (!workspace || !grow((void ***)&rt->model.workspaces, rt->model.workspace_count)) {
+    if (!workspace || !SLC_ROOM_FOR_ONE(rt->model.workspaces, rt->model.workspace_count)) {
         free(workspace);
         return slc_error(SLUICE_ERR_MEMORY, "workspace \"%s\": no memory", desc->name);
     }

@@ -2,6 +2,7 @@
 #include "plugins/nccl/record/records.h"
 
 #include "plugins/nccl/record/read_file.h"
+#include "lib/base/array.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
@@ -28,12 +29,8 @@ static void free_paths(path_list *list)
 static sluice_status add_path(path_list *list, const char *folder, const char *name)
 {
     size_t bytes = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(bytes), **paths = realloc(list->paths, (list->count + 1) * sizeof *paths);
-    if (paths) list->paths = paths;
-    if (!path || !paths) {
-        free(path);
-        return slc_error(SLUICE_ERR_MEMORY, "name of %s/%s", folder, name);
-    }
+    char *path = SLC_ROOM_FOR_ONE(list->paths, list->count) ? malloc(bytes) : NULL;
+    if (!path) return slc_error(SLUICE_ERR_MEMORY, "name of %s/%s", folder, name);
     snprintf(path, bytes, "%s%s%s", folder, *name ? "/" : "", name);
     list->paths[list->count++] = path;
     return SLUICE_OK;
@@ -88,17 +85,16 @@ static slc_nccl_process *find_path(slc_nccl_records *records, const char *path)
 /* Reads a file that is new; one that another path has too, or that is not there any more, is left out. */
 static sluice_status add_process(slc_nccl_records *records, const char *path)
 {
-    slc_nccl_process *processes = realloc(records->processes, (records->count + 1) * sizeof *processes);
-    if (!processes) return slc_error(SLUICE_ERR_MEMORY, "record of %s", path);
-    records->processes = processes;
-    slc_nccl_process *p = &processes[records->count];
+    if (!SLC_ROOM_FOR_ONE(records->processes, records->count))
+        return slc_error(SLUICE_ERR_MEMORY, "record of %s", path);
+    slc_nccl_process *p = &records->processes[records->count];
     *p = (slc_nccl_process){.path = strdup(path)};
     if (!p->path) return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
     bool absent;
     sluice_status status = slc_nccl_file_read(p, &absent);
     bool known = absent;
     for (size_t i = 0; !status && !absent && i < records->count; i++)
-        known |= are_one_process(&processes[i].header, &p->header);
+        known |= are_one_process(&records->processes[i].header, &p->header);
     if (status || known)
         slc_nccl_file_free(p);
     else
@@ -118,15 +114,14 @@ static sluice_status refuse(slc_nccl_records *records, const char *path)
 {
     for (size_t i = 0; i < records->refused_count; i++)
         if (!strcmp(records->refused[i].path, path)) return SLUICE_OK;
-    slc_nccl_refused *refused = realloc(records->refused, (records->refused_count + 1) * sizeof *refused);
-    if (refused) records->refused = refused;
+    const bool room = SLC_ROOM_FOR_ONE(records->refused, records->refused_count);
     slc_nccl_refused row = {strdup(path), strdup(sluice_last_error())};
-    if (!refused || !row.path || !row.why) {
+    if (!room || !row.path || !row.why) {
         free(row.path);
         free(row.why);
         return slc_error(SLUICE_ERR_MEMORY, "name of %s", path);
     }
-    refused[records->refused_count++] = row;
+    records->refused[records->refused_count++] = row;
     return SLUICE_OK;
 }
 
