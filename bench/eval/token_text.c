@@ -7,7 +7,6 @@
 #include "lib/base/text/python_json.h"
 #include "lib/data/special_tokens.h"
 #include "lib/data/tokenizer_files.h"
-#include "lib/tokenizer/token_list.h"
 
 #include <jansson.h>
 #include <stdio.h>

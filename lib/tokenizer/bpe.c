@@ -5,7 +5,6 @@
 
 #include "lib/base/hash/fnv.h"
 #include "lib/base/status.h"
-#include "lib/tokenizer/token_list.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,6 @@
  * tokenizer_test.c covers this file. */
 #include "lib/tokenizer/tokenizer_parts.h"
 
-#include "lib/tokenizer/token_list.h"
-
 #include <stdlib.h>
 
 typedef struct {

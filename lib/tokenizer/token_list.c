@@ -1,5 +1,5 @@
-/* See token_list.h. golden_tokens_test.c covers this file. */
-#include "lib/tokenizer/token_list.h"
+/* A list of tokens grows by half. golden_tokens_test.c covers this file. */
+#include "lib/tokenizer/tokenizer.h"
 
 #include "lib/base/status.h"
 

@@ -56,6 +56,9 @@ typedef struct {
     size_t count, room;
 } slc_token_list;
 
+/* Error: MEMORY; then the list is as it was. */
+sluice_status slc_token_list_append(slc_token_list *list, const int32_t *tokens, size_t count);
+
 /* Appends the tokens of `bytes` bytes of UTF-8 text (which may contain 0) to the list, as Hugging Face's
  * encode(text, add_special_tokens=special) numbers them; no truncation, no padding. Each byte sequence that is no UTF-8
  * counts as U+FFFD, as Python's errors="replace" reads it. Errors: MEMORY; then the list is as it was. */

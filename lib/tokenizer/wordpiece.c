@@ -2,7 +2,6 @@
 #include "lib/tokenizer/wordpiece.h"
 
 #include "lib/tokenizer/unicode/chars.h"
-#include "lib/tokenizer/token_list.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "lib/tokenizer/read/read.h"
 
 #include "lib/base/status.h"
-#include "lib/tokenizer/token_list.h"
 
 #include <stdlib.h>
 #include <string.h>
