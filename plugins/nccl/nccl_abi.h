@@ -179,13 +179,51 @@ typedef struct ncclLLA2AHandle {
 } ncclLLA2AHandle_t;
 #endif
 
-/* X(result, name without its prefix, (parameters), (arguments)): the exports that begin with nccl and with pnccl. */
-#define SLC_NCCL_FUNCTIONS(X, Y)                                                                                       \
+/* Lists of exports, each X(result, name without its prefix, (parameters), (arguments)). These are about no communicator
+ * and move nothing. */
+#define SLC_NCCL_PLAIN(X)                                                                                              \
     X(ncclResult_t, GetVersion, (int *version), (version))                                                             \
     X(slc_nccl_text, GetErrorString, (ncclResult_t result), (result))                                                  \
-    X(slc_nccl_text, GetLastError, (ncclComm_t comm), (comm))                                                          \
     X(void, ResetDebugInit, (void), ())                                                                                \
     X(ncclResult_t, GetUniqueId, (ncclUniqueId * id), (id))                                                            \
+    X(ncclResult_t, MemAlloc, (void **memory, size_t bytes), (memory, bytes))                                          \
+    X(ncclResult_t, MemFree, (void *memory), (memory))                                                                 \
+    X(ncclResult_t, LsaBarrierCreateRequirement,                                                                       \
+      (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *out, ncclDevResourceRequirements_t *requirements),       \
+      (team, barriers, out, requirements))                                                                             \
+    X(int, LLA2ACalcSlots, (int max_elements, int max_element_bytes), (max_elements, max_element_bytes))               \
+    X(ncclResult_t, LLA2ACreateRequirement,                                                                            \
+      (int blocks, int slots, ncclLLA2AHandle_t *out, ncclDevResourceRequirements_t *requirements),                    \
+      (blocks, slots, out, requirements))
+
+/* Those that ask a communicator, `comm`, or make something known to it. */
+#define SLC_NCCL_OF_COMM(X)                                                                                            \
+    X(slc_nccl_text, GetLastError, (ncclComm_t comm), (comm))                                                          \
+    X(ncclResult_t, CommCount, (const ncclComm_t comm, int *count), (comm, count))                                     \
+    X(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device), (comm, device))                                \
+    X(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank), (comm, rank))                                    \
+    X(ncclResult_t, CommRegister, (const ncclComm_t comm, void *buffer, size_t bytes, void **handle),                  \
+      (comm, buffer, bytes, handle))                                                                                   \
+    X(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle), (comm, handle))                             \
+    X(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t window), (comm, window))                      \
+    X(ncclResult_t, RedOpCreatePreMulSum,                                                                              \
+      (ncclRedOp_t * op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm),         \
+      (op, scalar, type, residence, comm))                                                                             \
+    X(ncclResult_t, DevCommCreate,                                                                                     \
+      (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out), (comm, requirements, out)) \
+    X(ncclResult_t, DevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *device_comm), (comm, device_comm))          \
+    X(ncclTeam_t, TeamWorld, (ncclComm_t comm), (comm))                                                                \
+    X(ncclTeam_t, TeamLsa, (ncclComm_t comm), (comm))                                                                  \
+    X(ncclTeam_t, TeamRail, (ncclComm_t comm), (comm))                                                                 \
+    X(int, TeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank))                          \
+    X(int, TeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank))                            \
+    X(ncclResult_t, GinBarrierCreateRequirement,                                                                       \
+      (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *out,                                    \
+       ncclDevResourceRequirements_t *requirements),                                                                   \
+      (comm, team, barriers, out, requirements))
+
+/* Those that make communicators and end them. */
+#define SLC_NCCL_LIFETIME(X)                                                                                           \
     X(ncclResult_t, CommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),                          \
       (comm, nranks, id, rank))                                                                                        \
     X(ncclResult_t, CommInitRankConfig,                                                                                \
@@ -204,85 +242,47 @@ typedef struct ncclLLA2AHandle {
     X(ncclResult_t, CommDestroy, (ncclComm_t comm), (comm))                                                            \
     X(ncclResult_t, CommAbort, (ncclComm_t comm), (comm))                                                              \
     X(ncclResult_t, CommRevoke, (ncclComm_t comm, int flags), (comm, flags))                                           \
-    X(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t * error), (comm, error))                         \
-    X(ncclResult_t, CommCount, (const ncclComm_t comm, int *count), (comm, count))                                     \
-    X(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device), (comm, device))                                \
-    X(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank), (comm, rank))                                    \
-    X(ncclResult_t, AllReduce,                                                                                         \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,            \
-       cudaStream_t stream),                                                                                           \
+    X(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t * error), (comm, error))
+
+#define SLC_NCCL_BUFFERS const void *send, void *receive, size_t count, ncclDataType_t type
+#define SLC_NCCL_WHERE ncclComm_t comm, cudaStream_t stream
+/* Those that move data. */
+#define SLC_NCCL_OPERATIONS(X)                                                                                         \
+    X(ncclResult_t, AllReduce, (SLC_NCCL_BUFFERS, ncclRedOp_t op, SLC_NCCL_WHERE),                                     \
       (send, receive, count, type, op, comm, stream))                                                                  \
-    X(ncclResult_t, ReduceScatter,                                                                                     \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,            \
-       cudaStream_t stream),                                                                                           \
+    X(ncclResult_t, ReduceScatter, (SLC_NCCL_BUFFERS, ncclRedOp_t op, SLC_NCCL_WHERE),                                 \
       (send, receive, count, type, op, comm, stream))                                                                  \
-    X(ncclResult_t, AllGather,                                                                                         \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream),      \
-      (send, receive, count, type, comm, stream))                                                                      \
-    X(ncclResult_t, Reduce,                                                                                            \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,  \
-       cudaStream_t stream),                                                                                           \
+    X(ncclResult_t, AllGather, (SLC_NCCL_BUFFERS, SLC_NCCL_WHERE), (send, receive, count, type, comm, stream))         \
+    X(ncclResult_t, Reduce, (SLC_NCCL_BUFFERS, ncclRedOp_t op, int root, SLC_NCCL_WHERE),                              \
       (send, receive, count, type, op, root, comm, stream))                                                            \
-    X(ncclResult_t, Bcast,                                                                                             \
-      (void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream),               \
+    X(ncclResult_t, Bcast, (void *buffer, size_t count, ncclDataType_t type, int root, SLC_NCCL_WHERE),                \
       (buffer, count, type, root, comm, stream))                                                                       \
-    X(ncclResult_t, Broadcast,                                                                                         \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm,                  \
-       cudaStream_t stream),                                                                                           \
+    X(ncclResult_t, Broadcast, (SLC_NCCL_BUFFERS, int root, SLC_NCCL_WHERE),                                           \
       (send, receive, count, type, root, comm, stream))                                                                \
-    X(ncclResult_t, AlltoAll,                                                                                          \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream),      \
-      (send, receive, count, type, comm, stream))                                                                      \
-    X(ncclResult_t, Gather,                                                                                            \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm,                  \
-       cudaStream_t stream),                                                                                           \
+    X(ncclResult_t, AlltoAll, (SLC_NCCL_BUFFERS, SLC_NCCL_WHERE), (send, receive, count, type, comm, stream))          \
+    X(ncclResult_t, Gather, (SLC_NCCL_BUFFERS, int root, SLC_NCCL_WHERE),                                              \
       (send, receive, count, type, root, comm, stream))                                                                \
-    X(ncclResult_t, Scatter,                                                                                           \
-      (const void *send, void *receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm,                  \
-       cudaStream_t stream),                                                                                           \
+    X(ncclResult_t, Scatter, (SLC_NCCL_BUFFERS, int root, SLC_NCCL_WHERE),                                             \
       (send, receive, count, type, root, comm, stream))                                                                \
-    X(ncclResult_t, Send,                                                                                              \
-      (const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),           \
+    X(ncclResult_t, Send, (const void *send, size_t count, ncclDataType_t type, int peer, SLC_NCCL_WHERE),             \
       (send, count, type, peer, comm, stream))                                                                         \
-    X(ncclResult_t, Recv,                                                                                              \
-      (void *receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream),              \
-      (receive, count, type, peer, comm, stream))                                                                      \
-    X(ncclResult_t, RedOpCreatePreMulSum,                                                                              \
-      (ncclRedOp_t * op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm),         \
-      (op, scalar, type, residence, comm))                                                                             \
-    X(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm))                                       \
-    X(ncclResult_t, GroupStart, (void), ())                                                                            \
-    X(ncclResult_t, GroupEnd, (void), ())                                                                              \
-    X(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * info), (info))                                                  \
-    X(ncclResult_t, MemAlloc, (void **memory, size_t bytes), (memory, bytes))                                          \
-    X(ncclResult_t, MemFree, (void *memory), (memory))                                                                 \
-    X(ncclResult_t, CommRegister, (const ncclComm_t comm, void *buffer, size_t bytes, void **handle),                  \
-      (comm, buffer, bytes, handle))                                                                                   \
-    X(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle), (comm, handle))                             \
+    X(ncclResult_t, Recv, (void *receive, size_t count, ncclDataType_t type, int peer, SLC_NCCL_WHERE),                \
+      (receive, count, type, peer, comm, stream))
+
+/* The others, which no list treats alike. */
+#define SLC_NCCL_OTHERS(X)                                                                                             \
     X(ncclResult_t, CommWindowRegister,                                                                                \
       (ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags),                                  \
       (comm, buffer, bytes, window, flags))                                                                            \
-    X(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t window), (comm, window))                      \
-    X(ncclResult_t, DevCommCreate,                                                                                     \
-      (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out), (comm, requirements, out)) \
-    X(ncclResult_t, DevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *device_comm), (comm, device_comm))          \
-    X(ncclTeam_t, TeamWorld, (ncclComm_t comm), (comm))                                                                \
-    X(ncclTeam_t, TeamLsa, (ncclComm_t comm), (comm))                                                                  \
-    X(ncclTeam_t, TeamRail, (ncclComm_t comm), (comm))                                                                 \
-    X(int, TeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank))                          \
-    X(int, TeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank))                            \
-    X(ncclResult_t, LsaBarrierCreateRequirement,                                                                       \
-      (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *out, ncclDevResourceRequirements_t *requirements),       \
-      (team, barriers, out, requirements))                                                                             \
-    X(ncclResult_t, GinBarrierCreateRequirement,                                                                       \
-      (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *out,                                    \
-       ncclDevResourceRequirements_t *requirements),                                                                   \
-      (comm, team, barriers, out, requirements))                                                                       \
-    X(int, LLA2ACalcSlots, (int max_elements, int max_element_bytes), (max_elements, max_element_bytes))               \
-    X(ncclResult_t, LLA2ACreateRequirement,                                                                            \
-      (int blocks, int slots, ncclLLA2AHandle_t *out, ncclDevResourceRequirements_t *requirements),                    \
-      (blocks, slots, out, requirements))                                                                              \
-    Y(void, ResetDebugInitInternal, (void), ())
+    X(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm))                                       \
+    X(ncclResult_t, GroupStart, (void), ())                                                                            \
+    X(ncclResult_t, GroupEnd, (void), ())                                                                              \
+    X(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * info), (info))
+
+#define SLC_NCCL_FUNCTIONS(X, Y)                                                                                       \
+    SLC_NCCL_PLAIN(X)                                                                                                  \
+    SLC_NCCL_OF_COMM(X)                                                                                                \
+    SLC_NCCL_LIFETIME(X) SLC_NCCL_OPERATIONS(X) SLC_NCCL_OTHERS(X) Y(void, ResetDebugInitInternal, (void), ())
 
 #define SLC_NCCL_DECLARE(result, name, parameters, arguments)                                                          \
     result nccl##name parameters;                                                                                      \

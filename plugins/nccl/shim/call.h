@@ -4,6 +4,9 @@
 
 #include "plugins/nccl/shim/state.h"
 
+/* The twin of ncclNAME, which nccl_abi.h declares too. */
+#define SLC_SHIM_TWIN(name) extern __typeof__(nccl##name) pnccl##name __attribute__((alias("nccl" #name)))
+
 /* The library whose own call this is: a call that arrives from NCCL's code, or while this thread is inside a call of
  * ours, is NCCL's and passes unrecorded. NULL: it is the program's. */
 static inline const slc_shim_real *slc_shim_call_of_nccl(const void *caller)

@@ -187,6 +187,6 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
     return result;
 }
 
-ncclResult_t pncclGroupStart(void) __attribute__((alias("ncclGroupStart")));
-ncclResult_t pncclGroupEnd(void) __attribute__((alias("ncclGroupEnd")));
-ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *info) __attribute__((alias("ncclGroupSimulateEnd")));
+SLC_SHIM_TWIN(GroupStart);
+SLC_SHIM_TWIN(GroupEnd);
+SLC_SHIM_TWIN(GroupSimulateEnd);

@@ -265,15 +265,5 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
     return slc_shim_call_end(&call, call.real->CommRevoke(comm, flags));
 }
 
-#define TWIN(name, parameters) ncclResult_t pncclComm##name parameters __attribute__((alias("ncclComm" #name)));
-TWIN(InitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank))
-TWIN(InitRankConfig, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config))
-TWIN(InitRankScalable, (ncclComm_t * comm, int nranks, int rank, int id_count, ncclUniqueId *ids, ncclConfig_t *config))
-TWIN(InitAll, (ncclComm_t * comms, int count, const int *devices))
-TWIN(Split, (ncclComm_t comm, int color, int key, ncclComm_t *out, ncclConfig_t *config))
-TWIN(Shrink, (ncclComm_t comm, int *excluded, int excluded_count, ncclComm_t *out, ncclConfig_t *config, int flags))
-TWIN(GetAsyncError, (ncclComm_t comm, ncclResult_t *error))
-TWIN(Finalize, (ncclComm_t comm))
-TWIN(Destroy, (ncclComm_t comm))
-TWIN(Abort, (ncclComm_t comm))
-TWIN(Revoke, (ncclComm_t comm, int flags))
+#define TWIN(result, name, parameters, arguments) SLC_SHIM_TWIN(name);
+SLC_NCCL_LIFETIME(TWIN)

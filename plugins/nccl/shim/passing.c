@@ -1,4 +1,5 @@
-/* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface.
+/* NCCL's functions that are passed on and not recorded: questions, memory, operators and the device interface; and the
+ * making of a window, which is. What one rank alone may do decides nothing here.
  * tests/nccl/on_the_bed.py covers this file. */
 #include "plugins/nccl/shim/call.h"
 #include "plugins/nccl/shim/communicators.h"
@@ -12,46 +13,36 @@ static const slc_shim_real *library_of(ncclComm_t comm)
     return known ? known->real : slc_shim_real_default();
 }
 
-/* nccl##name and its twin, passed on to `library`. */
 #define PASS(result, name, parameters, arguments, library)                                                             \
     result nccl##name parameters                                                                                       \
     {                                                                                                                  \
         const slc_shim_real *own = slc_shim_call_of_nccl(__builtin_return_address(0));                                 \
         return (own ? own : library)->name arguments;                                                                  \
     }                                                                                                                  \
-    result pnccl##name parameters __attribute__((alias("nccl" #name)));
-PASS(ncclResult_t, GetVersion, (int *version), (version), slc_shim_real_for(__builtin_return_address(0)))
-PASS(slc_nccl_text, GetErrorString, (ncclResult_t result), (result), slc_shim_real_for(__builtin_return_address(0)))
-PASS(slc_nccl_text, GetLastError, (ncclComm_t comm), (comm), library_of(comm))
-PASS(void, ResetDebugInit, (void), (), slc_shim_real_for(__builtin_return_address(0)))
-PASS(ncclResult_t, GetUniqueId, (ncclUniqueId * id), (id), slc_shim_real_for(__builtin_return_address(0)))
-PASS(ncclResult_t, CommCount, (const ncclComm_t comm, int *count), (comm, count), library_of(comm))
-PASS(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device), (comm, device), library_of(comm))
-PASS(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank), (comm, rank), library_of(comm))
-PASS(ncclResult_t, RedOpCreatePreMulSum,
-     (ncclRedOp_t * op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm),
-     (op, scalar, type, residence, comm), library_of(comm))
-PASS(ncclResult_t, DevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out),
-     (comm, requirements, out), library_of(comm))
-PASS(ncclResult_t, DevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *device_comm), (comm, device_comm),
-     library_of(comm))
-PASS(ncclTeam_t, TeamWorld, (ncclComm_t comm), (comm), library_of(comm))
-PASS(ncclTeam_t, TeamLsa, (ncclComm_t comm), (comm), library_of(comm))
-PASS(ncclTeam_t, TeamRail, (ncclComm_t comm), (comm), library_of(comm))
-PASS(int, TeamRankToWorld, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank), library_of(comm))
-PASS(int, TeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank), (comm, team, rank), library_of(comm))
-PASS(ncclResult_t, LsaBarrierCreateRequirement,
-     (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *out, ncclDevResourceRequirements_t *requirements),
-     (team, barriers, out, requirements), slc_shim_real_for(__builtin_return_address(0)))
-PASS(ncclResult_t, GinBarrierCreateRequirement,
-     (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *out,
-      ncclDevResourceRequirements_t *requirements),
-     (comm, team, barriers, out, requirements), library_of(comm))
-PASS(int, LLA2ACalcSlots, (int max_elements, int max_element_bytes), (max_elements, max_element_bytes),
-     slc_shim_real_for(__builtin_return_address(0)))
-PASS(ncclResult_t, LLA2ACreateRequirement,
-     (int blocks, int slots, ncclLLA2AHandle_t *out, ncclDevResourceRequirements_t *requirements),
-     (blocks, slots, out, requirements), slc_shim_real_for(__builtin_return_address(0)))
+    SLC_SHIM_TWIN(name);
+#define PASS_PLAIN(result, name, parameters, arguments)                                                                \
+    PASS(result, name, parameters, arguments, slc_shim_real_for(__builtin_return_address(0)))
+#define PASS_OF_COMM(result, name, parameters, arguments) PASS(result, name, parameters, arguments, library_of(comm))
+SLC_NCCL_PLAIN(PASS_PLAIN)
+SLC_NCCL_OF_COMM(PASS_OF_COMM)
+
+/* A window is made by all ranks of its communicator, whose calls transforms then leave alone. */
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes, ncclWindow_t *window, int flags)
+{
+    const slc_shim_real *own = slc_shim_call_of_nccl(__builtin_return_address(0));
+    if (own) return own->CommWindowRegister(comm, buffer, bytes, window, flags);
+    slc_shim_call call = SLC_SHIM_PLAIN_CALL;
+    call.operation = SLC_RECORD_WINDOW;
+    call.comm = comm;
+    call.count = bytes;
+    call.send = buffer;
+    call.caller = __builtin_return_address(0);
+    slc_shim_call_begin(&call);
+    const slc_shim_transforms *transforms = call.recorder->transforms;
+    if (transforms && call.known) transforms->window_made(call.known);
+    return slc_shim_call_end(&call, call.real->CommWindowRegister(comm, buffer, bytes, window, flags));
+}
+SLC_SHIM_TWIN(CommWindowRegister);
 
 /* Calls that use the operator may be held until the end of the thread's group; then its destruction is too. */
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
@@ -65,7 +56,7 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
         return result;
     return library->RedOpDestroy(op, comm);
 }
-ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) __attribute__((alias("ncclRedOpDestroy")));
+SLC_SHIM_TWIN(RedOpDestroy);
 
 void ncclResetDebugInitInternal(void)
 {
