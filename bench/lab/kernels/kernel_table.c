@@ -24,6 +24,13 @@
 
 #include <string.h>
 
+/* A function that calls a kernel. */
+#define KERNEL(name, call)                                                                                             \
+    static sluice_status name(slc_kernel_case *c)                                                                      \
+    {                                                                                                                  \
+        return call;                                                                                                   \
+    }
+
 static const slc_dropout tenth = {.probability = 0.1f, .seed = 1};
 
 static sluice_status layer_norm(slc_kernel_case *c)
@@ -59,40 +66,15 @@ static sluice_status norm_backward(slc_kernel_case *c, const void *add)
                                                                                .workspace = c->workspace});
 }
 
-static sluice_status layer_norm_backward(slc_kernel_case *c)
-{
-    return norm_backward(c, NULL);
-}
-
-static sluice_status layer_norm_backward_add(slc_kernel_case *c)
-{
-    return norm_backward(c, c->array[2]);
-}
-
-static sluice_status gelu_forward(slc_kernel_case *c)
-{
-    return slc_gelu_forward(&c->stream, SLC_GELU_TANH, c->dtype, c->count, c->array[0], c->array[3]);
-}
-
-static sluice_status gelu_backward(slc_kernel_case *c)
-{
-    return slc_gelu_backward(&c->stream, SLC_GELU_TANH, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
-}
-
-static sluice_status gelu_erf_forward(slc_kernel_case *c)
-{
-    return slc_gelu_forward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[3]);
-}
-
-static sluice_status gelu_erf_backward(slc_kernel_case *c)
-{
-    return slc_gelu_backward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[1], c->array[3]);
-}
-
-static sluice_status dropout(slc_kernel_case *c)
-{
-    return slc_dropout_apply(&c->stream, &tenth, c->dtype, c->count, c->array[0], c->array[3]);
-}
+KERNEL(layer_norm_backward, norm_backward(c, NULL))
+KERNEL(layer_norm_backward_add, norm_backward(c, c->array[2]))
+KERNEL(gelu_forward, slc_gelu_forward(&c->stream, SLC_GELU_TANH, c->dtype, c->count, c->array[0], c->array[3]))
+KERNEL(gelu_backward,
+       slc_gelu_backward(&c->stream, SLC_GELU_TANH, c->dtype, c->count, c->array[0], c->array[1], c->array[3]))
+KERNEL(gelu_erf_forward, slc_gelu_forward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[3]))
+KERNEL(gelu_erf_backward,
+       slc_gelu_backward(&c->stream, SLC_GELU_ERF, c->dtype, c->count, c->array[0], c->array[1], c->array[3]))
+KERNEL(dropout, slc_dropout_apply(&c->stream, &tenth, c->dtype, c->count, c->array[0], c->array[3]))
 
 static sluice_status to_residual(slc_kernel_case *c, const void *scale)
 {
@@ -107,15 +89,8 @@ static sluice_status to_residual(slc_kernel_case *c, const void *scale)
                                                                          .out = c->array[3]});
 }
 
-static sluice_status residual_forward(slc_kernel_case *c)
-{
-    return to_residual(c, NULL);
-}
-
-static sluice_status residual_scale_forward(slc_kernel_case *c)
-{
-    return to_residual(c, c->vector[1]);
-}
+KERNEL(residual_forward, to_residual(c, NULL))
+KERNEL(residual_scale_forward, to_residual(c, c->vector[1]))
 
 static sluice_status residual_scale_backward(slc_kernel_case *c)
 {
@@ -220,20 +195,9 @@ static sluice_status lamb_apply(slc_kernel_case *c)
     return slc_lamb_apply_measured(&c->stream, &settings, 1, &range, &norms, 0, 10);
 }
 
-static sluice_status gradient_norm(slc_kernel_case *c)
-{
-    return slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], c->workspace);
-}
-
-static sluice_status all_finite(slc_kernel_case *c)
-{
-    return slc_all_finite(&c->stream, c->dtype, c->count, c->array[0], c->workspace);
-}
-
-static sluice_status step_words_inspect(slc_kernel_case *c)
-{
-    return slc_step_words_inspect(&c->stream, c->dtype, c->count, c->array[0], true, 0, c->workspace);
-}
+KERNEL(gradient_norm, slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], c->workspace))
+KERNEL(all_finite, slc_all_finite(&c->stream, c->dtype, c->count, c->array[0], c->workspace))
+KERNEL(step_words_inspect, slc_step_words_inspect(&c->stream, c->dtype, c->count, c->array[0], true, 0, c->workspace))
 
 static sluice_status reduce_two(slc_kernel_case *c)
 {
