@@ -121,7 +121,11 @@ static error_t take_argument(parsing *p, char *text, struct argp_state *state)
         state->next = state->argc;
         return 0;
     }
-    if (line->take)
+    if (line->argument) {
+        const char **given = (const char **)((char *)p->options + line->argument);
+        if (*given) argp_error(state, "one %s, not \"%s\" and \"%s\"", line->arguments, *given, text);
+        *given = text;
+    } else if (line->take)
         refuse_if(state, line->take(p->options, text));
     else if (line->shared && !line->hint)
         return ARGP_ERR_UNKNOWN;
@@ -149,6 +153,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG: return take_argument(p, text, state);
     case ARGP_KEY_END:
+        if (line->argument && !*(const char **)((char *)p->options + line->argument))
+            argp_error(state, "name a %s", line->arguments);
         if (line->check) refuse_if(state, line->check(p->options));
         return 0;
     default: break;

@@ -22,9 +22,9 @@
 enum { ROUNDS_MOST = 1000, PIECE = 1 << 20 };
 
 typedef struct {
-    const char *path;
     unsigned rounds;
     bool cached;
+    const char *path;
 } reading_options;
 
 /* Times of the rounds, without [0] and with [1] what is compared. */
@@ -47,20 +47,6 @@ static const char doc[] =
     "Examples:\n"
     "  sluice-lab reading gpt2/model.safetensors\n"
     "  sluice-lab reading --cached --rounds 21 book.txt";
-
-static sluice_status take_path(void *options, char *path)
-{
-    reading_options *o = options;
-    if (o->path) return slc_error(SLUICE_ERR_ARGUMENT, "one FILE, not \"%s\" and \"%s\"", o->path, path);
-    o->path = path;
-    return SLUICE_OK;
-}
-
-static sluice_status check(void *options)
-{
-    const reading_options *o = options;
-    return o->path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "name a FILE");
-}
 
 static bool is_weights(const char *path)
 {
@@ -132,7 +118,7 @@ static void print_times(const reading_options *o, const slc_file *file, reading_
 static int run(int argc, char **argv)
 {
     const slc_command_line line = {
-        .rows = option_rows, .arguments = "FILE", .take = take_path, .check = check, .doc = doc};
+        .rows = option_rows, .arguments = "FILE", .argument = offsetof(reading_options, path), .doc = doc};
     static reading_times times;
     reading_options o = {0};
     slc_file file;

@@ -12,8 +12,8 @@
 #include <time.h>
 
 typedef struct {
-    const char *path;
     bool special, times;
+    const char *path;
 } tokenize_options;
 
 static const slc_option option_rows[] = {
@@ -32,20 +32,6 @@ static const char doc[] =
     "Examples:\n"
     "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --special bert/\n"
     "  { wc -c <book.txt; cat book.txt; } | sluice-lab tokenize --time gpt2/ >/dev/null";
-
-static sluice_status take_path(void *options, char *path)
-{
-    tokenize_options *o = options;
-    if (o->path) return slc_error(SLUICE_ERR_ARGUMENT, "one TOKENIZER, not \"%s\" and \"%s\"", o->path, path);
-    o->path = path;
-    return SLUICE_OK;
-}
-
-static sluice_status check(void *options)
-{
-    const tokenize_options *o = options;
-    return o->path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "name a TOKENIZER");
-}
 
 /* Reads the next text; *text is NULL at the end. */
 static sluice_status read_record(char **text, size_t *bytes)
@@ -110,7 +96,7 @@ static sluice_status tokenize(const tokenize_options *o, const slc_tokenizer *to
 static int run(int argc, char **argv)
 {
     const slc_command_line line = {
-        .rows = option_rows, .arguments = "TOKENIZER", .take = take_path, .check = check, .doc = doc};
+        .rows = option_rows, .arguments = "TOKENIZER", .argument = offsetof(tokenize_options, path), .doc = doc};
     tokenize_options o = {0};
     slc_tokenizer *tokenizer = NULL;
     slc_command_line_parse(&line, argc, argv, &o);
