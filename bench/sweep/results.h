@@ -24,7 +24,7 @@ extern const char *const slc_bench_cell_keys[];
 sluice_status slc_bench_results_init(slc_bench_results *out);
 void slc_bench_results_free(slc_bench_results *results);
 
-/* `plan_sha256`: bench/sweep/plan_digest.h. Errors: MEMORY. */
+/* `plan_sha256`: of all that the plan has carried out. Errors: MEMORY. */
 sluice_status slc_bench_results_add(slc_bench_results *results, const sluice_world *world, const slc_bench_case *one,
                                     const slc_training_result *run, const char *plan_sha256);
 /* `why`: the planner's error line, which says what is needed. */

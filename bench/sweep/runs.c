@@ -5,16 +5,18 @@
 
 #include "bench/sweep/finished.h"
 #include "bench/sweep/opening.h"
-#include "bench/sweep/plan_digest.h"
 #include "bench/sweep/figures/table.h"
 #include "bench/train/run.h"
 #include "lib/base/clock.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/hash/sha256.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
 
 #include <malloc.h>
+#include <sluice/plan.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     const slc_bench_sweep *sweep;
@@ -30,10 +32,33 @@ static sluice_status stepped(const slc_training_step *step, void *context)
     return SLUICE_OK;
 }
 
+/* Writes the SHA-256 of all that a plan has carried out (strategies, recomputation, order, and where buffers lie), so
+ * that runs of equal plans are known: its JSON without what is for people, in one spelling. */
+static sluice_status digest_plan(sluice_runtime *rt, char hex[65])
+{
+    char *plan = NULL, *profile = NULL, *text = NULL;
+    slc_sha256 hash;
+    sluice_status status = sluice_runtime_plan_json(rt, "a sweep", &plan, &profile);
+    if (status) return status;
+    json_t *all = json_loads(plan, 0, NULL);
+    json_object_del(all, "forecast");
+    json_object_del(all, "schedule");
+    if (all) text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    slc_sha256_init(&hash);
+    if (text) slc_sha256_add(&hash, text, strlen(text));
+    slc_sha256_finish(&hash, hex);
+    status = text ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "the digest of a plan");
+    free(text);
+    json_decref(all);
+    free(profile);
+    free(plan);
+    return status;
+}
+
 static sluice_status note_plan(sluice_runtime *rt, void *context)
 {
     watched *w = context;
-    return w->sweep->out ? slc_bench_plan_digest(rt, w->plan_sha256) : SLUICE_OK;
+    return w->sweep->out ? digest_plan(rt, w->plan_sha256) : SLUICE_OK;
 }
 
 /* A file that cannot be written does not end hours of work; only the writing at the end must succeed. */

@@ -51,7 +51,7 @@ ROOMS = {
         "train/data": ["cli", "cli/output", "train/options"],
         "train/checkpoint": ["train/options"],
         "eval": ["cli", "cli/options", "cli/output", "train", "train/options", "train/data"],
-        "profile": ["cli", "cli/options", "plan/words", "train", "train/options"],
+        "profile": ["cli", "cli/options", "cli/output", "launch", "plan/words", "train", "train/options"],
         "estimate": ["cli", "cli/options", "cli/output", "plan/words", "train/options", "train/data"],
         "sweep": ["cli", "cli/options", "cli/output", "launch", "plan/words", "train", "train/options", "train/data",
                   "sweep/folder", "sweep/figures", "sweep/tradeoff"],

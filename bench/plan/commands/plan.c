@@ -4,7 +4,8 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/options/command_line.h"
-#include "bench/plan/commands/compare.h"
+#include "bench/plan/commands/files.h"
+#include "bench/plan/comparison/comparison.h"
 #include "bench/plan/pictures/memory_picture.h"
 #include "bench/plan/pictures/picture.h"
 #include "bench/plan/words/table.h"
@@ -161,6 +162,40 @@ static sluice_status write_plan(const slc_profile *profile, const slc_plan_answe
     return status;
 }
 
+/* ---- Comparing ---- */
+
+/* Prints what changes from `plans[0]` to `plans[1]`, and adds it to `json`, unless that is NULL, as "comparison". */
+static sluice_status compare_plans(FILE *out, const slc_profile *profile, const slc_plan *const plans[2],
+                                   const char *const names[2], json_t *json)
+{
+    slc_comparison comparison;
+    sluice_status status = slc_comparison_make(profile, plans, names, &comparison);
+    if (status) return status;
+    slc_comparison_print(out, &comparison);
+    if (json && json_object_set_new(json, "comparison", slc_comparison_json(&comparison)))
+        status = slc_error(SLUICE_ERR_MEMORY, "the comparison as JSON");
+    slc_comparison_fini(&comparison);
+    return status;
+}
+
+static sluice_status compare_files(slc_plan_files *files, const char *second, const char *json)
+{
+    slc_plan *other = NULL;
+    json_t *content = json_object();
+    sluice_status status = content ? slc_plan_files_read(files) : slc_error(SLUICE_ERR_MEMORY, "comparison");
+    if (!status) status = slc_plan_read(&files->profile->job, second, &other);
+    if (!status) {
+        const slc_plan *const plans[] = {files->plan, other};
+        const char *const names[] = {files->plan_path, second};
+        status = compare_plans(slc_is_standard_output(json) ? stderr : stdout, files->profile, plans, names, content);
+    }
+    if (!status && json) status = slc_result_file_write_json(json, content);
+    json_decref(content);
+    slc_plan_destroy(other);
+    slc_plan_files_fini(files);
+    return status;
+}
+
 /* ---- From a profile to a plan ---- */
 
 typedef struct {
@@ -237,7 +272,7 @@ static sluice_status print_change(const planning *p, FILE *out, json_t *json)
     if (!p->unforced.plan) return SLUICE_OK;
     snprintf(forced, sizeof forced, "with --force %.200s", p->options->force);
     fputc('\n', out);
-    return slc_compare_plans(out, p->profile, plans, names, json);
+    return compare_plans(out, p->profile, plans, names, json);
 }
 
 static sluice_status print_plans(planning *p, FILE *out, slc_outcome *files)
@@ -282,7 +317,7 @@ static sluice_status plan_and_print(const plan_options *o, const slc_profile *pr
 static sluice_status compare(const plan_options *o)
 {
     slc_plan_files files = {.profile_path = o->profile, .plan_path = o->compare, .lossy = o->lossy, .world = o->world};
-    return slc_compare_files(&files, o->second, o->json);
+    return compare_files(&files, o->second, o->json);
 }
 
 static sluice_status make(plan_options *o)
