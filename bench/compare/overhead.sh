@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # What the engine itself costs: `sluice-lab overhead` on one and on two ranks. Prints its tables ("!" falls short of an aim)
 # and writes bench/results/overhead.json.
-#   bench/compare/overhead.sh [ROUNDS] [PLAN...]
+#   bench/compare/overhead.sh [ROUNDS]
 # Environment: SLUICE_LAB=the command, RANKS ("1 2"), OPTIONS of `sluice-lab overhead`, OUT.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${1:-9}
-shift $(($# > 0))
 lab=${SLUICE_LAB:-build/release/bench/sluice-lab} out=${OUT:-bench/results/overhead.json}
 read -ra ranks <<<"${RANKS:-1 2}"
 read -ra options <<<"${OPTIONS:-}"
@@ -15,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 
 [ -x "$lab" ] || { echo "$lab is not there: run ./dev build, or set SLUICE_LAB" >&2; exit 1; }
 for n in "${ranks[@]}"; do
-    "$lab" overhead --ranks "$n" --rounds "$rounds" --json "$work/$n.json" "${options[@]}" "$@"
+    "$lab" overhead --ranks "$n" --rounds "$rounds" --json "$work/$n.json" "${options[@]}"
 done
 mkdir -p "$(dirname "$out")"
 {

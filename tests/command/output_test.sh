@@ -76,7 +76,7 @@ short() { # command: sets $line, and where they are others $json, its option of 
     study) line=(study lossy --count 1 --effort 0.01) ;;
     nccl) line=(nccl records) ;;
     perf) line=(perf --ranks 2 -b 64K -e 64K -n 1) ;;
-    overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1 dp:serial) ;;
+    overhead) line=(overhead --ranks 2 --layers 2 --layer 64K --slot 100us --rounds 1 --steps 1) ;;
     kernels) line=(kernels --op gelu_forward --dtype fp32 --size 1MiB --copy 1MiB --rounds 1) ;;
     gemm) line=(gemm --rows 1 --rounds 1 --json /dev/full) json=() ;; # both at once: it takes long
     reading) line=(reading --rounds 1 text) json=() ;;

@@ -1,7 +1,7 @@
-/* A plan carried out by hand, as by somebody who knows this one plan and nothing else: its operations and their waits
- * are worked out once and handed to lib/comm step after step; optimizer kernels are called on fixed ranges. Everything
- * that the engine carries out is carried out, the search of gradients for NaN and the agreement included, but there are
- * no claims, no checks and no measuring. The weights equal the engine's to the bit. */
+/* Data parallelism by hand, as by somebody who writes this one loop and nothing else: what a rank does under strategy
+ * dp and schedule serial. After each backward the layer's gradients are summed and its parameters updated, then ranks
+ * agree on whether a gradient was NaN; there are no claims, no checks and no measuring. The weights equal the engine's
+ * to the bit. */
 #pragma once
 
 #include "bench/lab/overhead/model.h"
@@ -10,12 +10,11 @@
 
 typedef struct slc_bare slc_bare;
 
-/* Lays memory out as the plan does and attaches it; everything is zero. Collective. `job` (one micro-batch, at most
- * 2040 operations), `plan`, `model` and `optimizer` must outlive the result, and nothing else may be attached
- * meanwhile. The caller closes *out. Errors: ARGUMENT, MEMORY, those of lib/comm. */
+/* Makes memory and attaches it; everything is zero. Collective. `job` is the engine's for the same model; it, `model`
+ * and `optimizer` must outlive the result, and nothing else may be attached meanwhile. The caller closes *out. Errors:
+ * MEMORY, those of lib/comm. */
 sluice_status slc_bare_open(sluice_world *world, slc_overhead_model *model, slc_overhead_optimizer *optimizer,
-                            const slc_job *job, const slc_plan *plan, slc_bare **out);
+                            const slc_job *job, slc_bare **out);
 sluice_status slc_bare_step(slc_bare *bare, double learning_rate);
-sluice_status slc_bare_sync(slc_bare *bare);  /* applies everything, also the last step's late operations */
 uint64_t slc_bare_hash(const slc_bare *bare); /* hash of the owned weights */
 void slc_bare_close(slc_bare *bare);          /* NULL is allowed */

@@ -1,6 +1,5 @@
-/* Measures overhead. Each round runs the plan once under the engine and once by hand, and rounds alternate in which
- * comes first. Each run has its own memory: a step to warm up, then the steps that count. The plan is made once, in a
- * runtime that is kept for it; the others get a copy.
+/* Measures overhead. Each round trains once under the engine and once by hand, and rounds alternate in which comes
+ * first. Each run has its own memory: a step to warm up, then the steps that count.
  * tests/command/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/measure.h"
 
@@ -11,16 +10,13 @@
 #include "lib/base/status.h"
 #include "lib/engine/engine.h"
 #include "lib/engine/measure/recording.h"
-#include "lib/plan/profile.h"
-#include "sched/planner.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ENGINE, BARE, SIDES };
-enum { WARM_UP = 1, PLANNING_STEPS = 3 };
+enum { WARM_UP = 1 };
 static const double learning_rate = 1e-3;
 
 typedef struct {
@@ -42,35 +38,11 @@ typedef struct {
     clockid_t thread_clock; /* CPU time of the communication thread */
     engine_run planned;     /* keeps the job and the plan alive */
     slc_recorded made;
-    char *plan_text;        /* the plan as JSON, on rank 0, which plans for all */
     sample *samples[SIDES]; /* [rounds] */
     uint64_t hash;          /* hash of the engine's weights; 0: not known yet */
 } measurement;
 
 /* ---- The model under the engine ---- */
-
-static sluice_status plan_again(void *context, const slc_job *job, const slc_plan_request *request,
-                                slc_plan_answer *answer)
-{
-    const char *text = ((const measurement *)context)->plan_text;
-    (void)request;
-    return slc_plan_from_json(job, text, strlen(text), &answer->plan);
-}
-
-/* The context is the schedule's name: the engine itself asks for one that is never planned again. */
-static sluice_status plan_by_block(void *context, const slc_job *job, const slc_plan_request *request,
-                                   slc_plan_answer *answer)
-{
-    slc_times times = {0};
-    slc_plan_request asked = *request;
-    asked.schedule = context;
-    asked.times = &times;
-    sluice_status status = slc_times_estimate(job, &times);
-    times.link.block_bytes = 1;
-    if (!status) status = slc_plan_for_budget(job, &asked, answer);
-    slc_times_fini(&times);
-    return status;
-}
 
 static sluice_status add_layer(measurement *m, engine_run *run, uint32_t l)
 {
@@ -93,30 +65,19 @@ static void close_engine(engine_run *run)
     *run = (engine_run){0};
 }
 
-/* `plan` NULL: a runtime with the plan that was made. */
-static sluice_status create_runtime(measurement *m, const slc_overhead_plan *plan, sluice_runtime **out)
+static sluice_status open_engine(measurement *m, engine_run *run)
 {
     sluice_config config;
     sluice_config_init(&config);
-    config.schedule = "serial"; /* this schedule is never planned again */
+    config.strategy = "dp";
+    config.schedule = "serial";
     config.optimizer = &m->optimizer.optimizer;
-    config.updates = SLUICE_UPDATES_COMMUNICATION; /* the bare loop can run updates only there */
+    config.updates = SLUICE_UPDATES_COMMUNICATION; /* as by hand */
     config.block_bytes = m->model.block_bytes;
-    if (!plan) return slc_engine_create(m->world, &config, (slc_planner){.plan = plan_again, .context = m}, out);
-    config.strategy = plan->strategy;
-    if (plan->by_block)
-        return slc_engine_create(m->world, &config,
-                                 (slc_planner){.plan = plan_by_block, .context = (void *)plan->schedule}, out);
-    config.schedule = plan->schedule;
-    return sluice_runtime_create(m->world, &config, out);
-}
-
-static sluice_status open_engine(measurement *m, const slc_overhead_plan *plan, engine_run *run)
-{
     *run = (engine_run){.layers = calloc(m->model.layers, sizeof *run->layers),
                         .params = calloc(m->model.layers, sizeof *run->params)};
     if (!run->layers || !run->params) return slc_error(SLUICE_ERR_MEMORY, "%u layers", m->model.layers);
-    sluice_status status = create_runtime(m, plan, &run->rt);
+    sluice_status status = sluice_runtime_create(m->world, &config, &run->rt);
     for (uint32_t l = 0; !status && l < m->model.layers; l++) status = add_layer(m, run, l);
     return status ? status : sluice_runtime_commit(run->rt);
 }
@@ -212,7 +173,7 @@ static sample make_sample(const clocks *from, const clocks *to, uint32_t steps)
 static sluice_status time_engine(measurement *m, sample *out, uint64_t *hash)
 {
     engine_run run;
-    sluice_status status = open_engine(m, NULL, &run);
+    sluice_status status = open_engine(m, &run);
     for (uint32_t s = 0; !status && s < WARM_UP; s++) status = engine_step(m, &run);
     if (!status) status = sluice_runtime_sync(run.rt);
     if (!status) status = sluice_world_barrier(m->world);
@@ -229,13 +190,11 @@ static sluice_status time_engine(measurement *m, sample *out, uint64_t *hash)
 static sluice_status time_bare(measurement *m, sample *out, uint64_t *hash)
 {
     slc_bare *bare = NULL;
-    sluice_status status = slc_bare_open(m->world, &m->model, &m->optimizer, m->made.job, m->made.plan, &bare);
+    sluice_status status = slc_bare_open(m->world, &m->model, &m->optimizer, m->made.job, &bare);
     for (uint32_t s = 0; !status && s < WARM_UP; s++) status = slc_bare_step(bare, learning_rate);
-    if (!status) status = slc_bare_sync(bare);
     if (!status) status = sluice_world_barrier(m->world);
     clocks from = read_clocks(m);
     for (uint32_t s = 0; !status && s < m->config->steps; s++) status = slc_bare_step(bare, learning_rate);
-    if (!status) status = slc_bare_sync(bare);
     clocks to = read_clocks(m);
     *out = make_sample(&from, &to, m->config->steps);
     /* No rank may free its memory while a peer reads it. */
@@ -314,17 +273,6 @@ static sluice_status share_samples(measurement *m)
 
 /* ---- The whole measurement ---- */
 
-/* Schedules that need measured times have them after a few steps. */
-static sluice_status make_plan(measurement *m, const slc_overhead_plan *plan)
-{
-    sluice_status status = open_engine(m, plan, &m->planned);
-    for (uint32_t s = 0; !status && s < PLANNING_STEPS; s++) status = engine_step(m, &m->planned);
-    if (!status) status = sluice_runtime_sync(m->planned.rt);
-    if (status) return status;
-    m->made = slc_engine_recorded(m->planned.rt);
-    return m->model.rank ? SLUICE_OK : slc_plan_to_json(m->made.job, m->made.plan, NULL, &m->plan_text);
-}
-
 static sluice_status prepare(measurement *m)
 {
     const slc_overhead_config *config = m->config;
@@ -356,19 +304,18 @@ static sluice_status run_rounds(measurement *m)
 static void clean_up(measurement *m)
 {
     close_engine(&m->planned);
-    free(m->plan_text);
     slc_overhead_optimizer_close(&m->optimizer);
     for (int side = 0; side < SIDES; side++) free(m->samples[side]);
 }
 
-sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
-                                   const slc_overhead_plan *plan, slc_overhead_row *row)
+sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config, slc_overhead_row *row)
 {
     measurement m = {.world = world, .config = config};
     *row = (slc_overhead_row){0};
     double *values = calloc(config->rounds, sizeof *values);
     sluice_status status = values ? prepare(&m) : slc_error(SLUICE_ERR_MEMORY, "%u rounds", config->rounds);
-    if (!status) status = make_plan(&m, plan);
+    if (!status) status = open_engine(&m, &m.planned);
+    if (!status) m.made = slc_engine_recorded(m.planned.rt);
     if (!status) status = run_rounds(&m);
     if (!status) make_row(&m, values, row);
     clean_up(&m);

@@ -1,8 +1,7 @@
-/* Measures the engine's own cost: one plan is run by the engine and by hand, in turn. Collective. */
+/* Measures the engine's own cost: a model is trained data-parallel by the engine and by hand, in turn. Collective. */
 #pragma once
 
 #include <sluice/world.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
@@ -21,13 +20,6 @@ typedef struct {
     double spread_s; /* spread of the engine's own CPU time: half the range of the middle half of the rounds */
 } slc_overhead_row;
 
-/* A plan made as the runtime makes it: times are measured first if the schedule needs them. `by_block`: the plan is
- * made for a link that a single block saturates, so that a schedule that cuts layers moves each block alone. */
-typedef struct {
-    const char *strategy, *schedule;
-    bool by_block;
-} slc_overhead_plan;
-
-/* Errors: MISMATCH if the weights made by hand differ from the engine's; those of runtime and planner. */
-sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config,
-                                   const slc_overhead_plan *plan, slc_overhead_row *row);
+/* Under strategy dp and schedule serial. Errors: MISMATCH if the weights made by hand differ from the engine's; those
+ * of the runtime. */
+sluice_status slc_overhead_measure(sluice_world *world, const slc_overhead_config *config, slc_overhead_row *row);

@@ -6,24 +6,17 @@
 #include "bench/cli/output/result_file.h"
 #include "bench/launch/self_launch.h"
 #include "bench/cli/options/command_line.h"
-#include "lib/base/status.h"
-#include "lib/plan/request.h"
 
 #include <jansson.h>
 #include <sluice/world.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { MOST_PLANS = 32 };
 static const double aim_share = 0.01, aim_block_s = 5e-6, aim_wall = 1.01;
 
 typedef struct {
     slc_overhead_config config;
     uint32_t ranks;
     const char *json;
-    slc_overhead_plan plans[MOST_PLANS];
-    uint32_t plan_count;
-    char *texts[MOST_PLANS]; /* owned texts of the plans that were given */
 } overhead_options;
 
 #define FIELD(name) SLC_OPTION_FIELD(overhead_options, name)
@@ -38,48 +31,24 @@ static const slc_option option_rows[] = {
      MOST_BYTES},
     {"slot", "TIME", 0, SLC_OPTION_TIME, FIELD(config.slot_s), "4ms", 0, "Compute of a forward or backward"},
     {"rounds", "N", 0, SLC_OPTION_COUNT, FIELD(config.rounds), "9", 0,
-     "Rounds; each runs the plan under the engine and by hand", 1, 10000},
+     "Rounds; each trains under the engine and by hand", 1, 10000},
     {"steps", "N", 0, SLC_OPTION_COUNT, FIELD(config.steps), "5", 0, "Steps of a run", 1, 100000},
     {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the rows as JSON; '-': standard output"},
     {0},
 };
 
-static const char doc[] =
-    "Measures what the engine itself costs: runs a plan of a model that only computes a fixed time, then the same "
-    "operations, kernels and compute by hand, by turns.\v"
-    "A PLAN is STRATEGY:SCHEDULE, or STRATEGY:SCHEDULE:blocks for a plan that moves each block by itself. Default: "
-    "dp:serial fsdp:one_ahead auto:ilp sdp:priority:blocks fsdp:priority:blocks.\n"
-    "Examples:\n"
-    "  sluice-lab overhead --ranks 2\n"
-    "  sluice-lab overhead --layers 4 --block 64K fsdp:priority:blocks --json overhead.json";
-
-static sluice_status add_plan(void *options, char *text)
-{
-    overhead_options *o = options;
-    char *copy = strdup(text), *colon = copy ? strchr(copy, ':') : NULL,
-         *second = colon ? strchr(colon + 1, ':') : NULL;
-    if (!copy) return slc_error(SLUICE_ERR_MEMORY, "plans");
-    if (o->plan_count == MOST_PLANS) {
-        free(copy);
-        return slc_error(SLUICE_ERR_ARGUMENT, "more than %d plans", MOST_PLANS);
-    }
-    if (!colon || colon == copy || !colon[1] || second == colon + 1 || (second && strcmp(second, ":blocks"))) {
-        free(copy);
-        return slc_error(SLUICE_ERR_ARGUMENT, "\"%s\": a plan is STRATEGY:SCHEDULE or STRATEGY:SCHEDULE:blocks", text);
-    }
-    *colon = 0;
-    if (second) *second = 0;
-    o->texts[o->plan_count] = copy;
-    o->plans[o->plan_count++] = (slc_overhead_plan){copy, colon + 1, second != NULL};
-    return SLUICE_OK;
-}
+static const char doc[] = "Measures what the engine itself costs: trains a model that only computes a fixed time, by "
+                          "strategy dp and schedule "
+                          "serial, then carries out the same operations, kernels and compute by hand, by turns.\v"
+                          "Examples:\n"
+                          "  sluice-lab overhead --ranks 2\n"
+                          "  sluice-lab overhead --layers 4 --block 64K --json overhead.json";
 
 /* ---- Output of rank 0 ---- */
 
 typedef struct {
     FILE *table;
     slc_result_file file;
-    json_t *rows;
     slc_outcome outcome; /* only rank 0 writes: its failure is not the others' */
 } overhead_output;
 
@@ -100,7 +69,7 @@ static void print_head(FILE *out, const slc_overhead_config *c, const sluice_wor
     static const char *const heads[][11] = {
         {"plan", "blocks", "ops", "step", "caller", "thread", "+-", "a block", "an op", "share", "wall:same"},
         {"", "", "", "ms", "us", "us", "us", "us", "us", "%", ""},
-        {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "<= 1.01*"}};
+        {"aim", "", "", "", "", "", "", "<= 5", "", "<= 1", "<= 1.01"}};
     int ranks = sluice_world_size(world);
     fprintf(out, "# %d rank%s, path %s; %u layers of %.4g KiB in blocks of %.4g KiB, %.4g ms a slot; %u rounds of %u\n",
             ranks, ranks == 1 ? "" : "s", sluice_world_path(world), c->layers, (double)c->layer_bytes / 1024,
@@ -117,68 +86,53 @@ static const char *miss(bool missed)
     return missed ? "!" : " ";
 }
 
-static void print_row(FILE *out, const slc_overhead_plan *plan, const slc_overhead_row *row)
+static void print_row(FILE *out, const slc_overhead_row *row)
 {
-    char name[40];
-    bool serial = !strcmp(plan->schedule, "serial") && !strcmp(plan->strategy, "dp");
     double block_s = own_s(row) / row->blocks;
-    snprintf(name, sizeof name, "%s:%s%s", plan->strategy, plan->schedule, plan->by_block ? ":blocks" : "");
-    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %9.4f%s\n", name, row->blocks,
-            row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6, row->spread_s * 1e6,
-            block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6, share(row) * 100,
-            miss(share(row) > aim_share), row->wall_ratio, miss(serial && row->wall_ratio > aim_wall));
+    fprintf(out, "  %-20s %6u %6u %8.2f | %8.1f %8.1f %7.1f %8.2f%s %7.2f %7.3f%s | %9.4f%s\n", "dp:serial",
+            row->blocks, row->operations, row->step_s * 1e3, row->caller_s * 1e6, row->thread_s * 1e6,
+            row->spread_s * 1e6, block_s * 1e6, miss(block_s > aim_block_s), own_s(row) / row->operations * 1e6,
+            share(row) * 100, miss(share(row) > aim_share), row->wall_ratio, miss(row->wall_ratio > aim_wall));
     fflush(out);
 }
 
-static sluice_status keep_row(json_t *rows, const slc_overhead_plan *plan, const slc_overhead_row *row)
+static sluice_status write_json(overhead_output *out, const slc_overhead_config *c, const sluice_world *world,
+                                const slc_overhead_row *row)
 {
-    json_t *item =
-        json_pack("{s:s, s:s, s:b, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy", plan->strategy,
-                  "schedule", plan->schedule, "by_block", (int)plan->by_block, "operations", (int)row->operations,
-                  "blocks", (int)row->blocks, "step_s", row->step_s, "cpu_s", row->cpu_s, "engine_caller_s",
-                  row->caller_s, "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s, "engine_block_s",
-                  own_s(row) / row->blocks, "engine_share", share(row), "wall_over_same", row->wall_ratio);
-    return item && !json_array_append_new(rows, item) ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "rows");
-}
-
-static sluice_status write_json(overhead_output *out, const slc_overhead_config *c, const sluice_world *world)
-{
+    json_t *item = json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "strategy", "dp",
+                             "schedule", "serial", "operations", (int)row->operations, "blocks", (int)row->blocks,
+                             "step_s", row->step_s, "cpu_s", row->cpu_s, "engine_caller_s", row->caller_s,
+                             "engine_thread_s", row->thread_s, "engine_spread_s", row->spread_s, "engine_block_s",
+                             own_s(row) / row->blocks, "engine_share", share(row), "wall_over_same", row->wall_ratio);
     json_t *all = json_pack(
-        "{s:i, s:s, s:i, s:I, s:I, s:f, s:i, s:i, s:{s:f, s:f, s:f}, s:O}", "world", sluice_world_size(world), "path",
+        "{s:i, s:s, s:i, s:I, s:I, s:f, s:i, s:i, s:{s:f, s:f, s:f}, s:[o]}", "world", sluice_world_size(world), "path",
         sluice_world_path(world), "layers", (int)c->layers, "layer_bytes", (json_int_t)c->layer_bytes, "block_bytes",
         (json_int_t)c->block_bytes, "slot_s", c->slot_s, "rounds", (int)c->rounds, "steps", (int)c->steps, "aims",
-        "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_same", aim_wall, "rows", out->rows);
+        "engine_share", aim_share, "engine_block_s", aim_block_s, "wall_over_same", aim_wall, "rows", item);
     sluice_status status = slc_result_file_put_json(&out->file, all);
     return status ? status : slc_result_file_commit(&out->file);
 }
 
 /* ---- Measuring ---- */
 
-static sluice_status measure_all(sluice_world *world, const overhead_options *o, overhead_output *out)
+static sluice_status measure(sluice_world *world, const overhead_options *o, overhead_output *out)
 {
-    sluice_status status = SLUICE_OK;
+    slc_overhead_row row;
     if (out) print_head(out->table, &o->config, world);
-    for (uint32_t p = 0; !status && p < o->plan_count; p++) {
-        slc_overhead_row row;
-        status = slc_overhead_measure(world, &o->config, &o->plans[p], &row);
-        if (status || !out) continue;
-        print_row(out->table, &o->plans[p], &row);
-        status = keep_row(out->rows, &o->plans[p], &row);
-    }
+    sluice_status status = slc_overhead_measure(world, &o->config, &row);
     if (status || !out) return status;
-    fprintf(out->table, "# * of dp:serial\n");
-    slc_outcome_add(&out->outcome, write_json(out, &o->config, world));
+    print_row(out->table, &row);
+    slc_outcome_add(&out->outcome, write_json(out, &o->config, world, &row));
     return SLUICE_OK;
 }
 
 static sluice_status measure_in(sluice_world *world, const overhead_options *o, slc_outcome *file)
 {
-    if (sluice_world_rank(world)) return measure_all(world, o, NULL);
-    overhead_output out = {.table = slc_is_standard_output(o->json) ? stderr : stdout, .rows = json_array()};
-    sluice_status status = out.rows ? slc_result_file_open(o->json, &out.file) : slc_error(SLUICE_ERR_MEMORY, "rows");
-    if (!status) status = measure_all(world, o, &out);
+    if (sluice_world_rank(world)) return measure(world, o, NULL);
+    overhead_output out = {.table = slc_is_standard_output(o->json) ? stderr : stdout};
+    sluice_status status = slc_result_file_open(o->json, &out.file);
+    if (!status) status = measure(world, o, &out);
     slc_result_file_abandon(&out.file);
-    json_decref(out.rows);
     *file = out.outcome;
     return status;
 }
@@ -196,18 +150,6 @@ static int measure_here(const overhead_options *o)
     return code;
 }
 
-static void default_plans(overhead_options *o)
-{
-    static const slc_overhead_plan names[] = {{"dp", "serial", false},
-                                              {"fsdp", "one_ahead", false},
-                                              {"auto", slc_schedule_default, false},
-                                              {"sdp", "priority", true},
-                                              {"fsdp", "priority", true}};
-    if (o->plan_count) return;
-    memcpy(o->plans, names, sizeof names);
-    o->plan_count = sizeof names / sizeof *names;
-}
-
 static int launch(const overhead_options *o, char **args)
 {
     char *const more[] = {NULL};
@@ -219,13 +161,10 @@ static int launch(const overhead_options *o, char **args)
 
 static int run(int argc, char **argv)
 {
-    const slc_command_line line = {.rows = option_rows, .arguments = "[PLAN...]", .take = add_plan, .doc = doc};
+    const slc_command_line line = {.rows = option_rows, .doc = doc};
     overhead_options o = {0};
     slc_command_line_parse(&line, argc, argv, &o);
-    default_plans(&o);
-    int code = slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
-    for (int i = 0; i < MOST_PLANS; i++) free(o.texts[i]);
-    return code;
+    return slc_launched() ? measure_here(&o) : launch(&o, argv + 1);
 }
 
 const sluice_command slc_command_overhead = {"overhead", "measures what the engine itself costs", run};
