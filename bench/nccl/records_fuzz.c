@@ -2,7 +2,7 @@
  * whole record of two ranks; without that hardly any would come past the header. */
 #include "bench/nccl/summary/summary.h"
 #include "bench/nccl/summary/timeline.h"
-#include "lib/base/file/file_fuzz.h"
+#include "tests/support/base/file_fuzz.h"
 
 #include <stddef.h>
 #include <string.h>

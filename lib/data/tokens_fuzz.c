@@ -1,5 +1,5 @@
 /* Any file must be read as bytes, as tokens, or be refused with a line; all that is read must lie inside the file. */
-#include "lib/base/file/file_fuzz.h"
+#include "tests/support/base/file_fuzz.h"
 #include "lib/data/text.h"
 #include "lib/data/tokens.h"
 

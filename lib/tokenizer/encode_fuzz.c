@@ -1,7 +1,7 @@
 /* Any text must be encoded to the tokens that the plain algorithm gives, which merges the least pair of a whole word
  * again and again. Byte-level BPE must decode them to the same text, and WordPiece must give tokens that it knows. A
  * text that is cut where it may be cut must give the tokens of the whole. */
-#include "lib/base/file/file_fuzz.h"
+#include "tests/support/base/file_fuzz.h"
 #include "tests/support/tokenizer/made_bpe.h"
 #include "lib/tokenizer/pretokenize.h"
 

@@ -1,7 +1,7 @@
 /* Any text must be read as a tokenizer.json or be refused with a line. What was read must encode any text to tokens
  * that it knows, and decode these. */
-#include "lib/base/file/file_fuzz.h"
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/file_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 #include "lib/tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,12 +1,10 @@
 /* Any text must be read as a config.json or be refused with a line. A configuration that was read must be sound, and
  * must be the same after it is written and read back. */
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 #include "lib/weights/config.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const seeds[] = {
     "{\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"],\"n_embd\":24,\"n_layer\":2,\"n_head\":3,"
@@ -46,11 +44,4 @@ static void check(const char *text, size_t length)
     free(third);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    size_t length;
-    char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data, size, &length);
-    if (text) check(text, length);
-    free(text);
-    return 0;
-}
+FUZZ_EDITS(seeds, check)

@@ -1,12 +1,10 @@
 /* Random manifests: refused with a line, or read; what was read is written and read again the same. */
 #include "lib/engine/checkpoint/manifest.h"
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 
 #include <sluice/status.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const seeds[] = {
     "{\"version\":1,\"serial\":12,\"step\":120,\"optimizer\":\"adamw\",\"states\":[\"exp_avg\",\"exp_avg_sq\"],"
@@ -42,11 +40,4 @@ static void check(const char *text, size_t length)
     slc_manifest_fini(&manifest);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    size_t length;
-    char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data, size, &length);
-    if (text) check(text, length);
-    free(text);
-    return 0;
-}
+FUZZ_EDITS(seeds, check)

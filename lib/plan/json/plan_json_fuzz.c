@@ -2,7 +2,7 @@
  * read back the same. Inputs are edits of plans that a scheduler made for one small job. */
 #include "lib/plan/exchange_sizes.h"
 #include "lib/plan/profile.h"
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 #include "sched/layout/make_plan.h"
 
 #include <sluice/status.h>

@@ -3,12 +3,10 @@
  * choose the edits of one of them. */
 #include "lib/plan/profile.h"
 #include "tests/support/plan/profile_equal.h"
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 
 #include <sluice/status.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const seeds[] = {
     "{\"version\":1,\"world\":2,\"layers\":[{\"name\":\"a\",\"forward_s\":1,\"backward_s\":2}],"
@@ -55,11 +53,4 @@ static void check(const char *text, size_t length)
     slc_profile_destroy(profile);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    size_t length;
-    char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data, size, &length);
-    if (text) check(text, length);
-    free(text);
-    return 0;
-}
+FUZZ_EDITS(seeds, check)

@@ -2,8 +2,8 @@
  * the file. Headers are JSON, so the fuzzer starts from good ones: the first byte says how many bytes of data follow
  * the text that splice_fuzz.h makes of the rest. The length before the header is the right one, or what the second byte
  * makes of it. */
-#include "lib/base/file/file_fuzz.h"
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/file_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 #include "lib/weights/safetensors/safetensors.h"
 
 #include <stdlib.h>

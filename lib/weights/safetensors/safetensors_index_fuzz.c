@@ -1,6 +1,6 @@
 /* Any index must be read or be refused with a line; it must open nothing outside its folder, where two good files
  * lie. */
-#include "lib/plan/json/splice_fuzz.h"
+#include "tests/support/base/splice_fuzz.h"
 #include "lib/weights/safetensors/safetensors_parts.h"
 #include "lib/weights/tensors_parts.h"
 

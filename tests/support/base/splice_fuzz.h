@@ -60,3 +60,15 @@ static inline char *fuzz_splice(const char *const *texts, size_t count, const ui
     }
     return text;
 }
+
+/* A fuzzer that calls check(text, length) with edits of the texts `seeds`. */
+#define FUZZ_EDITS(seeds, check)                                                                                       \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);                                                      \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)                                                       \
+    {                                                                                                                  \
+        size_t length;                                                                                                 \
+        char *text = fuzz_splice(seeds, sizeof seeds / sizeof *seeds, data, size, &length);                            \
+        if (text) check(text, length);                                                                                 \
+        free(text);                                                                                                    \
+        return 0;                                                                                                      \
+    }
