@@ -214,6 +214,14 @@ double slc_bench_number(const json_t *row, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+void slc_bench_put_number(FILE *file, int width, int digits, double value, const char *none)
+{
+    if (isnan(value))
+        fprintf(file, " %*s", width, none);
+    else
+        fprintf(file, " %*.*f", width, digits, value);
+}
+
 const char *slc_bench_strategy(const json_t *row, char text[64])
 {
     bool split = !strcmp(slc_bench_text(row, "tied"), "split");

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef struct {
     json_t *runs;        /* [{"model", ..., "throttle", "budget", "repeat"}] */
@@ -50,6 +51,9 @@ sluice_status slc_bench_results_read(const char *path, slc_bench_results *out);
 const json_t *slc_bench_value(const json_t *row, const char *key);
 const char *slc_bench_text(const json_t *row, const char *key); /* "" if missing */
 double slc_bench_number(const json_t *row, const char *key);    /* NaN if missing or null */
+/* Writes a blank and the number, or `none` where it is NaN: only plans made from measured times predict a step, only
+ * repetitions have a spread, and a step's median takes some steps. */
+void slc_bench_put_number(FILE *file, int width, int digits, double value, const char *none);
 /* Writes the strategy for people to read, followed by "split" if tied parameters are split. Returns `text`. */
 const char *slc_bench_strategy(const json_t *row, char text[64]);
 /* Adds the row's label in brackets, if it has one, to a name: "dp (batch 8)". Returns `text`. */

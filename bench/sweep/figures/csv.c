@@ -86,7 +86,7 @@ static void put_list(FILE *file, const json_t *list)
 
 /* Whole numbers are exact, so they are not written through a double's nine digits. What is not there, and what JSON has
  * as null, is an empty field. */
-static void put_value(FILE *file, const json_t *value)
+void slc_bench_put_csv(FILE *file, const json_t *value)
 {
     switch (value ? json_typeof(value) : JSON_NULL) {
     case JSON_STRING: put_quoted(file, json_string_value(value)); break;
@@ -105,11 +105,11 @@ static void put_figure(FILE *file, const json_t *row, int column, const char *fi
     const json_t *losses = json_object_get(row, "losses");
     const size_t count = json_array_size(losses);
     switch (columns[column].kind) {
-    case VALUE: put_value(file, slc_bench_value(row, columns[column].key)); break;
+    case VALUE: slc_bench_put_csv(file, slc_bench_value(row, columns[column].key)); break;
     case FITS: fputs(fits, file); break;
-    case PLANNED: put_value(file, json_object_get(row, ran ? "planned_bytes" : "needed_bytes")); break;
-    case FIRST_LOSS: put_value(file, json_array_get(losses, 0)); break;
-    case LAST_LOSS: put_value(file, count ? json_array_get(losses, count - 1) : NULL); break;
+    case PLANNED: slc_bench_put_csv(file, json_object_get(row, ran ? "planned_bytes" : "needed_bytes")); break;
+    case FIRST_LOSS: slc_bench_put_csv(file, json_array_get(losses, 0)); break;
+    case LAST_LOSS: slc_bench_put_csv(file, count ? json_array_get(losses, count - 1) : NULL); break;
     case INTERRUPTED: fputs(!ran ? "" : slc_bench_complete(row) ? "0" : "1", file); break;
     }
 }
@@ -161,7 +161,7 @@ static void begin(table *csv, FILE *file)
 static void put_field(FILE *file, const json_t *value)
 {
     fputc(',', file);
-    put_value(file, value);
+    slc_bench_put_csv(file, value);
 }
 
 /* `fits`: "1" for a run, "0" for what does not fit, "" where nobody knows. `environment`: of the file that the row is

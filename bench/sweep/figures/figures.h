@@ -9,6 +9,8 @@
 /* csv.c: writes a table that other programs read (docs/formats.md): figures, then every option that a number depends
  * on, then the machine. `path` NULL: it writes nothing. */
 sluice_status slc_bench_results_write_csv(const slc_bench_results *results, const char *path);
+/* Writes one field of such a table: nothing where the value is NULL or null. */
+void slc_bench_put_csv(FILE *file, const json_t *value);
 
 /* picture.c: step time against budget, with a panel for each throttle and a line for each strategy, and peak memory
  * against budget. Writes step_time.dat and step_time.gp into `folder` and has step_time.svg and .png drawn. Prints one

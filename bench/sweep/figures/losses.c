@@ -45,14 +45,6 @@ bool slc_bench_losses_compare(const slc_bench_results *results)
 
 /* ---- Table ---- */
 
-static void put_optional(FILE *out, int width, int digits, double value)
-{
-    if (isnan(value))
-        fprintf(out, " %*s", width, "-");
-    else
-        fprintf(out, " %*.*f", width, digits, value);
-}
-
 static void show_run(FILE *out, const json_t *runs, const json_t *run, double reference)
 {
     double loss = slc_bench_number(run, "final_loss");
@@ -60,12 +52,13 @@ static void show_run(FILE *out, const json_t *runs, const json_t *run, double re
     fprintf(out, "  %-14s %-12s", slc_bench_labelled(slc_bench_text(run, "optimizer"), run, name),
             slc_bench_strategy(run, strategy));
     fprintf(out, " %8.4f %9.2f %%", loss, 100 * loss / reference);
-    put_optional(out, 7, 0, slc_bench_number(run, "freeze_step"));
-    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.step_s") * 1e3);
-    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.step_s") * 1e3);
-    put_optional(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.bytes_sent") / 1e6);
-    put_optional(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.bytes_sent") / 1e6);
-    put_optional(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "train_s"));
+    slc_bench_put_number(out, 7, 0, slc_bench_number(run, "freeze_step"), "-");
+    slc_bench_put_number(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.step_s") * 1e3, "-");
+    slc_bench_put_number(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.step_s") * 1e3, "-");
+    slc_bench_put_number(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "warm_up.bytes_sent") / 1e6, "-");
+    slc_bench_put_number(out, 9, 3, slc_bench_median(runs, run, slc_bench_cell_keys, "compressed.bytes_sent") / 1e6,
+                         "-");
+    slc_bench_put_number(out, 9, 1, slc_bench_median(runs, run, slc_bench_cell_keys, "train_s"), "-");
     fputc('\n', out);
 }
 
@@ -121,12 +114,9 @@ static double elapsed_at(const json_t *run, size_t step)
 
 static void put_point(FILE *file, const json_t *run, size_t step)
 {
-    double loss = smooth_loss(run, step);
     fprintf(file, "%zu %.4f", step + 1, elapsed_at(run, step));
-    if (isnan(loss))
-        fputs(" ?\n", file);
-    else
-        fprintf(file, " %.6f\n", loss);
+    slc_bench_put_number(file, 0, 6, smooth_loss(run, step), "?");
+    fputc('\n', file);
 }
 
 /* Does the run freeze after its start, so that there is a point to mark? */

@@ -59,14 +59,6 @@ static sluice_status find_ranges(const slc_bench_results *results, picture *p)
 
 /* ---- Table ---- */
 
-static void put_ms(FILE *file, double seconds)
-{
-    if (isnan(seconds))
-        fputs(" ?", file);
-    else
-        fprintf(file, " %.3f", seconds * 1e3);
-}
-
 static void put_points(FILE *file, const picture *p, size_t line)
 {
     const json_t *like = row_at(p, line);
@@ -81,11 +73,11 @@ static void put_points(FILE *file, const picture *p, size_t line)
         double budget = slc_bench_number(run, "budget_bytes");
         slc_bench_spread step = slc_bench_spread_of(p->runs, run, point_keys, "step_s");
         fprintf(file, "%.3f", isnan(budget) ? p->none_at_mib : budget / 0x1p20);
-        put_ms(file, step.median);
+        slc_bench_put_number(file, 0, 3, 1e3 * step.median, "?");
         fprintf(file, " %.3f", slc_bench_number(run, "peak_bytes") / 0x1p20);
-        put_ms(file, slc_bench_median(p->runs, run, point_keys, "predicted_step_s"));
-        put_ms(file, step.least);
-        put_ms(file, step.most);
+        slc_bench_put_number(file, 0, 3, 1e3 * slc_bench_median(p->runs, run, point_keys, "predicted_step_s"), "?");
+        slc_bench_put_number(file, 0, 3, 1e3 * step.least, "?");
+        slc_bench_put_number(file, 0, 3, 1e3 * step.most, "?");
         fputc('\n', file);
     }
     fputs("\n\n", file);

@@ -113,19 +113,9 @@ static double most_of(const json_t *runs, const json_t *run, const char *number)
     return all.count ? all.most : slc_bench_number(run, number);
 }
 
-/* A figure that is not there has a dash: only plans made from measured times predict a step, only repetitions have a
- * spread, and a step's median takes some steps. */
-static void put_figure(FILE *out, int width, int digits, double value)
-{
-    if (isnan(value))
-        fprintf(out, " %*s", width, "-");
-    else
-        fprintf(out, " %*.*f", width, digits, value);
-}
-
 static void put_ms(FILE *out, double seconds)
 {
-    put_figure(out, 9, 1, seconds * 1e3);
+    slc_bench_put_number(out, 9, 1, seconds * 1e3, "-");
 }
 
 /* A run that was interrupted has a row of its own figures if there is no complete one. */
@@ -139,7 +129,7 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
     const double step_s = complete ? step.median : slc_bench_number(run, "step_s");
     put_place(out, run);
     if (is_narrow(out)) {
-        put_figure(out, 9, 1, most_of(runs, run, "peak_bytes") / 0x1p20);
+        slc_bench_put_number(out, 9, 1, most_of(runs, run, "peak_bytes") / 0x1p20, "-");
         put_ms(out, step_s);
         put_ms(out, slc_bench_spread_half(&step));
         fputs(complete ? "\n" : "  interrupted\n", out);
@@ -151,8 +141,10 @@ void slc_bench_table_case(FILE *out, const json_t *runs, size_t index)
     put_ms(out, complete ? median_of(runs, run, "predicted_step_s") : slc_bench_number(run, "predicted_step_s"));
     put_ms(out, step_s);
     put_ms(out, slc_bench_spread_half(&step));
-    put_figure(out, 10, 1, 1e3 * (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")));
-    put_figure(out, 9, 0, complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"));
+    slc_bench_put_number(
+        out, 10, 1, 1e3 * (complete ? median_of(runs, run, "exposed_s") : slc_bench_number(run, "exposed_s")), "-");
+    slc_bench_put_number(out, 9, 0,
+                         complete ? median_of(runs, run, "tokens_per_s") : slc_bench_number(run, "tokens_per_s"), "-");
     fprintf(out, " %8.4f  %.8s%s", count ? json_number_value(json_array_get(losses, count - 1)) : NAN,
             slc_bench_text(run, "weights_sha256"), complete ? "" : "  interrupted");
     if (plans > 1) fprintf(out, "  %zu plans", plans);

@@ -49,19 +49,11 @@ static extent measure(const json_t *document)
 
 /* ---- Table ---- */
 
-static void put_value(FILE *file, double ms)
-{
-    if (isnan(ms))
-        fputs(" ?", file);
-    else
-        fprintf(file, " %.4f", ms);
-}
-
 static void put_row(FILE *file, const json_t *row)
 {
     fprintf(file, "%.3f", 100 * slc_bench_number(row, "share"));
-    put_value(file, slc_bench_number(row, "predicted_step_s") * 1e3);
-    put_value(file, slc_bench_number(row, "step_s") * 1e3);
+    slc_bench_put_number(file, 0, 4, slc_bench_number(row, "predicted_step_s") * 1e3, "?");
+    slc_bench_put_number(file, 0, 4, slc_bench_number(row, "step_s") * 1e3, "?");
     fputc('\n', file);
 }
 

@@ -1,7 +1,7 @@
 /* The document of a trade-off and its table. tests/command/bench_test.sh covers this file. */
 #include "bench/sweep/tradeoff/tradeoff_results.h"
 
-#include "bench/sweep/results.h"
+#include "bench/sweep/figures/figures.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/output/result_file.h"
 
@@ -166,14 +166,6 @@ static void count_kept(const json_t *row, size_t *kept, size_t *all)
     json_object_foreach (names, key, name) *kept += strcmp(json_string_value(name), "fsdp") != 0;
 }
 
-static void put_ms(FILE *out, int width, double seconds)
-{
-    if (isnan(seconds))
-        fprintf(out, " %*s", width, "-");
-    else
-        fprintf(out, " %*.2f", width, seconds * 1e3);
-}
-
 void slc_tradeoff_show_row(FILE *out, const json_t *document, const json_t *row)
 {
     char share[16], kept_text[32];
@@ -187,9 +179,9 @@ void slc_tradeoff_show_row(FILE *out, const json_t *document, const json_t *row)
     if (!json_is_true(json_object_get(row, "fits"))) {
         fprintf(out, " %12s\n", "does not fit");
     } else {
-        put_ms(out, 12, slc_bench_number(row, "predicted_step_s"));
-        if (measures(document)) put_ms(out, 11, slc_bench_number(row, "step_s"));
-        if (measures(document)) put_ms(out, 11, slc_bench_number(row, "exposed_s"));
+        slc_bench_put_number(out, 12, 2, 1e3 * slc_bench_number(row, "predicted_step_s"), "-");
+        if (measures(document)) slc_bench_put_number(out, 11, 2, 1e3 * slc_bench_number(row, "step_s"), "-");
+        if (measures(document)) slc_bench_put_number(out, 11, 2, 1e3 * slc_bench_number(row, "exposed_s"), "-");
         const json_t *same = json_object_get(row, "same_as");
         fprintf(out, "  %s%s\n", slc_bench_text(row, "planned_by"), json_is_integer(same) ? " (as above)" : "");
     }
@@ -263,29 +255,15 @@ bool slc_tradeoff_sound(FILE *out, const json_t *document)
 
 /* ---- Files ---- */
 
-static void put_number(FILE *file, const json_t *row, const char *key)
-{
-    const json_t *value = json_object_get(row, key);
-    if (json_is_integer(value))
-        fprintf(file, "%lld,", (long long)json_integer_value(value));
-    else if (json_is_real(value))
-        fprintf(file, "%.9g,", json_real_value(value));
-    else
-        fputc(',', file);
-}
-
 static void put_csv_row(FILE *file, const json_t *row)
 {
     static const char *const keys[] = {"asked",   "share",    "strategy_bytes",   "schedule_bytes",
                                        "same_as", "fits",     "predicted_step_s", "predicted_exposed_s",
                                        "step_s",  "exposed_s"};
+    if (json_is_null(json_object_get(row, "asked"))) fputs("joint", file);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (i == 0 && json_is_null(json_object_get(row, "asked")))
-            fputs("joint,", file);
-        else if (i == 5)
-            fprintf(file, "%d,", json_is_true(json_object_get(row, "fits")));
-        else
-            put_number(file, row, keys[i]);
+        slc_bench_put_csv(file, json_object_get(row, keys[i]));
+        fputc(',', file);
     }
     fprintf(file, "\"%s\"\n", slc_bench_text(row, "planned_by"));
 }
