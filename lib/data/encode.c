@@ -55,21 +55,11 @@ static sluice_status open_tokens(slc_file *out)
 
 static sluice_status append_bytes(slc_file *file, const char *data, size_t bytes)
 {
-    while (bytes) {
-        ssize_t wrote = pwrite(file->fd, data, bytes, (off_t)file->bytes);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) {
-            int why = wrote ? errno : ENOSPC;
-            char *end = strrchr(file->path, '/');
-            return slc_error(SLUICE_ERR_IO,
-                             "cannot keep the tokens of the text in %.*s: %s; name a folder with room in TMPDIR",
-                             (int)(end - file->path), file->path, strerror(why));
-        }
-        data += wrote;
-        bytes -= (size_t)wrote;
-        file->bytes += (uint64_t)wrote;
-    }
-    return SLUICE_OK;
+    const int why = slc_write_at(file->fd, data, bytes, file->bytes);
+    file->bytes += bytes;
+    if (!why) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_IO, "cannot keep the tokens of the text in %.*s: %s; name a folder with room in TMPDIR",
+                     (int)(strrchr(file->path, '/') - file->path), file->path, strerror(why));
 }
 
 /* Packs the tokens of the list in place and empties it. */

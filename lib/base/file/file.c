@@ -66,6 +66,19 @@ sluice_status slc_file_read(const slc_file *file, uint64_t first, size_t count, 
     return SLUICE_OK;
 }
 
+int slc_write_at(int fd, const void *data, uint64_t bytes, uint64_t offset)
+{
+    for (const char *at = data; bytes;) {
+        ssize_t put = pwrite(fd, at, bytes, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return put ? errno : ENOSPC;
+        at += put;
+        offset += (uint64_t)put;
+        bytes -= (uint64_t)put;
+    }
+    return 0;
+}
+
 /* FNV goes byte by byte; CRC-32C of a piece takes eight at a time, as fast as memory gives them. */
 sluice_status slc_file_hash(const slc_file *file, uint64_t *hash)
 {

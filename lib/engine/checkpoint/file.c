@@ -2,6 +2,7 @@
  * tests/checkpoint/power_loss_test.c covers this file. */
 #include "lib/engine/checkpoint/file.h"
 
+#include "lib/base/file/file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
 
@@ -27,15 +28,8 @@ sluice_status slc_checkpoint_file_create(const char *path, int *file)
 
 sluice_status slc_checkpoint_file_write(int file, const char *path, const void *data, uint64_t bytes, uint64_t offset)
 {
-    for (const char *at = data; bytes;) {
-        ssize_t put = pwrite(file, at, bytes, (off_t)offset);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return cannot_write(path, put ? errno : ENOSPC);
-        at += put;
-        bytes -= (uint64_t)put;
-        offset += (uint64_t)put;
-    }
-    return SLUICE_OK;
+    const int why = slc_write_at(file, data, bytes, offset);
+    return why ? cannot_write(path, why) : SLUICE_OK;
 }
 
 sluice_status slc_checkpoint_file_close(int file, const char *path, sluice_status status)

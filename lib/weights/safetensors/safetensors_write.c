@@ -120,15 +120,8 @@ static sluice_status place(slc_safetensors_writer *writer, slc_tensor *tensor, u
 
 static sluice_status write_at(slc_safetensors_writer *writer, uint64_t offset, size_t count, const void *data)
 {
-    for (const char *at = data; count;) {
-        ssize_t put = pwrite(writer->draft.fd, at, count, (off_t)offset);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return failed("write", writer->path);
-        at += put;
-        offset += (uint64_t)put;
-        count -= (size_t)put;
-    }
-    return SLUICE_OK;
+    errno = slc_write_at(writer->draft.fd, data, count, offset);
+    return errno ? failed("write", writer->path) : SLUICE_OK;
 }
 
 /* Writes the header, filled up with spaces so that the data begin at a multiple of eight. */
