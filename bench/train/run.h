@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <sluice/runtime.h>
-#include <stdbool.h>
 
 typedef struct {
     /* Called on every rank after each step; a status that is not OK ends the run and is returned. NULL: none. */

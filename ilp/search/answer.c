@@ -5,7 +5,6 @@
 #include "lib/base/array.h"
 #include "lib/base/status.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 typedef struct {

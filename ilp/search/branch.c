@@ -4,8 +4,6 @@
 
 #include "lib/base/status.h"
 
-#include <math.h>
-
 static void suggest(glp_tree *tree, void *context)
 {
     slc_slot_search *search = context;

@@ -2,10 +2,6 @@
  * ilp/slot_model_test.c covers this file. */
 #include "ilp/search/slot_search.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/status.h"
-
-#include <math.h>
 #include <string.h>
 
 static double unit_seconds(const slc_slot_model_parts *p, uint32_t u, slc_strategy strategy)

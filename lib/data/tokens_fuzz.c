@@ -4,7 +4,6 @@
 #include "lib/data/tokens.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,6 @@
 
 #include "lib/tokenizer/tokenizer_parts.h"
 
-#include <string.h>
-
 enum { BOTH = SLC_CUT_SPACE | SLC_CUT_LINE };
 
 static bool is_letter_or_digit(unsigned c)

@@ -8,7 +8,6 @@
 #include <sluice/status.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* The kind of an option's value. Each line says which C type its field has, and which text it takes. */
 typedef enum {

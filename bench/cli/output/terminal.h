@@ -1,7 +1,6 @@
 /* Lines for a terminal: one that is wider than the terminal is broken, and cannot be rewritten in place. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdio.h>
 
 /* The columns of the terminal that the stream writes to; 0: it is none, or does not say. */

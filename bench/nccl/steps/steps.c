@@ -8,7 +8,6 @@
 #include "lib/base/status.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 bool slc_nccl_moves_data(const slc_nccl_entry *entry)
 {

@@ -8,7 +8,6 @@
 #include "lib/base/status.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { OPERATIONS = SLC_RECORD_RECEIVE + 1, DTYPES = 13 /* the last: not known */ };
 

@@ -9,7 +9,6 @@
 #include "lib/data/tokenizer_files.h"
 #include "lib/weights/family.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

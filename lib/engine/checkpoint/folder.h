@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sluice/status.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sluice/status.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { SLC_SHARD_VERSION = 1, SLC_SHARD_HEADER_BYTES = 64, SLC_SHARD_RANGE_BYTES = 32 };

@@ -6,7 +6,6 @@
 
 #include "lib/base/status.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Items by themselves ---- */

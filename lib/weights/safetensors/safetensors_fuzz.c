@@ -7,7 +7,6 @@
 #include "lib/weights/safetensors/safetensors.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
