@@ -1,6 +1,6 @@
 /* The slot model's answers must equal an enumeration of all strategies and placements of whole blocks, and must hold
  * general rules for any job. */
-#include "ilp/enumerate.h"
+#include "tests/support/ilp/enumerate.h"
 #include "tests/support/ilp/random_slot_job.h"
 #include "lib/base/status.h"
 #include "lib/base/numbers/random.h"

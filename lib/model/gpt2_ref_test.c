@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/numbers/random.h"
-#include "lib/model/gpt2_ref.h"
+#include "tests/support/model/gpt2_ref.h"
 #include "lib/model/params.h"
 #include "tests/support/seed.h"
 

@@ -3,7 +3,7 @@
 #include "tests/support/model/lone_model.h"
 
 #include "lib/base/numbers/random.h"
-#include "lib/model/gpt2_ref.h"
+#include "tests/support/model/gpt2_ref.h"
 #include "lib/model/params.h"
 #include "tests/support/seed.h"
 

@@ -2,7 +2,7 @@
  * it finds, on jobs so small that the search ends. */
 #include "ilp/slot_model.h"
 #include "lib/base/status.h"
-#include "sched/study/every_order.h"
+#include "tests/support/sched/every_order.h"
 #include "sched/joint/joint.h"
 #include "tests/support/plan/random_job.h"
 #include "tests/support/sched/legal_order.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/base/status.h"
-#include "sched/study/every_order.h"
+#include "tests/support/sched/every_order.h"
 #include "sched/study/made_profile.h"
 #include "sched/planner/parts.h"
 #include "tests/support/plan/random_job.h"

@@ -34,7 +34,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 WORK = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(WORK, "tree")
 FOLDERS = ("lib/", "sched/", "ilp/", "plugins/")
-TESTS_OWN = re.compile(r"_(test|ref|fuzz|theirs)\.c$|/testing/|^sched/study/|^ilp/enumerate\.c$")
+TESTS_OWN = re.compile(r"_(test|ref|fuzz|theirs)\.c$|/testing/|^sched/study/")
 HOUSE = re.compile(r"^(hostcuda|hostnccl|cuda_emulated)\.|^tests\.(\w+_check|\w+_check_self|mutants_self"
                    r"|api_reference_test|broken_command_test|dev_test|config_defaults_test|gpu_check_test)$") # of the tree and stand-ins
 FIRST_TRY = {"SLUICE_TEST_SCALE": "0.2", "SLUICE_TEST_STEPS": "25"} # the second for scripts that know it

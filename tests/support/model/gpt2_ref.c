@@ -1,6 +1,6 @@
 /* GPT-2 in float64, put together from the kernels' references. Forward keeps every intermediate of the batch; backward
  * walks them in reverse and adds to the gradients. Nothing is fused, nothing is clever. */
-#include "lib/model/gpt2_ref.h"
+#include "tests/support/model/gpt2_ref.h"
 
 #include "lib/base/status.h"
 #include "lib/kernels/attention/attention.h"

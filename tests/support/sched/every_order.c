@@ -3,7 +3,7 @@
  * bytes alive at a slot depend only on how many operations of the sequence come before it, so the ways through
  * (operations, slots) form a lattice; the upper level only needs to know which of its points can be reached.
  * sched/joint/small_cases_test.c covers this file. */
-#include "sched/study/every_order.h"
+#include "tests/support/sched/every_order.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

@@ -1,6 +1,6 @@
 /* Chooses strategies unit by unit, recomputation layer by layer, then places blocks family by family.
  * slot_model_test.c covers this file. */
-#include "ilp/enumerate.h"
+#include "tests/support/ilp/enumerate.h"
 #include "ilp/parts/slot_parts.h"
 #include "lib/base/status.h"
 
