@@ -9,6 +9,7 @@
 #include "bench/sweep/figures/table.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
+#include "lib/base/text/ending.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void name_source(const char *source, char *name, size_t bytes)
 {
     static const char file[] = "/results.json";
     size_t length = strlen(source);
-    if (length > strlen(file) && !strcmp(source + length - strlen(file), file)) length -= strlen(file);
+    if (slc_ends_with(source, file)) length -= strlen(file);
     while (length > 1 && source[length - 1] == '/') length--;
     snprintf(name, bytes, "%.*s", (int)length, source);
 }

@@ -3,6 +3,7 @@
 
 #include "lib/base/file/file.h"
 #include "lib/base/status.h"
+#include "lib/base/text/ending.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -23,11 +24,10 @@ sluice_status slc_picture_file_check(const char *path)
     slc_file file;
     sluice_status status = slc_file_open(path, &file);
     if (status) return status;
-    size_t length = strlen(path), count = file.bytes < sizeof end ? file.bytes : sizeof end;
+    size_t count = file.bytes < sizeof end ? file.bytes : sizeof end;
     status = slc_file_read(&file, file.bytes - count, count, end);
     slc_file_close(&file);
     if (status) return status;
-    bool is_svg = length > 4 && !strcmp(path + length - 4, ".svg");
-    if (holds(end, count, is_svg ? svg_end : png_end)) return SLUICE_OK;
+    if (holds(end, count, slc_ends_with(path, ".svg") ? svg_end : png_end)) return SLUICE_OK;
     return slc_error(SLUICE_ERR_IO, "cannot write %s: gnuplot left it without its end; is the disk full?", path);
 }

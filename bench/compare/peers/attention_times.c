@@ -3,20 +3,13 @@
  * (WINDOW: side of BEiT's relative-position window, 0 without) and answers each with the fastest of the repeats, in
  * seconds: "FORWARD BACKWARD". q, k and v are thirds of one array, as GPT-2's projection gives them.
  * tests/command/peers_test.sh covers this file. */
+#include "lib/base/clock.h"
 #include "lib/device/device.h"
 #include "lib/kernels/attention/attention.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* In -1..1; the same numbers each time. */
 static void *numbers(sluice_dtype dtype, uint64_t count)
@@ -102,9 +95,9 @@ static double fastest_s(problem *p, sluice_status run(problem *), int repeats)
 {
     double best = 1e9;
     for (int i = 0; i <= repeats; i++) { /* the first one warms up */
-        double start = now_s();
+        const uint64_t start_ns = slc_clock_ns();
         if (run(p)) fprintf(stderr, "attention_times: %s\n", sluice_last_error()), exit(1);
-        double took = now_s() - start;
+        const double took = slc_seconds(slc_clock_ns() - start_ns);
         if (i && took < best) best = took;
     }
     return best;

@@ -1,6 +1,7 @@
 /* `sluice-lab gemm`: times the products of GPT-2's training by slc_gemm.
  * tests/command/kernels_test.sh covers this file. */
 #include "bench/cli/command.h"
+#include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/options/command_line.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_ROUNDS = 1000, MOST_THREADS = 4096, CHANNELS = 768, VOCABULARY = 50257, HEAD_ROWS = 256 };
 
@@ -48,13 +48,6 @@ static FILE *table_of(const gemm_options *o)
     return o->json && !strcmp(o->json, "-") ? stderr : stdout;
 }
 
-static double now(const sluice_stream *stream)
-{
-    struct timespec t;
-    clock_gettime(stream->threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void *numbers(uint64_t count, sluice_dtype dtype)
 {
     uint64_t bytes = count * sluice_dtype_bytes(dtype);
@@ -86,6 +79,7 @@ static sluice_status report(const gemm_options *o, const slc_gemm_shape *s, cons
 static sluice_status measure_shape(sluice_stream *stream, const slc_gemm_shape *s, const char *name,
                                    const gemm_options *o)
 {
+    const clockid_t clock = stream->threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     double seconds[MOST_ROUNDS];
     uint64_t workspace_bytes = 0;
     sluice_status status = slc_gemm_workspace_bytes(stream, s, &workspace_bytes);
@@ -95,9 +89,9 @@ static sluice_status measure_shape(sluice_stream *stream, const slc_gemm_shape *
     void *workspace = numbers(workspace_bytes, SLUICE_BF16);
     if (!a || !b || !c || !workspace) status = SLUICE_ERR_MEMORY;
     for (uint32_t i = 0; !status && i <= o->rounds; i++) { /* the first is warm-up */
-        double begin = now(stream);
+        const uint64_t begin_ns = slc_clock_read_ns(clock);
         status = slc_gemm(stream, s, &(slc_gemm_operands){.a = a, .b = b, .c = c}, workspace, workspace_bytes);
-        seconds[i ? i - 1 : 0] = now(stream) - begin;
+        seconds[i ? i - 1 : 0] = slc_seconds(slc_clock_read_ns(clock) - begin_ns);
     }
     double work = 2e-9 * (double)s->m * (double)s->n * (double)s->k;
     if (!status) status = report(o, s, name, work / slc_median(seconds, o->rounds), workspace_bytes);

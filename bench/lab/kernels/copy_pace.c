@@ -3,6 +3,8 @@
  * tests/command/kernels_test.sh covers this file. */
 #include "bench/lab/kernels/copy_pace.h"
 
+#include "lib/base/clock.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -48,18 +50,11 @@ static const struct {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-double slc_copy_pace_now(const slc_copy_pace *pace)
-{
-    struct timespec now;
-    clock_gettime(pace->clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static double seconds(slc_copy_pace *pace, uint32_t way)
 {
-    double start = slc_copy_pace_now(pace);
+    const uint64_t start_ns = slc_clock_read_ns(pace->clock);
     ways[way].copy(pace->to.base, pace->from.base, pace->bytes);
-    return slc_copy_pace_now(pace) - start;
+    return slc_seconds(slc_clock_read_ns(pace->clock) - start_ns);
 }
 
 double slc_copy_pace_seconds(slc_copy_pace *pace)

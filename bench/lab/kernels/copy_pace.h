@@ -17,7 +17,6 @@ typedef struct {
 /* Tries every way `rounds` times, in turn, and keeps the fastest. bytes: size of the copy. Errors: MEMORY, SYSTEM. */
 sluice_status slc_copy_pace_open(slc_device *device, uint64_t bytes, uint32_t rounds, clockid_t clock,
                                  slc_copy_pace *out);
-void slc_copy_pace_close(slc_copy_pace *pace);       /* a zeroed one is allowed */
-double slc_copy_pace_seconds(slc_copy_pace *pace);   /* time of one copy in the fastest way */
-double slc_copy_pace_now(const slc_copy_pace *pace); /* seconds on its clock */
+void slc_copy_pace_close(slc_copy_pace *pace);     /* a zeroed one is allowed */
+double slc_copy_pace_seconds(slc_copy_pace *pace); /* time of one copy in the fastest way */
 const char *slc_copy_pace_name(const slc_copy_pace *pace);

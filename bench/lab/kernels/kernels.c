@@ -7,6 +7,7 @@
 #include "bench/cli/memory_fit.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/options/command_line.h"
+#include "lib/base/clock.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
 #include "lib/kernels/isa.h"
@@ -109,10 +110,10 @@ typedef struct {
 
 static sluice_status call_once(const slc_kernel_row *row, slc_kernel_case *c, const slc_copy_pace *copy, double *took_s)
 {
-    double start = slc_copy_pace_now(copy);
+    const uint64_t start_ns = slc_clock_read_ns(copy->clock);
     sluice_status status = row->call(c);
     if (!status) status = slc_stream_synchronize(&c->stream);
-    *took_s = slc_copy_pace_now(copy) - start;
+    *took_s = slc_seconds(slc_clock_read_ns(copy->clock) - start_ns);
     return status;
 }
 

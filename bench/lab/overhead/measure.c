@@ -155,7 +155,7 @@ typedef struct {
 
 static clocks read_clocks(const measurement *m)
 {
-    return (clocks){slc_clock_ns(), slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID), slc_overhead_cpu_ns(m->thread_clock),
+    return (clocks){slc_clock_ns(), slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID), slc_clock_read_ns(m->thread_clock),
                     m->model.compute_ns, m->optimizer.update_ns};
 }
 

@@ -2,17 +2,11 @@
  * tests/command/overhead_test.sh covers this file. */
 #include "bench/lab/overhead/model.h"
 
+#include "lib/base/clock.h"
 #include "lib/optim/adamw.h"
 
 enum { CHAINS = 8 };
 static const sluice_adamw settings = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01};
-
-uint64_t slc_overhead_cpu_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static float turn(uint64_t turns, float seed)
 {
@@ -35,35 +29,35 @@ uint64_t slc_overhead_calibrate(double seconds)
     uint64_t turns = 1000, took = 0;
     while (took < 20000000u) {
         turns *= 2;
-        uint64_t start = slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t start = slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
         compute(turns, 1);
-        took = slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+        took = slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start;
     }
     return (uint64_t)((double)turns * seconds / ((double)took * 1e-9));
 }
 
 void slc_overhead_forward(slc_overhead_model *model, const float *value)
 {
-    uint64_t start = slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t start = slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
     compute(model->turns, value[0] + value[model->elements - 1]);
-    model->compute_ns += slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    model->compute_ns += slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
 void slc_overhead_backward(slc_overhead_model *model, uint32_t layer, const float *value, float *gradient)
 {
-    uint64_t start = slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t start = slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
     uint32_t seed = layer * 7 + (uint32_t)model->rank * 3;
     compute(model->turns, value[0] + value[model->elements - 1]);
     for (uint64_t i = 0; i < model->elements; i++) gradient[i] = (float)(int32_t)(((uint32_t)i ^ seed) & 15) - 7.5f;
-    model->compute_ns += slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    model->compute_ns += slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
 static sluice_status timed_update(const sluice_update *update, void *context)
 {
     slc_overhead_optimizer *optimizer = context;
-    uint64_t start = slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t start = slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
     sluice_status status = optimizer->adamw.update(update, optimizer->adamw.context);
-    optimizer->update_ns += slc_overhead_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    optimizer->update_ns += slc_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start;
     return status;
 }
 

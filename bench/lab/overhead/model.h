@@ -6,7 +6,6 @@
 #include "lib/device/device.h"
 
 #include <sluice/optimizer.h>
-#include <time.h>
 
 typedef struct {
     uint32_t layers;
@@ -16,8 +15,6 @@ typedef struct {
     int rank;
     uint64_t compute_ns; /* CPU time of all forwards and backwards so far, on the calling thread */
 } slc_overhead_model;
-
-uint64_t slc_overhead_cpu_ns(clockid_t clock);
 
 /* Returns the number of turns of the loop that take about `seconds` of CPU time. */
 uint64_t slc_overhead_calibrate(double seconds);

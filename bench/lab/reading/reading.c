@@ -6,6 +6,7 @@
 #include "lib/base/file/file.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
+#include "lib/base/text/ending.h"
 #include "lib/data/text.h"
 #include "lib/weights/safetensors/safetensors.h"
 #include "lib/weights/tensors.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS_MOST = 1000, PIECE = 1 << 20 };
@@ -48,12 +48,6 @@ static const char doc[] =
     "  sluice-lab reading gpt2/model.safetensors\n"
     "  sluice-lab reading --cached --rounds 21 book.txt";
 
-static bool is_weights(const char *path)
-{
-    const char *ending = strrchr(path, '.');
-    return ending && !strcmp(ending, ".safetensors");
-}
-
 static sluice_status read_weights(const char *path, bool compared)
 {
     slc_tensors *tensors = NULL;
@@ -76,24 +70,17 @@ static sluice_status read_text(const slc_file *file, const char *path, bool comp
     return status;
 }
 
-static double processor_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static sluice_status read_rounds(const reading_options *o, const slc_file *file, reading_times *times)
 {
     sluice_status status = SLUICE_OK;
     for (unsigned i = 0; !status && i < 2 * o->rounds; i++) {
         const bool compared = i % 2;
         if (!o->cached) posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
-        const double processor_s = processor_seconds();
-        const uint64_t begin_ns = slc_clock_ns();
-        status = is_weights(o->path) ? read_weights(o->path, compared) : read_text(file, o->path, compared);
+        const uint64_t processor_ns = slc_clock_read_ns(CLOCK_PROCESS_CPUTIME_ID), begin_ns = slc_clock_ns();
+        status = slc_ends_with(o->path, ".safetensors") ? read_weights(o->path, compared)
+                                                        : read_text(file, o->path, compared);
         times->elapsed_s[compared][i / 2] = slc_seconds(slc_clock_ns() - begin_ns);
-        times->processor_s[compared][i / 2] = processor_seconds() - processor_s;
+        times->processor_s[compared][i / 2] = slc_seconds(slc_clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - processor_ns);
     }
     return status;
 }

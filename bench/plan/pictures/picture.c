@@ -5,6 +5,7 @@
 #include "bench/cli/output/picture_file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
+#include "lib/base/text/ending.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,15 +23,9 @@ const slc_memory_colour slc_memory_colours[SLC_MEMORY_COLOURS] = {
 
 /* ---- Files ---- */
 
-static bool is_picture_path(const char *path)
-{
-    size_t length = strlen(path);
-    return length > 4 && *path != '|' && (!strcmp(path + length - 4, ".svg") || !strcmp(path + length - 4, ".png"));
-}
-
 sluice_status slc_picture_option(void *options, const slc_option *row, char *text)
 {
-    if (!is_picture_path(text))
+    if (*text == '|' || (!slc_ends_with(text, ".svg") && !slc_ends_with(text, ".png")))
         return slc_error(SLUICE_ERR_ARGUMENT, "--%s %s: the name must end in .svg or .png", row->name, text);
     memcpy((char *)options + row->field, &text, sizeof text);
     return SLUICE_OK;
@@ -45,7 +40,7 @@ void slc_picture_put_quoted(FILE *file, const char *text)
 
 static void put_head(FILE *file, const char *path, int height)
 {
-    if (!strcmp(path + strlen(path) - 4, ".svg"))
+    if (slc_ends_with(path, ".svg"))
         fprintf(file, "set terminal svg size %d,%d font 'sans,13' background rgb 'white' noenhanced\n",
                 SLC_PICTURE_WIDTH, height);
     else

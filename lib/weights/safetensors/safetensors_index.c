@@ -5,6 +5,7 @@
 #include "lib/base/file/json_file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
+#include "lib/base/text/ending.h"
 #include "lib/weights/tensors_parts.h"
 
 #include <errno.h>
@@ -106,15 +107,9 @@ sluice_status slc_safetensors_add_index(slc_tensors *tensors, const char *path, 
 
 /* ---- Kinds of paths ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 static sluice_status add_path(slc_tensors *tensors, const char *path)
 {
-    if (!ends_with(path, ".json")) {
+    if (!slc_ends_with(path, ".json")) {
         sluice_status status = slc_safetensors_add(tensors, path);
         return status ? status : slc_tensors_finish(tensors);
     }

@@ -5,6 +5,7 @@
 #include "lib/base/array.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/status.h"
+#include "lib/base/text/ending.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,19 +37,13 @@ static sluice_status add_path(path_list *list, const char *folder, const char *n
     return SLUICE_OK;
 }
 
-static bool is_record_name(const char *name)
-{
-    size_t length = strlen(name), suffix = strlen(SLC_RECORD_SUFFIX);
-    return length > suffix && !strcmp(name + length - suffix, SLC_RECORD_SUFFIX);
-}
-
 static sluice_status list_folder(const char *folder, path_list *out)
 {
     DIR *stream = opendir(folder);
     if (!stream) return slc_error(slc_path_status(errno), "cannot read the folder %s: %s", folder, strerror(errno));
     sluice_status status = SLUICE_OK;
     for (struct dirent *entry; !status && (entry = readdir(stream));)
-        if (is_record_name(entry->d_name)) status = add_path(out, folder, entry->d_name);
+        if (slc_ends_with(entry->d_name, SLC_RECORD_SUFFIX)) status = add_path(out, folder, entry->d_name);
     closedir(stream);
     return status;
 }

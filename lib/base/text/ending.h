@@ -1,0 +1,12 @@
+/* How a name ends. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Does the text end so, with something before that? */
+static inline bool slc_ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length > tail && !strcmp(text + length - tail, end);
+}
