@@ -149,32 +149,13 @@ static void write_state(FILE *out, const graph *g, const slc_nccl_communicator *
     if (kind == SLC_NCCL_FOUND_LAGS || kind == SLC_NCCL_FOUND_STOPPED) write_last_call(out, g, m);
 }
 
-static bool add_to_list(slc_nccl_finding *f, const char *key, json_t *value)
-{
-    json_t *list = json_object_get(f->json, key);
-    if (!list) {
-        list = json_array();
-        if (!list || json_object_set_new(f->json, key, list)) {
-            json_decref(value);
-            return false;
-        }
-    }
-    return value && !json_array_append_new(list, value);
-}
-
-static void note_time(slc_nccl_finding *f, const slc_nccl_member *m, const slc_nccl_entry *entry)
-{
-    int64_t when = (entry ? entry->time_ns : m->touched_ns) + m->process->header.realtime_minus_monotonic_ns;
-    if (when > f->time_ns) f->time_ns = when;
-}
-
 /* Writes who waits, and for which call. */
-static bool write_waiting(graph *g, slc_nccl_finding *f, FILE *out, const slc_nccl_wait *w)
+static void write_waiting(graph *g, slc_nccl_finding *f, const slc_nccl_wait *w)
 {
     const slc_nccl_communicator *c = w->communicator;
     const slc_nccl_member *one = NULL;
+    FILE *out = f->out;
     size_t count = 0;
-    bool whole = true;
     for (size_t i = 0; i < c->member_count; i++) {
         const slc_nccl_member *m = &c->members[i];
         if (w->kind == SLC_NCCL_WAITS_FOR_COLLECTIVE ? m->called < w->ordinal : m == w->to) continue;
@@ -182,23 +163,22 @@ static bool write_waiting(graph *g, slc_nccl_finding *f, FILE *out, const slc_nc
         if (!one || (entry && !slc_nccl_member_collective(one, w->ordinal))) one = m;
         g->ranks[count++] = m->rank;
         slc_nccl_finding_involve(f, g->all, m);
-        note_time(f, m, entry);
-        whole = whole && add_to_list(f, "waiting", slc_nccl_member_json(m));
+        slc_nccl_finding_not_before(f, m, entry);
+        slc_nccl_finding_append(f, "waiting", slc_nccl_member_json(m));
     }
-    if (w->kind != SLC_NCCL_WAITS_FOR_COLLECTIVE || !one) return whole;
+    if (w->kind != SLC_NCCL_WAITS_FOR_COLLECTIVE || !one) return;
     const slc_nccl_entry *call = slc_nccl_member_collective(one, w->ordinal);
     fprintf(out, ", %s %" PRIu64 ": ", slc_nccl_ordinal_name(c), w->ordinal);
     slc_nccl_write_ranks(out, g->ranks, count);
     fputs(" called ", out);
     if (!call) {
         fputs("it; ", out);
-        return whole;
+        return;
     }
     slc_nccl_write_call(out, call);
     slc_nccl_write_caller(out, one, call);
     fputs("; ", out);
-    json_t *json = slc_nccl_call_json(one, call);
-    return json && !json_object_set_new(f->json, "call", json) && whole;
+    slc_nccl_finding_set(f, "call", slc_nccl_call_json(one, call));
 }
 
 /* Those who are the cause in this communicator for the same reason are told in one line. */
@@ -206,11 +186,11 @@ static sluice_status tell_ranks(graph *g, const slc_nccl_wait *w)
 {
     const slc_nccl_communicator *c = w->communicator;
     slc_nccl_finding_kind kind = kind_of(w);
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(g->findings, kind, g->all, c, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(g->findings, kind, g->all, c, &f);
     if (status) return status;
-    slc_nccl_finding *f = slc_nccl_finding_last(g->findings);
-    bool whole = write_waiting(g, f, out, w);
+    FILE *out = f->out;
+    write_waiting(g, f, w);
     if (w->kind == SLC_NCCL_WAITS_FOR_THE_DEAD) fputs(": ", out);
     size_t described = 0, more = 0;
     for (size_t i = 0; i < c->member_count; i++) {
@@ -219,7 +199,7 @@ static sluice_status tell_ranks(graph *g, const slc_nccl_wait *w)
         if (!chosen || chosen->communicator != c || chosen->to != m || chosen->kind != w->kind) continue;
         if (kind_of(chosen) != kind) continue;
         slc_nccl_finding_involve(f, g->all, m);
-        whole = whole && add_to_list(f, "ranks", slc_nccl_member_json(m));
+        slc_nccl_finding_append(f, "ranks", slc_nccl_member_json(m));
         if (described == MOST_DESCRIBED) {
             more++;
             continue;
@@ -231,8 +211,7 @@ static sluice_status tell_ranks(graph *g, const slc_nccl_wait *w)
     if (w->kind == SLC_NCCL_WAITS_FOR_THE_DEAD) fputs(", while others are still in the communicator", out);
     f->number = w->ordinal;
     f->hint = hint_of(kind);
-    status = slc_nccl_finding_end(g->findings, out);
-    return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    return slc_nccl_finding_end(g->findings);
 }
 
 static bool was_told(const graph *g, const slc_nccl_wait *w, size_t first)
@@ -248,10 +227,10 @@ static sluice_status tell_exchange(graph *g, const slc_nccl_wait *w)
 {
     bool sent = w->kind == SLC_NCCL_WAITS_FOR_RECEIVE;
     slc_nccl_finding_kind kind = kind_of(w);
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(g->findings, kind, g->all, w->communicator, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(g->findings, kind, g->all, w->communicator, &f);
     if (status) return status;
-    slc_nccl_finding *f = slc_nccl_finding_last(g->findings);
+    FILE *out = f->out;
     fprintf(out, ": rank %d %s ", w->from->rank, sent ? "sent" : "waits to receive");
     if (w->entry)
         slc_nccl_write_data(out, w->entry);
@@ -266,14 +245,13 @@ static sluice_status tell_exchange(graph *g, const slc_nccl_wait *w)
                                                                                                   : kind);
     f->number = w->ordinal;
     f->hint = hint_of(kind);
-    note_time(f, w->from, w->entry);
+    slc_nccl_finding_not_before(f, w->from, w->entry);
     slc_nccl_finding_involve(f, g->all, w->from);
     slc_nccl_finding_involve(f, g->all, w->to);
-    bool whole = add_to_list(f, "waiting", slc_nccl_member_json(w->from)) &&
-                 add_to_list(f, "ranks", slc_nccl_member_json(w->to));
-    if (w->entry) whole = whole && !json_object_set_new(f->json, "call", slc_nccl_call_json(w->from, w->entry));
-    status = slc_nccl_finding_end(g->findings, out);
-    return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    slc_nccl_finding_append(f, "waiting", slc_nccl_member_json(w->from));
+    slc_nccl_finding_append(f, "ranks", slc_nccl_member_json(w->to));
+    if (w->entry) slc_nccl_finding_set(f, "call", slc_nccl_call_json(w->from, w->entry));
+    return slc_nccl_finding_end(g->findings);
 }
 
 static bool is_exchange(const slc_nccl_wait *w)
@@ -304,39 +282,37 @@ static const slc_nccl_process *process_of_rank(const graph *g, const slc_nccl_co
 }
 
 /* "rank 2 (host a, pid 17, running) has not come to it" */
-static bool write_missing_rank(const graph *g, slc_nccl_finding *f, FILE *out, const slc_nccl_process *p, int rank)
+static void write_missing_rank(const graph *g, slc_nccl_finding *f, const slc_nccl_process *p, int rank)
 {
     const char *state = p ? slc_nccl_state_name(p->state) : "missing";
     json_t *json = json_pack("{s:i, s:s}", "rank", rank, "state", state);
-    bool whole = json;
-    fprintf(out, "rank %d ", rank);
+    fprintf(f->out, "rank %d ", rank);
     if (p) {
-        fputc('(', out);
-        slc_nccl_write_process(out, p);
-        fprintf(out, ", %s) has not come to it", state);
+        fputc('(', f->out);
+        slc_nccl_write_process(f->out, p);
+        fprintf(f->out, ", %s) has not come to it", state);
         f->involved[p - g->all->records->processes] = true;
-        whole = whole && !json_object_set_new(json, "host", json_string(p->header.host));
-        whole = whole && !json_object_set_new(json, "pid", json_integer((json_int_t)p->header.pid));
+        f->lost |= json_object_set_new(json, "host", json_string(p->header.host)) ||
+                   json_object_set_new(json, "pid", json_integer((json_int_t)p->header.pid));
     } else {
-        fputs("is missing: there is no record of it", out);
+        fputs("is missing: there is no record of it", f->out);
     }
-    return add_to_list(f, "ranks", json) && whole;
+    slc_nccl_finding_append(f, "ranks", json);
 }
 
 static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
 {
     const slc_nccl_communicator *c = first->communicator;
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(g->findings, SLC_NCCL_FOUND_MISSING, g->all, c, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(g->findings, SLC_NCCL_FOUND_MISSING, g->all, c, &f);
     if (status) return status;
-    slc_nccl_finding *f = slc_nccl_finding_last(g->findings);
+    FILE *out = f->out;
     size_t count = 0;
-    bool whole = true;
     for (size_t i = 0; i < c->member_count; i++) {
         g->ranks[count++] = c->members[i].rank;
         slc_nccl_finding_involve(f, g->all, &c->members[i]);
-        note_time(f, &c->members[i], NULL);
-        whole = whole && add_to_list(f, "waiting", slc_nccl_member_json(&c->members[i]));
+        slc_nccl_finding_not_before(f, &c->members[i], NULL);
+        slc_nccl_finding_append(f, "waiting", slc_nccl_member_json(&c->members[i]));
     }
     fputs(": ", out);
     slc_nccl_write_ranks(out, g->ranks, count);
@@ -352,12 +328,11 @@ static sluice_status tell_missing(graph *g, const slc_nccl_wait *first)
             continue;
         }
         if (described++) fputs(", ", out);
-        whole = whole && write_missing_rank(g, f, out, process_of_rank(g, c, rank), rank);
+        write_missing_rank(g, f, process_of_rank(g, c, rank), rank);
     }
     if (more) fprintf(out, ", and %zu others likewise", more);
     f->hint = hint_of(SLC_NCCL_FOUND_MISSING);
-    status = slc_nccl_finding_end(g->findings, out);
-    return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    return slc_nccl_finding_end(g->findings);
 }
 
 static sluice_status tell_causes(graph *g)
@@ -441,27 +416,25 @@ static sluice_status tell_circle(graph *g, const slc_nccl_wait *const *circle, s
             if (is_exchange(circle[i])) status = tell_exchange(g, circle[i]);
         return status;
     }
-    FILE *out;
+    slc_nccl_finding *f;
     sluice_status status =
-        slc_nccl_finding_begin(g->findings, SLC_NCCL_FOUND_CIRCLE, g->all, circle[0]->communicator, &out);
+        slc_nccl_finding_begin(g->findings, SLC_NCCL_FOUND_CIRCLE, g->all, circle[0]->communicator, &f);
     if (status) return status;
-    slc_nccl_finding *f = slc_nccl_finding_last(g->findings);
-    bool whole = true;
+    FILE *out = f->out;
     fputs(": ranks wait for each other: ", out);
     for (size_t i = 0; i < length; i++) {
         if (i) fputs(", ", out);
         write_link(out, circle[i]);
         slc_nccl_finding_involve(f, g->all, circle[i]->from);
-        note_time(f, circle[i]->from, circle[i]->entry);
-        whole = whole && add_to_list(f, "ranks", slc_nccl_member_json(circle[i]->from));
-        whole = whole && add_to_list(f, "communicators", json_sprintf("%016" PRIx64, circle[i]->communicator->key));
+        slc_nccl_finding_not_before(f, circle[i]->from, circle[i]->entry);
+        slc_nccl_finding_append(f, "ranks", slc_nccl_member_json(circle[i]->from));
+        slc_nccl_finding_append(f, "communicators", json_sprintf("%016" PRIx64, circle[i]->communicator->key));
     }
     f->number = circle[0]->ordinal;
     f->hint = is_exchange(circle[0])
                   ? "put the sends and receives of a rank into one group (ncclGroupStart, ncclGroupEnd)"
                   : "use the communicators in the same order on all ranks";
-    status = slc_nccl_finding_end(g->findings, out);
-    return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    return slc_nccl_finding_end(g->findings);
 }
 
 /* Follows waits from a node until one comes twice, and tells the circle. */

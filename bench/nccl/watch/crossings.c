@@ -169,10 +169,10 @@ static void write_order(FILE *out, bool of_a, const shared_call *first, const sh
 static sluice_status add_crossing(const slc_nccl_members *all, bool any_stream, slc_nccl_findings *findings,
                                   const shared_call *first, const shared_call *second)
 {
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_CROSSED, all, first->communicator, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_CROSSED, all, first->communicator, &f);
     if (status) return status;
-    slc_nccl_finding *f = slc_nccl_finding_last(findings);
+    FILE *out = f->out;
     fputs(" and ", out);
     slc_nccl_write_name(out, second->communicator);
     fputs(" are called in opposite orders: ", out);
@@ -180,21 +180,18 @@ static sluice_status add_crossing(const slc_nccl_members *all, bool any_stream, 
     fputs(", ", out);
     write_order(out, false, second, first);
     fputs(any_stream ? ": their streams have not finished them" : ": each waits for the other in its stream", out);
-    int64_t a_ns = second->in_a->time_ns + second->a->process->header.realtime_minus_monotonic_ns;
-    int64_t b_ns = first->in_b->time_ns + first->b->process->header.realtime_minus_monotonic_ns;
+    slc_nccl_finding_not_before(f, second->a, second->in_a);
+    slc_nccl_finding_not_before(f, first->b, first->in_b);
     f->number = first->ordinal;
-    f->time_ns = a_ns > b_ns ? a_ns : b_ns;
     f->hint = "call them in the same order on all ranks, or in one group (ncclGroupStart, ncclGroupEnd)";
     slc_nccl_finding_involve(f, all, first->a);
     slc_nccl_finding_involve(f, all, first->b);
     json_t *json = json_pack("[{s:i, s:o}, {s:i, s:o}]", "rank", first->a->rank, "called_first",
                              slc_nccl_call_json(first->a, first->in_a), "rank", second->b->rank, "called_first",
                              slc_nccl_call_json(second->b, second->in_b));
-    bool whole = json && !json_object_set_new(f->json, "orders", json);
-    json_t *other = json_sprintf("%016" PRIx64, second->communicator->key);
-    whole = other && !json_object_set_new(f->json, "other_communicator", other) && whole;
-    status = slc_nccl_finding_end(findings, out);
-    return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    slc_nccl_finding_set(f, "orders", json);
+    slc_nccl_finding_set(f, "other_communicator", json_sprintf("%016" PRIx64, second->communicator->key));
+    return slc_nccl_finding_end(findings);
 }
 
 static bool may_be_stuck(const slc_nccl_node *node)

@@ -164,12 +164,6 @@ static const char *hint_for(const difference *d, const slc_nccl_member *a, const
     return hint_for_arguments(x, y);
 }
 
-static sluice_status add_json(slc_nccl_finding *f, const char *key, json_t *value)
-{
-    if (value && !json_object_set_new(f->json, key, value)) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_MEMORY, "findings");
-}
-
 static json_t *group_json(const slc_nccl_member *m, const slc_nccl_entry *entry, const int *ranks, size_t count)
 {
     json_t *list = json_array();
@@ -220,15 +214,14 @@ static bool write_suspects(FILE *out, const difference *d, int *ranks)
     return some_left_out;
 }
 
-static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *out, int *ranks)
+static void write_difference(difference *d, slc_nccl_finding *f, int *ranks)
 {
     const slc_nccl_communicator *c = d->communicator;
     const slc_nccl_member *largest = NULL, *smallest = NULL;
     size_t most = 0, least = SIZE_MAX;
-    json_t *groups = json_array();
-    sluice_status status = groups ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "findings");
+    FILE *out = f->out;
     fprintf(out, ", %s %" PRIu64 ":", slc_nccl_ordinal_name(c), d->ordinal);
-    for (size_t g = 0; !status && g < d->group_count; g++) {
+    for (size_t g = 0; g < d->group_count; g++) {
         size_t count;
         const slc_nccl_member *m = ranks_of_group(d, g, ranks, &count);
         const slc_nccl_entry *entry = slc_nccl_member_collective(m, d->ordinal);
@@ -239,31 +232,23 @@ static sluice_status write_difference(difference *d, slc_nccl_finding *f, FILE *
         slc_nccl_write_caller(out, m, entry);
         if (count > most) most = count, largest = m;
         if (count <= least) least = count, smallest = m;
-        if (json_array_append_new(groups, group_json(m, entry, ranks, count)))
-            status = slc_error(SLUICE_ERR_MEMORY, "findings");
+        slc_nccl_finding_append(f, "groups", group_json(m, entry, ranks, count));
     }
     size_t others;
-    if (!status && ranks_of_group(d, MOST_GROUPS, ranks, &others))
-        fprintf(out, ", %zu others yet something else", others);
-    if (!status && write_suspects(out, d, ranks))
+    if (ranks_of_group(d, MOST_GROUPS, ranks, &others)) fprintf(out, ", %zu others yet something else", others);
+    if (write_suspects(out, d, ranks))
         f->hint = "look for a condition that not all ranks meet: an empty batch, an early exit, a branch on the rank";
-    else if (!status)
+    else
         f->hint =
             d->group_count == 2 && most == least ? hint_for_equals(out, d, ranks) : hint_for(d, largest, smallest);
     for (size_t i = 0; i < c->member_count; i++) {
         const slc_nccl_member *m = &c->members[i];
         const slc_nccl_entry *entry = slc_nccl_member_collective(m, d->ordinal);
         if (!entry) continue;
-        int64_t when = entry->time_ns + m->process->header.realtime_minus_monotonic_ns;
-        if (when > f->time_ns) f->time_ns = when;
+        slc_nccl_finding_not_before(f, m, entry);
         slc_nccl_finding_involve(f, d->all, m);
     }
     f->number = d->ordinal;
-    if (status) {
-        json_decref(groups);
-        return status;
-    }
-    return add_json(f, "groups", groups);
 }
 
 static uint64_t hash_term(const slc_nccl_entry *e)
@@ -327,9 +312,10 @@ static bool group_by_hash(difference *d, uint64_t *oldest)
 static sluice_status add_lost_difference(difference *d, slc_nccl_findings *findings, uint64_t oldest, int *ranks)
 {
     const slc_nccl_communicator *c = d->communicator;
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_DIFFERS, d->all, c, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_DIFFERS, d->all, c, &f);
     if (status) return status;
+    FILE *out = f->out;
     size_t count;
     const slc_nccl_member *m = ranks_of_group(d, 0, ranks, &count);
     fputs(": ", out);
@@ -339,12 +325,11 @@ static sluice_status add_lost_difference(difference *d, slc_nccl_findings *findi
     slc_nccl_write_ranks(out, ranks, count);
     fprintf(out, " before %s %" PRIu64 ": the difference lies before the oldest entry kept", slc_nccl_ordinal_name(c),
             oldest);
-    slc_nccl_finding *f = slc_nccl_finding_last(findings);
     f->hint = "raise SLUICE_SHIM_ENTRIES, so that the records hold it, or watch from the start";
     f->time_ns = m->process->header.first_call_ns + m->process->header.realtime_minus_monotonic_ns;
     for (size_t i = 0; i < c->member_count; i++)
         if (d->group[i] != SIZE_MAX) slc_nccl_finding_involve(f, d->all, &c->members[i]);
-    return slc_nccl_finding_end(findings, out);
+    return slc_nccl_finding_end(findings);
 }
 
 sluice_status slc_nccl_find_difference(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
@@ -357,13 +342,12 @@ sluice_status slc_nccl_find_difference(const slc_nccl_members *all, const slc_nc
     sluice_status status = d.group && d.hashes && ranks ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "comparing ranks");
     uint64_t oldest;
     if (!status && d.ordinal) {
-        FILE *out;
+        slc_nccl_finding *f;
         group_by_call(&d);
-        status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_DIFFERS, all, communicator, &out);
+        status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_DIFFERS, all, communicator, &f);
         if (!status) {
-            sluice_status written = write_difference(&d, slc_nccl_finding_last(findings), out, ranks);
-            status = slc_nccl_finding_end(findings, out);
-            if (!status) status = written;
+            write_difference(&d, f, ranks);
+            status = slc_nccl_finding_end(findings);
         }
     } else if (!status && group_by_hash(&d, &oldest)) {
         status = add_lost_difference(&d, findings, oldest, ranks);

@@ -152,9 +152,10 @@ static sluice_status match_member(matching *m, const slc_nccl_member *one)
 
 static sluice_status write_unequal(const matching *m, slc_nccl_findings *findings)
 {
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_UNEQUAL, m->all, m->communicator, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_UNEQUAL, m->all, m->communicator, &f);
     if (status) return status;
+    FILE *out = f->out;
     fprintf(out, ": rank %d sent ", m->from->rank);
     slc_nccl_write_data(out, m->sent);
     fprintf(out, " to rank %d", m->to->rank);
@@ -163,7 +164,6 @@ static sluice_status write_unequal(const matching *m, slc_nccl_findings *finding
     slc_nccl_write_data(out, m->received);
     slc_nccl_write_caller(out, m->to, m->received);
     fprintf(out, " for it: send %" PRIu64 " between the two", m->ordinal);
-    slc_nccl_finding *f = slc_nccl_finding_last(findings);
     f->number = m->ordinal;
     f->time_ns = m->unequal_ns;
     f->hint = "a send and its receive must have the same count and dtype; they belong together by their order between "
@@ -173,9 +173,8 @@ static sluice_status write_unequal(const matching *m, slc_nccl_findings *finding
     json_t *pair =
         json_pack("{s:i, s:o, s:i, s:o}", "from", m->from->rank, "send", slc_nccl_call_json(m->from, m->sent), "to",
                   m->to->rank, "receive", slc_nccl_call_json(m->to, m->received));
-    bool added = pair && !json_object_set_new(f->json, "pair", pair);
-    status = slc_nccl_finding_end(findings, out);
-    return status || added ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    slc_nccl_finding_set(f, "pair", pair);
+    return slc_nccl_finding_end(findings);
 }
 
 sluice_status slc_nccl_match_exchanges(const slc_nccl_members *all, const slc_nccl_communicator *communicator,

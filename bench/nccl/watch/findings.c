@@ -29,11 +29,6 @@ const char *slc_nccl_finding_kind_name(slc_nccl_finding_kind kind)
     return kind < SLC_NCCL_FINDING_KINDS ? names[kind] : "unknown";
 }
 
-slc_nccl_finding *slc_nccl_finding_last(slc_nccl_findings *findings)
-{
-    return &findings->rows[findings->count - 1];
-}
-
 static void free_finding(slc_nccl_finding *finding)
 {
     free(finding->text);
@@ -42,7 +37,8 @@ static void free_finding(slc_nccl_finding *finding)
 }
 
 sluice_status slc_nccl_finding_begin(slc_nccl_findings *findings, slc_nccl_finding_kind kind,
-                                     const slc_nccl_members *all, const slc_nccl_communicator *communicator, FILE **out)
+                                     const slc_nccl_members *all, const slc_nccl_communicator *communicator,
+                                     slc_nccl_finding **begun)
 {
     static size_t text_bytes; /* open_memstream writes it; the text ends with 0 */
     if (!SLC_ROOM_FOR_ONE(findings->rows, findings->count)) return slc_error(SLUICE_ERR_MEMORY, "findings");
@@ -51,21 +47,23 @@ sluice_status slc_nccl_finding_begin(slc_nccl_findings *findings, slc_nccl_findi
     f->involved = calloc(all->records->count + 1, sizeof *f->involved);
     f->json = json_pack("{s:o, s:i}", "communicator", json_sprintf("%016" PRIx64, communicator->key), "size",
                         communicator->size);
-    *out = f->involved && f->json ? open_memstream(&f->text, &text_bytes) : NULL;
-    if (!*out) {
+    f->out = f->involved && f->json ? open_memstream(&f->text, &text_bytes) : NULL;
+    if (!f->out) {
         free_finding(f);
         return slc_error(SLUICE_ERR_MEMORY, "findings");
     }
     findings->count++;
-    slc_nccl_write_name(*out, communicator);
+    slc_nccl_write_name(f->out, communicator);
+    *begun = f;
     return SLUICE_OK;
 }
 
-sluice_status slc_nccl_finding_end(slc_nccl_findings *findings, FILE *out)
+sluice_status slc_nccl_finding_end(slc_nccl_findings *findings)
 {
-    bool whole = !ferror(out);
-    whole = !fclose(out) && whole;
-    if (whole) return SLUICE_OK;
+    slc_nccl_finding *f = &findings->rows[findings->count - 1];
+    bool lost = ferror(f->out) || f->lost;
+    lost = fclose(f->out) || lost;
+    if (!lost) return SLUICE_OK;
     slc_nccl_finding_drop(findings, findings->count - 1);
     return slc_error(SLUICE_ERR_MEMORY, "findings");
 }
@@ -73,6 +71,23 @@ sluice_status slc_nccl_finding_end(slc_nccl_findings *findings, FILE *out)
 void slc_nccl_finding_involve(slc_nccl_finding *finding, const slc_nccl_members *all, const slc_nccl_member *member)
 {
     finding->involved[all->nodes[member->node].process_index] = true;
+}
+
+void slc_nccl_finding_not_before(slc_nccl_finding *finding, const slc_nccl_member *member, const slc_nccl_entry *entry)
+{
+    int64_t when = (entry ? entry->time_ns : member->touched_ns) + member->process->header.realtime_minus_monotonic_ns;
+    if (when > finding->time_ns) finding->time_ns = when;
+}
+
+void slc_nccl_finding_set(slc_nccl_finding *finding, const char *key, json_t *value)
+{
+    if (json_object_set_new(finding->json, key, value)) finding->lost = true;
+}
+
+void slc_nccl_finding_append(slc_nccl_finding *finding, const char *key, json_t *value)
+{
+    if (!json_object_get(finding->json, key)) slc_nccl_finding_set(finding, key, json_array());
+    if (json_array_append_new(json_object_get(finding->json, key), value)) finding->lost = true;
 }
 
 void slc_nccl_finding_drop(slc_nccl_findings *findings, size_t index)

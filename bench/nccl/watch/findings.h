@@ -32,6 +32,8 @@ typedef struct {
     char *text;       /* one line, without its end */
     const char *hint; /* what to do, or NULL */
     json_t *json;     /* without kind, text and hint */
+    FILE *out;        /* writes the text, until slc_nccl_finding_end */
+    bool lost;        /* there was no memory for some of the JSON */
     bool *involved;   /* for each process: it takes part in the fault */
     size_t involved_count;
 } slc_nccl_finding;
@@ -43,16 +45,19 @@ typedef struct {
 
 const char *slc_nccl_finding_kind_name(slc_nccl_finding_kind kind); /* "differs" */
 
-/* Adds an empty finding of the communicator and begins its text with the communicator's name, unless `out` is NULL;
- * afterwards the text is written to *out, and slc_nccl_finding_end is called. Errors: MEMORY. */
+/* Adds an empty finding of the communicator, *begun, and begins its text with the communicator's name; afterwards the
+ * text is written to its `out`, and slc_nccl_finding_end is called before another one begins. Errors: MEMORY. */
 sluice_status slc_nccl_finding_begin(slc_nccl_findings *findings, slc_nccl_finding_kind kind,
                                      const slc_nccl_members *all, const slc_nccl_communicator *communicator,
-                                     FILE **out);
-/* Closes the text of the last finding. Errors: MEMORY. */
-sluice_status slc_nccl_finding_end(slc_nccl_findings *findings, FILE *out);
-/* The last finding. */
-slc_nccl_finding *slc_nccl_finding_last(slc_nccl_findings *findings);
+                                     slc_nccl_finding **begun);
+/* Closes the text of the last finding, and takes the finding away if something of it was lost. Errors: MEMORY. */
+sluice_status slc_nccl_finding_end(slc_nccl_findings *findings);
 void slc_nccl_finding_involve(slc_nccl_finding *finding, const slc_nccl_members *all, const slc_nccl_member *member);
+/* The fault was not complete before the member made this call; NULL: before it last moved. */
+void slc_nccl_finding_not_before(slc_nccl_finding *finding, const slc_nccl_member *member, const slc_nccl_entry *entry);
+/* Puts a value into the JSON, and one at the end of a list there. Both take `value` over; NULL: it is lost. */
+void slc_nccl_finding_set(slc_nccl_finding *finding, const char *key, json_t *value);
+void slc_nccl_finding_append(slc_nccl_finding *finding, const char *key, json_t *value);
 
 /* Moves finding `index` out of the list and frees it. */
 void slc_nccl_finding_drop(slc_nccl_findings *findings, size_t index);

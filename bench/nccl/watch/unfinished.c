@@ -64,10 +64,10 @@ static bool may_hang(const slc_nccl_members *all, const slc_nccl_communicator *c
 static sluice_status write_unfinished(const slc_nccl_members *all, const slc_nccl_communicator *c,
                                       const slc_nccl_entry *const *entries, slc_nccl_findings *findings, int *ranks)
 {
-    FILE *out;
-    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_UNFINISHED, all, c, &out);
+    slc_nccl_finding *f;
+    sluice_status status = slc_nccl_finding_begin(findings, SLC_NCCL_FOUND_UNFINISHED, all, c, &f);
     if (status) return status;
-    slc_nccl_finding *f = slc_nccl_finding_last(findings);
+    FILE *out = f->out;
     const slc_nccl_member *one = NULL;
     const slc_nccl_entry *entry = NULL;
     for (size_t i = 0; i < c->member_count; i++) {
@@ -77,12 +77,10 @@ static sluice_status write_unfinished(const slc_nccl_members *all, const slc_ncc
         entry = entries[i];
     }
     size_t count = 0;
-    json_t *list = json_array();
-    bool whole = list;
     for (size_t i = 0; i < c->member_count; i++) {
         if (!entries[i] || entries[i]->number != entry->number) continue;
         ranks[count++] = c->members[i].rank;
-        whole = whole && !json_array_append_new(list, slc_nccl_member_json(&c->members[i]));
+        slc_nccl_finding_append(f, "ranks", slc_nccl_member_json(&c->members[i]));
     }
     fputs(": every rank called ", out);
     slc_nccl_write_call(out, entry);
@@ -91,13 +89,11 @@ static sluice_status write_unfinished(const slc_nccl_members *all, const slc_ncc
     slc_nccl_write_ranks(out, ranks, count);
     fprintf(out, " ha%s not finished it, %.0f s after the last call", count == 1 ? "s" : "ve", one->quiet_s);
     f->number = entry->number;
-    f->time_ns = entry->time_ns + one->process->header.realtime_minus_monotonic_ns;
+    slc_nccl_finding_not_before(f, one, entry);
     f->hint =
         "the calls agree: look for what the streams wait for (another kernel, an event, another communicator) and, "
         "with NCCL_DEBUG=INFO, at the network";
-    whole = whole && !json_object_set_new(f->json, "ranks", list);
-    status = slc_nccl_finding_end(findings, out);
-    return status || whole ? status : slc_error(SLUICE_ERR_MEMORY, "findings");
+    return slc_nccl_finding_end(findings);
 }
 
 sluice_status slc_nccl_find_unfinished(const slc_nccl_members *all, const slc_nccl_communicator *communicator,
