@@ -46,52 +46,44 @@ static void put_file(slc_json_text *text, const slc_manifest_file *file)
 static void put_names(slc_json_text *text, const char *key, char *const *names, uint32_t count)
 {
     slc_json_text_add(text, ",\n  \"%s\": [", key);
-    for (uint32_t i = 0; i < count; i++) {
-        if (i) slc_json_text_put(text, ", ");
-        slc_json_text_string(text, names[i]);
-    }
-    slc_json_text_put(text, "]");
+    for (uint32_t i = 0; i < count; i++) slc_json_text_string(text, i ? ", " : "", names[i]);
+    slc_json_text_add(text, "]");
 }
 
 static void put_progress(slc_json_text *text, const slc_manifest *m)
 {
-    slc_json_text_put(text, ",\n  \"progress\": [");
+    slc_json_text_add(text, ",\n  \"progress\": [");
     for (uint32_t i = 0; i < m->progress_count; i++) {
-        slc_json_text_put(text, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
-        slc_json_text_string(text, m->progress[i].name);
-        slc_json_text_put(text, ", \"value\": ");
-        slc_json_text_real(text, m->progress[i].value);
-        slc_json_text_put(text, "}");
+        slc_json_text_string(text, i ? ",\n    {\"name\": " : "\n    {\"name\": ", m->progress[i].name);
+        slc_json_text_real(text, ", \"value\": ", m->progress[i].value);
+        slc_json_text_add(text, "}");
     }
-    slc_json_text_put(text, "\n  ]");
+    slc_json_text_add(text, "\n  ]");
 }
 
 static void put_param(slc_json_text *text, const slc_manifest *m, const slc_manifest_param *param)
 {
-    slc_json_text_put(text, "\n    {\"name\": ");
-    slc_json_text_string(text, param->name);
+    slc_json_text_string(text, "\n    {\"name\": ", param->name);
     slc_json_text_add(text, ", \"elements\": %llu, \"trainable\": %s", (unsigned long long)param->elements,
                       param->trainable ? "true" : "false");
-    for (uint32_t i = 0; param->trainable && i < m->number_count; i++) {
-        slc_json_text_put(text, i ? ", " : ", \"numbers\": [");
-        slc_json_text_real(text, param->numbers[i]);
-    }
-    slc_json_text_put(text, param->trainable && m->number_count ? "]}" : "}");
+    for (uint32_t i = 0; param->trainable && i < m->number_count; i++)
+        slc_json_text_real(text, i ? ", " : ", \"numbers\": [", param->numbers[i]);
+    slc_json_text_add(text, param->trainable && m->number_count ? "]}" : "}");
 }
 
 sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
 {
     slc_json_text text = {0};
-    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"serial\": %llu,\n  \"step\": %llu,\n  \"optimizer\": ",
-                      SLC_MANIFEST_VERSION, (unsigned long long)m->serial, (unsigned long long)m->step);
-    slc_json_text_string(&text, m->optimizer);
+    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"serial\": %llu,\n  \"step\": %llu", SLC_MANIFEST_VERSION,
+                      (unsigned long long)m->serial, (unsigned long long)m->step);
+    slc_json_text_string(&text, ",\n  \"optimizer\": ", m->optimizer);
     put_names(&text, "states", m->states, m->state_count);
     if (m->own_count) put_names(&text, "own", m->own, m->own_count);
     if (m->progress_count) put_progress(&text, m);
     if (m->number_count) put_names(&text, "numbers", m->number_names, m->number_count);
-    slc_json_text_put(&text, ",\n  \"parameters\": [");
+    slc_json_text_add(&text, ",\n  \"parameters\": [");
     for (uint32_t p = 0; p < m->param_count; p++) {
-        if (p) slc_json_text_put(&text, ",");
+        if (p) slc_json_text_add(&text, ",");
         put_param(&text, m, &m->params[p]);
     }
     slc_json_text_add(&text, "\n  ],\n  \"files\": [");
@@ -101,10 +93,10 @@ sluice_status slc_manifest_to_json(const slc_manifest *m, char **out)
     }
     slc_json_text_add(&text, "\n  ],\n  \"extra\": ");
     put_file(&text, &m->extra);
-    if (!text.status) {
+    if (!text.status && !fflush(text.out)) {
         char seal[SEAL_ROOM];
         make_seal(text.bytes, text.length, seal);
-        slc_json_text_put(&text, seal);
+        slc_json_text_add(&text, "%s", seal);
     }
     return slc_json_text_finish(&text, out);
 }
@@ -134,35 +126,30 @@ typedef struct {
     uint64_t bytes, crc32c;
 } file_row;
 
-#define FIELD_IF(row, member, type, required)                                                                          \
-    {                                                                                                                  \
-#member, type, required, offsetof(row, member)                                                                 \
-    }
-#define FIELD(row, member, type) FIELD_IF(row, member, type, true)
-#define OPTIONAL(row, member, type) FIELD_IF(row, member, type, false)
-#define COUNT_OF(fields) (sizeof fields / sizeof *fields)
+#define REQUIRED(row, member, type) FIELD(row, member, #member, type, true)
+#define OPTIONAL(row, member, type) FIELD(row, member, #member, type, false)
 
 static const slc_json_field top_fields[] = {
-    FIELD(top_row, version, SLC_JSON_COUNT),     FIELD(top_row, step, SLC_JSON_SIZE),
-    FIELD(top_row, optimizer, SLC_JSON_NAME),    FIELD(top_row, states, SLC_JSON_ARRAY),
-    FIELD(top_row, parameters, SLC_JSON_ARRAY),  FIELD(top_row, files, SLC_JSON_ARRAY),
-    FIELD(top_row, extra, SLC_JSON_ANY),         OPTIONAL(top_row, own, SLC_JSON_ARRAY),
-    OPTIONAL(top_row, progress, SLC_JSON_ARRAY), OPTIONAL(top_row, numbers, SLC_JSON_ARRAY),
-    OPTIONAL(top_row, crc32c, SLC_JSON_SIZE),    OPTIONAL(top_row, serial, SLC_JSON_SIZE),
+    REQUIRED(top_row, version, SLC_JSON_COUNT),    REQUIRED(top_row, step, SLC_JSON_SIZE),
+    REQUIRED(top_row, optimizer, SLC_JSON_NAME),   REQUIRED(top_row, states, SLC_JSON_ARRAY),
+    REQUIRED(top_row, parameters, SLC_JSON_ARRAY), REQUIRED(top_row, files, SLC_JSON_ARRAY),
+    REQUIRED(top_row, extra, SLC_JSON_ANY),        OPTIONAL(top_row, own, SLC_JSON_ARRAY),
+    OPTIONAL(top_row, progress, SLC_JSON_ARRAY),   OPTIONAL(top_row, numbers, SLC_JSON_ARRAY),
+    OPTIONAL(top_row, crc32c, SLC_JSON_SIZE),      OPTIONAL(top_row, serial, SLC_JSON_SIZE),
 };
 static const slc_json_field param_fields[] = {
-    FIELD(param_row, name, SLC_JSON_NAME),
-    FIELD(param_row, elements, SLC_JSON_SIZE),
-    FIELD(param_row, trainable, SLC_JSON_FLAG),
+    REQUIRED(param_row, name, SLC_JSON_NAME),
+    REQUIRED(param_row, elements, SLC_JSON_SIZE),
+    REQUIRED(param_row, trainable, SLC_JSON_FLAG),
     OPTIONAL(param_row, numbers, SLC_JSON_ARRAY),
 };
 static const slc_json_field number_fields[] = {
-    FIELD(number_row, name, SLC_JSON_NAME),
-    FIELD(number_row, value, SLC_JSON_NUMBER),
+    REQUIRED(number_row, name, SLC_JSON_NAME),
+    REQUIRED(number_row, value, SLC_JSON_NUMBER),
 };
 static const slc_json_field file_fields[] = {
-    FIELD(file_row, bytes, SLC_JSON_SIZE),
-    FIELD(file_row, crc32c, SLC_JSON_SIZE),
+    REQUIRED(file_row, bytes, SLC_JSON_SIZE),
+    REQUIRED(file_row, crc32c, SLC_JSON_SIZE),
 };
 
 static sluice_status copy_name(const char *name, char **out)
@@ -199,8 +186,7 @@ static sluice_status read_progress(const slc_json_place *top, const json_t *prog
     for (size_t i = 0; i < count; i++) {
         slc_json_place at = {&list, NULL, i};
         number_row row = {0};
-        sluice_status status =
-            slc_json_members(&at, json_array_get(progress, i), number_fields, COUNT_OF(number_fields), &row);
+        sluice_status status = SLC_JSON_MEMBERS(&at, json_array_get(progress, i), number_fields, &row);
         if (!status) status = copy_name(row.name, &out->progress[i].name);
         if (status) return status;
         out->progress[i].value = row.value;
@@ -230,7 +216,7 @@ static sluice_status read_param(const slc_json_place *at, const json_t *object, 
 {
     param_row row = {0};
     slc_json_place name = {at, "name", 0}, elements = {at, "elements", 0};
-    sluice_status status = slc_json_members(at, object, param_fields, COUNT_OF(param_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(at, object, param_fields, &row);
     if (status) return status;
     if (!row.elements || row.elements > elements_max)
         return slc_json_fault(&elements, "%llu; give 1 to 2^56", (unsigned long long)row.elements);
@@ -262,7 +248,7 @@ static sluice_status read_file(const slc_json_place *at, const json_t *object, s
 {
     file_row row = {0};
     slc_json_place crc = {at, "crc32c", 0};
-    sluice_status status = slc_json_members(at, object, file_fields, COUNT_OF(file_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(at, object, file_fields, &row);
     if (!status && row.crc32c > UINT32_MAX)
         status = slc_json_fault(&crc, "%llu is no checksum of 32 bits", (unsigned long long)row.crc32c);
     *out = (slc_manifest_file){row.bytes, (uint32_t)row.crc32c};
@@ -319,7 +305,7 @@ sluice_status slc_manifest_from_json(const char *text, size_t length, slc_manife
     sluice_status status = parse(text, length, &document, &unsealed);
     if (status) return status;
     out->unsealed = unsealed;
-    status = slc_json_members(&top, document, top_fields, COUNT_OF(top_fields), &row);
+    status = SLC_JSON_MEMBERS(&top, document, top_fields, &row);
     out->serial = row.serial;
     out->step = row.step;
     if (!status) status = copy_name(row.optimizer, &out->optimizer);

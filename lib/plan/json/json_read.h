@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <sluice/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The place of a value in the text. Places lie on the stack; each points to the one around it. */
@@ -40,6 +41,11 @@ typedef struct {
     size_t offset; /* of the member in the struct that is filled */
 } slc_json_field;
 
+#define FIELD(row, member, key, type, required)                                                                        \
+    {                                                                                                                  \
+        key, type, required, offsetof(row, member)                                                                     \
+    }
+
 /* Sets the error line "$.path: ..." and returns FORMAT. */
 sluice_status slc_json_fault(const slc_json_place *at, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -57,3 +63,5 @@ sluice_status slc_json_value(const slc_json_place *at, const json_t *value, slc_
 /* Reads the members of an object into the struct `out`; members that are optional and absent stay as they were. */
 sluice_status slc_json_members(const slc_json_place *at, const json_t *object, const slc_json_field *fields,
                                size_t field_count, void *out);
+#define SLC_JSON_MEMBERS(at, object, fields, out)                                                                      \
+    slc_json_members(at, object, fields, sizeof(fields) / sizeof *(fields), out)

@@ -9,16 +9,19 @@
 
 /* ---- Making it ---- */
 
+/* Adds `value`, which it takes over; the list becomes NULL where that fails. */
+static void add_to(json_t **list, json_t *value)
+{
+    if (!json_array_append_new(*list, value)) return;
+    json_decref(*list);
+    *list = NULL;
+}
+
 static json_t *layers_of(const slc_job *job)
 {
     json_t *layers = json_array();
-    for (uint32_t l = 0; l < job->layer_count; l++)
-        if (json_array_append_new(layers, json_string(job->layers[l]))) goto fail;
+    for (uint32_t l = 0; l < job->layer_count; l++) add_to(&layers, json_string(job->layers[l]));
     return layers;
-
-fail:
-    json_decref(layers);
-    return NULL;
 }
 
 static json_t *uses_of(const slc_unit *unit)
@@ -26,13 +29,9 @@ static json_t *uses_of(const slc_unit *unit)
     json_t *uses = json_array();
     for (uint32_t n = 0; n < unit->use_count; n++) {
         const slc_use *use = &unit->uses[n];
-        if (json_array_append_new(uses, json_pack("[i, b]", (int)use->layer, (int)use->backward_value))) goto fail;
+        add_to(&uses, json_pack("[i, b]", (int)use->layer, (int)use->backward_value));
     }
     return uses;
-
-fail:
-    json_decref(uses);
-    return NULL;
 }
 
 /* Only in the compressed phase; in the others nothing is exchanged. */
@@ -58,15 +57,12 @@ static json_t *units_of(const slc_job *job)
             json_pack("{s:s, s:I, s:I, s:s, s:b, s:o}", "name", unit->name, "elements", (json_int_t)unit->elements,
                       "block_elements", (json_int_t)unit->block_elements, "dtype", sluice_dtype_name(unit->dtype),
                       "trainable", (int)unit->trainable, "uses", uses_of(unit));
-        if (json_array_append_new(units, row)) goto fail;
-        if (slc_looks_up(unit) && json_object_set_new(row, "rows", rows_of(job, unit))) goto fail;
-        if (job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange))) goto fail;
+        int failed = slc_looks_up(unit) && json_object_set_new(row, "rows", rows_of(job, unit));
+        failed |= job->compressed && json_object_set_new(row, "exchange", exchange_of(&unit->exchange));
+        add_to(&units, row);
+        if (failed) add_to(&units, NULL);
     }
     return units;
-
-fail:
-    json_decref(units);
-    return NULL;
 }
 
 /* A slot of evaluation, or null, because a job may say in several ways that there is none. */
@@ -83,13 +79,9 @@ static json_t *activations_of(const slc_job *job)
         const slc_activation_life *life = &job->activations[a];
         json_t *row = json_pack("[s, I, i, i, o, b]", life->name, (json_int_t)life->bytes, (int)life->first_slot,
                                 (int)life->last_slot, evaluation_of(job, life), (int)life->recomputable);
-        if (json_array_append_new(activations, row)) goto fail;
+        add_to(&activations, row);
     }
     return activations;
-
-fail:
-    json_decref(activations);
-    return NULL;
 }
 
 static json_t *workspaces_of(const slc_job *job)
@@ -98,13 +90,9 @@ static json_t *workspaces_of(const slc_job *job)
     for (uint32_t w = 0; w < job->workspace_count; w++) {
         const slc_workspace_life *life = &job->workspaces[w];
         json_t *row = json_pack("[s, I, i]", life->name, (json_int_t)life->bytes, (int)life->slot);
-        if (json_array_append_new(workspaces, row)) goto fail;
+        add_to(&workspaces, row);
     }
     return workspaces;
-
-fail:
-    json_decref(workspaces);
-    return NULL;
 }
 
 json_t *slc_plan_job_to_json(const slc_job *job)

@@ -30,12 +30,6 @@ typedef struct {
     slc_plan *plan;
 } reader;
 
-#define FIELD(row, member, key, type, required)                                                                        \
-    {                                                                                                                  \
-        key, type, required, offsetof(row, member)                                                                     \
-    }
-#define COUNT_OF(fields) (sizeof fields / sizeof *fields)
-
 static const slc_json_field plan_fields[] = {
     FIELD(plan_row, version, "version", SLC_JSON_COUNT, true),
     FIELD(plan_row, schedule, "schedule", SLC_JSON_NAME, true),
@@ -327,7 +321,7 @@ static sluice_status read_program(const reader *r, const char *key, const json_t
 {
     slc_json_place at = {&r->top, key, 0}, list = {&at, "items", 0};
     program_row row;
-    sluice_status status = slc_json_members(&at, object, program_fields, COUNT_OF(program_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(&at, object, program_fields, &row);
     if (!status) status = room_for(&list, row.items, sizeof *program->items, &program->items, &program->item_count);
     for (uint32_t i = 0; !status && i < program->item_count; i++) status = read_item(r, &list, row.items, program, i);
     return status ? status : read_claims(r, &at, row.claims, program);
@@ -338,7 +332,7 @@ static sluice_status read_program(const reader *r, const char *key, const json_t
 static sluice_status read_all(reader *r, const json_t *document)
 {
     slc_json_place job = {&r->top, "job", 0};
-    sluice_status status = slc_json_members(&r->top, document, plan_fields, COUNT_OF(plan_fields), &r->row);
+    sluice_status status = SLC_JSON_MEMBERS(&r->top, document, plan_fields, &r->row);
     if (!status) status = slc_plan_job_check(&job, r->job, r->row.job);
     if (!status) status = read_choices(r);
     if (!status) status = read_buffers(r);

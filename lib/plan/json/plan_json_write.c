@@ -10,12 +10,6 @@
 
 #include <stdlib.h>
 
-static void put_real(slc_json_text *text, const char *before, double value)
-{
-    slc_json_text_add(text, "%s", before);
-    slc_json_text_real(text, value);
-}
-
 static void put_row_break(slc_json_text *text, uint32_t index)
 {
     slc_json_text_add(text, index ? ",\n    " : "\n    ");
@@ -31,14 +25,6 @@ static void put_unit(slc_json_text *text, uint32_t unit)
 
 /* ---- The job ---- */
 
-static void put_value(slc_json_text *text, const json_t *value)
-{
-    char *dumped = json_dumps(value, JSON_ENCODE_ANY);
-    if (!dumped && !text->status) text->status = slc_error(SLUICE_ERR_MEMORY, "JSON of a job");
-    if (dumped) slc_json_text_put(text, dumped);
-    free(dumped);
-}
-
 /* Members have lines of their own, and so have elements of arrays. */
 static void put_job(slc_json_text *text, const slc_job *job)
 {
@@ -51,14 +37,12 @@ static void put_job(slc_json_text *text, const slc_job *job)
         slc_json_text_add(text, "%s\n    \"%s\": ", between, key);
         between = ",";
         if (!json_is_array(value)) {
-            put_value(text, value);
+            slc_json_text_value(text, "", json_incref(value));
             continue;
         }
         slc_json_text_add(text, "[");
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            slc_json_text_add(text, i ? ",\n      " : "\n      ");
-            put_value(text, json_array_get(value, i));
-        }
+        for (size_t i = 0; i < json_array_size(value); i++)
+            slc_json_text_value(text, i ? ",\n      " : "\n      ", json_incref(json_array_get(value, i)));
         slc_json_text_add(text, "]");
     }
     slc_json_text_add(text, "\n  }");
@@ -76,7 +60,7 @@ static void put_distance(slc_json_text *text, const slc_plan_distance *distance)
     }
     for (int k = 0; k < SLC_DISTANCE_PARTS; k++) {
         slc_json_text_add(text, "%s\"%s_s\": ", k ? ", " : "{", slc_distance_part_name(k));
-        slc_json_text_real(text, distance->part_s[k]);
+        slc_json_text_real(text, "", distance->part_s[k]);
     }
     slc_json_text_add(text, "}");
 }
@@ -84,26 +68,21 @@ static void put_distance(slc_json_text *text, const slc_plan_distance *distance)
 static void put_forecast(slc_json_text *text, const slc_plan_forecast *forecast)
 {
     if (!forecast) return;
-    put_real(text, ",\n  \"forecast\": {\"step_s\": ", forecast->step_s);
-    put_real(text, ", \"exposed_s\": ", forecast->exposed_s);
-    put_real(text, ", \"compute_s\": ", forecast->compute_s);
-    put_real(text, ", \"communication_s\": ", forecast->communication_s);
-    if (forecast->outside_s > 0) put_real(text, ", \"outside_s\": ", forecast->outside_s);
-    slc_json_text_add(text, ", \"bound_s\": ");
+    slc_json_text_real(text, ",\n  \"forecast\": {\"step_s\": ", forecast->step_s);
+    slc_json_text_real(text, ", \"exposed_s\": ", forecast->exposed_s);
+    slc_json_text_real(text, ", \"compute_s\": ", forecast->compute_s);
+    slc_json_text_real(text, ", \"communication_s\": ", forecast->communication_s);
+    if (forecast->outside_s > 0) slc_json_text_real(text, ", \"outside_s\": ", forecast->outside_s);
     if (forecast->bound_s > 0)
-        slc_json_text_real(text, forecast->bound_s);
+        slc_json_text_real(text, ", \"bound_s\": ", forecast->bound_s);
     else
-        slc_json_text_add(text, "null");
+        slc_json_text_add(text, ", \"bound_s\": null");
     put_distance(text, &forecast->distance);
     if (forecast->effort_s > 0) {
-        put_real(text, ", \"planning\": {\"effort_s\": ", forecast->effort_s);
+        slc_json_text_real(text, ", \"planning\": {\"effort_s\": ", forecast->effort_s);
         slc_json_text_add(text, ", \"ended\": \"%s\"}", slc_planning_end_name(forecast->ended));
     }
-    slc_json_text_add(text, ", \"why\": ");
-    if (forecast->why)
-        slc_json_text_string(text, forecast->why);
-    else
-        slc_json_text_add(text, "null");
+    slc_json_text_value(text, ", \"why\": ", forecast->why ? json_string(forecast->why) : json_null());
     slc_json_text_add(text, "}");
 }
 
@@ -112,14 +91,13 @@ static void put_choices(slc_json_text *text, const slc_job *job, const slc_plan 
     slc_json_text_add(text, ",\n  \"strategies\": {");
     for (uint32_t u = 0; u < plan->unit_count; u++) {
         put_row_break(text, u);
-        slc_json_text_string(text, job->units[u].name);
+        slc_json_text_string(text, "", job->units[u].name);
         slc_json_text_add(text, ": \"%s\"", slc_strategy_name(plan->strategies[u]));
     }
     slc_json_text_add(text, "\n  },\n  \"recompute\": [");
     for (uint32_t l = 0, put = 0; plan->recompute && l < plan->layer_count; l++) {
         if (!plan->recompute[l]) continue;
-        slc_json_text_add(text, put++ ? ", " : "");
-        slc_json_text_string(text, job->layers[l]);
+        slc_json_text_string(text, put++ ? ", " : "", job->layers[l]);
     }
     slc_json_text_add(text, "]");
 }
@@ -177,8 +155,8 @@ static void put_program(slc_json_text *text, const char *key, const slc_program 
 sluice_status slc_plan_to_json(const slc_job *job, const slc_plan *plan, const slc_plan_forecast *forecast, char **out)
 {
     slc_json_text text = {0};
-    slc_json_text_add(&text, "{\n  \"version\": %d,\n  \"schedule\": ", SLC_PLAN_VERSION);
-    slc_json_text_string(&text, plan->schedule);
+    slc_json_text_add(&text, "{\n  \"version\": %d", SLC_PLAN_VERSION);
+    slc_json_text_string(&text, ",\n  \"schedule\": ", plan->schedule);
     put_forecast(&text, forecast);
     put_job(&text, job);
     put_choices(&text, job, plan);

@@ -33,106 +33,76 @@ static sluice_status find_slot(const slc_profile_reader *r, const slc_json_place
 
 /* ---- The top ---- */
 
+#define TOP(member, key, type, required) FIELD(slc_profile_reader, member, key, type, required)
 static const slc_json_field top_fields[] = {
-    FIELD(slc_profile_top, version, "version", SLC_JSON_COUNT, true),
-    FIELD(slc_profile_top, model, "model", SLC_JSON_TEXT, false),
-    FIELD(slc_profile_top, source, "source", SLC_JSON_TEXT, false),
-    FIELD(slc_profile_top, world, "world", SLC_JSON_COUNT, true),
-    FIELD(slc_profile_top, micro_batches, "micro_batches", SLC_JSON_COUNT, false),
-    FIELD(slc_profile_top, accumulate, "accumulate", SLC_JSON_TEXT, false),
-    FIELD(slc_profile_top, wire, "wire", SLC_JSON_TEXT, false),
-    FIELD(slc_profile_top, barrier, "barrier", SLC_JSON_FLAG, false),
-    FIELD(slc_profile_top, states, "optimizer_states", SLC_JSON_INDEX, false),
-    FIELD(slc_profile_top, norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
-    FIELD(slc_profile_top, update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, update_compute_s_per_element, "update_compute_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, compressed, "compressed", SLC_JSON_OBJECT, false),
-    FIELD(slc_profile_top, compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, outside_s, "outside_s", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, late_s, "late_s", SLC_JSON_SECONDS, false),
-    FIELD(slc_profile_top, reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
-    FIELD(slc_profile_top, scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
-    FIELD(slc_profile_top, link, "link", SLC_JSON_OBJECT, true),
-    FIELD(slc_profile_top, layers, "layers", SLC_JSON_ARRAY, true),
-    FIELD(slc_profile_top, units, "units", SLC_JSON_ARRAY, true),
-    FIELD(slc_profile_top, activations, "activations", SLC_JSON_ARRAY, false),
-    FIELD(slc_profile_top, workspaces, "workspaces", SLC_JSON_ARRAY, false),
+    TOP(row.version, "version", SLC_JSON_COUNT, true),
+    TOP(row.model, "model", SLC_JSON_TEXT, false),
+    TOP(row.source, "source", SLC_JSON_TEXT, false),
+    TOP(job.world, "world", SLC_JSON_COUNT, true),
+    TOP(job.micro_batches, "micro_batches", SLC_JSON_COUNT, false),
+    TOP(row.accumulate, "accumulate", SLC_JSON_TEXT, false),
+    TOP(row.wire, "wire", SLC_JSON_TEXT, false),
+    TOP(job.barrier, "barrier", SLC_JSON_FLAG, false),
+    TOP(job.states, "optimizer_states", SLC_JSON_INDEX, false),
+    TOP(job.norm_words, "optimizer_norm_words", SLC_JSON_INDEX, false),
+    TOP(times.update_s_per_element, "update_s_per_element", SLC_JSON_SECONDS, false),
+    TOP(times.update_compute_s_per_element, "update_compute_s_per_element", SLC_JSON_SECONDS, false),
+    TOP(row.compressed, "compressed", SLC_JSON_OBJECT, false),
+    TOP(times.compress_s_per_element, "compress_s_per_element", SLC_JSON_SECONDS, false),
+    TOP(times.apply_s_per_element, "apply_s_per_element", SLC_JSON_SECONDS, false),
+    TOP(times.average_s_per_element, "average_s_per_element", SLC_JSON_SECONDS, false),
+    TOP(times.outside_s, "outside_s", SLC_JSON_SECONDS, false),
+    TOP(times.late_s, "late_s", SLC_JSON_SECONDS, false),
+    TOP(job.reserved_bytes, "reserved_bytes", SLC_JSON_SIZE, false),
+    TOP(row.scratch_in_flight, "scratch_in_flight_bytes", SLC_JSON_SIZE, false),
+    TOP(row.link, "link", SLC_JSON_OBJECT, true),
+    TOP(row.layers, "layers", SLC_JSON_ARRAY, true),
+    TOP(row.units, "units", SLC_JSON_ARRAY, true),
+    TOP(row.activations, "activations", SLC_JSON_ARRAY, false),
+    TOP(row.workspaces, "workspaces", SLC_JSON_ARRAY, false),
 };
 
-typedef struct {
-    bool refreshes, norms_barrier;
-    uint32_t local_arrays;
-} compressed_row;
-
 static const slc_json_field compressed_fields[] = {
-    FIELD(compressed_row, refreshes, "refreshes", SLC_JSON_FLAG, false),
-    FIELD(compressed_row, norms_barrier, "norms_barrier", SLC_JSON_FLAG, false),
-    FIELD(compressed_row, local_arrays, "local_arrays", SLC_JSON_INDEX, false),
+    FIELD(slc_job, refreshes, "refreshes", SLC_JSON_FLAG, false),
+    FIELD(slc_job, norms_barrier, "norms_barrier", SLC_JSON_FLAG, false),
+    FIELD(slc_job, local_arrays, "local_arrays", SLC_JSON_INDEX, false),
 };
 
 /* A world of one rank keeps "compressed" in the profile, for planning other worlds. */
 static sluice_status read_compressed(slc_profile_reader *r)
 {
     slc_json_place at = {&r->top, "compressed", 0}, arrays = {&at, "local_arrays", 0};
-    compressed_row row = {0};
+    r->job.compressed = r->row.compressed;
     if (!r->row.compressed) return SLUICE_OK;
-    sluice_status status =
-        slc_json_members(&at, r->row.compressed, compressed_fields, COUNT_OF(compressed_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(&at, r->row.compressed, compressed_fields, &r->job);
     if (!status && r->job.each)
         status = slc_json_fault(&at, "gradients are reduced in each micro-batch; leave one of them out");
-    if (!status && row.local_arrays > LOCAL_ARRAYS_MAX)
-        status = slc_json_fault(&arrays, "%u arrays; give a count from 0 to %d", row.local_arrays, LOCAL_ARRAYS_MAX);
-    r->job.compressed = true;
-    r->job.refreshes = row.refreshes;
-    r->job.norms_barrier = row.norms_barrier;
-    r->job.local_arrays = row.local_arrays;
+    if (!status && r->job.local_arrays > LOCAL_ARRAYS_MAX)
+        status = slc_json_fault(&arrays, "%u arrays; give a count from 0 to %d", r->job.local_arrays, LOCAL_ARRAYS_MAX);
     return status;
 }
 
 static sluice_status read_top(slc_profile_reader *r, const json_t *document)
 {
     slc_profile_top *row = &r->row;
-    slc_times estimate = {0};
-    slc_times_estimate_exchange(&estimate);
-    *row = (slc_profile_top){.model = "",
-                             .source = "",
-                             .accumulate = "last",
-                             .wire = "fp32",
-                             .micro_batches = 1,
-                             .states = 2,
-                             .compress_s_per_element = estimate.compress_s_per_element,
-                             .apply_s_per_element = estimate.apply_s_per_element,
-                             .average_s_per_element = estimate.average_s_per_element};
-    sluice_status status = slc_json_members(&r->top, document, top_fields, COUNT_OF(top_fields), row);
+    slc_job *job = &r->job;
+    *row = (slc_profile_top){.model = "", .source = "", .accumulate = "last", .wire = "fp32"};
+    *job = (slc_job){.micro_batches = 1, .states = 2};
+    slc_times_estimate_exchange(&r->times);
+    sluice_status status = SLC_JSON_MEMBERS(&r->top, document, top_fields, r);
     if (status) return status;
     slc_json_place world = {&r->top, "world", 0}, accumulate = {&r->top, "accumulate", 0},
                    states = {&r->top, "optimizer_states", 0};
-    bool each = !strcmp(row->accumulate, "each");
-    if (row->world > WORLD_MAX)
-        return slc_json_fault(&world, "%u ranks; give a count from 1 to %d", row->world, WORLD_MAX);
-    if (!each && strcmp(row->accumulate, "last"))
+    job->each = !strcmp(row->accumulate, "each");
+    if (job->world > WORLD_MAX)
+        return slc_json_fault(&world, "%u ranks; give a count from 1 to %d", job->world, WORLD_MAX);
+    if (!job->each && strcmp(row->accumulate, "last"))
         return slc_json_fault(&accumulate, "\"%s\"; give \"last\" or \"each\"", row->accumulate);
-    if (row->states > OPTIMIZER_STATES_MAX)
-        return slc_json_fault(&states, "%u states; give a count from 0 to %d", row->states, OPTIMIZER_STATES_MAX);
-    r->job = (slc_job){.world = row->world,
-                       .micro_batches = row->micro_batches,
-                       .each = each,
-                       .barrier = row->barrier,
-                       .states = row->states,
-                       .norm_words = row->norm_words,
-                       .reserved_bytes = row->reserved_bytes,
-                       .scratch_bytes = (row->scratch_in_flight + row->world - 1) / row->world * (row->world - 1)};
-    r->times.update_s_per_element = row->update_s_per_element;
-    r->times.update_compute_s_per_element = row->update_compute_s_per_element;
-    r->times.compress_s_per_element = row->compress_s_per_element;
-    r->times.apply_s_per_element = row->apply_s_per_element;
-    r->times.average_s_per_element = row->average_s_per_element;
-    r->times.outside_s = row->outside_s;
-    r->times.late_s = row->late_s;
+    if (job->states > OPTIMIZER_STATES_MAX)
+        return slc_json_fault(&states, "%u states; give a count from 0 to %d", job->states, OPTIMIZER_STATES_MAX);
+    job->scratch_bytes = (row->scratch_in_flight + job->world - 1) / job->world * (job->world - 1);
     status = read_compressed(r);
-    return status ? status : slc_profile_read_dtype(&r->top, "wire", row->wire, &r->job.wire);
+    return status ? status : slc_profile_read_dtype(&r->top, "wire", row->wire, &job->wire);
 }
 
 /* ---- The link ---- */
@@ -140,9 +110,7 @@ static sluice_status read_top(slc_profile_reader *r, const json_t *document)
 typedef struct {
     double latency_s, bytes_per_s; /* 0: not given */
     json_t *reduce_scatter, *all_gather;
-    double kappa, sigma, update_kappa, operation_s;
-    bool thread_moves;
-    uint64_t block_bytes;
+    slc_link link;
 } link_row;
 
 static const slc_json_field link_fields[] = {
@@ -150,12 +118,12 @@ static const slc_json_field link_fields[] = {
     FIELD(link_row, bytes_per_s, "bytes_per_s", SLC_JSON_RATE, false),
     FIELD(link_row, reduce_scatter, "reduce_scatter", SLC_JSON_OBJECT, false),
     FIELD(link_row, all_gather, "all_gather", SLC_JSON_OBJECT, false),
-    FIELD(link_row, kappa, "kappa", SLC_JSON_FACTOR, false),
-    FIELD(link_row, sigma, "sigma", SLC_JSON_FACTOR, false),
-    FIELD(link_row, update_kappa, "update_kappa", SLC_JSON_FACTOR, false),
-    FIELD(link_row, thread_moves, "thread_moves", SLC_JSON_FLAG, false),
-    FIELD(link_row, block_bytes, "block_bytes", SLC_JSON_SIZE, false),
-    FIELD(link_row, operation_s, "operation_s", SLC_JSON_SECONDS, false),
+    FIELD(link_row, link.kappa, "kappa", SLC_JSON_FACTOR, false),
+    FIELD(link_row, link.sigma, "sigma", SLC_JSON_FACTOR, false),
+    FIELD(link_row, link.update_kappa, "update_kappa", SLC_JSON_FACTOR, false),
+    FIELD(link_row, link.thread_moves, "thread_moves", SLC_JSON_FLAG, false),
+    FIELD(link_row, link.block_bytes, "block_bytes", SLC_JSON_SIZE, false),
+    FIELD(link_row, link.operation_s, "operation_s", SLC_JSON_SECONDS, false),
 };
 
 static const slc_json_field line_fields[] = {
@@ -170,7 +138,7 @@ static sluice_status read_line(const slc_json_place *link, const link_row *row, 
     slc_json_place place = {link, key, 0}, rate = {object ? &place : link, "bytes_per_s", 0};
     *line = (slc_link_line){row->latency_s, row->bytes_per_s};
     sluice_status status = SLUICE_OK;
-    if (object) status = slc_json_members(&place, object, line_fields, COUNT_OF(line_fields), line);
+    if (object) status = SLC_JSON_MEMBERS(&place, object, line_fields, line);
     if (!status && line->bytes_per_s <= 0)
         status = slc_json_fault(&rate, "is missing; give bytes a second, there or in \"link\" for both directions");
     return status;
@@ -179,20 +147,15 @@ static sluice_status read_line(const slc_json_place *link, const link_row *row, 
 static sluice_status read_link(slc_profile_reader *r)
 {
     slc_json_place at = {&r->top, "link", 0}, kappa = {&at, "kappa", 0}, sigma = {&at, "sigma", 0};
-    link_row row = {.sigma = 1, .block_bytes = LINK_BLOCK_BYTES};
-    slc_link *link = &r->times.link;
-    sluice_status status = slc_json_members(&at, r->row.link, link_fields, COUNT_OF(link_fields), &row);
+    link_row row = {.link = {.sigma = 1, .block_bytes = LINK_BLOCK_BYTES}};
+    slc_link *link = &row.link;
+    sluice_status status = SLC_JSON_MEMBERS(&at, r->row.link, link_fields, &row);
     if (!status) status = read_line(&at, &row, "reduce_scatter", row.reduce_scatter, &link->reduce_scatter);
     if (!status) status = read_line(&at, &row, "all_gather", row.all_gather, &link->all_gather);
-    if (!status && row.sigma < 1) status = slc_json_fault(&sigma, "%g; give a factor of at least 1", row.sigma);
-    if (!status && row.kappa > row.sigma)
-        status = slc_json_fault(&kappa, "%g; give a factor from 0 to sigma, which is %g", row.kappa, row.sigma);
-    link->kappa = row.kappa;
-    link->sigma = row.sigma;
-    link->update_kappa = row.update_kappa;
-    link->thread_moves = row.thread_moves;
-    link->block_bytes = row.block_bytes;
-    link->operation_s = row.operation_s;
+    if (!status && link->sigma < 1) status = slc_json_fault(&sigma, "%g; give a factor of at least 1", link->sigma);
+    if (!status && link->kappa > link->sigma)
+        status = slc_json_fault(&kappa, "%g; give a factor from 0 to sigma, which is %g", link->kappa, link->sigma);
+    r->times.link = *link;
     return status;
 }
 
@@ -215,7 +178,7 @@ static const slc_json_field layer_fields[] = {
 static sluice_status read_layer(slc_profile_reader *r, const slc_json_place *at, const json_t *object, uint32_t l)
 {
     layer_row row = {.recompute_s = -1};
-    sluice_status status = slc_json_members(at, object, layer_fields, COUNT_OF(layer_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(at, object, layer_fields, &row);
     if (!status) status = slc_profile_add_name(at, r->layer_index, row.name);
     if (status) return status;
     r->job.layers[l] = row.name;
@@ -309,7 +272,7 @@ static sluice_status read_activation(const slc_profile_reader *r, const slc_json
 {
     activation_row row = {0};
     slc_json_place again = {at, "recomputable", 0};
-    sluice_status status = slc_json_members(at, object, activation_fields, COUNT_OF(activation_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(at, object, activation_fields, &row);
     *life = (slc_activation_life){.name = row.name, .bytes = row.bytes, .recomputable = row.recomputable};
     if (!status) status = read_slots(r, at, &row, life);
     if (!status) status = read_evaluation(r, at, &row, life);
@@ -360,7 +323,7 @@ static sluice_status read_workspace(slc_profile_reader *r, const slc_json_place 
     workspace_row row = {0};
     slc_json_place slot_place = {at, "slot", 0}, layer_place = {at, "layer", 0};
     uint32_t slot = 0, layer = 0;
-    sluice_status status = slc_json_members(at, object, workspace_fields, COUNT_OF(workspace_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(at, object, workspace_fields, &row);
     if (!status && row.slot && row.layer)
         status = slc_json_fault(&layer_place, "there is a slot too; give one of them");
     if (!status && row.slot) {

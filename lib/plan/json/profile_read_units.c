@@ -55,7 +55,7 @@ static sluice_status read_use(const slc_profile_reader *r, const slc_json_place 
                               slc_unit *unit)
 {
     use_row row = {.backward_value = true};
-    sluice_status status = json_is_object(value) ? slc_json_members(at, value, use_fields, COUNT_OF(use_fields), &row)
+    sluice_status status = json_is_object(value) ? SLC_JSON_MEMBERS(at, value, use_fields, &row)
                                                  : slc_json_value(at, value, SLC_JSON_NAME, &row.layer);
     slc_use use = {.backward_value = row.backward_value};
     if (!status) status = slc_profile_find_layer(r, at, row.layer, &use.layer);
@@ -188,10 +188,10 @@ static sluice_status read_rows(slc_profile_reader *r, const slc_json_place *at, 
     slc_json_place rows = {at, "rows", 0};
     slc_unit *unit = &r->job.units[u], *of;
     rows_row row;
-    sluice_status status = slc_json_members(&rows, in->rows, rows_fields, COUNT_OF(rows_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(&rows, in->rows, rows_fields, &row);
     if (!status) status = find_partner(r, &rows, row.of, u);
     if (!status) status = check_rows(&rows, &row, r->parameters[u - 1]);
-    for (size_t k = 0; !status && k < COUNT_OF(others); k++) {
+    for (size_t k = 0; !status && k < sizeof others / sizeof *others; k++) {
         slc_json_place other = {at, others[k], 0};
         if (json_object_get(object, others[k]))
             status = slc_json_fault(&other, "follows from \"%s\", whose rows these are; leave it out", row.of);
@@ -218,7 +218,7 @@ static sluice_status read_unit(slc_profile_reader *r, const slc_json_place *at, 
     unit_row row = {.trainable = true, .dtype = "fp32", .block_bytes = r->times.link.block_bytes};
     slc_unit *unit = &r->job.units[u];
     slc_json_place parameters = {at, "parameters", 0};
-    sluice_status status = slc_json_members(at, object, unit_fields, COUNT_OF(unit_fields), &row);
+    sluice_status status = SLC_JSON_MEMBERS(at, object, unit_fields, &row);
     if (!status) status = slc_profile_add_name(at, r->unit_index, row.name);
     if (status) return status;
     if (row.rows) return read_rows(r, at, object, &row, u);

@@ -4,13 +4,11 @@
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/profile.h"
 
+/* What of the document's own members does not go into the job or the times as it is. */
 typedef struct {
     const char *model, *source, *accumulate, *wire;
-    uint32_t version, world, micro_batches, states, norm_words;
-    bool barrier;
-    uint64_t reserved_bytes, scratch_in_flight;
-    double update_s_per_element, outside_s, late_s, update_compute_s_per_element;
-    double compress_s_per_element, apply_s_per_element, average_s_per_element;
+    uint32_t version;
+    uint64_t scratch_in_flight;
     json_t *compressed, *link, *layers, *units, *activations, *workspaces;
 } slc_profile_top;
 
@@ -24,12 +22,6 @@ typedef struct {
     slc_profile_tensors *tensors;
     json_t *layer_index, *unit_index; /* numbers by name */
 } slc_profile_reader;
-
-#define FIELD(row, member, key, type, required)                                                                        \
-    {                                                                                                                  \
-        key, type, required, offsetof(row, member)                                                                     \
-    }
-#define COUNT_OF(fields) (sizeof fields / sizeof *fields)
 
 /* Gives `name` the next number in `index`. */
 sluice_status slc_profile_add_name(const slc_json_place *at, json_t *index, const char *name);

@@ -11,12 +11,6 @@
 
 #include <stdlib.h>
 
-static void put_real(slc_json_text *text, const char *key, double value)
-{
-    slc_json_text_add(text, ", \"%s\": ", key);
-    slc_json_text_real(text, value);
-}
-
 static void put_size(slc_json_text *text, const char *key, uint64_t value)
 {
     slc_json_text_add(text, ", \"%s\": %llu", key, (unsigned long long)value);
@@ -29,8 +23,7 @@ static void open_list(slc_json_text *text, const char *key)
 
 static void begin_row(slc_json_text *text, uint32_t index, const char *name)
 {
-    slc_json_text_add(text, "%s\n    {\"name\": ", index ? "," : "");
-    slc_json_text_string(text, name);
+    slc_json_text_string(text, index ? ",\n    {\"name\": " : "\n    {\"name\": ", name);
 }
 
 static void close_list(slc_json_text *text, uint32_t count)
@@ -51,39 +44,37 @@ static void put_compression(slc_json_text *text, const slc_profile *profile)
     if (profile->compressed)
         slc_json_text_add(text, ",\n  \"compressed\": {\"refreshes\": %s, \"norms_barrier\": %s, \"local_arrays\": %u}",
                           yes(job->refreshes), yes(job->norms_barrier), job->local_arrays);
-    slc_json_text_add(text, ",\n  \"compress_s_per_element\": ");
-    slc_json_text_real(text, profile->times.compress_s_per_element);
-    put_real(text, "apply_s_per_element", profile->times.apply_s_per_element);
-    put_real(text, "average_s_per_element", profile->times.average_s_per_element);
+    slc_json_text_real(text, ",\n  \"compress_s_per_element\": ", profile->times.compress_s_per_element);
+    slc_json_text_real(text, ", \"apply_s_per_element\": ", profile->times.apply_s_per_element);
+    slc_json_text_real(text, ", \"average_s_per_element\": ", profile->times.average_s_per_element);
 }
 
 static void put_head(slc_json_text *text, const slc_profile *profile)
 {
     const slc_job *job = &profile->job;
-    slc_json_text_add(text, "{\n  \"version\": %d,\n  \"model\": ", SLC_PROFILE_VERSION);
-    slc_json_text_string(text, profile->model);
-    slc_json_text_add(text, ",\n  \"source\": ");
-    slc_json_text_string(text, profile->source);
+    slc_json_text_add(text, "{\n  \"version\": %d", SLC_PROFILE_VERSION);
+    slc_json_text_string(text, ",\n  \"model\": ", profile->model);
+    slc_json_text_string(text, ",\n  \"source\": ", profile->source);
     slc_json_text_add(text, ",\n  \"world\": %u, \"micro_batches\": %u, \"accumulate\": \"%s\", \"barrier\": %s",
                       job->world, job->micro_batches, job->each ? "each" : "last", job->barrier ? "true" : "false");
     if (job->wire != SLUICE_FP32) slc_json_text_add(text, ", \"wire\": \"%s\"", sluice_dtype_name(job->wire));
     slc_json_text_add(text, ",\n  \"optimizer_states\": %u", job->states);
     if (job->norm_words) slc_json_text_add(text, ", \"optimizer_norm_words\": %u", job->norm_words);
-    put_real(text, "update_s_per_element", profile->times.update_s_per_element);
+    slc_json_text_real(text, ", \"update_s_per_element\": ", profile->times.update_s_per_element);
     if (profile->times.update_compute_s_per_element > 0)
-        put_real(text, "update_compute_s_per_element", profile->times.update_compute_s_per_element);
+        slc_json_text_real(text, ", \"update_compute_s_per_element\": ", profile->times.update_compute_s_per_element);
     put_compression(text, profile);
-    if (profile->times.outside_s > 0) put_real(text, "outside_s", profile->times.outside_s);
-    if (profile->times.late_s > 0) put_real(text, "late_s", profile->times.late_s);
+    if (profile->times.outside_s > 0) slc_json_text_real(text, ", \"outside_s\": ", profile->times.outside_s);
+    if (profile->times.late_s > 0) slc_json_text_real(text, ", \"late_s\": ", profile->times.late_s);
     slc_json_text_add(text, ",\n  \"reserved_bytes\": %llu", (unsigned long long)job->reserved_bytes);
     put_size(text, "scratch_in_flight_bytes", profile->scratch_in_flight);
 }
 
 static void put_line(slc_json_text *text, const char *key, const slc_link_line *line)
 {
-    slc_json_text_add(text, "\n    \"%s\": {\"latency_s\": ", key);
-    slc_json_text_real(text, line->latency_s);
-    put_real(text, "bytes_per_s", line->bytes_per_s);
+    slc_json_text_add(text, "\n    \"%s\"", key);
+    slc_json_text_real(text, ": {\"latency_s\": ", line->latency_s);
+    slc_json_text_real(text, ", \"bytes_per_s\": ", line->bytes_per_s);
     slc_json_text_add(text, "},");
 }
 
@@ -92,13 +83,12 @@ static void put_link(slc_json_text *text, const slc_link *link)
     slc_json_text_add(text, ",\n  \"link\": {");
     put_line(text, "reduce_scatter", &link->reduce_scatter);
     put_line(text, "all_gather", &link->all_gather);
-    slc_json_text_add(text, "\n    \"kappa\": ");
-    slc_json_text_real(text, link->kappa);
-    put_real(text, "sigma", link->sigma);
-    put_real(text, "update_kappa", link->update_kappa);
+    slc_json_text_real(text, "\n    \"kappa\": ", link->kappa);
+    slc_json_text_real(text, ", \"sigma\": ", link->sigma);
+    slc_json_text_real(text, ", \"update_kappa\": ", link->update_kappa);
     slc_json_text_add(text, ", \"thread_moves\": %s", link->thread_moves ? "true" : "false");
     put_size(text, "block_bytes", link->block_bytes);
-    put_real(text, "operation_s", link->operation_s);
+    slc_json_text_real(text, ", \"operation_s\": ", link->operation_s);
     slc_json_text_add(text, "\n  }");
 }
 
@@ -109,9 +99,9 @@ static void put_layers(slc_json_text *text, const slc_profile *profile)
     open_list(text, "layers");
     for (uint32_t l = 0; l < job->layer_count; l++) {
         begin_row(text, l, job->layers[l]);
-        put_real(text, "forward_s", times->slot_s[slc_forward_slot(l)]);
-        put_real(text, "backward_s", times->slot_s[slc_backward_slot(job, l)]);
-        put_real(text, "recompute_s", times->recompute_s[l]);
+        slc_json_text_real(text, ", \"forward_s\": ", times->slot_s[slc_forward_slot(l)]);
+        slc_json_text_real(text, ", \"backward_s\": ", times->slot_s[slc_backward_slot(job, l)]);
+        slc_json_text_real(text, ", \"recompute_s\": ", times->recompute_s[l]);
         slc_json_text_add(text, job->can_recompute[l] ? ", \"can_recompute\": true}" : "}");
     }
     close_list(text, job->layer_count);
@@ -122,8 +112,8 @@ static void put_uses(slc_json_text *text, const slc_job *job, const slc_unit *un
     slc_json_text_add(text, ", \"uses\": [");
     for (uint32_t n = 0; n < unit->use_count; n++) {
         const slc_use *use = &unit->uses[n];
-        slc_json_text_add(text, "%s%s", n ? ", " : "", use->backward_value ? "" : "{\"layer\": ");
-        slc_json_text_string(text, job->layers[use->layer]);
+        slc_json_text_add(text, n ? ", " : "");
+        slc_json_text_string(text, use->backward_value ? "" : "{\"layer\": ", job->layers[use->layer]);
         if (!use->backward_value) slc_json_text_add(text, ", \"backward_value\": false}");
     }
     slc_json_text_add(text, "]");
@@ -143,8 +133,7 @@ static void put_tensors(slc_json_text *text, const slc_profile *profile, uint32_
 /* Everything else about the rows of a look-up follows from the unit that they are rows of. */
 static void put_rows(slc_json_text *text, const slc_job *job, const slc_unit *unit)
 {
-    slc_json_text_add(text, ", \"rows\": {\"of\": ");
-    slc_json_text_string(text, job->units[unit->partner].name);
+    slc_json_text_string(text, ", \"rows\": {\"of\": ", job->units[unit->partner].name);
     put_size(text, "row_elements", unit->row_elements);
     put_size(text, "row_count", unit->row_count);
     put_size(text, "most_rows", unit->most_rows);
@@ -181,9 +170,9 @@ static void put_units(slc_json_text *text, const slc_profile *profile)
 
 static void put_slot(slc_json_text *text, const slc_job *job, const char *key, uint32_t slot)
 {
+    const char *pass = slc_slot_is_forward(job, slot) ? "forward" : "backward";
     slc_json_text_add(text, ", \"%s\": ", key);
-    slc_json_text_words(text, slc_slot_is_forward(job, slot) ? "forward" : "backward",
-                        job->layers[slc_slot_layer(job, slot)]);
+    slc_json_text_value(text, "", json_sprintf("%s %s", pass, job->layers[slc_slot_layer(job, slot)]));
 }
 
 static void put_activations(slc_json_text *text, const slc_job *job)
@@ -195,11 +184,9 @@ static void put_activations(slc_json_text *text, const slc_job *job)
         put_size(text, "bytes", life->bytes);
         put_slot(text, job, "first", life->first_slot);
         put_slot(text, job, "last", life->last_slot);
-        slc_json_text_add(text, ", \"last_in_evaluation\": ");
-        if (life->last_forward_slot >= life->first_slot && life->last_forward_slot < job->layer_count)
-            slc_json_text_string(text, job->layers[life->last_forward_slot]);
-        else
-            slc_json_text_add(text, "null");
+        bool used = life->last_forward_slot >= life->first_slot && life->last_forward_slot < job->layer_count;
+        slc_json_text_value(
+            text, ", \"last_in_evaluation\": ", used ? json_string(job->layers[life->last_forward_slot]) : json_null());
         slc_json_text_add(text, life->recomputable ? ", \"recomputable\": true}" : "}");
     }
     close_list(text, job->activation_count);
