@@ -128,6 +128,18 @@ struct gpu_bf16 {
          ? ((first) == SLUICE_BF16 ? function<gpu_bf16, gpu_bf16>(__VA_ARGS__)                                         \
                                    : function<float, gpu_bf16>(__VA_ARGS__))                                           \
          : ((first) == SLUICE_BF16 ? function<gpu_bf16, float>(__VA_ARGS__) : function<float, float>(__VA_ARGS__)))
+/* Defines NAME_cuda as function<T>(stream, args) with T the type that the member `dtype` of its arguments names, or
+ * with two such types. */
+#define GPU_KERNEL(name, arguments, dtype, function)                                                                   \
+    sluice_status name##_cuda(sluice_stream *stream, const arguments *args)                                            \
+    {                                                                                                                  \
+        return GPU_BY_TYPE(args->dtype, function, stream, args);                                                       \
+    }
+#define GPU_KERNEL_OF_TYPES(name, arguments, one, other, function)                                                     \
+    sluice_status name##_cuda(sluice_stream *stream, const arguments *args)                                            \
+    {                                                                                                                  \
+        return GPU_BY_TYPES(args->one, args->other, function, stream, args);                                           \
+    }
 
 static __device__ __forceinline__ float gpu_widen(float x)
 {

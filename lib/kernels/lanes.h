@@ -16,67 +16,30 @@
 
 enum { LANES = 16 };
 
-/* clang-format off: one operation on each line */
+/* clang-format off */
+#define LANES_PART_FORMS(prefix)                                                                                       \
+    LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c) { return prefix##_fmadd_ps(a, b, c); }  \
+    LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b) { return prefix##_max_ps(a, b); }                     \
+    LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b) { return prefix##_min_ps(a, b); }                     \
+    LANES_INLINE lanes_part part_sqrt(lanes_part a) { return prefix##_sqrt_ps(a); }                                    \
+    LANES_INLINE void part_stream(float *p, lanes_part a) { prefix##_stream_ps(p, a); }                                \
+    LANES_INLINE lanes_part part_set(float a) { return prefix##_set1_ps(a); }
+/* clang-format on */
+
 #if defined(__AVX512F__)
 enum { LANES_PARTS = 1 };
 typedef __m512 lanes_part;
 typedef __m512 __attribute__((aligned(4))) lanes_part_unaligned;
 typedef int32_t lanes_bits __attribute__((vector_size(64)));
 typedef uint32_t lanes_words __attribute__((vector_size(64)));
-LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
-{
-    return _mm512_max_ps(a, b);
-}
-LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b)
-{
-    return _mm512_min_ps(a, b);
-}
-LANES_INLINE lanes_part part_sqrt(lanes_part a)
-{
-    return _mm512_sqrt_ps(a);
-}
-LANES_INLINE void part_stream(float *p, lanes_part a)
-{
-    _mm512_stream_ps(p, a);
-}
-LANES_INLINE lanes_part part_set(float a)
-{
-    return _mm512_set1_ps(a);
-}
+LANES_PART_FORMS(_mm512)
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { LANES_PARTS = 2 };
 typedef __m256 lanes_part;
 typedef __m256 __attribute__((aligned(4))) lanes_part_unaligned;
 typedef int32_t lanes_bits __attribute__((vector_size(32)));
 typedef uint32_t lanes_words __attribute__((vector_size(32)));
-LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-LANES_INLINE lanes_part part_max(lanes_part a, lanes_part b)
-{
-    return _mm256_max_ps(a, b);
-}
-LANES_INLINE lanes_part part_min(lanes_part a, lanes_part b)
-{
-    return _mm256_min_ps(a, b);
-}
-LANES_INLINE lanes_part part_sqrt(lanes_part a)
-{
-    return _mm256_sqrt_ps(a);
-}
-LANES_INLINE void part_stream(float *p, lanes_part a)
-{
-    _mm256_stream_ps(p, a);
-}
-LANES_INLINE lanes_part part_set(float a)
-{
-    return _mm256_set1_ps(a);
-}
+LANES_PART_FORMS(_mm256)
 #else
 enum { LANES_PARTS = 4 };
 typedef float lanes_part __attribute__((vector_size(16), may_alias));
@@ -124,7 +87,6 @@ LANES_INLINE lanes_part part_fma(lanes_part a, lanes_part b, lanes_part c)
     return a;
 }
 #else
-/* clang-format on */
 /* The first x86-64 processors have no fma, so it is computed in double: the product is exact, the sum's error is known
  * exactly (Knuth's TwoSum), and rounding the sum to odd makes the second rounding, to float, the only one (Boldo &
  * Melquiond, IEEE TC 2008). */
@@ -394,6 +356,23 @@ LANES_INLINE void lanes_stream_some_as(sluice_dtype dtype, void *p, uint64_t at,
                             : LANES_BY_SECOND_TYPE(second, function, SLUICE_FP32, __VA_ARGS__))
 #define LANES_BY_SECOND_TYPE(second, function, first, ...)                                                             \
     ((second) == SLUICE_BF16 ? function(first, SLUICE_BF16, __VA_ARGS__) : function(first, SLUICE_FP32, __VA_ARGS__))
+
+/* Defines a range kernel that calls function(the type that the member `dtype` of its arguments names, arguments, first,
+ * last), or with two such types. */
+#define LANES_KERNEL(name, arguments, dtype, function)                                                                 \
+    void SLC_ISA(name)(const void *context, uint32_t part, uint64_t first, uint64_t last)                              \
+    {                                                                                                                  \
+        (void)part;                                                                                                    \
+        const arguments *args = context;                                                                               \
+        LANES_BY_TYPE(args->dtype, function, args, first, last);                                                       \
+    }
+#define LANES_KERNEL_OF_TYPES(name, arguments, one, other, function)                                                   \
+    void SLC_ISA(name)(const void *context, uint32_t part, uint64_t first, uint64_t last)                              \
+    {                                                                                                                  \
+        (void)part;                                                                                                    \
+        const arguments *args = context;                                                                               \
+        LANES_BY_TYPES(args->one, args->other, function, args, first, last);                                           \
+    }
 
 /* Reads one element. */
 LANES_INLINE float lanes_get_as(sluice_dtype dtype, const void *p, uint64_t at)

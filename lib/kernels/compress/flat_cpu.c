@@ -17,12 +17,7 @@ LANES_INLINE void write(sluice_dtype gradient, sluice_dtype momentum, const slc_
     }
 }
 
-void SLC_ISA(slc_flat_write_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_flat_args *a = context;
-    LANES_BY_TYPES(a->input.gradient_dtype, a->input.momentum_dtype, write, a, first, last);
-}
+LANES_KERNEL_OF_TYPES(slc_flat_write_range, slc_flat_args, input.gradient_dtype, input.momentum_dtype, write)
 
 void SLC_ISA(slc_flat_read_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
 {

@@ -162,16 +162,6 @@ LANES_INLINE void by_position(sluice_dtype dtype, sluice_dtype gradient, const s
         add_rows(args, dtype, gradient, t, (row_list){NULL, t, args->all.length, args->all.batch, t + 1}, first, last);
 }
 
-void SLC_ISA(slc_embedding_keys_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_embedding_table_args *args = context;
-    LANES_BY_TYPES(args->all.dtype, args->all.gradient, by_key, args, first, last);
-}
+LANES_KERNEL_OF_TYPES(slc_embedding_keys_range, slc_embedding_table_args, all.dtype, all.gradient, by_key)
 
-void SLC_ISA(slc_embedding_position_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_embedding_table_args *args = context;
-    LANES_BY_TYPES(args->all.dtype, args->all.gradient, by_position, args, first, last);
-}
+LANES_KERNEL_OF_TYPES(slc_embedding_position_range, slc_embedding_table_args, all.dtype, all.gradient, by_position)

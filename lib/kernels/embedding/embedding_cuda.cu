@@ -41,10 +41,7 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
     return slc_cuda_launched(stream, "embedding_forward");
 }
 
-sluice_status slc_embedding_forward_cuda(sluice_stream *stream, const slc_embedding_forward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, forward, stream, args);
-}
+GPU_KERNEL(slc_embedding_forward, slc_embedding_forward_args, dtype, forward)
 
 /* Adds to a row of the gradient, in channels c..c+7, what it gets from the places that belong to it, one after the
  * other in their order. */
@@ -141,7 +138,4 @@ template <class T, class G> static sluice_status backward(sluice_stream *stream,
     return slc_cuda_launched(stream, "embedding_backward");
 }
 
-sluice_status slc_embedding_backward_cuda(sluice_stream *stream, const slc_embedding_backward_args *args)
-{
-    return GPU_BY_TYPES(args->dtype, args->gradient, backward, stream, args);
-}
+GPU_KERNEL_OF_TYPES(slc_embedding_backward, slc_embedding_backward_args, dtype, gradient, backward)

@@ -67,9 +67,4 @@ LANES_INLINE void by_function(sluice_dtype dtype, const slc_gelu_args *args, uin
     }
 }
 
-void SLC_ISA(slc_gelu_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_gelu_args *args = context;
-    LANES_BY_TYPE(args->dtype, by_function, args, first, last);
-}
+LANES_KERNEL(slc_gelu_range, slc_gelu_args, dtype, by_function)

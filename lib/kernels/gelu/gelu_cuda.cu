@@ -61,7 +61,4 @@ template <class T> static sluice_status launch_function(sluice_stream *stream, c
     return launch<T, SLC_TANH_BACKWARD>(stream, args);
 }
 
-sluice_status slc_gelu_cuda(sluice_stream *stream, const slc_gelu_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, launch_function, stream, args);
-}
+GPU_KERNEL(slc_gelu, slc_gelu_args, dtype, launch_function)

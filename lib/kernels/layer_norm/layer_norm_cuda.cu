@@ -62,10 +62,7 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
     return slc_cuda_launched(stream, "layer_norm_forward");
 }
 
-sluice_status slc_layer_norm_forward_cuda(sluice_stream *stream, const slc_layer_norm_forward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, forward, stream, args);
-}
+GPU_KERNEL(slc_layer_norm_forward, slc_layer_norm_forward_args, dtype, forward)
 
 /* What is summed into dgamma, or with HAT false into dbeta. */
 template <class T, bool HAT> struct norm_column {
@@ -134,10 +131,7 @@ template <class T> static sluice_status backward(sluice_stream *stream, const sl
     return slc_cuda_launched(stream, "layer_norm_backward");
 }
 
-sluice_status slc_layer_norm_backward_cuda(sluice_stream *stream, const slc_layer_norm_backward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, backward, stream, args);
-}
+GPU_KERNEL(slc_layer_norm_backward, slc_layer_norm_backward_args, dtype, backward)
 
 uint64_t slc_layer_norm_backward_workspace_bytes_cuda(const sluice_stream *, uint64_t rows, uint64_t channels)
 {

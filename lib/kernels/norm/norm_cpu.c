@@ -31,12 +31,7 @@ LANES_INLINE void norm_range(sluice_dtype dtype, const slc_norm_args *args, uint
     norm_bins_join(args->bins, bins);
 }
 
-void SLC_ISA(slc_norm_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_norm_args *args = context;
-    LANES_BY_TYPE(args->dtype, norm_range, args, first, last);
-}
+LANES_KERNEL(slc_norm_range, slc_norm_args, dtype, norm_range)
 
 /* Is the exponent all ones? */
 LANES_INLINE uint32_t is_bad(sluice_dtype dtype, const void *x, uint64_t i)
@@ -61,9 +56,4 @@ LANES_INLINE void finite_range(sluice_dtype dtype, const slc_finite_args *args, 
     }
 }
 
-void SLC_ISA(slc_finite_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_finite_args *args = context;
-    LANES_BY_TYPE(args->dtype, finite_range, args, first, last);
-}
+LANES_KERNEL(slc_finite_range, slc_finite_args, dtype, finite_range)

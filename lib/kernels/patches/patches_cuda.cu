@@ -29,10 +29,7 @@ template <class T> static sluice_status unfold(sluice_stream *stream, const slc_
     return gpu_launch_each(stream, "patches_unfold", s->batch * s->image_channels * s->height * s->width, elements);
 }
 
-sluice_status slc_patches_unfold_cuda(sluice_stream *stream, const slc_patches_unfold_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, unfold, stream, args);
-}
+GPU_KERNEL(slc_patches_unfold, slc_patches_unfold_args, dtype, unfold)
 
 template <class T> struct patch_elements {
     slc_patch_embedding_forward_args a;
@@ -62,10 +59,7 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
                            elements);
 }
 
-sluice_status slc_patch_embedding_forward_cuda(sluice_stream *stream, const slc_patch_embedding_forward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, forward, stream, args);
-}
+GPU_KERNEL(slc_patch_embedding_forward, slc_patch_embedding_forward_args, dtype, forward)
 
 template <class T, class G> struct patch_gradients {
     slc_patch_embedding_backward_args a;
@@ -122,7 +116,4 @@ static sluice_status backward(sluice_stream *stream, const slc_patch_embedding_b
     return gpu_launch_each(stream, "patch_embedding_backward (mask)", args->channels, hidden);
 }
 
-sluice_status slc_patch_embedding_backward_cuda(sluice_stream *stream, const slc_patch_embedding_backward_args *args)
-{
-    return GPU_BY_TYPES(args->dtype, args->gradient, backward, stream, args);
-}
+GPU_KERNEL_OF_TYPES(slc_patch_embedding_backward, slc_patch_embedding_backward_args, dtype, gradient, backward)

@@ -37,16 +37,6 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_pool_args *args, uint64
     }
 }
 
-void SLC_ISA(slc_pool_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_pool_args *args = context;
-    LANES_BY_TYPE(args->dtype, forward, args, first, last);
-}
+LANES_KERNEL(slc_pool_forward_range, slc_pool_args, dtype, forward)
 
-void SLC_ISA(slc_pool_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_pool_args *args = context;
-    LANES_BY_TYPE(args->dtype, backward, args, first, last);
-}
+LANES_KERNEL(slc_pool_backward_range, slc_pool_args, dtype, backward)

@@ -43,17 +43,11 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
     return pool<T, true>(stream, "pool_forward", args->batch * args->channels, args);
 }
 
-sluice_status slc_pool_forward_cuda(sluice_stream *stream, const slc_pool_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, forward, stream, args);
-}
+GPU_KERNEL(slc_pool_forward, slc_pool_args, dtype, forward)
 
 template <class T> static sluice_status backward(sluice_stream *stream, const slc_pool_args *args)
 {
     return pool<T, false>(stream, "pool_backward", args->batch * args->tokens * args->channels, args);
 }
 
-sluice_status slc_pool_backward_cuda(sluice_stream *stream, const slc_pool_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, backward, stream, args);
-}
+GPU_KERNEL(slc_pool_backward, slc_pool_args, dtype, backward)

@@ -38,10 +38,7 @@ template <class From, class To> static sluice_status launch(sluice_stream *strea
     return gpu_launch_each(stream, "reduce", args->count, r);
 }
 
-sluice_status slc_reduce_cuda(sluice_stream *stream, const slc_reduce_args *args)
-{
-    return GPU_BY_TYPES(args->from, args->to, launch, stream, args);
-}
+GPU_KERNEL_OF_TYPES(slc_reduce, slc_reduce_args, from, to, launch)
 
 /* Small vectors of a type that is summed as it is. */
 template <class T> struct reduce_small {

@@ -46,12 +46,7 @@ LANES_INLINE void forward(sluice_dtype dtype, const slc_residual_forward_args *c
     if (stream) lanes_stream_end();
 }
 
-void SLC_ISA(slc_residual_forward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_residual_forward_args *args = context;
-    LANES_BY_TYPE(args->dtype, forward, args, first, last);
-}
+LANES_KERNEL(slc_residual_forward_range, slc_residual_forward_args, dtype, forward)
 
 LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args *context, uint64_t first, uint64_t last)
 {
@@ -76,12 +71,7 @@ LANES_INLINE void backward(sluice_dtype dtype, const slc_residual_backward_args 
         }
 }
 
-void SLC_ISA(slc_residual_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_residual_backward_args *args = context;
-    LANES_BY_TYPE(args->dtype, backward, args, first, last);
-}
+LANES_KERNEL(slc_residual_backward_range, slc_residual_backward_args, dtype, backward)
 
 enum { ROWS = 8 };
 
@@ -112,9 +102,4 @@ LANES_INLINE void bias(sluice_dtype dtype, const slc_bias_backward_args *args, u
     }
 }
 
-void SLC_ISA(slc_bias_backward_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const slc_bias_backward_args *args = context;
-    LANES_BY_TYPE(args->dtype, bias, args, first, last);
-}
+LANES_KERNEL(slc_bias_backward_range, slc_bias_backward_args, dtype, bias)

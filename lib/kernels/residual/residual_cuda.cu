@@ -32,10 +32,7 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
     return gpu_launch_each(stream, "residual_forward", a->rows * a->channels, elements);
 }
 
-sluice_status slc_residual_forward_cuda(sluice_stream *stream, const slc_residual_forward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, forward, stream, args);
-}
+GPU_KERNEL(slc_residual_forward, slc_residual_forward_args, dtype, forward)
 
 /* Stores dx, and gives what is summed into dscale. */
 template <class T> struct residual_column {
@@ -62,10 +59,7 @@ template <class T> static sluice_status backward(sluice_stream *stream, const sl
     return gpu_launch_column_sums(stream, sums, column);
 }
 
-sluice_status slc_residual_backward_cuda(sluice_stream *stream, const slc_residual_backward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, backward, stream, args);
-}
+GPU_KERNEL(slc_residual_backward, slc_residual_backward_args, dtype, backward)
 
 template <class T> struct plain_column {
     uint64_t stride;
@@ -83,10 +77,7 @@ template <class T> static sluice_status sum_bias(sluice_stream *stream, const sl
     return gpu_launch_column_sums(stream, sums, column);
 }
 
-sluice_status slc_bias_backward_cuda(sluice_stream *stream, const slc_bias_backward_args *args)
-{
-    return GPU_BY_TYPE(args->dtype, sum_bias, stream, args);
-}
+GPU_KERNEL(slc_bias_backward, slc_bias_backward_args, dtype, sum_bias)
 
 uint64_t slc_bias_backward_workspace_bytes_cuda(const sluice_stream *, uint64_t rows, uint64_t columns)
 {

@@ -49,7 +49,4 @@ template <class G> static sluice_status launch(sluice_stream *stream, const slc_
     return gpu_launch_each(stream, "sgd", a->count, elements);
 }
 
-sluice_status slc_sgd_cuda(sluice_stream *stream, const slc_sgd_args *args)
-{
-    return GPU_BY_TYPE(args->gradient_dtype, launch, stream, args);
-}
+GPU_KERNEL(slc_sgd, slc_sgd_args, gradient_dtype, launch)

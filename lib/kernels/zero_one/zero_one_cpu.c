@@ -125,9 +125,4 @@ LANES_INLINE void local_range(sluice_dtype gradient_dtype, const local_args *arg
     if (isnan(lanes_sum(odd))) __atomic_store_n(a.finite, false, __ATOMIC_RELAXED);
 }
 
-void SLC_ISA(slc_zero_one_local_range)(const void *context, uint32_t part, uint64_t first, uint64_t last)
-{
-    (void)part;
-    const local_args *args = context;
-    LANES_BY_TYPE(args->gradient_dtype, local_range, args, first, last);
-}
+LANES_KERNEL(slc_zero_one_local_range, local_args, gradient_dtype, local_range)
