@@ -222,22 +222,18 @@ static sluice_status assemble(slc_layer_run *run)
     slc_layer_run_next(run);
     const sluice_model *m = run->m;
     bool masks = run->layer->params[SLC_MASK_TOKEN] != NULL;
-    const void *x = slc_layer_run_tensor(run, PROJECTED);
-    const uint8_t *masked = slc_layer_run_tensor(run, masks ? MASKED : SLC_NO_TENSOR);
-    void *out = slc_layer_run_tensor(run, SLC_OUTPUT);
-    if (run->scan) return SLUICE_OK;
-    const void *cls = slc_layer_run_value(run, SLC_CLS_TOKEN), *mask_token = slc_layer_run_value(run, SLC_MASK_TOKEN);
-    if (!cls || (masks && !mask_token)) return SLUICE_ERR_ORDER;
     const slc_patch_embedding_forward_args args = {.dtype = run->layer->dtype,
                                                    .batch = m->batch,
                                                    .patches = m->tokens - 1,
                                                    .channels = m->config.channels,
-                                                   .x = x,
-                                                   .cls = cls,
-                                                   .masked = masked,
-                                                   .mask_token = mask_token,
+                                                   .x = slc_layer_run_tensor(run, PROJECTED),
+                                                   .cls = slc_layer_run_value(run, SLC_CLS_TOKEN),
+                                                   .masked = slc_layer_run_tensor(run, masks ? MASKED : SLC_NO_TENSOR),
+                                                   .mask_token = slc_layer_run_value(run, SLC_MASK_TOKEN),
                                                    .position = slc_layer_run_value(run, SLC_POSITION_TABLE),
-                                                   .out = out};
+                                                   .out = slc_layer_run_tensor(run, SLC_OUTPUT)};
+    if (run->scan) return SLUICE_OK;
+    if (!args.cls || (masks && !args.mask_token)) return SLUICE_ERR_ORDER;
     return slc_patch_embedding_forward(m->stream, &args);
 }
 
@@ -245,30 +241,24 @@ static sluice_status assemble_backward(slc_layer_run *run)
 {
     slc_layer_run_next(run);
     const sluice_model *m = run->m;
-    uint64_t patches = m->tokens - 1, channels = m->config.channels;
-    bool masks = run->layer->params[SLC_MASK_TOKEN] != NULL;
-    const void *dout = slc_layer_run_tensor(run, SLC_GRADIENT);
-    const uint8_t *masked = slc_layer_run_tensor(run, masks ? MASKED : SLC_NO_TENSOR);
-    void *dx = slc_layer_run_tensor(run, DPROJECTED);
-    if (run->scan) return SLUICE_OK;
-    bool fresh = false, also = false;
+    bool masks = run->layer->params[SLC_MASK_TOKEN] != NULL, fresh = false, also = false;
     void *dcls = slc_layer_run_gradient(run, SLC_CLS_TOKEN, &fresh);
     void *dmask = slc_layer_run_gradient(run, SLC_MASK_TOKEN, &also);
     void *dposition = slc_layer_run_gradient(run, SLC_POSITION_TABLE, &also);
-    if (!dcls || (masks && !dmask)) return SLUICE_ERR_ORDER;
     const slc_patch_embedding_backward_args args = {.dtype = run->layer->dtype,
                                                     .gradient = slc_layer_run_gradient_dtype(run, SLC_CLS_TOKEN),
                                                     .batch = m->batch,
-                                                    .patches = patches,
-                                                    .channels = channels,
-                                                    .dout = dout,
-                                                    .masked = masked,
-                                                    .dx = dx,
+                                                    .patches = m->tokens - 1,
+                                                    .channels = m->config.channels,
+                                                    .dout = slc_layer_run_tensor(run, SLC_GRADIENT),
+                                                    .masked = slc_layer_run_tensor(run, masks ? MASKED : SLC_NO_TENSOR),
+                                                    .dx = slc_layer_run_tensor(run, DPROJECTED),
                                                     .dcls = dcls,
                                                     .dmask_token = dmask,
                                                     .dposition = dposition,
                                                     .fresh = fresh};
-    return slc_patch_embedding_backward(m->stream, &args);
+    if (run->scan) return SLUICE_OK;
+    return dcls && (!masks || dmask) ? slc_patch_embedding_backward(m->stream, &args) : SLUICE_ERR_ORDER;
 }
 
 static sluice_status images_forward(slc_layer_run *run)

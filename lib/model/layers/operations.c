@@ -133,24 +133,19 @@ sluice_status slc_apply_norm(slc_layer_run *run, slc_param_place weight, uint64_
 {
     slc_layer_run_next(run);
     sluice_dtype dtype = run->layer->dtype;
-    const void *from = at(run, x, dtype);
-    void *to = at(run, y, dtype);
     float *mean = slc_layer_run_tensor(run, stats);
-    if (run->scan) return SLUICE_OK;
-    const void *gamma = slc_layer_run_value(run, weight),
-               *beta = slc_layer_run_value(run, (slc_param_place)(weight + 1));
-    if (!gamma || !beta) return SLUICE_ERR_ORDER;
     const slc_layer_norm_forward_args args = {.dtype = dtype,
                                               .rows = rows,
                                               .channels = run->m->config.channels,
                                               .epsilon = run->m->config.epsilon,
-                                              .x = from,
-                                              .gamma = gamma,
-                                              .beta = beta,
-                                              .y = to,
+                                              .x = at(run, x, dtype),
+                                              .gamma = slc_layer_run_value(run, weight),
+                                              .beta = slc_layer_run_value(run, (slc_param_place)(weight + 1)),
+                                              .y = at(run, y, dtype),
                                               .mean = mean,
-                                              .rstd = mean + rows};
-    return slc_layer_norm_forward(run->m->stream, &args);
+                                              .rstd = mean ? mean + rows : NULL};
+    if (run->scan) return SLUICE_OK;
+    return args.gamma && args.beta ? slc_layer_norm_forward(run->m->stream, &args) : SLUICE_ERR_ORDER;
 }
 
 sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight, uint64_t rows, slc_view dy,
@@ -160,32 +155,28 @@ sluice_status slc_apply_norm_backward(slc_layer_run *run, slc_param_place weight
     sluice_dtype dtype = run->layer->dtype;
     sluice_stream *stream = run->m->stream;
     uint64_t channels = run->m->config.channels;
-    const void *from = at(run, dy, dtype), *normed = at(run, x, dtype), *more = at(run, add, dtype);
-    void *to = at(run, dx, dtype);
     const float *mean = slc_layer_run_tensor(run, stats);
-    void *scratch = slc_layer_run_scratch(run, slc_layer_norm_backward_workspace_bytes(stream, rows, channels));
-    if (run->scan) return SLUICE_OK;
     slc_param_place bias = (slc_param_place)(weight + 1);
     bool fresh = false, fresh_bias = false;
-    const void *gamma = slc_layer_run_value(run, weight);
     void *dgamma = slc_layer_run_gradient(run, weight, &fresh), *dbeta = slc_layer_run_gradient(run, bias, &fresh_bias);
-    if (!gamma || !dgamma || !dbeta) return SLUICE_ERR_ORDER;
-    const slc_layer_norm_backward_args args = {.dtype = dtype,
-                                               .gradient = slc_layer_run_gradient_dtype(run, weight),
-                                               .rows = rows,
-                                               .channels = channels,
-                                               .dy = from,
-                                               .x = normed,
-                                               .gamma = gamma,
-                                               .mean = mean,
-                                               .rstd = mean + rows,
-                                               .dx_add = more,
-                                               .dx = to,
-                                               .dgamma = dgamma,
-                                               .dbeta = dbeta,
-                                               .fresh = fresh && fresh_bias,
-                                               .workspace = scratch};
-    return slc_layer_norm_backward(stream, &args);
+    const slc_layer_norm_backward_args args = {
+        .dtype = dtype,
+        .gradient = slc_layer_run_gradient_dtype(run, weight),
+        .rows = rows,
+        .channels = channels,
+        .dy = at(run, dy, dtype),
+        .x = at(run, x, dtype),
+        .gamma = slc_layer_run_value(run, weight),
+        .mean = mean,
+        .rstd = mean ? mean + rows : NULL,
+        .dx_add = at(run, add, dtype),
+        .dx = at(run, dx, dtype),
+        .dgamma = dgamma,
+        .dbeta = dbeta,
+        .fresh = fresh && fresh_bias,
+        .workspace = slc_layer_run_scratch(run, slc_layer_norm_backward_workspace_bytes(stream, rows, channels))};
+    if (run->scan) return SLUICE_OK;
+    return args.gamma && dgamma && dbeta ? slc_layer_norm_backward(stream, &args) : SLUICE_ERR_ORDER;
 }
 
 /* ---- Elementwise ---- */
@@ -218,20 +209,16 @@ sluice_status slc_apply_branch(slc_layer_run *run, uint32_t place, slc_param_pla
     slc_layer_run_next(run);
     const sluice_model *m = run->m;
     const slc_dropout dropout = slc_layer_run_dropout(run, place, (uint64_t)m->tokens * m->config.channels);
-    const void *from = slc_layer_run_tensor(run, x), *add = slc_layer_run_tensor(run, residual);
-    void *to = slc_layer_run_tensor(run, out);
-    if (run->scan) return SLUICE_OK;
-    const void *factor = slc_layer_run_value(run, scale);
-    if (scale && !factor) return SLUICE_ERR_ORDER;
     const slc_residual_forward_args args = {.dtype = run->layer->dtype,
                                             .rows = m->rows,
                                             .channels = m->config.channels,
-                                            .x = from,
-                                            .scale = factor,
+                                            .x = slc_layer_run_tensor(run, x),
+                                            .scale = slc_layer_run_value(run, scale),
                                             .dropout = &dropout,
-                                            .residual = add,
-                                            .out = to};
-    return slc_residual_forward(m->stream, &args);
+                                            .residual = slc_layer_run_tensor(run, residual),
+                                            .out = slc_layer_run_tensor(run, out)};
+    if (run->scan) return SLUICE_OK;
+    return scale && !args.scale ? SLUICE_ERR_ORDER : slc_residual_forward(m->stream, &args);
 }
 
 sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_param_place scale, uint32_t dout,
@@ -241,27 +228,23 @@ sluice_status slc_apply_branch_backward(slc_layer_run *run, uint32_t place, slc_
     const sluice_model *m = run->m;
     uint64_t channels = m->config.channels;
     const slc_dropout dropout = slc_layer_run_dropout(run, place, (uint64_t)m->tokens * channels);
-    const void *from = slc_layer_run_tensor(run, dout), *input = slc_layer_run_tensor(run, x);
-    void *to = slc_layer_run_tensor(run, dx);
-    void *scratch = slc_layer_run_scratch(run, slc_residual_backward_workspace_bytes(m->stream, m->rows, channels));
-    if (run->scan) return SLUICE_OK;
     bool fresh = false;
-    const void *factor = slc_layer_run_value(run, scale);
     void *dscale = slc_layer_run_gradient(run, scale, &fresh);
-    if (scale && (!factor || !dscale)) return SLUICE_ERR_ORDER;
+    void *scratch = slc_layer_run_scratch(run, slc_residual_backward_workspace_bytes(m->stream, m->rows, channels));
     const slc_residual_backward_args args = {.dtype = run->layer->dtype,
                                              .gradient = scale ? slc_layer_run_gradient_dtype(run, scale) : SLUICE_FP32,
                                              .rows = m->rows,
                                              .channels = channels,
-                                             .dout = from,
-                                             .x = input,
-                                             .scale = factor,
+                                             .dout = slc_layer_run_tensor(run, dout),
+                                             .x = slc_layer_run_tensor(run, x),
+                                             .scale = slc_layer_run_value(run, scale),
                                              .dropout = &dropout,
-                                             .dx = to,
+                                             .dx = slc_layer_run_tensor(run, dx),
                                              .dscale = dscale,
                                              .fresh = fresh,
                                              .workspace = scratch};
-    return slc_residual_backward(m->stream, &args);
+    if (run->scan) return SLUICE_OK;
+    return scale && (!args.scale || !dscale) ? SLUICE_ERR_ORDER : slc_residual_backward(m->stream, &args);
 }
 
 sluice_status slc_apply_dropout(slc_layer_run *run, uint32_t place, uint32_t x, uint64_t per_sequence)
