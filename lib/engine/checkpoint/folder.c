@@ -30,32 +30,32 @@ static const char *const suffix[KINDS] = {"", ".partial", ".replaced"};
 
 /* ---- Names ---- */
 
-__attribute__((format(printf, 1, 2))) static char *format_path(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static slc_checkpoint_path format_path(const char *format, ...)
 {
     va_list args;
-    char *path;
+    slc_checkpoint_path path = {""};
     va_start(args, format);
-    int length = vasprintf(&path, format, args);
+    vsnprintf(path.text, sizeof path.text, format, args);
     va_end(args);
-    return length < 0 ? NULL : path;
+    return path;
 }
 
-static char *folder_path(const char *dir, uint64_t step, folder_kind kind)
+static slc_checkpoint_path folder_path(const char *dir, uint64_t step, folder_kind kind)
 {
     return format_path("%s/%s%06llu%s", dir, prefix, (unsigned long long)step, suffix[kind]);
 }
 
-char *slc_checkpoint_partial(const char *dir, uint64_t step)
+slc_checkpoint_path slc_checkpoint_partial(const char *dir, uint64_t step)
 {
     return folder_path(dir, step, PARTIAL);
 }
 
-char *slc_checkpoint_rank_file(const char *folder, uint32_t rank)
+slc_checkpoint_path slc_checkpoint_rank_file(const char *folder, uint32_t rank)
 {
     return format_path("%s/rank-%04u.slc", folder, rank);
 }
 
-char *slc_checkpoint_file(const char *folder, const char *name)
+slc_checkpoint_path slc_checkpoint_file(const char *folder, const char *name)
 {
     return format_path("%s/%s", folder, name);
 }
@@ -88,10 +88,7 @@ static sluice_status failed(const char *verb, const char *path)
 
 static bool is_whole(const char *folder)
 {
-    char *manifest = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST);
-    bool whole = manifest && access(manifest, F_OK) == 0;
-    free(manifest);
-    return whole;
+    return access(slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST).text, F_OK) == 0;
 }
 
 static int ascending(const void *a, const void *b)
@@ -102,10 +99,7 @@ static int ascending(const void *a, const void *b)
 
 static bool folder_is_whole(const char *dir, uint64_t step, folder_kind kind)
 {
-    char *folder = folder_path(dir, step, kind);
-    bool whole = folder && is_whole(folder);
-    free(folder);
-    return whole;
+    return is_whole(folder_path(dir, step, kind).text);
 }
 
 /* Sorts, and drops repetitions. */
@@ -144,7 +138,7 @@ static sluice_status list_folders(const char *dir, folder_kind wanted, uint64_t 
 }
 
 /* A checkpoint that is set aside is known by its other name. */
-static char *whole_path(const char *dir, uint64_t step)
+static slc_checkpoint_path whole_path(const char *dir, uint64_t step)
 {
     return folder_path(dir, step, folder_is_whole(dir, step, WHOLE) ? WHOLE : REPLACED);
 }
@@ -152,15 +146,12 @@ static char *whole_path(const char *dir, uint64_t step)
 /* False: the manifest is damaged, or cannot be read. */
 static bool read_serial(const char *dir, slc_saved *saved)
 {
-    char *folder = whole_path(dir, saved->step);
-    char *path = folder ? slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST) : NULL;
+    slc_checkpoint_path path = slc_checkpoint_file(whole_path(dir, saved->step).text, SLC_CHECKPOINT_MANIFEST);
     slc_manifest manifest = {0};
     uint32_t checksum;
-    bool known = path && !slc_manifest_read(path, &manifest, &checksum);
+    bool known = !slc_manifest_read(path.text, &manifest, &checksum);
     saved->serial = manifest.serial;
     slc_manifest_fini(&manifest);
-    free(path);
-    free(folder);
     return known;
 }
 
@@ -187,17 +178,13 @@ sluice_status slc_checkpoint_list(const char *dir, slc_saved **list, size_t *cou
     return status;
 }
 
-sluice_status slc_checkpoint_find(const char *dir, char **folder)
+sluice_status slc_checkpoint_find(const char *dir, slc_checkpoint_path *folder)
 {
     slc_saved *list;
     size_t count;
-    *folder = NULL;
     sluice_status status = slc_checkpoint_list(dir, &list, &count);
     if (!status && !count && !is_whole(dir)) status = slc_error(SLUICE_ERR_PATH, "there is no checkpoint in %s", dir);
-    if (!status) {
-        *folder = count ? whole_path(dir, list[count - 1].step) : strdup(dir);
-        if (!*folder) status = no_memory();
-    }
+    if (!status) *folder = count ? whole_path(dir, list[count - 1].step) : format_path("%s", dir);
     free(list);
     return status;
 }
@@ -253,9 +240,7 @@ static void warn_of(sluice_status status, const char *consequence)
 
 static void remove_or_warn(const char *dir, uint64_t step, folder_kind kind)
 {
-    char *folder = folder_path(dir, step, kind);
-    warn_of(folder ? remove_folder(folder) : no_memory(), "checkpoints go on without that; remove it by hand");
-    free(folder);
+    warn_of(remove_folder(folder_path(dir, step, kind).text), "checkpoints go on without that; remove it by hand");
 }
 
 /* Removes all partial folders, or all that another one has replaced. */
@@ -285,13 +270,9 @@ static sluice_status restore_replaced(const char *dir)
     size_t count;
     sluice_status status = list_folders(dir, REPLACED, &steps, &count);
     for (size_t i = 0; !status && i < count; i++) {
-        char *aside = folder_path(dir, steps[i], REPLACED), *whole = folder_path(dir, steps[i], WHOLE);
-        if (!aside || !whole)
-            status = no_memory();
-        else if (!is_whole(whole) && is_whole(aside) && rename(aside, whole))
-            warn_of(failed("rename", aside), "it stays a checkpoint under this name");
-        free(aside);
-        free(whole);
+        slc_checkpoint_path aside = folder_path(dir, steps[i], REPLACED), whole = folder_path(dir, steps[i], WHOLE);
+        if (!is_whole(whole.text) && is_whole(aside.text) && rename(aside.text, whole.text))
+            warn_of(failed("rename", aside.text), "it stays a checkpoint under this name");
     }
     free(steps);
     return status;
@@ -305,13 +286,11 @@ sluice_status slc_checkpoint_begin(const char *dir, uint64_t step)
     if (!status) status = remove_left_over(dir, REPLACED);
     if (!status) status = remove_left_over(dir, PARTIAL);
     if (status) return status;
-    char *folder = folder_path(dir, step, PARTIAL);
-    if (!folder) return no_memory();
+    slc_checkpoint_path folder = folder_path(dir, step, PARTIAL);
     /* A partial folder that could not be removed, because a user has put a folder into it, is used again. */
-    if (mkdir(folder, 0777) && !(errno == EEXIST && !lstat(folder, &info) && S_ISDIR(info.st_mode)))
-        status = failed("make the folder", folder);
-    free(folder);
-    return status;
+    if (mkdir(folder.text, 0777) && !(errno == EEXIST && !lstat(folder.text, &info) && S_ISDIR(info.st_mode)))
+        return failed("make the folder", folder.text);
+    return SLUICE_OK;
 }
 
 /* Replaces a checkpoint in one rename where the file system can, else in two; between them readers know the old one by
@@ -320,26 +299,21 @@ static sluice_status replace_checkpoint(const char *dir, const char *partial, co
 {
     if (!renameat2(AT_FDCWD, partial, AT_FDCWD, whole, RENAME_EXCHANGE)) return SLUICE_OK;
     if (errno != EINVAL && errno != ENOSYS) return failed("rename to", whole);
-    char *aside = folder_path(dir, step, REPLACED);
-    if (!aside) return no_memory();
-    sluice_status status = rename(whole, aside) ? failed("rename", whole) : SLUICE_OK;
-    if (!status && rename(partial, whole)) {
-        status = failed("rename to", whole);
-        rename(aside, whole); /* the next save repairs a failure here */
-    }
-    free(aside);
+    slc_checkpoint_path aside = folder_path(dir, step, REPLACED);
+    if (rename(whole, aside.text)) return failed("rename", whole);
+    if (!rename(partial, whole)) return SLUICE_OK;
+    sluice_status status = failed("rename to", whole);
+    rename(aside.text, whole); /* the next save repairs a failure here */
     return status;
 }
 
 sluice_status slc_checkpoint_publish(const char *dir, uint64_t step)
 {
-    char *whole = folder_path(dir, step, WHOLE), *partial = folder_path(dir, step, PARTIAL);
-    sluice_status status = whole && partial ? synchronize(partial) : no_memory();
-    if (!status && rename(partial, whole))
-        status = errno == EEXIST || errno == ENOTEMPTY ? replace_checkpoint(dir, partial, whole, step)
-                                                       : failed("rename to", whole);
-    free(whole);
-    free(partial);
+    slc_checkpoint_path whole = folder_path(dir, step, WHOLE), partial = folder_path(dir, step, PARTIAL);
+    sluice_status status = synchronize(partial.text);
+    if (!status && rename(partial.text, whole.text))
+        status = errno == EEXIST || errno == ENOTEMPTY ? replace_checkpoint(dir, partial.text, whole.text, step)
+                                                       : failed("rename to", whole.text);
     if (status) return status;
     sluice_status synchronized = synchronize(dir);
     warn_of(synchronized, "the checkpoint is saved, but a crash of the machine may still take it away");
@@ -357,12 +331,8 @@ void slc_checkpoint_abandon(const char *dir, uint64_t step)
 /* Takes a checkpoint's name away. */
 static sluice_status retire(const char *dir, uint64_t step)
 {
-    char *whole = folder_path(dir, step, WHOLE), *partial = folder_path(dir, step, PARTIAL);
-    sluice_status status = whole && partial ? SLUICE_OK : no_memory();
-    if (!status && rename(whole, partial)) status = failed("remove", whole);
-    free(whole);
-    free(partial);
-    return status;
+    slc_checkpoint_path whole = folder_path(dir, step, WHOLE);
+    return rename(whole.text, folder_path(dir, step, PARTIAL).text) ? failed("remove", whole.text) : SLUICE_OK;
 }
 
 void slc_checkpoint_prune(const char *dir, size_t keep, uint64_t step)

@@ -3,14 +3,18 @@
  * MEMORY. */
 #pragma once
 
+#include <limits.h>
 #include <sluice/status.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* malloc'ed paths; NULL without memory. */
-char *slc_checkpoint_partial(const char *dir, uint64_t step);      /* DIR/step-000120.partial */
-char *slc_checkpoint_rank_file(const char *folder, uint32_t rank); /* FOLDER/rank-0003.slc */
-char *slc_checkpoint_file(const char *folder, const char *name);
+/* A path that does not fit is cut, and is still longer than the system takes: it refuses what is left. */
+typedef struct {
+    char text[PATH_MAX + 64];
+} slc_checkpoint_path;
+slc_checkpoint_path slc_checkpoint_partial(const char *dir, uint64_t step);      /* DIR/step-000120.partial */
+slc_checkpoint_path slc_checkpoint_rank_file(const char *folder, uint32_t rank); /* FOLDER/rank-0003.slc */
+slc_checkpoint_path slc_checkpoint_file(const char *folder, const char *name);
 #define SLC_CHECKPOINT_MANIFEST "manifest.json"
 #define SLC_CHECKPOINT_EXTRA "extra"
 
@@ -23,8 +27,8 @@ typedef struct {
  * their serials and then of their steps: after a rollback a lower step was saved later. One whose manifest cannot be
  * read comes next to that of the highest step below its own. The caller frees. */
 sluice_status slc_checkpoint_list(const char *dir, slc_saved **list, size_t *count);
-/* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one; malloc'ed. PATH: there is none. */
-sluice_status slc_checkpoint_find(const char *dir, char **folder);
+/* Finds the folder of the latest checkpoint in `dir`, or `dir` itself if it is one. PATH: there is none. */
+sluice_status slc_checkpoint_find(const char *dir, slc_checkpoint_path *folder);
 
 /* Makes `dir` if it does not exist; its name has then reached the disk. */
 sluice_status slc_checkpoint_make_dir(const char *dir);

@@ -23,7 +23,8 @@
 
 typedef struct {
     sluice_runtime *rt;
-    char *folder;
+    slc_checkpoint_path found;
+    const char *folder; /* what is found */
     slc_manifest manifest;
     uint32_t checksum;                            /* of the manifest */
     sluice_param **params;                        /* this runtime's, in the manifest's order */
@@ -55,29 +56,25 @@ static sluice_status open_file(const char *path, uint64_t wanted_bytes, slc_file
 /* *checksum becomes that of the manifest, which holds the checksums of all other files. */
 static sluice_status read_manifest(const char *folder, slc_manifest *out, uint32_t *checksum)
 {
-    char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST);
-    sluice_status status = path ? slc_manifest_read(path, out, checksum) : slc_error(SLUICE_ERR_MEMORY, "manifest");
-    free(path);
-    return status;
+    return slc_manifest_read(slc_checkpoint_file(folder, SLC_CHECKPOINT_MANIFEST).text, out, checksum);
 }
 
 /* The result is one byte longer than the file, so that there is always something to free. */
 static sluice_status read_extra(const char *folder, const slc_manifest_file *what, void **out)
 {
-    char *path = slc_checkpoint_file(folder, SLC_CHECKPOINT_EXTRA);
+    slc_checkpoint_path path = slc_checkpoint_file(folder, SLC_CHECKPOINT_EXTRA);
     slc_file file = SLC_FILE_NONE;
     *out = NULL;
-    sluice_status status = path ? open_file(path, what->bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
-    if (!status && !(*out = malloc(what->bytes + 1))) status = slc_error(SLUICE_ERR_MEMORY, "%s", path);
+    sluice_status status = open_file(path.text, what->bytes, &file);
+    if (!status && !(*out = malloc(what->bytes + 1))) status = slc_error(SLUICE_ERR_MEMORY, "%s", path.text);
     if (!status) status = slc_file_read(&file, 0, what->bytes, *out);
     if (!status && slc_crc32c(0, *out, what->bytes) != what->crc32c)
-        status = slc_error(SLUICE_ERR_FORMAT, "%s: damaged: its checksum is another", path);
+        status = slc_error(SLUICE_ERR_FORMAT, "%s: damaged: its checksum is another", path.text);
     slc_file_close(&file);
     if (status) {
         free(*out);
         *out = NULL;
     }
-    free(path);
     return status;
 }
 
@@ -196,11 +193,10 @@ static sluice_status read_tables(loading *l)
     sluice_status status = SLUICE_OK;
     for (uint32_t f = 0; !status && f < l->manifest.file_count; f++) {
         slc_file file = SLC_FILE_NONE;
-        char *path = slc_checkpoint_rank_file(l->folder, f);
-        status = path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
-        if (!status) status = slc_error_context(read_table(l, &file, f, &l->shards[f]), "%s", path);
+        slc_checkpoint_path path = slc_checkpoint_rank_file(l->folder, f);
+        status = open_file(path.text, l->manifest.files[f].bytes, &file);
+        if (!status) status = slc_error_context(read_table(l, &file, f, &l->shards[f]), "%s", path.text);
         slc_file_close(&file);
-        free(path);
     }
     return status;
 }
@@ -261,15 +257,13 @@ static sluice_status for_ranges(loading *l, uint32_t f, range_function *visit)
     const slc_shard *shard = &l->shards[f];
     uint64_t offset = slc_shard_head_bytes(shard->range_count);
     slc_file file = SLC_FILE_NONE;
-    char *path = slc_checkpoint_rank_file(l->folder, f);
-    sluice_status status =
-        path ? open_file(path, l->manifest.files[f].bytes, &file) : slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    slc_checkpoint_path path = slc_checkpoint_rank_file(l->folder, f);
+    sluice_status status = open_file(path.text, l->manifest.files[f].bytes, &file);
     for (uint64_t i = 0; !status && i < shard->range_count; i++) {
         status = visit(l, &file, &shard->ranges[i], offset);
         offset += 4 * shard->ranges[i].count;
     }
     slc_file_close(&file);
-    free(path);
     return status;
 }
 
@@ -430,22 +424,16 @@ static sluice_status compare_found(const loading *l, const char *mine, const cha
 /* All ranks look, and read what rank 0 has found. */
 static sluice_status choose_folder(loading *l, const char *dir)
 {
-    char name[PATH_MAX] = "";
-    char *found = NULL;
-    sluice_status status = slc_checkpoint_find(dir, &found);
-    if (!status && (size_t)snprintf(name, sizeof name, "%s", found) >= sizeof name)
-        status = slc_error(SLUICE_ERR_ARGUMENT, "the name of %s is too long", found);
-    status = slc_checkpoint_agree_reading(l->rt, status);
-    if (!status) status = sluice_world_broadcast(l->rt->world, name, sizeof name, 0);
-    if (!status) status = slc_checkpoint_agree(l->rt, compare_found(l, found, name));
-    if (!status) l->folder = strdup(name);
-    free(found);
-    return status;
+    slc_checkpoint_path mine = {""};
+    sluice_status status = slc_checkpoint_agree_reading(l->rt, slc_checkpoint_find(dir, &mine));
+    l->found = mine;
+    l->folder = l->found.text;
+    if (!status) status = sluice_world_broadcast(l->rt->world, &l->found, sizeof l->found, 0);
+    return status ? status : slc_checkpoint_agree(l->rt, compare_found(l, mine.text, l->folder));
 }
 
 static sluice_status check_checkpoint(loading *l)
 {
-    if (!l->folder) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = read_manifest(l->folder, &l->manifest, &l->checksum);
     if (!status && l->manifest.unsealed && l->rt->rank == 0)
         slc_log(SLC_LOG_WARN, "%s/%s was written by a version that gave it no checksum: damage to it is not noticed",
@@ -474,7 +462,6 @@ static void fini(loading *l)
     for (uint32_t f = 0; l->shards && f < l->manifest.file_count; f++) free(l->shards[f].ranges);
     free(l->shards);
     free(l->params);
-    free(l->folder);
     free(l->extra);
     slc_manifest_fini(&l->manifest);
 }
@@ -522,14 +509,13 @@ sluice_status sluice_checkpoint_extra(const char *dir, void **extra, size_t *ext
 {
     slc_manifest manifest = {0};
     uint32_t checksum;
-    char *folder = NULL;
+    slc_checkpoint_path folder;
     if (!dir || !*dir || !extra || !extra_bytes)
         return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_extra: a folder and results are needed");
     sluice_status status = slc_checkpoint_find(dir, &folder);
-    if (!status) status = read_manifest(folder, &manifest, &checksum);
-    if (!status) status = read_extra(folder, &manifest.extra, extra);
+    if (!status) status = read_manifest(folder.text, &manifest, &checksum);
+    if (!status) status = read_extra(folder.text, &manifest.extra, extra);
     if (!status) *extra_bytes = manifest.extra.bytes;
     slc_manifest_fini(&manifest);
-    free(folder);
     return status;
 }

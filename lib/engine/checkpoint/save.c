@@ -105,20 +105,16 @@ static sluice_status write_shard(sluice_runtime *rt, int file, const char *path,
 static sluice_status write_rank_file(sluice_runtime *rt, const char *folder, slc_manifest_file *wrote)
 {
     slc_shard shard = {.rank = (uint32_t)rt->rank, .world = (uint32_t)rt->size, .step = rt->step};
-    char *path = slc_checkpoint_rank_file(folder, shard.rank);
+    slc_checkpoint_path path = slc_checkpoint_rank_file(folder, shard.rank);
     shard.range_count = list_ranges(rt, NULL);
     shard.ranges = calloc(shard.range_count + 1, sizeof *shard.ranges);
-    if (!path || !shard.ranges) {
-        free(path);
-        free(shard.ranges);
+    if (!shard.ranges)
         return slc_error(SLUICE_ERR_MEMORY, "%llu ranges of a checkpoint", (unsigned long long)shard.range_count);
-    }
     list_ranges(rt, shard.ranges);
     int file;
-    sluice_status status = slc_checkpoint_file_create(path, &file);
-    if (!status) status = write_shard(rt, file, path, &shard, wrote);
-    status = slc_checkpoint_file_close(file, path, status);
-    free(path);
+    sluice_status status = slc_checkpoint_file_create(path.text, &file);
+    if (!status) status = write_shard(rt, file, path.text, &shard, wrote);
+    status = slc_checkpoint_file_close(file, path.text, status);
     free(shard.ranges);
     return status;
 }
@@ -155,18 +151,9 @@ static sluice_status check_readable(const char *text)
     return slc_error_context(status, "this model cannot be saved");
 }
 
-static sluice_status put_file(const char *folder, const char *name, const void *data, size_t bytes)
-{
-    char *path = slc_checkpoint_file(folder, name);
-    sluice_status status =
-        path ? slc_checkpoint_file_put(path, data, bytes) : slc_error(SLUICE_ERR_MEMORY, "name of a checkpoint");
-    free(path);
-    return status;
-}
-
 typedef struct {
     const char *dir;
-    char *folder; /* the partial one */
+    slc_checkpoint_path folder; /* the partial one */
     slc_manifest_file *files;
     const void *extra;
     size_t extra_bytes;
@@ -184,8 +171,10 @@ static sluice_status write_manifest(const sluice_runtime *rt, const saving *s)
     manifest.extra = (slc_manifest_file){s->extra_bytes, slc_crc32c(0, s->extra, s->extra_bytes)};
     if (!status) status = slc_manifest_to_json(&manifest, &text);
     if (!status) status = check_readable(text);
-    if (!status) status = put_file(s->folder, SLC_CHECKPOINT_EXTRA, s->extra, s->extra_bytes);
-    if (!status) status = put_file(s->folder, SLC_CHECKPOINT_MANIFEST, text, strlen(text));
+    slc_checkpoint_path path = slc_checkpoint_file(s->folder.text, SLC_CHECKPOINT_EXTRA);
+    if (!status) status = slc_checkpoint_file_put(path.text, s->extra, s->extra_bytes);
+    path = slc_checkpoint_file(s->folder.text, SLC_CHECKPOINT_MANIFEST);
+    if (!status) status = slc_checkpoint_file_put(path.text, text, strlen(text));
     free(manifest.params);
     free(text);
     return status;
@@ -227,7 +216,7 @@ static sluice_status begin_saving(const sluice_runtime *rt, saving *s)
 {
     s->folder = slc_checkpoint_partial(s->dir, rt->step);
     s->files = calloc((size_t)rt->size, sizeof *s->files);
-    if (!s->folder || !s->files) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
+    if (!s->files) return slc_error(SLUICE_ERR_MEMORY, "checkpoint");
     sluice_status status = slc_setting_count(&slc_engine_settings, "SLUICE_CHECKPOINT_KEEP", &s->keep);
     return status || rt->rank ? status : begin_folder(rt, s);
 }
@@ -244,7 +233,7 @@ static sluice_status save_together(sluice_runtime *rt, saving *s)
     slc_manifest_file own = {0};
     sluice_status status = slc_phase_require_equal(rt, "checkpoint_save");
     if (!status) status = slc_checkpoint_agree(rt, begin_saving(rt, s));
-    if (!status) status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder, &own));
+    if (!status) status = slc_checkpoint_agree(rt, write_rank_file(rt, s->folder.text, &own));
     if (!status) status = sluice_world_all_gather(rt->world, &own, sizeof own, s->files);
     if (!status) status = slc_checkpoint_agree(rt, finish_saving(rt, s));
     if (!status && rt->rank == 0) slc_checkpoint_prune(s->dir, s->keep, rt->step);
@@ -271,7 +260,6 @@ sluice_status sluice_checkpoint_save(sluice_runtime *rt, const char *dir, const 
     snprintf(why, sizeof why, "%s", sluice_last_error());
     if (status && s.begun) slc_checkpoint_abandon(dir, rt->step);
     sluice_status left = slc_checkpoint_leave(rt);
-    free(s.folder);
     free(s.files);
     return status ? slc_error(status, "%s", why) : left;
 }
