@@ -2,6 +2,7 @@
  * neighbour. */
 #include "lib/memory/arena.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -120,14 +121,7 @@ sluice_status slc_arena_replace(slc_arena *arena, slc_segment *larger)
 /* Returns the index of the first claim that ends after `offset`. */
 static size_t first_behind(const slc_arena *arena, uint64_t offset)
 {
-    size_t low = 0, high = arena->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (arena->claims[middle].end <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(size_t, low, 0, arena->count, arena->claims[low].end <= offset);
     return low;
 }
 

@@ -5,6 +5,7 @@
  * the peak go first. */
 #include "lib/memory/pack.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 #include "lib/memory/lower_bound.h"
 #include "lib/memory/pack_profile.h"
@@ -156,15 +157,7 @@ static int64_t choose_offset(const packing *p)
 static void insert_placed(packing *p, uint32_t index)
 {
     int64_t address = p->offset[index] + p->items[index].first;
-    size_t low = 0, high = p->placed_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        uint32_t other = p->placed[middle];
-        if (p->offset[other] + p->items[other].first <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(size_t, low, 0, p->placed_count, p->offset[p->placed[low]] + p->items[p->placed[low]].first <= address);
     memmove(&p->placed[low + 1], &p->placed[low], (p->placed_count - low) * sizeof *p->placed);
     p->placed[low] = index;
     p->placed_count++;

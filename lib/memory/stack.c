@@ -6,6 +6,7 @@
  * pack_test.c covers this file. */
 #include "lib/memory/stack.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/numbers/random.h"
 #include "lib/base/status.h"
 
@@ -126,14 +127,7 @@ static sluice_status keep_moments(const slc_pack_buffer *buffers, size_t count, 
 /* Returns how many kept moments are before a time. */
 static uint32_t kept_before(const kept_moments *kept, uint32_t time)
 {
-    uint32_t low = 0, high = kept->count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (kept->ends[middle] <= time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(uint32_t, low, 0, kept->count, kept->ends[low] <= time);
     return low;
 }
 

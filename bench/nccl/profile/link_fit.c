@@ -2,6 +2,7 @@
  * nccl_profile_test.c covers this file. */
 #include "bench/nccl/profile/link_fit.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/integer.h"
 #include "lib/base/numbers/median.h"
 #include "lib/base/status.h"
@@ -31,14 +32,7 @@ static int64_t time_alone_ns(const slc_step_time *times, size_t count, size_t op
 /* Returns the step of a rank that begins with a call of this number; NULL: it is not recorded. */
 static const slc_step_time *step_of(const slc_job_steps *steps, const slc_rank_steps *rank, uint64_t number)
 {
-    size_t low = 0, high = rank->step_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (rank->numbers[middle] < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(size_t, low, 0, rank->step_count, rank->numbers[low] < number);
     bool found = low < rank->step_count && rank->numbers[low] == number;
     return found ? rank->times + low * steps->operation_count : NULL;
 }

@@ -3,6 +3,7 @@
  * compare_test.c covers this file. */
 #include "bench/nccl/watch/faults.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 
 #include <inttypes.h>
@@ -57,14 +58,7 @@ static sluice_status sort_by_peer(const slc_nccl_member *m, unsigned operation, 
 
 static size_t first_of_peer(const ends *e, int64_t peer)
 {
-    size_t low = 0, high = e->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (e->rows[middle]->peer < peer)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(size_t, low, 0, e->count, e->rows[low]->peer < peer);
     return low;
 }
 

@@ -2,6 +2,7 @@
  * which holds when nothing was being written while the record was read. compare_test.c covers this file. */
 #include "bench/nccl/watch/members.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 
 #include <math.h>
@@ -37,14 +38,7 @@ bool slc_nccl_same_stream(const slc_nccl_entry *a, const slc_nccl_entry *b)
 
 const slc_nccl_member *slc_nccl_member_of(const slc_nccl_communicator *communicator, int rank)
 {
-    size_t low = 0, high = communicator->member_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (communicator->members[middle].rank < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(size_t, low, 0, communicator->member_count, communicator->members[low].rank < rank);
     bool found = low < communicator->member_count && communicator->members[low].rank == rank;
     return found ? &communicator->members[low] : NULL;
 }

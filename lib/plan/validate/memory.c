@@ -4,6 +4,7 @@
  * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 
@@ -37,14 +38,7 @@ static bool spans(const memory *m, const slc_claim *claim, int made, int first_p
 /* Index after a buffer's last claim that begins at or before `item`. */
 static uint32_t claims_until(const memory *m, uint32_t b, uint32_t item)
 {
-    uint32_t low = m->start[b], high = m->start[b + 1];
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (m->j->program->claims[m->by_buffer[middle]].from <= item)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(uint32_t, low, m->start[b], m->start[b + 1], m->j->program->claims[m->by_buffer[low]].from <= item);
     return low;
 }
 

@@ -3,6 +3,7 @@
  * validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>
@@ -44,14 +45,7 @@ slc_block_runs slc_validate_list(const slc_validation *j, slc_item_kind kind, ui
 
 uint32_t slc_block_run_at(slc_block_runs list, uint64_t block)
 {
-    uint32_t low = 0, high = list.count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (list.at[middle].end_block <= block)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(uint32_t, low, 0, list.count, list.at[low].end_block <= block);
     return low;
 }
 

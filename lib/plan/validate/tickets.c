@@ -3,6 +3,7 @@
  * end proves its start. validate_split_test.c and tests/plan/validate_test.c cover this file. */
 #include "lib/plan/validate/parts.h"
 
+#include "lib/base/bisect.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>
@@ -34,14 +35,7 @@ static int ascending(const void *a, const void *b)
 
 static uint32_t edge_of(const slc_validate_addresses *a, uint64_t address)
 {
-    uint32_t low = 0, high = a->edge_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (a->edges[middle] < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    SLC_BISECT(uint32_t, low, 0, a->edge_count, a->edges[low] < address);
     return low;
 }
 

@@ -1,20 +1,14 @@
 /* See unicode.h. lib/tokenizer/golden_tokens_test.c covers this file. */
 #include "lib/tokenizer/unicode/unicode.h"
 
+#include "lib/base/bisect.h"
 #include "lib/tokenizer/unicode/unicode_differences.h"
 
 #include <utf8proc.h>
 
 static bool within(const slc_rune_range *ranges, size_t count, uint32_t rune)
 {
-    size_t low = 0;
-    while (low < count) {
-        size_t middle = low + (count - low) / 2;
-        if (rune > ranges[middle].last)
-            low = middle + 1;
-        else
-            count = middle;
-    }
+    SLC_BISECT(size_t, low, 0, count, rune > ranges[low].last);
     return ranges && ranges[low].first <= rune && rune <= ranges[low].last;
 }
 
