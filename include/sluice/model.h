@@ -30,8 +30,11 @@
 extern "C" {
 #endif
 
-/* The bundled families. */
-typedef enum { SLUICE_GPT2, SLUICE_BERT, SLUICE_VIT, SLUICE_BEIT, SLUICE_MODEL_FAMILIES } sluice_model_family;
+/* The bundled families, each with its name. */
+#define SLUICE_MODEL_FAMILY_LIST(FAMILY)                                                                               \
+    FAMILY(SLUICE_GPT2, gpt2) FAMILY(SLUICE_BERT, bert) FAMILY(SLUICE_VIT, vit) FAMILY(SLUICE_BEIT, beit)
+#define SLUICE_MODEL_FAMILY_ENUMERATOR(enumerator, name) enumerator,
+typedef enum { SLUICE_MODEL_FAMILY_LIST(SLUICE_MODEL_FAMILY_ENUMERATOR) SLUICE_MODEL_FAMILIES } sluice_model_family;
 
 /* The last layer answers with a token at every position (gpt2: the next one; bert: the one that was masked; beit: the
  * visual token of a masked patch), or with one class for the whole input (bert, vit, beit). */

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#define PLACE(enumerator, name) [SLUICE_##enumerator] = &slc_family_##name,
-static const slc_family *const families[SLUICE_MODEL_FAMILIES] = {SLC_FAMILIES(PLACE)};
+#define PLACE(enumerator, name) [enumerator] = &slc_family_##name,
+static const slc_family *const families[SLUICE_MODEL_FAMILIES] = {SLUICE_MODEL_FAMILY_LIST(PLACE)};
 
 const slc_family *slc_family_of(sluice_model_family family)
 {

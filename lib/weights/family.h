@@ -74,10 +74,9 @@ typedef struct {
     const slc_family_size *sizes; /* what sluice_model_config_named knows */
 } slc_family;
 
-/* The families: the enumerator of sluice/model.h without SLUICE_, and the end of the row's name. */
-#define SLC_FAMILIES(FAMILY) FAMILY(GPT2, gpt2) FAMILY(BERT, bert) FAMILY(VIT, vit) FAMILY(BEIT, beit)
+/* The rows of the families that sluice/model.h lists. */
 #define SLC_FAMILY_DECLARE(enumerator, name) extern const slc_family slc_family_##name;
-SLC_FAMILIES(SLC_FAMILY_DECLARE)
+SLUICE_MODEL_FAMILY_LIST(SLC_FAMILY_DECLARE)
 
 /* Returns the row; of a number that is no family one without a name or any trait. */
 const slc_family *slc_family_of(sluice_model_family family);
