@@ -66,25 +66,25 @@ void slc_plan_files_fini(slc_plan_files *files)
 {
     slc_plan_destroy(files->plan);
     slc_profile_destroy(files->profile);
+    free(files->items);
     files->plan = NULL;
     files->profile = NULL;
+    files->items = NULL;
 }
 
-sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_simulation *options,
-                                      slc_forecast *forecast, slc_item_times **items)
+sluice_status slc_plan_files_simulate(slc_plan_files *files, const slc_simulation *options)
 {
+    sluice_status status = slc_plan_files_read(files);
+    if (status) return status;
+    const uint32_t count = files->plan->train.item_count;
     const slc_profile *profile = files->profile;
-    *items = calloc((size_t)files->plan->train.item_count + 1, sizeof **items);
-    if (!*items) return slc_error(SLUICE_ERR_MEMORY, "times of %u items", files->plan->train.item_count);
-    sluice_status status = slc_simulate_items(&profile->job, &profile->times, files->plan, options, forecast, *items);
-    if (!status) return SLUICE_OK;
-    free(*items);
-    *items = NULL;
+    files->items = calloc((size_t)count + 1, sizeof *files->items);
+    if (!files->items) return slc_error(SLUICE_ERR_MEMORY, "times of %u items", count);
+    status = slc_simulate_items(&profile->job, &profile->times, files->plan, options, &files->forecast, files->items);
     return slc_error_context(status, "plan %s", files->plan_path);
 }
 
-sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
-                                   const slc_item_times *items, uint32_t steps, const char *path)
+sluice_status slc_plan_files_trace(const slc_plan_files *files, uint32_t steps, const char *path)
 {
     slc_trace *trace = NULL;
     char *text = NULL, name[256];
@@ -93,7 +93,7 @@ sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_foreca
     sluice_status status = slc_trace_create(&files->profile->job, files->plan, &trace);
     if (!status) {
         slc_trace_process(trace, 0, name);
-        status = slc_trace_simulated(trace, 0, forecast, items, steps);
+        status = slc_trace_simulated(trace, 0, &files->forecast, files->items, steps);
     }
     if (!status) status = slc_trace_text(trace, &text);
     if (!status) status = slc_result_file_write_text(path, text);

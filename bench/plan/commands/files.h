@@ -13,6 +13,8 @@ typedef struct {
     uint32_t world;    /* 0: the profile's */
     slc_profile *profile;
     slc_plan *plan;
+    slc_forecast forecast; /* these two once it is simulated */
+    slc_item_times *items;
 } slc_plan_files;
 
 extern const slc_command_line slc_plan_files_line;
@@ -22,10 +24,8 @@ extern const slc_command_line slc_plan_files_line;
 sluice_status slc_plan_files_read(slc_plan_files *files);
 void slc_plan_files_fini(slc_plan_files *files);
 
-/* Simulates the plan; the caller frees *items. Errors: MEMORY, FORMAT. */
-sluice_status slc_plan_files_simulate(const slc_plan_files *files, const slc_simulation *options,
-                                      slc_forecast *forecast, slc_item_times **items);
+/* Reads both files and simulates the plan. Errors: those of slc_plan_files_read; MEMORY, FORMAT. */
+sluice_status slc_plan_files_simulate(slc_plan_files *files, const slc_simulation *options);
 
 /* Writes a timeline of `steps` simulated steps; the file is whole or absent. Errors: PATH, IO, MEMORY. */
-sluice_status slc_plan_files_trace(const slc_plan_files *files, const slc_forecast *forecast,
-                                   const slc_item_times *items, uint32_t steps, const char *path);
+sluice_status slc_plan_files_trace(const slc_plan_files *files, uint32_t steps, const char *path);

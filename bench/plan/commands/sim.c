@@ -40,9 +40,10 @@ static void put_row(FILE *out, const char *name, double s, const slc_forecast *f
             *what ? "   " : "", what);
 }
 
-static void print_forecast(FILE *out, const slc_plan_files *files, const slc_forecast *f)
+static void print_forecast(FILE *out, const slc_plan_files *files)
 {
     const slc_job *job = &files->profile->job;
+    const slc_forecast *f = &files->forecast;
     fprintf(out, "%s, %u ranks, %u layers, %u units, schedule %s: %u items, simulated for %u steps%s\n",
             files->profile->model, job->world, job->layer_count, job->unit_count, files->plan->schedule,
             files->plan->train.item_count, f->passes, f->steady ? " until they repeat" : "");
@@ -56,10 +57,10 @@ static void print_forecast(FILE *out, const slc_plan_files *files, const slc_for
             (double)files->plan->arena_bytes / 0x1p20);
 }
 
-static sluice_status write_json(const sim_options *o, const slc_forecast *f, const slc_exposure *exposures,
-                                uint32_t count)
+static sluice_status write_json(const sim_options *o, const slc_exposure *exposures, uint32_t count)
 {
     const slc_job *job = &o->files.profile->job;
+    const slc_forecast *f = &o->files.forecast;
     const slc_item *plan_items = o->files.plan->train.items;
     if (!o->json) return SLUICE_OK;
     json_t *exposed = json_array();
@@ -82,21 +83,22 @@ static sluice_status write_json(const sim_options *o, const slc_forecast *f, con
                            "steady", f->steady, "exposed", exposed));
 }
 
-static sluice_status show_simulation(const sim_options *o, const slc_forecast *f, const slc_item_times *items)
+static sluice_status show_simulation(const sim_options *o)
 {
     const slc_plan *plan = o->files.plan;
+    const slc_forecast *f = &o->files.forecast;
     bool to_stdout = slc_is_standard_output(o->json) || slc_is_standard_output(o->trace);
     FILE *out = to_stdout ? stderr : stdout;
     slc_exposure *exposures = calloc((size_t)plan->train.item_count + 1, sizeof *exposures);
     if (!exposures) return slc_error(SLUICE_ERR_MEMORY, "waits of %u items", plan->train.item_count);
-    uint32_t count = slc_exposures(plan, items, f, exposures);
-    print_forecast(out, &o->files, f);
+    uint32_t count = slc_exposures(plan, o->files.items, f, exposures);
+    print_forecast(out, &o->files);
     sluice_status status =
         slc_exposed_table(out, &o->files.profile->job, plan, exposures, count, f->step_s, MOST_LINES);
     slc_outcome outcome = {0};
     slc_outcome_add(&outcome, status);
-    slc_outcome_add(&outcome, write_json(o, f, exposures, count));
-    if (o->trace) slc_outcome_add(&outcome, slc_plan_files_trace(&o->files, f, items, TRACED_STEPS, o->trace));
+    slc_outcome_add(&outcome, write_json(o, exposures, count));
+    if (o->trace) slc_outcome_add(&outcome, slc_plan_files_trace(&o->files, TRACED_STEPS, o->trace));
     free(exposures);
     return slc_outcome_status(&outcome);
 }
@@ -118,12 +120,8 @@ static int run_sim(int argc, char **argv)
                "More: docs/timelines.md",
     };
     slc_command_line_parse(&line, argc, argv, &o);
-    slc_forecast forecast;
-    slc_item_times *items = NULL;
-    sluice_status status = slc_plan_files_read(&o.files);
-    if (!status) status = slc_plan_files_simulate(&o.files, &o.simulation, &forecast, &items);
-    if (!status) status = show_simulation(&o, &forecast, items);
-    free(items);
+    sluice_status status = slc_plan_files_simulate(&o.files, &o.simulation);
+    if (!status) status = show_simulation(&o);
     slc_plan_files_fini(&o.files);
     return status ? slc_fail("sluice sim") : 0;
 }

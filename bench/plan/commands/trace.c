@@ -56,9 +56,11 @@ static sluice_status find_budget(const slc_job *job, const char *text, uint64_t 
     return status;
 }
 
-static sluice_status draw(const trace_options *o, const slc_forecast *f, const slc_item_times *items)
+static sluice_status draw(const trace_options *o)
 {
     const slc_plan *plan = o->files.plan;
+    const slc_forecast *f = &o->files.forecast;
+    const slc_item_times *items = o->files.items;
     const slc_profile *profile = o->files.profile;
     slc_memory_series memory;
     char title[512], step[24], exposed[24];
@@ -88,11 +90,11 @@ static sluice_status draw(const trace_options *o, const slc_forecast *f, const s
     return status;
 }
 
-static sluice_status write_all(const trace_options *o, const slc_forecast *f, const slc_item_times *items)
+static sluice_status write_all(const trace_options *o)
 {
     slc_outcome outcome = {0};
-    if (o->output) slc_outcome_add(&outcome, slc_plan_files_trace(&o->files, f, items, o->steps, o->output));
-    if (o->picture) slc_outcome_add(&outcome, draw(o, f, items));
+    if (o->output) slc_outcome_add(&outcome, slc_plan_files_trace(&o->files, o->steps, o->output));
+    if (o->picture) slc_outcome_add(&outcome, draw(o));
     return slc_outcome_status(&outcome);
 }
 
@@ -114,15 +116,11 @@ static int run_trace(int argc, char **argv)
                "More: docs/timelines.md",
     };
     slc_command_line_parse(&line, argc, argv, &o);
-    slc_forecast forecast;
-    slc_item_times *items = NULL;
-    sluice_status status = slc_plan_files_read(&o.files);
-    if (!status) status = slc_plan_files_simulate(&o.files, NULL, &forecast, &items);
-    if (!status && !(forecast.step_s > 0))
+    sluice_status status = slc_plan_files_simulate(&o.files, NULL);
+    if (!status && !(o.files.forecast.step_s > 0))
         status = slc_error(SLUICE_ERR_ARGUMENT, "profile %s: all times are 0, there is nothing to show",
                            o.files.profile_path);
-    if (!status) status = write_all(&o, &forecast, items);
-    free(items);
+    if (!status) status = write_all(&o);
     slc_plan_files_fini(&o.files);
     return status ? slc_fail("sluice trace") : 0;
 }
