@@ -4,10 +4,11 @@
  * that blocks; of one that does not, it first joins the thread in which NCCL launches. And a communicator that is being
  * made can be given up.
  *
- * The price is that NCCL launches a group in a thread of its own, after ncclGroupEnd has returned ncclInProgress. Until
- * ncclCommGetAsyncError says ncclSuccess, nothing of the group need be in the stream, so an event that is recorded
- * there marks nothing, and no call but that one may be made. nccl_launched asks for it, and group_begin refuses to go
- * on before. tests/nccl/transport/nccl_transport_test.c covers this file. */
+ * The price is that NCCL launches a group in a thread of its own, after ncclGroupEnd has returned ncclInProgress
+ * (before 2.23 only where ranks meet for the first time). Until ncclCommGetAsyncError says ncclSuccess, nothing of the
+ * group need be in the stream, so an event that is recorded there marks nothing, and no call but that one may be made.
+ * nccl_launched asks for it, and group_begin refuses to go on before. tests/nccl/transport/nccl_transport_test.c covers
+ * this file. */
 #include "communicator.h"
 
 #include <stdio.h>
