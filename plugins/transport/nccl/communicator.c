@@ -129,6 +129,17 @@ static ncclResult_t begin_making(nccl_transport *self)
     return result;
 }
 
+/* NCCL_COMM_BLOCKING overrules what a program asks for. NCCL's file nccl.conf may have it too; then it is in the
+ * environment after NCCL's first call. */
+static sluice_status refuse_blocking(const nccl_transport *self)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    if (!blocking || strcmp(blocking, "1") != 0) return SLUICE_OK;
+    return nccl_refuse(self, SLUICE_ERR_ARGUMENT,
+                       "NCCL_COMM_BLOCKING=1: a rank could not notice that another one is gone; take it out of the "
+                       "environment, and out of nccl.conf");
+}
+
 /* Waits for the other ranks. An abort from another thread ends that. */
 static sluice_status make_communicator(nccl_transport *self)
 {
@@ -142,21 +153,10 @@ static sluice_status make_communicator(nccl_transport *self)
         if (atomic_load(&self->aborted)) break;
         state = ask_state(self);
     }
-    if (!atomic_load(&self->aborted) && state) {
-        status = refuse_making(self, state);
-        abort_now(self);
-    }
+    if (!atomic_load(&self->aborted)) status = state ? refuse_making(self, state) : refuse_blocking(self);
+    if (status) abort_now(self);
     nccl_leave(self);
     return status;
-}
-
-/* NCCL_COMM_BLOCKING overrules what a program asks for. */
-static sluice_status refuse_blocking(const nccl_transport *self)
-{
-    const char *blocking = getenv("NCCL_COMM_BLOCKING");
-    if (!blocking || strcmp(blocking, "1") != 0) return SLUICE_OK;
-    return nccl_refuse(self, SLUICE_ERR_ARGUMENT,
-                       "NCCL_COMM_BLOCKING=1: a rank could not notice that another one is gone; unset it");
 }
 
 sluice_status nccl_attach(void *argument, void *stream)

@@ -210,6 +210,20 @@ static void a_world_that_cannot_be_made_is_told(void **state)
                  "here no launcher's local rank is set): ");
 }
 
+/* A file may say so, which NCCL reads. */
+static void a_communicator_that_blocks_is_refused(void **state)
+{
+    (void)state;
+    setenv("SCRIPT_CONF", "1", 1);
+    making_fails(ncclSuccess, ncclSuccess, "", SLUICE_ERR_ARGUMENT, "NCCL_COMM_BLOCKING=1: ");
+    unsetenv("NCCL_COMM_BLOCKING");
+    setenv("SCRIPT_CONF", "0", 1);
+    world w = attached_world();
+    w.base->close(w.self, 0);
+    unsetenv("NCCL_COMM_BLOCKING");
+    unsetenv("SCRIPT_CONF");
+}
+
 static void what_goes_wrong_later_is_told(void **state)
 {
     (void)state;
@@ -297,6 +311,7 @@ int main(void)
         cmocka_unit_test(what_is_no_nccl_is_refused),
         cmocka_unit_test(versions_are_looked_at),
         cmocka_unit_test(a_world_that_cannot_be_made_is_told),
+        cmocka_unit_test(a_communicator_that_blocks_is_refused),
         cmocka_unit_test(what_goes_wrong_later_is_told),
         cmocka_unit_test(launches_are_asked_for),
         cmocka_unit_test(failed_groups_are_told),

@@ -1,6 +1,7 @@
 /* A library that stands for NCCL and says what the environment has it say, where the small NCCL says what is so:
  * SCRIPT_VERSION, SCRIPT_INIT, SCRIPT_CALL and SCRIPT_GROUP_END what those calls return, SCRIPT_STATE a communicator's
- * state, SCRIPT_WORDS the last error. Built with PARTIAL it lacks a function. */
+ * state, SCRIPT_WORDS the last error, SCRIPT_CONF what NCCL_COMM_BLOCKING is in NCCL's file nccl.conf. Built with
+ * PARTIAL it lacks a function. */
 #include "plugins/nccl/nccl_abi.h"
 #include "tests/nccl/transport/scripted_nccl.h"
 
@@ -45,6 +46,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
     static char made;
     (void)nranks, (void)id, (void)rank;
     script_counted.blocking = config->blocking;
+    if (getenv("SCRIPT_CONF")) setenv("NCCL_COMM_BLOCKING", getenv("SCRIPT_CONF"), 0);
     *comm = (ncclComm_t)(void *)&made;
     return (ncclResult_t)script_number("SCRIPT_INIT");
 }
