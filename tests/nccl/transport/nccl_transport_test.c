@@ -16,7 +16,12 @@
 
 static const sluice_dtype types[] = {SLUICE_FP32, SLUICE_BF16, SLUICE_INT64, SLUICE_FP64, SLUICE_UINT8};
 static const size_t counts[] = {1, 16, 777, 65537};
-enum { TYPES = 5, COUNTS = 4, SUM_TYPES = 4, LONGEST = 65537 };
+enum { TYPES = 5 };
+#ifdef __SANITIZE_THREAD__ /* which sees as much in less */
+enum { COUNTS = 3, WORLD_MOST = 2 };
+#else
+enum { COUNTS = 4, WORLD_MOST = RANKS_MOST };
+#endif
 
 /* ---- Values ---- */
 
@@ -175,7 +180,7 @@ static void every_operation(rank_end *end)
 static void operations_give_what_they_say(void **state)
 {
     (void)state;
-    for (int size = 1; size <= RANKS_MOST; size++) ends_run(size, every_operation, NULL);
+    for (int size = 1; size <= WORLD_MOST; size++) ends_run(size, every_operation, NULL);
 }
 
 /* ---- Groups ---- */
@@ -306,7 +311,7 @@ static void what_follows_a_launch_sees_the_sum(void **state)
 {
     (void)state;
     setenv("HOSTNCCL_LAUNCH_DELAY", "20000", 1);
-    for (int size = 2; size <= RANKS_MOST; size++) ends_run(size, behind_a_late_launch, NULL);
+    for (int size = 2; size <= WORLD_MOST; size++) ends_run(size, behind_a_late_launch, NULL);
     unsetenv("HOSTNCCL_LAUNCH_DELAY");
 }
 
@@ -474,7 +479,7 @@ static void lose_rank_1(rank_end *end)
 static void survivors_of_a_killed_rank_end(void **state)
 {
     (void)state;
-    for (int size = 2; size <= RANKS_MOST; size++) {
+    for (int size = 2; size <= WORLD_MOST; size++) {
         rank_end own;
         int pids[RANKS_MOST], status;
         ends_start(&own, size, lose_rank_1, pids);
