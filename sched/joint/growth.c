@@ -59,26 +59,31 @@ static double gain_of_unit(const growth *g, uint32_t u)
     return gathers * gather_s / fmax(bytes, 1);
 }
 
-static double gain_of_layer(const growth *g, uint32_t l)
+/* Bytes that each layer keeps if it does not recompute. The caller frees them; NULL: no memory. */
+static uint64_t *recomputable_bytes(const slc_job *job)
 {
-    const slc_job *job = g->request->job;
-    double bytes = 1;
-    for (uint32_t a = 0; a < job->activation_count; a++)
-        if (job->activations[a].recomputable && job->activations[a].first_slot == slc_forward_slot(l))
-            bytes += (double)job->activations[a].bytes;
-    return g->request->times->recompute_s[l] / bytes;
+    uint64_t *bytes = calloc((size_t)job->layer_count + 1, sizeof *bytes);
+    for (uint32_t a = 0; bytes && a < job->activation_count; a++)
+        if (job->activations[a].recomputable && slc_slot_is_forward(job, job->activations[a].first_slot))
+            bytes[slc_slot_layer(job, job->activations[a].first_slot)] += job->activations[a].bytes;
+    return bytes;
 }
 
-static void list_changes(growth *g)
+static sluice_status list_changes(growth *g)
 {
     const slc_joint_request *r = g->request;
+    uint64_t *bytes = recomputable_bytes(r->job);
+    if (!bytes) return slc_error(SLUICE_ERR_MEMORY, "plan");
     for (uint32_t u = 0; u < r->job->unit_count; u++)
         if (slc_unit_is_free(&r->job->units[u], r->strategies[u]) && grown(g, u) != g->first[u])
             g->changes[g->count++] = (change){false, u, gain_of_unit(g, u)};
     g->unit_count = g->count;
     for (uint32_t l = 0; l < r->job->layer_count; l++)
-        if (r->recompute && r->recompute[l] == 2) g->changes[g->count++] = (change){true, l, gain_of_layer(g, l)};
+        if (r->recompute && r->recompute[l] == 2)
+            g->changes[g->count++] = (change){true, l, r->times->recompute_s[l] / (1 + (double)bytes[l])};
     if (g->count) qsort(g->changes, g->count, sizeof *g->changes, by_gain);
+    free(bytes);
+    return SLUICE_OK;
 }
 
 static void make_change(growth *g, const change *c)
@@ -200,8 +205,8 @@ sluice_status slc_growth_find(const slc_joint_request *request, const slc_schedu
     sluice_status status = g.first && g.changes ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");
     if (!status) {
         memcpy(g.first, strategies, request->job->unit_count * sizeof *g.first);
-        list_changes(&g);
-        status = grow_and_exchange(&g, fits);
+        status = list_changes(&g);
+        if (!status) status = grow_and_exchange(&g, fits);
     }
     free(g.changes);
     free(g.first);

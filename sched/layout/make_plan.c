@@ -17,8 +17,8 @@ static sluice_status make_program(const slc_scheduling *in, const slc_scheduler 
         slc_order_fini(&order);
         return slc_error(SLUICE_ERR_MEMORY, "no memory for the order of operations");
     }
-    program->items = order.items;
     program->item_count = order.count;
+    program->items = slc_order_take_items(&order);
     return SLUICE_OK;
 }
 

@@ -38,12 +38,32 @@ static void add_activation(slc_live_bytes *live, const slc_activation_life *life
     add_life(live, life->last_slot, life->last_slot, life->bytes);
 }
 
+/* Gradients begin as a whole, and windows of gathered values end so. */
+static void add_borders(slc_live_bytes *live, uint32_t u)
+{
+    const slc_job *job = live->in->job;
+    const slc_unit *unit = &job->units[u];
+    slc_strategy strategy = live->in->strategies[u];
+    uint32_t first, last;
+    slc_window window;
+    slc_unit_gradient_slots(job, unit, &first, &last);
+    if (unit->trainable && slc_gradient_is_transient(strategy))
+        live->beginning[first] += (int64_t)slc_block_byte(job, unit, SLC_BUFFER_GRADIENT, false, slc_unit_blocks(unit));
+    for (uint32_t w = 0; slc_gathers_windows(strategy) && slc_unit_window(job, unit, true, w, &window); w++)
+        live->ending[window.last_slot] +=
+            (int64_t)slc_operation_bytes(job, unit, SLC_ITEM_GATHER_WINDOW, unit->elements);
+}
+
 bool slc_live_bytes_init(slc_live_bytes *live, const slc_scheduling *in)
 {
     const slc_job *job = in->job;
+    const size_t slots = slc_job_slots(job);
     *live = (slc_live_bytes){.in = in};
-    live->slot_bytes = calloc((size_t)job->micro_batches * slc_job_slots(job) + 1, sizeof *live->slot_bytes);
+    live->slot_bytes = calloc((job->micro_batches + (size_t)2) * slots + 1, sizeof *live->slot_bytes);
     if (!live->slot_bytes) return false;
+    live->beginning = live->slot_bytes + job->micro_batches * slots;
+    live->ending = live->beginning + slots;
+    for (uint32_t u = 0; u < job->unit_count; u++) add_borders(live, u);
     for (uint32_t a = 0; a < job->activation_count; a++) add_activation(live, &job->activations[a]);
     for (uint32_t w = 0; w < job->workspace_count; w++)
         add_life(live, job->workspaces[w].slot, job->workspaces[w].slot, job->workspaces[w].bytes);
@@ -80,36 +100,9 @@ void slc_live_bytes_late(slc_live_bytes *live, const slc_item *item)
         live->transient += run_bytes(live, item, SLC_BUFFER_GRADIENT);
 }
 
-/* Bytes of the gradients that begin at this slot; a gradient begins as a whole. */
 static int64_t beginning(const slc_live_bytes *live, uint32_t micro_batch, uint32_t slot)
 {
-    const slc_job *job = live->in->job;
-    int64_t bytes = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        const slc_unit *unit = &job->units[u];
-        uint32_t first, last;
-        slc_unit_gradient_slots(job, unit, &first, &last);
-        if (first == slot && unit->trainable && slc_gradient_is_transient(live->in->strategies[u]) &&
-            (!micro_batch || job->each))
-            bytes += (int64_t)slc_block_byte(job, unit, SLC_BUFFER_GRADIENT, false, slc_unit_blocks(unit));
-    }
-    return bytes;
-}
-
-/* Bytes of the gathered values whose window ends at this slot. */
-static int64_t ending(const slc_live_bytes *live, uint32_t slot)
-{
-    const slc_job *job = live->in->job;
-    int64_t bytes = 0;
-    slc_window window;
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        for (uint32_t w = 0;
-             slc_gathers_windows(live->in->strategies[u]) && slc_unit_window(job, &job->units[u], true, w, &window);
-             w++)
-            if (window.last_slot == slot)
-                bytes +=
-                    (int64_t)slc_operation_bytes(job, &job->units[u], SLC_ITEM_GATHER_WINDOW, job->units[u].elements);
-    return bytes;
+    return !micro_batch || live->in->job->each ? live->beginning[slot] : 0;
 }
 
 bool slc_live_bytes_fit(const slc_live_bytes *live, const slc_item *gather, uint32_t micro_batch, uint32_t slot)
@@ -147,5 +140,5 @@ void slc_live_bytes_pass(slc_live_bytes *live, const slc_item *item)
 
 void slc_live_bytes_slot(slc_live_bytes *live, uint32_t micro_batch, uint32_t slot)
 {
-    live->transient += beginning(live, micro_batch, slot) - ending(live, slot);
+    live->transient += beginning(live, micro_batch, slot) - live->ending[slot];
 }

@@ -6,6 +6,8 @@
 typedef struct {
     const slc_scheduling *in;
     int64_t *slot_bytes; /* [M * 2L] bytes of the activations and workspaces of each slot */
+    int64_t *beginning;  /* [2L] of the gradients that begin at a slot of a micro-batch */
+    int64_t *ending;     /* [2L] of the gathered values whose window ends at a slot */
     int64_t resident, transient;
 } slc_live_bytes;
 

@@ -48,8 +48,51 @@ void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t mic
 
 void slc_order_fini(slc_order *order)
 {
-    free(order->items);
+    free(slc_order_take_items(order));
+}
+
+slc_item *slc_order_take_items(slc_order *order)
+{
+    slc_item *items = order->items;
+    free(order->users);
+    free(order->first_user);
     *order = (slc_order){0};
+    return items;
+}
+
+/* ---- Units by layer ---- */
+
+static bool is_repeated(const slc_unit *unit, uint32_t use)
+{
+    for (uint32_t i = 0; i < use; i++)
+        if (unit->uses[i].layer == unit->uses[use].layer) return true;
+    return false;
+}
+
+static bool list_users(slc_order *order, const slc_job *job)
+{
+    size_t uses = 0;
+    for (uint32_t u = 0; u < job->unit_count; u++) uses += job->units[u].use_count;
+    order->users = malloc((uses + 1) * sizeof *order->users);
+    uint32_t *first = order->first_user = calloc((size_t)job->layer_count + 2, sizeof *first);
+    if (!order->users || !first) return false;
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t i = 0; i < job->units[u].use_count; i++)
+            if (!is_repeated(&job->units[u], i)) first[job->units[u].uses[i].layer + 2]++;
+    for (uint32_t l = 0; l < job->layer_count; l++) first[l + 2] += first[l + 1];
+    for (uint32_t u = 0; u < job->unit_count; u++)
+        for (uint32_t i = 0; i < job->units[u].use_count; i++)
+            if (!is_repeated(&job->units[u], i)) order->users[first[job->units[u].uses[i].layer + 1]++] = u;
+    return true;
+}
+
+const uint32_t *slc_order_users(slc_order *order, const slc_job *job, uint32_t layer, uint32_t *count)
+{
+    *count = 0;
+    if (!order->failed && !order->first_user) order->failed = !list_users(order, job);
+    if (order->failed) return NULL;
+    *count = order->first_user[layer + 1] - order->first_user[layer];
+    return order->users + order->first_user[layer];
 }
 
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window)
@@ -58,20 +101,15 @@ void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micr
                   slc_unit_blocks(&job->units[unit]));
 }
 
-/* Does the layer use the unit? No window of a unit begins in a slot of another layer, and few units are used by one. */
-static bool is_used_by(const slc_unit *unit, uint32_t layer)
-{
-    for (uint32_t i = 0; i < unit->use_count; i++)
-        if (unit->uses[i].layer == layer) return true;
-    return false;
-}
-
+/* No window of a unit begins in a slot of a layer that does not use it. */
 void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strategy *strategies, bool evaluate,
                            uint32_t micro_batch, uint32_t slot)
 {
-    const uint32_t layer = slc_slot_layer(job, slot);
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (!slc_gathers_windows(strategies[u]) || !is_used_by(&job->units[u], layer)) continue;
+    uint32_t count;
+    const uint32_t *users = slc_order_users(order, job, slc_slot_layer(job, slot), &count);
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t u = users[k];
+        if (!slc_gathers_windows(strategies[u])) continue;
         slc_window window;
         for (uint32_t w = 0; slc_unit_window(job, &job->units[u], !evaluate, w, &window); w++)
             if (window.first_slot == slot) slc_order_gather_window(order, job, micro_batch, u, w);
@@ -81,9 +119,12 @@ void slc_order_gathers_for(slc_order *order, const slc_job *job, const slc_strat
 void slc_order_gathers_ahead(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t i,
                              bool after_slot)
 {
-    const uint32_t slots = slc_job_slots(job), next = (i + 1) % slots, layer = slc_slot_layer(job, next);
-    for (uint32_t u = 0; u < job->unit_count; u++) {
-        if (!slc_gathers_windows(strategies[u]) || !is_used_by(&job->units[u], layer)) continue;
+    const uint32_t slots = slc_job_slots(job), next = (i + 1) % slots;
+    uint32_t count;
+    const uint32_t *users = slc_order_users(order, job, slc_slot_layer(job, next), &count);
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t u = users[k];
+        if (!slc_gathers_windows(strategies[u])) continue;
         slc_window window;
         for (uint32_t w = 0; slc_unit_window(job, &job->units[u], true, w, &window); w++) {
             bool in_use = window.last_slot - window.first_slot + 1 == slots;
@@ -127,17 +168,22 @@ void slc_order_reduce(slc_order *order, const slc_job *job, const slc_strategy *
 void slc_order_reductions_after(slc_order *order, const slc_job *job, const slc_strategy *strategies,
                                 uint32_t micro_batch, uint32_t slot)
 {
-    for (uint32_t u = job->unit_count; u-- > 0;)
-        if (slc_reduced_after(job, &job->units[u], micro_batch, slot))
-            slc_order_reduce(order, job, strategies, micro_batch, u);
+    uint32_t count;
+    const uint32_t *users = slc_order_users(order, job, slc_slot_layer(job, slot), &count);
+    while (count-- > 0)
+        if (slc_reduced_after(job, &job->units[users[count]], micro_batch, slot))
+            slc_order_reduce(order, job, strategies, micro_batch, users[count]);
 }
 
 void slc_order_updates_after(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t micro_batch,
                              uint32_t slot)
 {
-    for (uint32_t u = job->unit_count; u-- > 0;)
-        if (micro_batch + 1 == job->micro_batches && slc_reduced_after(job, &job->units[u], micro_batch, slot))
-            slc_order_update(order, job, strategies, slc_updated_after(job, strategies, u));
+    uint32_t count;
+    const uint32_t *users = slc_order_users(order, job, slc_slot_layer(job, slot), &count);
+    while (count-- > 0)
+        if (micro_batch + 1 == job->micro_batches &&
+            slc_reduced_after(job, &job->units[users[count]], micro_batch, slot))
+            slc_order_update(order, job, strategies, slc_updated_after(job, strategies, users[count]));
 }
 
 void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t unit)
@@ -155,7 +201,9 @@ void slc_order_update(slc_order *order, const slc_job *job, const slc_strategy *
 
 void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_strategy *strategies)
 {
-    for (uint32_t layer = 0; layer < job->layer_count; layer++)
+    bool any = false;
+    for (uint32_t u = 0; u < job->unit_count; u++) any |= slc_waits_for_agreement(job, strategies[u]);
+    for (uint32_t layer = 0; any && layer < job->layer_count; layer++)
         for (uint32_t u = 0; u < job->unit_count; u++)
             if (job->units[u].trainable && slc_waits_for_agreement(job, strategies[u]) &&
                 slc_first_reader(job, &job->units[u])->uses[0].layer == layer)
@@ -166,11 +214,15 @@ void slc_order_updates_at_end(slc_order *order, const slc_job *job, const slc_st
  * of these would come before them. */
 static void gather_values_of(slc_order *order, const slc_job *job, const slc_strategy *strategies, uint32_t layer)
 {
-    for (uint32_t u = 0; u < job->unit_count; u++)
+    uint32_t count;
+    const uint32_t *users = slc_order_users(order, job, layer, &count);
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t u = users[k];
         if (job->units[u].uses[0].layer == layer &&
             slc_operations_of(job, &job->units[u], strategies[u]).gather_value != SLC_ITEM_KINDS)
             slc_order_run(order, SLC_ITEM_GATHER_VALUE, slc_job_splits(job), job->micro_batches - 1, u, 0, 0,
                           slc_unit_blocks(&job->units[u]));
+    }
 }
 
 void slc_order_value_gathers(slc_order *order, const slc_job *job, const slc_strategy *strategies)

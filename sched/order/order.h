@@ -13,7 +13,8 @@
 typedef struct {
     slc_item *items;
     uint32_t count, capacity;
-    bool failed; /* no memory for an item, or cancelled; the caller looks once, at the end */
+    bool failed;                  /* no memory for an item, or cancelled; the caller looks once, at the end */
+    uint32_t *users, *first_user; /* the job's units by layer, once slc_order_users has been asked; else NULL */
 } slc_order;
 
 /* The input of a scheduler. */
@@ -36,6 +37,11 @@ void slc_order_operation(slc_order *order, const slc_job *job, slc_item_kind kin
 void slc_order_run(slc_order *order, slc_item_kind kind, bool late, uint32_t micro_batch, uint32_t unit, uint32_t index,
                    uint64_t first_block, uint64_t block_count);
 void slc_order_fini(slc_order *order);
+/* Gives up the items, which the caller frees, and ends the order. */
+slc_item *slc_order_take_items(slc_order *order);
+/* The units that a layer uses, ascending; all orders of `order` must be of one job. *count is 0 where memory ran out.
+ */
+const uint32_t *slc_order_users(slc_order *order, const slc_job *job, uint32_t layer, uint32_t *count);
 /* Moves one item to another place; the items in between move by one. */
 void slc_order_shift(slc_order *order, uint32_t from, uint32_t to);
 /* Moves the agreement right after the last operation that must come before it. If any of those is late, it goes after

@@ -121,11 +121,12 @@ static void add_gathers(hoist *h)
     if (h->gather_count) qsort(h->gathers, h->gather_count, sizeof *h->gathers, by_need);
 }
 
-static void add_reductions(hoist *h)
+static void add_reductions(hoist *h, slc_order *order)
 {
-    for (uint32_t s = 0; s < h->slots && !h->evaluate; s++)
-        for (uint32_t u = h->job->unit_count; u-- > 0;) {
-            uint32_t m = s / h->slots_a_pass, first, last;
+    for (uint32_t s = 0, count; s < h->slots && !h->evaluate; s++) {
+        const uint32_t *users = slc_order_users(order, h->job, slc_slot_layer(h->job, s % h->slots_a_pass), &count);
+        while (count-- > 0) {
+            uint32_t u = users[count], m = s / h->slots_a_pass, first, last;
             if (!slc_reduced_after(h->job, &h->job->units[u], m, s % h->slots_a_pass)) continue;
             bool resident = !slc_gradient_is_transient(h->in->strategies[u]);
             const slc_unit *unit = &h->job->units[u];
@@ -136,9 +137,10 @@ static void add_reductions(hoist *h)
             uint32_t latest = m + 1 < h->micro_batches ? (m + 1) * h->slots_a_pass + first : h->slots;
             h->reductions[h->reduction_count++] = (reduction){u, m, s + 1, latest, resident ? 0 : bytes, claims};
         }
+    }
 }
 
-static bool hoist_init(hoist *h, const slc_scheduling *in, const slc_times *times, bool evaluate)
+static bool hoist_init(hoist *h, const slc_scheduling *in, const slc_times *times, bool evaluate, slc_order *order)
 {
     const slc_job *job = in->job;
     *h = (hoist){.in = in,
@@ -159,7 +161,7 @@ static bool hoist_init(hoist *h, const slc_scheduling *in, const slc_times *time
     add_activations(h);
     for (uint32_t u = 0; u < job->unit_count; u++) add_unit(h, u);
     add_gathers(h);
-    add_reductions(h);
+    add_reductions(h, order);
     return true;
 }
 
@@ -286,7 +288,7 @@ static void order_pass(const slc_scheduling *in, bool evaluate, slc_order *order
         order->failed = true;
         return;
     }
-    if (hoist_init(&h, in, in->times ? in->times : &estimate, evaluate)) {
+    if (hoist_init(&h, in, in->times ? in->times : &estimate, evaluate, order)) {
         keep_gradients(&h, false);
         hoist_gathers(&h);
         keep_gradients(&h, true);

@@ -26,7 +26,6 @@ typedef struct {
     int agreed;                  /* the last stage that the agreement waits for */
     uint64_t run_blocks;
     uint32_t runs, first_slot, last_slot; /* first and last slot that add to the gradient */
-    bool busy;
     uint64_t step;
     uint32_t micro_batch;
     uint32_t issued[STAGES], over[STAGES];
@@ -37,6 +36,7 @@ typedef struct {
     uint32_t unit, index;
     uint64_t first, last; /* slots, counted from the very first step */
     uint32_t issued, over;
+    bool listed; /* among the open windows */
 } window;
 
 typedef struct {
@@ -55,9 +55,13 @@ typedef struct {
     bool splits;                 /* some parameter is split by its uses */
     uint64_t slots_a_step, step; /* number of the current step; the last one is written down */
     chain *chains;
-    window *windows;
+    bool *busy;      /* [units] is the chain's gradient under way? */
+    window *windows; /* by units */
     uint32_t window_count;
-    operation *lane;                          /* operations in order, from the very first step */
+    uint32_t *first_window;       /* [units + 1] where each unit's windows begin */
+    uint32_t *first_user, *users; /* [layers + 1] where each layer's units begin in `users`, which lists them once */
+    uint32_t *open, open_count;   /* windows that may be issued, and some that are all issued */
+    operation *lane;              /* operations in order, from the very first step */
     size_t lane_count, lane_over, lane_first; /* all; those that have ended; the first of `step` */
     bool last;                                /* the current step is the one that is written down */
     uint64_t begun, over; /* slots that have begun, that have ended, counted from the very first step */
@@ -67,6 +71,11 @@ typedef struct {
     bool agree_in_time;
     uint64_t runs_reduced, runs_to_reduce; /* runs that the next agreement waits for */
 } queue;
+
+static bool is_busy(const queue *q, const chain *c)
+{
+    return q->busy[c - q->chains];
+}
 
 static bool is_last_micro_batch(const queue *q, const chain *c)
 {
@@ -96,10 +105,46 @@ static void chain_init(queue *q, uint32_t u)
 static void windows_init(queue *q, uint32_t u)
 {
     slc_window w;
+    q->first_window[u] = q->window_count;
     for (uint32_t i = 0; slc_operations_of(q->job, &q->job->units[u], q->in->strategies[u]).windows &&
                          slc_unit_window(q->job, &q->job->units[u], true, i, &w);
          i++)
-        q->windows[q->window_count++] = (window){u, i, w.first_slot, w.last_slot, 0, 0};
+        q->windows[q->window_count++] = (window){u, i, w.first_slot, w.last_slot, 0, 0, false};
+    q->first_window[u + 1] = q->window_count;
+}
+
+/* Lists the units of each layer, each once, in their order. */
+static void users_init(queue *q)
+{
+    const slc_job *job = q->job;
+    for (int writes = 0; writes < 2; writes++) {
+        for (uint32_t u = 0; u < job->unit_count; u++)
+            for (uint32_t i = 0; i < job->units[u].use_count; i++) {
+                uint32_t layer = job->units[u].uses[i].layer, before = 0;
+                while (before < i && job->units[u].uses[before].layer != layer) before++;
+                if (before < i) continue;
+                if (writes) q->users[q->first_user[layer]] = u;
+                q->first_user[layer + (writes ? 0 : 1)]++;
+            }
+        for (uint32_t l = 0; !writes && l < job->layer_count; l++) q->first_user[l + 1] += q->first_user[l];
+    }
+    memmove(q->first_user + 1, q->first_user, job->layer_count * sizeof *q->first_user);
+    q->first_user[0] = 0;
+}
+
+static void open_window(queue *q, uint32_t w)
+{
+    if (q->windows[w].first > q->begun || q->windows[w].listed) return;
+    q->windows[w].listed = true;
+    q->open[q->open_count++] = w;
+}
+
+/* Opens the windows that begin at the slot that comes next: none is gathered before the slot ahead of its first. */
+static void open_windows(queue *q)
+{
+    const uint32_t layer = slc_slot_layer(q->job, (uint32_t)(q->begun % slc_job_slots(q->job)));
+    for (uint32_t k = q->first_user[layer]; k < q->first_user[layer + 1]; k++)
+        for (uint32_t w = q->first_window[q->users[k]]; w < q->first_window[q->users[k] + 1]; w++) open_window(q, w);
 }
 
 static size_t most_operations(const queue *q)
@@ -133,10 +178,18 @@ static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *time
                  .slots_a_step = (uint64_t)job->micro_batches * slc_job_slots(job),
                  .credit = (int64_t)(CREDIT_PARTITIONS * partition),
                  .chains = calloc((size_t)job->unit_count + 1, sizeof *q->chains),
-                 .windows = calloc(most_windows, sizeof *q->windows)};
-    if (!q->chains || !q->windows) return false;
+                 .busy = calloc((size_t)job->unit_count + 1, sizeof *q->busy),
+                 .windows = calloc(most_windows, sizeof *q->windows),
+                 .open = calloc(most_windows, sizeof *q->open),
+                 .first_window = calloc((size_t)job->unit_count + 1, sizeof *q->first_window),
+                 .first_user = calloc((size_t)job->layer_count + 2, sizeof *q->first_user),
+                 .users = calloc(most_windows, sizeof *q->users)};
+    if (!q->chains || !q->busy || !q->windows || !q->open || !q->first_window || !q->first_user || !q->users)
+        return false;
     for (uint32_t u = 0; u < job->unit_count; u++) chain_init(q, u);
     for (uint32_t u = 0; u < job->unit_count; u++) windows_init(q, u);
+    users_init(q);
+    open_windows(q);
     q->lane = calloc(most_operations(q), sizeof *q->lane);
     return q->lane != NULL;
 }
@@ -144,7 +197,12 @@ static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *time
 static void queue_fini(queue *q)
 {
     free(q->lane);
+    free(q->users);
+    free(q->first_user);
+    free(q->first_window);
+    free(q->open);
     free(q->windows);
+    free(q->busy);
     free(q->chains);
 }
 
@@ -156,7 +214,8 @@ static void next_step(queue *q, bool with_gather)
 {
     for (uint32_t u = 0; u < q->job->unit_count; u++) {
         chain *c = &q->chains[u];
-        for (int s = 0; s < STAGES; s++) c->in_time[s] = !c->busy ? c->runs : with_gather ? c->issued[s] : c->over[s];
+        for (int s = 0; s < STAGES; s++)
+            c->in_time[s] = !q->busy[u] ? c->runs : with_gather ? c->issued[s] : c->over[s];
     }
     q->agree_in_time = (with_gather ? q->agree_next : q->agree_over) > q->step;
     q->lane_first = with_gather ? q->lane_count : q->lane_over;
@@ -194,8 +253,8 @@ static bool splits_are_updated(const queue *q, bool or_issued)
 static bool rows_may_come(const queue *q, const window *w)
 {
     const chain *rows = &q->chains[w->unit], *split = &q->chains[q->job->units[w->unit].partner];
-    bool old = split->busy && split->step < w->first / q->slots_a_step && split->over[UPDATE] < split->runs;
-    return !old && !rows->busy && q->over >= w->first - w->first % slc_job_slots(q->job);
+    bool old = is_busy(q, split) && split->step < w->first / q->slots_a_step && split->over[UPDATE] < split->runs;
+    return !old && !is_busy(q, rows) && q->over >= w->first - w->first % slc_job_slots(q->job);
 }
 
 /* ---- Slots ---- */
@@ -203,11 +262,12 @@ static bool rows_may_come(const queue *q, const window *w)
 static bool values_are_there(const queue *q, uint32_t u)
 {
     const chain *c = &q->chains[u];
-    for (uint32_t w = 0; w < q->window_count && slc_gathers_windows(q->in->strategies[u]); w++) {
+    for (uint32_t w = q->first_window[u]; w < q->first_window[u + 1] && slc_gathers_windows(q->in->strategies[u]);
+         w++) {
         const window *at = &q->windows[w];
-        if (at->unit == u && at->first <= q->begun && q->begun <= at->last) return at->over == c->runs;
+        if (at->first <= q->begun && q->begun <= at->last) return at->over == c->runs;
     }
-    return !(c->busy && is_last_micro_batch(q, c));
+    return !(q->busy[u] && is_last_micro_batch(q, c));
 }
 
 static bool slot_may_begin(const queue *q)
@@ -217,12 +277,12 @@ static bool slot_may_begin(const queue *q)
     bool next = q->begun == (q->step + 1) * q->slots_a_step;
     if (q->begun > q->over || (next && (q->last || q->agree_over < q->step + !q->runs_to_reduce))) return false;
     if (next && !splits_are_updated(q, false)) return false;
-    for (uint32_t u = 0; u < q->job->unit_count; u++)
-        for (uint32_t i = 0; i < q->job->units[u].use_count; i++) {
+    for (uint32_t k = q->first_user[layer]; k < q->first_user[layer + 1]; k++)
+        for (uint32_t u = q->users[k], i = 0; i < q->job->units[u].use_count; i++) {
             const slc_use *use = &q->job->units[u].uses[i];
             if (use->layer != layer) continue;
             if ((forward || use->backward_value) && !values_are_there(q, u)) return false;
-            if (!forward && q->job->units[u].trainable && q->chains[u].busy) return false;
+            if (!forward && q->job->units[u].trainable && q->busy[u]) return false;
         }
     return true;
 }
@@ -233,24 +293,28 @@ static void begin_slot(queue *q)
     uint32_t slot = (uint32_t)(q->begun % slc_job_slots(q->job));
     q->slot_end_s = q->now_s + slc_slot_s(q->job, q->times, q->in->recompute, slot);
     q->begun++;
+    open_windows(q);
 }
 
 static void end_slot(queue *q)
 {
     uint32_t slots = slc_job_slots(q->job), slot = (uint32_t)(q->over % slots);
-    uint32_t m = (uint32_t)(q->over % q->slots_a_step / slots);
-    for (uint32_t u = 0; u < q->job->unit_count; u++) {
-        chain *c = &q->chains[u];
+    uint32_t m = (uint32_t)(q->over % q->slots_a_step / slots), layer = slc_slot_layer(q->job, slot);
+    for (uint32_t k = q->first_user[layer]; k < q->first_user[layer + 1]; k++) {
+        const uint32_t u = q->users[k];
+        for (uint32_t i = q->first_window[u]; i < q->first_window[u + 1]; i++) {
+            window *w = &q->windows[i];
+            if (w->last != q->over) continue;
+            *w = (window){u, w->index, w->first + slots, w->last + slots, 0, 0, w->listed};
+            open_window(q, i);
+        }
         if (!slc_reduced_after(q->job, &q->job->units[u], m, slot)) continue;
-        c->busy = true;
+        chain *c = &q->chains[u];
+        q->busy[u] = true;
         c->step = q->step;
         c->micro_batch = m;
         for (int s = 0; s < STAGES; s++) c->issued[s] = c->over[s] = 0;
     }
-    for (uint32_t w = 0; w < q->window_count; w++)
-        if (q->windows[w].last == q->over)
-            q->windows[w] = (window){
-                q->windows[w].unit, q->windows[w].index, q->windows[w].first + slots, q->windows[w].last + slots, 0, 0};
     q->over++;
 }
 
@@ -286,7 +350,7 @@ static bool window_is_ready(const queue *q, const window *w)
     if (w->issued == c->runs || (next && (q->last || !splits_are_updated(q, true)))) return false;
     if (slc_looks_up(&q->job->units[w->unit]) && !rows_may_come(q, w)) return false;
     if (w->first % q->slots_a_step ? q->begun < w->first : q->over < w->first) return false; /* one slot ahead */
-    return !(c->busy && is_last_micro_batch(q, c)) || c->over[UPDATE] > w->issued;
+    return !(is_busy(q, c) && is_last_micro_batch(q, c)) || c->over[UPDATE] > w->issued;
 }
 
 static bool agreement_is_ready(const queue *q)
@@ -372,25 +436,38 @@ static void issue_agreement(queue *q)
         slc_operation_s(q->job, q->times, SLC_ITEM_AGREE, NULL, 0));
 }
 
+/* The open window that is needed first and may be gathered; of several, the unit that comes first. NULL: none. Windows
+ * of which all is issued are dropped from the list. */
+static window *first_ready(queue *q)
+{
+    window *found = NULL;
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < q->open_count; k++) {
+        window *w = &q->windows[q->open[k]];
+        w->listed = w->issued < q->chains[w->unit].runs;
+        if (!w->listed) continue;
+        q->open[kept++] = q->open[k];
+        if (found && (w->first != found->first ? w->first > found->first : w > found)) continue;
+        if (window_is_ready(q, w)) found = w;
+    }
+    q->open_count = kept;
+    return found;
+}
+
 /* Issues the operation that is needed first, if any may go. */
 static bool issue_one(queue *q)
 {
-    uint64_t first = UINT64_MAX;
     uint32_t unit = 0;
     int stage = STAGES;
-    window *gather = NULL;
     if (q->lane_count - q->lane_over == OPEN) return false;
     if (q->credit > 0 && agreement_is_ready(q)) {
         issue_agreement(q);
         return true;
     }
-    for (uint32_t w = 0; w < q->window_count && q->credit > 0; w++)
-        if (q->windows[w].first < first && window_is_ready(q, &q->windows[w])) {
-            gather = &q->windows[w];
-            first = gather->first;
-        }
+    window *gather = q->credit > 0 ? first_ready(q) : NULL;
+    uint64_t first = gather ? gather->first : UINT64_MAX;
     for (uint32_t u = 0; u < q->job->unit_count; u++) {
-        if (!q->chains[u].busy || needed_by(q, u) >= first) continue;
+        if (!q->busy[u] || needed_by(q, u) >= first) continue;
         int s = STAGES - 1;
         while (s >= 0 &&
                !((slc_is_on_thread(q->chains[u].kinds[s]) || q->credit > 0) && stage_is_ready(q, &q->chains[u], s)))
@@ -412,9 +489,10 @@ static void end_of_run(queue *q, const operation *op)
     chain *c = &q->chains[op->unit];
     c->over[op->stage]++;
     if ((int)op->stage == c->agreed && is_last_micro_batch(q, c)) q->runs_reduced++;
-    c->busy = false;
+    bool busy = false;
     for (int s = REDUCE; s < (is_last_micro_batch(q, c) ? STAGES : REDUCE + 1); s++)
-        if (c->kinds[s] != SLC_ITEM_KINDS && c->over[s] < c->runs) c->busy = true;
+        busy |= c->kinds[s] != SLC_ITEM_KINDS && c->over[s] < c->runs;
+    q->busy[op->unit] = busy;
 }
 
 static void end_operation(queue *q)
@@ -426,8 +504,8 @@ static void end_operation(queue *q)
         q->agree_over = op->step + 1;
     else if (op->kind != SLC_ITEM_GATHER_WINDOW)
         end_of_run(q, op);
-    for (uint32_t w = 0; w < q->window_count && op->kind == SLC_ITEM_GATHER_WINDOW; w++)
-        if (q->windows[w].unit == op->unit && q->windows[w].index == op->index) q->windows[w].over++;
+    else
+        q->windows[q->first_window[op->unit] + op->index].over++;
 }
 
 /* ---- Time ---- */

@@ -20,9 +20,11 @@ static void train(const slc_scheduling *in, slc_order *order)
             slc_order_gathers_for(order, job, strategies, false, m, slot);
             slc_order_slot(order, m, slot);
             slc_order_reductions_after(order, job, strategies, m, slot);
-            for (uint32_t u = job->unit_count; u-- > 0;)
-                if (m + 1 == job->micro_batches && slc_reduced_after(job, &job->units[u], m, slot))
-                    update_and_gather(job, strategies, order, slc_updated_after(job, strategies, u));
+            uint32_t count;
+            const uint32_t *users = slc_order_users(order, job, slc_slot_layer(job, slot), &count);
+            while (m + 1 == job->micro_batches && count-- > 0)
+                if (slc_reduced_after(job, &job->units[users[count]], m, slot))
+                    update_and_gather(job, strategies, order, slc_updated_after(job, strategies, users[count]));
         }
     slc_order_operation(order, job, SLC_ITEM_AGREE, job->micro_batches - 1, SLC_NONE);
     for (uint32_t u = 0; u < job->unit_count; u++)

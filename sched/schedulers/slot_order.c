@@ -101,13 +101,27 @@ static stretch stretch_at(const slc_slot_solution *solution, uint32_t first)
     return s;
 }
 
+/* Does the flow come before those of the operation? An answer's flows are sorted. */
+static bool is_before(const slc_flow *flow, slc_flow_kind kind, uint32_t unit, uint32_t micro_batch)
+{
+    if (flow->kind != kind) return flow->kind < kind;
+    if (flow->unit != unit) return flow->unit < unit;
+    return flow->micro_batch < micro_batch;
+}
+
 static stretch find_stretch(const slc_slot_solution *solution, slc_flow_kind kind, uint32_t unit, uint32_t micro_batch)
 {
-    for (uint32_t i = 0; i < solution->flow_count; i++) {
-        const slc_flow *f = &solution->flows[i];
-        if (f->kind == kind && f->unit == unit && f->micro_batch == micro_batch) return stretch_at(solution, i);
+    uint32_t low = 0, high = solution->flow_count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (is_before(&solution->flows[middle], kind, unit, micro_batch))
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return (stretch){0};
+    const slc_flow *f = &solution->flows[low];
+    bool found = low < solution->flow_count && f->kind == kind && f->unit == unit && f->micro_batch == micro_batch;
+    return found ? stretch_at(solution, low) : (stretch){0};
 }
 
 /* ---- Places ---- */
