@@ -50,7 +50,8 @@ static sluice_status begin(slc_slot_search *search)
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
-/* What room and memory are worth in the relaxation: a row's or column's reduced cost at its upper end. */
+/* What room and memory are worth in the relaxation: a row's or column's reduced cost at its upper end. Those with the
+ * tie-breaking term are good enough where the effort ends before it is left out. */
 static void keep_prices(slc_slot_search *search)
 {
     const slc_slot_program *program = search->program;
@@ -89,6 +90,7 @@ static bool relax(slc_slot_search *search)
     search->bound = glp_get_obj_val(lp);
     search->bound_s = search->bound * search->program->time_unit - search->program->preference_s;
     slc_search_save_basis(search);
+    keep_prices(search);
     return true;
 }
 
@@ -262,8 +264,8 @@ static sluice_status solve_in(const slc_slot_request *request, slc_slot_detail d
     sluice_status status = slc_slot_parts_init(&parts, request, detail);
     if (status) return status;
     const double begun_s = s.effort.work->spent_s;
-    slc_evaluation_forget_below(&parts, request->limit);
-    status = slc_serial_memory_init(&s.memory, &parts);
+    status = slc_evaluation_init(&parts, request->limit);
+    if (!status) status = slc_serial_memory_init(&s.memory, &parts);
     if (!status && is_too_large(&s))
         s.program.fixed_s = slc_fixed_s(&parts);
     else if (!status)
@@ -346,7 +348,8 @@ sluice_status slc_slot_model_least_memory(const slc_slot_request *request, uint6
     sluice_status status = slc_slot_parts_init(&parts, request, SLC_FOLDED);
     if (status) return status;
     l.search = (slc_slot_search){.request = request, .parts = &parts, .memory = &l.memory, .how = "no overlap"};
-    status = slc_slot_choice_init(&l.search.best, parts.job);
+    status = slc_evaluation_init(&parts, 0);
+    if (!status) status = slc_slot_choice_init(&l.search.best, parts.job);
     if (!status) status = slc_serial_memory_init(&l.memory, &parts);
     double *rows = calloc(l.memory.rows + (size_t)1, sizeof *rows);
     if (!status && !rows) status = slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for rows");

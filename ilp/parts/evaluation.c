@@ -125,19 +125,8 @@ static void drop_exceeded(slc_slot_model_parts *parts)
     parts->evaluated_count = kept;
 }
 
-sluice_status slc_evaluation_init(slc_slot_model_parts *parts)
-{
-    uint32_t layers = parts->job->layer_count;
-    parts->evaluated = calloc(layers, sizeof *parts->evaluated);
-    parts->evaluated_bytes = calloc(layers, sizeof *parts->evaluated_bytes);
-    if (!parts->evaluated || !parts->evaluated_bytes)
-        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u slots of evaluation", layers);
-    list_slots(parts);
-    drop_exceeded(parts);
-    return SLUICE_OK;
-}
-
-void slc_evaluation_forget_below(slc_slot_model_parts *parts, uint64_t limit)
+/* Leaves out the slots that keep to the limit under any strategies. */
+static void forget_below(slc_slot_model_parts *parts, uint64_t limit)
 {
     const slc_job *job = parts->job;
     uint32_t kept = 0;
@@ -156,4 +145,17 @@ void slc_evaluation_forget_below(slc_slot_model_parts *parts, uint64_t limit)
         parts->evaluated_bytes[kept++] = parts->evaluated_bytes[i];
     }
     parts->evaluated_count = kept;
+}
+
+sluice_status slc_evaluation_init(slc_slot_model_parts *parts, uint64_t limit)
+{
+    uint32_t layers = parts->job->layer_count;
+    parts->evaluated = calloc(layers, sizeof *parts->evaluated);
+    parts->evaluated_bytes = calloc(layers, sizeof *parts->evaluated_bytes);
+    if (!parts->evaluated || !parts->evaluated_bytes)
+        return slc_error(SLUICE_ERR_MEMORY, "slot model: no memory for %u slots of evaluation", layers);
+    list_slots(parts);
+    drop_exceeded(parts);
+    forget_below(parts, limit);
+    return SLUICE_OK;
 }

@@ -43,6 +43,11 @@ static bool gaps_differ(const slc_slot_model_parts *parts, const slc_flow_family
     return family->kind == SLC_FLOW_GATHER_VALUE || frees_nothing(parts, family);
 }
 
+static bool offers_other_gaps(const slc_slot_model_parts *parts, const slc_flow_family *family)
+{
+    return gaps_differ(parts, family) || (parts->bounding && parts->job->world == 1);
+}
+
 static bool offers_all(const slc_slot_model_parts *parts)
 {
     return parts->request->every_position || (uint64_t)parts->job->unit_count * parts->slots <= FEW;
@@ -54,9 +59,10 @@ static uint32_t next_offset(const slc_slot_model_parts *parts, uint32_t offset)
     return offset + (offset >= 8 ? offset / 4 : 1);
 }
 
-static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
+bool slc_slot_is_offered(const slc_slot_model_parts *parts, uint32_t s)
 {
-    uint32_t slot = position / 2 % slc_job_slots(parts->job), layer = slc_slot_layer(parts->job, slot);
+    uint32_t slot = s % slc_job_slots(parts->job), layer = slc_slot_layer(parts->job, slot);
+    if (parts->times->link.kappa >= 1) return false;
     double seconds = parts->times->slot_s[slot];
     if (!slc_slot_is_forward(parts->job, slot) && slc_recompute_of(parts, layer))
         seconds += parts->times->recompute_s[layer];
@@ -66,12 +72,11 @@ static bool slot_has_time(const slc_slot_model_parts *parts, uint32_t position)
 static uint32_t from_first(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out)
 {
     uint32_t count = 0;
-    bool gaps = gaps_differ(parts, family) || (parts->bounding && parts->job->world == 1),
-         overlaps = parts->times->link.kappa < 1;
+    const bool gaps = offers_other_gaps(parts, family);
     out[count++] = family->first;
     for (uint32_t o = 1; family->first - 1 + 2 * o <= family->last; o = next_offset(parts, o)) {
         uint32_t slot = family->first - 1 + 2 * o;
-        if (overlaps && slot_has_time(parts, slot)) out[count++] = slot;
+        if (slc_slot_is_offered(parts, slot / 2)) out[count++] = slot;
         if (gaps && offers_all(parts)) out[count++] = slot + 1;
     }
     if (gaps && family->last > out[count - 1]) out[count++] = family->last;
@@ -82,9 +87,8 @@ static uint32_t from_last(const slc_slot_model_parts *parts, const slc_flow_fami
 {
     uint32_t count = 0;
     out[count++] = family->last;
-    if (parts->times->link.kappa < 1)
-        for (uint32_t o = 1; family->first + 2 * o <= family->last + 1; o = next_offset(parts, o))
-            if (slot_has_time(parts, family->last + 1 - 2 * o)) out[count++] = family->last + 1 - 2 * o;
+    for (uint32_t o = 1; family->first + 2 * o <= family->last + 1; o = next_offset(parts, o))
+        if (slc_slot_is_offered(parts, (family->last + 1 - 2 * o) / 2)) out[count++] = family->last + 1 - 2 * o;
     for (uint32_t i = 0; i < count / 2; i++) {
         uint32_t swap = out[i];
         out[i] = out[count - 1 - i];
@@ -96,4 +100,12 @@ static uint32_t from_last(const slc_slot_model_parts *parts, const slc_flow_fami
 uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out)
 {
     return is_drawn_to_first(family) ? from_first(parts, family, out) : from_last(parts, family, out);
+}
+
+uint32_t slc_flow_family_end_gaps(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t out[2])
+{
+    uint32_t count = 0;
+    if (is_drawn_to_first(family)) out[count++] = family->first;
+    if (!count || (offers_other_gaps(parts, family) && family->last > family->first)) out[count++] = family->last;
+    return count;
 }

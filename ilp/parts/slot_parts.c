@@ -219,7 +219,6 @@ sluice_status slc_slot_parts_init(slc_slot_model_parts *parts, const slc_slot_re
     slc_agreement_init(parts);
     sum_fixed_bytes(parts);
     status = list_families(parts);
-    if (!status && detail != SLC_EVERYTHING) status = slc_evaluation_init(parts);
     if (status) slc_slot_parts_fini(parts);
     return status;
 }

@@ -51,7 +51,7 @@ typedef struct {
     uint64_t *fixed_bytes;  /* [half_rows] bytes that are in memory whatever is chosen */
     uint64_t reading_bytes; /* bytes, besides resident ones, while parameters are read between steps */
     /* [evaluated_count], ascending: slots of an evaluation pass that may need most of all, and the bytes that are in
-     * memory there whatever is chosen. None with SLC_EVERYTHING. */
+     * memory there whatever is chosen. None unless slc_evaluation_init finds them. */
     uint32_t *evaluated, evaluated_count;
     uint64_t *evaluated_bytes;
 } slc_slot_model_parts;
@@ -72,6 +72,12 @@ uint32_t slc_unit_families(const slc_slot_model_parts *parts, uint32_t unit, slc
 /* Writes the positions for which a family has columns, ascending, and returns how many. `out` has room for 2 * slots +
  * 4. */
 uint32_t slc_flow_family_positions(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t *out);
+/* Writes those of its positions that are gaps at the ends of its range, one or two, and returns how many. Whatever
+ * memory costs, no other gap costs less than all of these. */
+uint32_t slc_flow_family_end_gaps(const slc_slot_model_parts *parts, const slc_flow_family *family, uint32_t out[2]);
+/* Is a slot (counted over micro-batches and steps) a position for families whose range it lies in? It has to be long
+ * enough for anything to be hidden in it. Only some such slots have columns unless every position is asked for. */
+bool slc_slot_is_offered(const slc_slot_model_parts *parts, uint32_t slot);
 /* The one of its positions, a gap, at which it holds least memory. */
 uint32_t slc_flow_family_serial_position(const slc_slot_model_parts *parts, const slc_flow_family *family);
 
@@ -85,10 +91,9 @@ uint32_t slc_strategy_spans_max(const slc_slot_model_parts *parts);
 /* The bytes (> 0) of an activation that recomputing its layer frees in one micro-batch; false: none. */
 bool slc_recompute_span(const slc_slot_model_parts *parts, uint32_t activation, uint32_t micro_batch,
                         slc_lifetime *out);
-/* Finds the slots of evaluation that may need most (slc_slot_parts_init does). Errors: MEMORY. */
-sluice_status slc_evaluation_init(slc_slot_model_parts *parts);
-/* Leaves out the slots of evaluation that keep to the limit under any strategies. */
-void slc_evaluation_forget_below(slc_slot_model_parts *parts, uint64_t limit);
+/* Finds the slots of evaluation that may need most and do not keep to the limit under all strategies. Errors: MEMORY.
+ */
+sluice_status slc_evaluation_init(slc_slot_model_parts *parts, uint64_t limit);
 /* Bytes of a unit in a slot of an evaluation pass that gathers values right before their use. */
 double slc_evaluation_bytes(const slc_slot_model_parts *parts, uint32_t unit, slc_strategy strategy, uint32_t slot);
 /* The layer whose recomputation drops this activation. */

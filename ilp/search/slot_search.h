@@ -15,7 +15,7 @@ typedef struct {
     double bound;      /* in the program's units: lower bound of every answer's objective, tie-breaking term included */
     double bound_s;    /* lower bound of the step's time in seconds */
     double relaxed_s;  /* lower bound by the relaxation, before any branching */
-    slc_prices prices; /* of the relaxation, when it has been solved without the tie-breaking term; else 0 */
+    slc_prices prices; /* of the relaxation, once it has been solved; else 0 */
     int *basis;        /* [rows + columns + 1] of the relaxation: states of rows, then of columns */
     slc_slot_choice least; /* the choice of least memory */
     /* The best answer so far. `values` are [columns + 1] of the program; without has_values every flow is in its serial

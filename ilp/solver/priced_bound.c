@@ -9,21 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double POSITION_CELLS = 0.4; /* a position is looked at in less time than a cell is set up */
-enum { ROUNDS = 60, PATIENCE = 4 };       /* evaluations; those without gain before steps are halved */
+/* What is looked at, in cells of a program that is set up: a slot, an unusual position, and a family besides them. */
+static const double SLOT_CELLS = 0.015, POSITION_CELLS = 0.4, FAMILY_CELLS = 2;
+enum { ROUNDS = 200, PATIENCE = 6 }; /* evaluations; those without gain before steps are halved */
 
 typedef struct {
     const slc_slot_model_parts *parts;
     slc_prices at, best;
-    double *load;              /* [slots] seconds taken from a slot's room beyond what there is */
-    double *bytes;             /* [half_rows + 1] bytes beyond the limit; while units choose: changes of them */
-    double *sums;              /* [half_rows + 1] sums of the prices of memory before each half row */
-    double *family_s;          /* [families] what a family costs at its cheapest position */
+    double *load;      /* [slots] seconds taken from a slot's room beyond what there is */
+    double *bytes;     /* [half_rows + 1] bytes beyond the limit; while units choose: changes of them */
+    double *sums;      /* [half_rows + 1] sums of the prices of memory before each half row */
+    double *slot_s;    /* [2 * slots] what a second of communication costs in each slot; infinite: no position */
+    double *slot_sums; /* [2 * slots] sums of the prices of memory up to each slot's start */
+    double *family_s;  /* [families] what a family costs at its cheapest position */
     uint32_t *family_position; /* [families] that position */
+    double *later_bytes; /* [families] by how many bytes in a half row it holds more if it moves a half row later; NAN:
+                            that depends on the position */
+    uint32_t *first_dropped, *dropped; /* [L + 1], [activations] where each layer's begin; activations by layer */
     uint32_t *positions;
     slc_lifetime *spans;
     double memory_scale; /* seconds for a byte, by which the two sorts of prices are comparable */
-    double looked_at;    /* positions of families */
+    double cells;        /* what was looked at in a round */
 } pricing;
 
 sluice_status slc_prices_init(slc_prices *prices, uint32_t slots)
@@ -74,21 +80,58 @@ static void take_place(pricing *p, uint32_t position, double seconds)
     if (!(position & 1)) p->load[position / 2 % p->parts->slots] += seconds * (link->sigma - link->kappa);
 }
 
-static void find_position(pricing *p, uint32_t family)
+static double position_s(const pricing *p, uint32_t family, uint32_t position)
 {
     const slc_flow_family *s = &p->parts->families[family];
     slc_lifetime spans[SLC_SPANS_MAX];
-    uint32_t count = slc_flow_family_positions(p->parts, s, p->positions);
-    p->family_s[family] = INFINITY;
-    p->looked_at += count;
-    for (uint32_t k = 0; k < count; k++) {
-        double seconds = place_s(p, p->positions[k], s->seconds);
-        for (uint32_t i = slc_flow_family_spans(p->parts, s, p->positions[k], spans); i-- > 0;)
-            seconds += span_s(p, &spans[i]);
-        if (seconds >= p->family_s[family]) continue;
-        p->family_s[family] = seconds;
-        p->family_position[family] = p->positions[k];
+    double seconds = place_s(p, position, s->seconds);
+    for (uint32_t i = slc_flow_family_spans(p->parts, s, position, spans); i-- > 0;) seconds += span_s(p, &spans[i]);
+    return seconds;
+}
+
+static void take_cheaper(pricing *p, uint32_t family, uint32_t position)
+{
+    const double seconds = position_s(p, family, position);
+    if (seconds >= p->family_s[family]) return;
+    p->family_s[family] = seconds;
+    p->family_position[family] = position;
+}
+
+/* The cheapest of the slots in the range of a family that holds equally more in each half row that it moves later;
+ * SLC_NONE: there is none. */
+static uint32_t cheapest_slot(pricing *p, uint32_t family)
+{
+    const slc_flow_family *s = &p->parts->families[family];
+    const double seconds = s->seconds, bytes = p->later_bytes[family], *slot_s = p->slot_s, *sums = p->slot_sums;
+    const uint32_t end = s->last / 2 + 1;
+    double least_s = INFINITY;
+    uint32_t found = SLC_NONE;
+    for (uint32_t k = (s->first + 1) / 2; k < end; k++) {
+        const double here_s = seconds * slot_s[k] + bytes * sums[k];
+        if (!(here_s < least_s)) continue;
+        least_s = here_s;
+        found = k;
     }
+    p->cells += SLOT_CELLS * (end - (s->first + 1) / 2);
+    return found;
+}
+
+static void find_position(pricing *p, uint32_t family)
+{
+    const slc_flow_family *s = &p->parts->families[family];
+    uint32_t gaps[2], count;
+    p->family_s[family] = INFINITY;
+    p->cells += FAMILY_CELLS;
+    if (isnan(p->later_bytes[family])) {
+        count = slc_flow_family_positions(p->parts, s, p->positions);
+        for (uint32_t k = 0; k < count; k++) take_cheaper(p, family, p->positions[k]);
+        p->cells += POSITION_CELLS * count;
+        return;
+    }
+    const uint32_t slot = cheapest_slot(p, family);
+    if (slot != SLC_NONE) take_cheaper(p, family, 2 * slot);
+    count = slc_flow_family_end_gaps(p->parts, s, gaps);
+    for (uint32_t k = 0; k < count; k++) take_cheaper(p, family, gaps[k]);
 }
 
 static void take_family(pricing *p, uint32_t family)
@@ -148,8 +191,8 @@ static double choose_recomputation(pricing *p, uint32_t layer)
                 p->load[slot] -= again_s;
             else
                 seconds += again_s * (1 - p->at.room[slot]);
-            for (uint32_t a = 0; of == 2 && a < parts->job->activation_count; a++) {
-                if (slc_activation_layer(parts->job, a) != layer || !slc_recompute_span(parts, a, m, &span)) continue;
+            for (uint32_t i = p->first_dropped[layer]; of == 2 && i < p->first_dropped[layer + 1]; i++) {
+                if (!slc_recompute_span(parts, p->dropped[i], m, &span)) continue;
                 if (taking)
                     take_span(p, &span, -1);
                 else
@@ -177,16 +220,25 @@ static double choose_agreement(pricing *p)
 
 /* ---- The bound of some prices ---- */
 
+/* Sums the prices of memory, and lists those of slots for this step and the next. */
+static void list_prices(pricing *p)
+{
+    const slc_slot_model_parts *parts = p->parts;
+    const uint32_t slots = parts->slots, rows = parts->half_rows;
+    for (uint32_t h = 0; h < rows; h++) p->sums[h + 1] = p->sums[h] + p->at.memory[h];
+    for (uint32_t k = 0; k < 2 * slots; k++) {
+        p->slot_s[k] = slc_slot_is_offered(parts, k) ? place_s(p, 2 * k, 1) : INFINITY;
+        p->slot_sums[k] = p->sums[2 * (k % slots) + 1] + (k < slots ? 0 : p->sums[rows]);
+    }
+}
+
 /* Returns the bound of p->at, and leaves in `load` and `bytes` by how much each row is exceeded, its slope. */
 static double bound_of_prices(pricing *p)
 {
     const slc_slot_model_parts *parts = p->parts;
     double bound_s = slc_fixed_s(parts), sum = 0;
-    for (uint32_t h = 0; h < parts->half_rows; h++) {
-        p->sums[h + 1] = p->sums[h] + p->at.memory[h];
-        p->bytes[h] = 0;
-    }
-    p->bytes[parts->half_rows] = 0;
+    list_prices(p);
+    memset(p->bytes, 0, ((size_t)parts->half_rows + 1) * sizeof *p->bytes);
     for (uint32_t s = 0; s < parts->slots; s++) {
         p->load[s] = -slc_slot_seconds(parts, s);
         bound_s += p->at.room[s] * p->load[s];
@@ -242,17 +294,64 @@ static void copy_prices(slc_prices *to, const slc_prices *from, uint32_t slots)
     memcpy(to->memory, from->memory, 2 * (size_t)slots * sizeof *to->memory);
 }
 
+static double weigh_prices(pricing *p)
+{
+    p->cells = 0;
+    const double bound_s = bound_of_prices(p);
+    slc_work_add(p->parts->request->work, SLC_WORK_MODEL_CELL, p->cells);
+    return bound_s;
+}
+
+/* Prices room in every slot alike. */
+static void price_room(pricing *p, double room)
+{
+    for (uint32_t s = 0; s < p->parts->slots; s++) p->at.room[s] = room;
+}
+
+static bool is_over(const pricing *p, double until_s)
+{
+    const slc_slot_request *request = p->parts->request;
+    return slc_work_is_over(request->work, until_s) || slc_cancelled(request->cancel);
+}
+
+static void take_better(pricing *p, double *best_s)
+{
+    const double bound_s = weigh_prices(p);
+    if (bound_s <= *best_s) return;
+    *best_s = bound_s;
+    copy_prices(&p->best, &p->at, p->parts->slots);
+}
+
+/* Finds the best prices to begin with; what p->at weighs becomes *bound_s. Those of the program may be far from the
+ * best ones of the real job, or there are none. Others are those of a step in which everything can be hidden, and of
+ * one that is busy communicating: there room is worth what hiding a second in it saves. Memory costs what the program
+ * says, then nothing. Returns the bound so far. */
+static double begin(pricing *p, double until_s, double *bound_s)
+{
+    const slc_link *link = &p->parts->times->link;
+    const double saved = link->kappa < 1 ? (1 - link->kappa) / (link->sigma - link->kappa) : 0, rooms[] = {0, saved};
+    double best_s = -INFINITY;
+    take_better(p, &best_s);
+    for (int i = 0; i < 4 && !is_over(p, until_s); i++) {
+        if (i == 2) memset(p->at.memory, 0, p->parts->half_rows * sizeof *p->at.memory);
+        price_room(p, rooms[i % 2]);
+        take_better(p, &best_s);
+    }
+    copy_prices(&p->at, &p->best, p->parts->slots);
+    *bound_s = weigh_prices(p);
+    return fmax(best_s, slc_fixed_s(p->parts));
+}
+
 static double ascend(pricing *p, double step_s, double until_s)
 {
-    slc_work *work = p->parts->request->work;
-    double best_s = slc_fixed_s(p->parts), share = 1;
     uint32_t slots = p->parts->slots, without = 0;
-    copy_prices(&p->best, &p->at, slots);
-    for (uint32_t round = 0;
-         round < ROUNDS && !slc_work_is_over(work, until_s) && !slc_cancelled(p->parts->request->cancel); round++) {
-        p->looked_at = 0;
-        double bound_s = bound_of_prices(p);
-        slc_work_add(work, SLC_WORK_MODEL_CELL, POSITION_CELLS * p->looked_at);
+    double share = 1, bound_s, best_s = slc_fixed_s(p->parts);
+    if (is_over(p, until_s)) return best_s;
+    best_s = begin(p, until_s, &bound_s);
+    for (uint32_t round = 0; round < ROUNDS && !is_over(p, until_s); round++) {
+        double target_s = isfinite(step_s) ? step_s : 1.1 * best_s;
+        if (!move_prices(p, share * (target_s - bound_s))) break;
+        bound_s = weigh_prices(p);
         if (bound_s > best_s) {
             best_s = bound_s;
             without = 0;
@@ -261,10 +360,8 @@ static double ascend(pricing *p, double step_s, double until_s)
             share /= 2;
             without = 0;
             copy_prices(&p->at, &p->best, slots);
-            continue;
+            bound_s = weigh_prices(p);
         }
-        double target_s = isfinite(step_s) ? step_s : 1.1 * best_s;
-        if (!move_prices(p, share * (target_s - bound_s))) break;
     }
     return best_s;
 }
@@ -286,6 +383,42 @@ static void unfold(pricing *p, const slc_prices *folded, uint32_t folded_micro_b
     }
 }
 
+/* Bytes of a family at a position, summed over half rows; false: they do not change evenly from position to position
+ * there. */
+static bool sum_held(const slc_slot_model_parts *parts, const slc_flow_family *s, uint32_t position, double *sum)
+{
+    slc_lifetime spans[SLC_SPANS_MAX];
+    *sum = 0;
+    for (uint32_t i = slc_flow_family_spans(parts, s, position, spans); i-- > 0;) {
+        const int64_t length = spans[i].to - spans[i].from + 1;
+        if (length < 0 || length >= parts->half_rows) return false;
+        *sum += spans[i].bytes * (double)length;
+    }
+    return true;
+}
+
+static double later_bytes(const slc_slot_model_parts *parts, const slc_flow_family *s)
+{
+    double first, second, last;
+    if (s->first >= s->last) return 0;
+    if (!sum_held(parts, s, s->first, &first) || !sum_held(parts, s, s->first + 1, &second) ||
+        !sum_held(parts, s, s->last, &last))
+        return NAN;
+    const double bytes = second - first, expected = first + bytes * (s->last - s->first);
+    return fabs(last - expected) <= 1e-9 * (fabs(first) + fabs(last)) ? bytes : NAN;
+}
+
+static void list_dropped(pricing *p)
+{
+    const slc_job *job = p->parts->job;
+    uint32_t *first = p->first_dropped;
+    for (uint32_t a = 0; a < job->activation_count; a++) first[slc_activation_layer(job, a) + 1]++;
+    for (uint32_t l = 0; l < job->layer_count; l++) first[l + 1] += first[l];
+    for (uint32_t a = 0; a < job->activation_count; a++) p->dropped[first[slc_activation_layer(job, a)]++] = a;
+    for (uint32_t l = job->layer_count; l > 0; l--) first[l] = first[l - 1];
+    first[0] = 0;
+}
+
 static sluice_status pricing_init(pricing *p)
 {
     const slc_slot_model_parts *parts = p->parts;
@@ -295,20 +428,33 @@ static sluice_status pricing_init(pricing *p)
     p->load = calloc((size_t)parts->slots + 1, sizeof *p->load);
     p->bytes = calloc((size_t)parts->half_rows + 1, sizeof *p->bytes);
     p->sums = calloc((size_t)parts->half_rows + 1, sizeof *p->sums);
+    p->slot_s = calloc(2 * (size_t)parts->slots, sizeof *p->slot_s);
+    p->slot_sums = calloc(2 * (size_t)parts->slots, sizeof *p->slot_sums);
+    p->later_bytes = calloc((size_t)parts->family_count + 1, sizeof *p->later_bytes);
+    p->first_dropped = calloc((size_t)parts->job->layer_count + 2, sizeof *p->first_dropped);
+    p->dropped = calloc((size_t)parts->job->activation_count + 1, sizeof *p->dropped);
     p->family_s = calloc((size_t)parts->family_count + 1, sizeof *p->family_s);
     p->family_position = calloc((size_t)parts->family_count + 1, sizeof *p->family_position);
     p->positions = calloc(4 * (size_t)parts->slots + 8, sizeof *p->positions);
     p->spans = calloc(slc_strategy_spans_max(parts) + 1, sizeof *p->spans);
     p->memory_scale = slc_fixed_s(parts) / parts->slots / (double)parts->request->limit;
-    if (p->load && p->bytes && p->sums && p->family_s && p->family_position && p->positions && p->spans)
-        return SLUICE_OK;
-    return slc_error(SLUICE_ERR_MEMORY, "bound: no memory for %u slots", parts->slots);
+    if (!p->load || !p->bytes || !p->sums || !p->slot_s || !p->slot_sums || !p->later_bytes || !p->first_dropped ||
+        !p->dropped || !p->family_s || !p->family_position || !p->positions || !p->spans)
+        return slc_error(SLUICE_ERR_MEMORY, "bound: no memory for %u slots", parts->slots);
+    for (uint32_t i = 0; i < parts->family_count; i++) p->later_bytes[i] = later_bytes(parts, &parts->families[i]);
+    list_dropped(p);
+    return SLUICE_OK;
 }
 
 static void pricing_fini(pricing *p)
 {
     free(p->spans);
     free(p->positions);
+    free(p->dropped);
+    free(p->first_dropped);
+    free(p->later_bytes);
+    free(p->slot_sums);
+    free(p->slot_s);
     free(p->family_position);
     free(p->family_s);
     free(p->sums);
