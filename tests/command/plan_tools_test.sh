@@ -77,7 +77,7 @@ compressed() {
 # The other studies of drawn profiles: no plan lies below its bound, adaptive is no slower than uniform, and the checksum
 # of a plan is the same whenever it is made.
 studies() {
-    local sums=()
+    local sums=() published
     laboratory study budgets --count 1 --effort 0.01
     check 'study budgets' 0 $code
     check 'ten budgets, none slower than uniform' yes "$(grep -qE '^ +[0-9]+ +[0-9.]+ +10 +[0-9.]+ ' "$work/out" && echo yes)"
@@ -93,6 +93,19 @@ studies() {
         check 'study gaps' 0 $code
         check 'not below the bound' yes "$(grep -qE '"plan_above_bound": [0-9]' "$work/study.json" && echo yes)"
     fi
+    published=(study published --model big-lstm --cluster 8xcpu-10gbit --effort 0.01 --json "$work/study.json" --go-on)
+    rm -f "$work/study.json"
+    laboratory "${published[@]}" --budgets 2
+    check 'study published' 0 $code
+    check 'it says how far it is' yes "$(grep -qE ' 2/2 ' "$work/out" && echo yes)"
+    sums=("$(grep -o '"planning_s": .*' "$work/study.json")")
+    laboratory "${published[@]}" --budgets 3
+    check 'study published goes on' 0 $code
+    check 'with a row more' 3 "$(grep -c '"planning_s"' "$work/study.json")"
+    check 'the others are kept' "${sums[0]}" "$(grep -o '"planning_s": .*' "$work/study.json" | head -n 2)"
+    check 'none is below a bound' yes "$(grep -qF 'below the bound by more than 0.1 %: 0 ' "$work/out" && echo yes)"
+    laboratory study gaps --go-on --json "$work/study.json"
+    check 'only that study goes on' 2 $code
 }
 
 figures() {

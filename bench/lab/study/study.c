@@ -2,6 +2,7 @@
  * tests/command/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
+#include "bench/lab/study/kept_rows.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/options/command_line.h"
 #include "lib/base/status.h"
@@ -28,7 +29,7 @@ static const struct {
 
 typedef struct {
     slc_study study;
-    const char *name, *json;
+    const char *name;
 } study_options;
 
 #define FIELD(name) SLC_OPTION_FIELD(study_options, name)
@@ -45,18 +46,22 @@ static const slc_option option_rows[] = {
     {"budgets", "N", 0, SLC_OPTION_COUNT, FIELD(study.budgets), NULL, 0,
      "Budgets of each profile, for `published` and `ablation` (default 5) and `tradeoff` (default 2)", 1, 1000},
     {"model", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.model), NULL, 0, "For `published`: only this model"},
+    {"cluster", "NAME", 0, SLC_OPTION_TEXT, FIELD(study.cluster), NULL, 0, "For `published`: only this cluster"},
+    {"go-on", NULL, 0, SLC_OPTION_FLAG, FIELD(study.go_on), NULL, 0,
+     "For `published`: goes on with the file of --json, which has the rows so far; they are not planned again"},
     {"profiles", "DIR", 0, SLC_OPTION_TEXT, FIELD(study.profiles), NULL, 0,
      "For `published`: write each profile into this folder, as MODEL-CLUSTER.json, for `sluice plan --profile`"},
-    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(json), NULL, 0, "Write the rows as JSON; '-': standard output"},
+    {"json", "FILE", 0, SLC_OPTION_TEXT, FIELD(study.json), NULL, 0, "Write the rows as JSON; '-': standard output"},
     {0},
 };
 
-static const char doc[] = "Studies the planner on drawn profiles; nothing is trained and nothing is sent.\v"
-                          "Studies:\n" STUDIES(HELP) "Examples:\n"
-                                                     "  sluice-lab study gaps --count 20\n"
-                                                     "  sluice-lab study budgets --json budgets.json\n"
-                                                     "  sluice-lab study published --count 23 --budgets 13\n"
-                                                     "  sluice-lab study ablation --count 40 --json ablation.json";
+static const char doc[] =
+    "Studies the planner on drawn profiles; nothing is trained and nothing is sent.\v"
+    "Studies:\n" STUDIES(HELP) "Examples:\n"
+                               "  sluice-lab study gaps --count 20\n"
+                               "  sluice-lab study budgets --json budgets.json\n"
+                               "  sluice-lab study published --budgets 13 --json published.json --go-on\n"
+                               "  sluice-lab study ablation --count 40 --json ablation.json";
 
 static sluice_status take_study(void *options, char *name)
 {
@@ -69,7 +74,11 @@ static sluice_status take_study(void *options, char *name)
 static sluice_status check(void *options)
 {
     const study_options *o = options;
-    return o->name ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "which study? One of:" STUDIES(NAME));
+    const bool file = o->study.json && !slc_is_standard_output(o->study.json);
+    if (!o->name) return slc_error(SLUICE_ERR_ARGUMENT, "which study? One of:" STUDIES(NAME));
+    if (o->study.go_on && (strcmp(o->name, "published") || !file))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--go-on goes with the study published and a file of --json");
+    return SLUICE_OK;
 }
 
 static int study_main(int argc, char **argv)
@@ -78,7 +87,7 @@ static int study_main(int argc, char **argv)
         .rows = option_rows, .arguments = "STUDY", .take = take_study, .check = check, .doc = doc};
     study_options o = {0};
     slc_command_line_parse(&line, argc, argv, &o);
-    o.study.out = slc_is_standard_output(o.json) ? stderr : stdout;
+    o.study.out = slc_is_standard_output(o.study.json) ? stderr : stdout;
     size_t chosen = 0;
     while (chosen < sizeof studies / sizeof *studies && strcmp(studies[chosen].name, o.name)) chosen++;
     if (chosen == sizeof studies / sizeof *studies) {
@@ -86,8 +95,10 @@ static int study_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     o.study.rows = json_array();
-    sluice_status status = o.study.rows ? studies[chosen].measure(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
-    if (!status) status = slc_result_file_write_json(o.json, json_pack("{s:O}", "rows", o.study.rows));
+    sluice_status status = o.study.rows ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
+    if (!status && o.study.go_on) status = slc_study_read_rows(o.study.json, o.study.rows);
+    if (!status) status = studies[chosen].measure(&o.study);
+    if (!status) status = slc_result_file_write_json(o.study.json, json_pack("{s:O}", "rows", o.study.rows));
     json_decref(o.study.rows);
     if (status) slc_fail("sluice-lab study");
     return status ? EXIT_FAILED : 0;

@@ -18,6 +18,9 @@ typedef struct {
     uint64_t steps;       /* that each plan will run; 0: planning does not ask */
     const char *profiles; /* folder into which each published profile is written; NULL: none is */
     const char *model;    /* the only published model to plan; NULL: all */
+    const char *cluster;  /* the only cluster to plan them on; NULL: all */
+    const char *json;     /* the file that the rows go to; NULL: none */
+    bool go_on;           /* rows that the file has already are not measured again */
     uint32_t budgets;     /* of each profile; 0: the study's own number */
 } slc_study;
 
