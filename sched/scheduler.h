@@ -15,6 +15,7 @@ typedef struct {
     bool baseline;           /* a schedule that other systems have: the joint plan is held against it */
     void (*train)(const slc_scheduling *in, slc_order *order);
     void (*evaluate)(const slc_scheduling *in, slc_order *order);
+    uint32_t measures; /* plans that it may pack before it has an order, for each pass */
 } slc_scheduler;
 
 extern const slc_scheduler slc_scheduler_serial, slc_scheduler_one_ahead, slc_scheduler_bucketed,

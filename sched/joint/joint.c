@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double SLACK = 1.25;         /* of at most SLC_FINE_UNITS units, plans this much slower are searched too */
-static const double MODEL_SHARE = 0.6;    /* of the effort: by then the slot model ends. Search has the rest, */
-static const double DEEP_SHARE = 0.75;    /* which finds little in deep jobs */
+static const double SLACK = 1.25;        /* of at most SLC_FINE_UNITS units, plans this much slower are searched too; */
+static const double SECOND_SLACK = 1.02; /* of more units, the fastest of rules and of the model if this near */
+static const double MODEL_SHARE = 0.6;   /* of the effort: by then the slot model ends. Search has the rest, */
+static const double DEEP_SHARE = 0.75;   /* which finds little in deep jobs */
 static const double MIXTURES_SHARE = 0.3; /* of what is left: what mixtures may take if there is a model */
 enum {
     DEEP_BASELINES = 8,   /* deep jobs try baselines before the model for an eighth of the effort */
@@ -66,7 +67,7 @@ static sluice_status search_from(const slc_joint_search *j, slc_candidate *from,
 }
 
 /* Searches from several plans for two fifths of the effort, from the faster quarter of them for two fifths of what is
- * left, and so on; from the last one for all of the rest. */
+ * left, and so on; from the last one for all of the rest. A second kind of plan is searched twice before that. */
 static sluice_status improve(slc_joint_search *j)
 {
     slc_shortlist *list = &j->list;
@@ -74,8 +75,10 @@ static sluice_status improve(slc_joint_search *j)
     sluice_status status = SLUICE_OK;
     uint64_t seed = 1;
     uint32_t count = list->count ? ITEMS_SEARCHED / (list->list[0].plan->train.item_count + 1) + 1 : 0;
+    const bool second = list->second_slack > 1;
+    if (second) count = 2;
     if (count > list->count) count = list->count;
-    for (; !status && count && slc_joint_left_s(j) > 0; count = count > 1 ? (count + 3) / 4 : 0, seed++) {
+    for (; !status && count && slc_joint_left_s(j) > 0; seed++) {
         double begin_s = j->work->spent_s, left = slc_joint_left_s(j);
         if (count > 1) left = left / 5 * 2;
         for (uint32_t i = 0; !status && i < count; i++) {
@@ -85,6 +88,7 @@ static sluice_status improve(slc_joint_search *j)
                 status = search_from(j, from, begin_s + left / count * (i + 1), tries / count, seed);
         }
         slc_shortlist_sort(list);
+        if (!second || count < 2 || seed > 1) count = count > 1 ? (count + 3) / 4 : 0;
     }
     return status;
 }
@@ -118,7 +122,7 @@ static sluice_status find_plan(slc_joint_search *j)
         status = slc_joint_try_slot_model(j);
         j->until_s = until_s;
     }
-    if (!status && deep && !slc_joint_is_near_bound(j) && !slc_joint_is_spent(j))
+    if (!status && deep && !slc_joint_is_near_bound(j) && slc_joint_affords_plan(j))
         status = slc_joint_try_baselines(j, false);
     if (!status) status = slc_joint_try_baselines(j, true);
     if (!status && asks && !is_trivial(j) && !slc_joint_is_near_bound(j)) status = slc_joint_try_orders_of_fastest(j);
@@ -161,6 +165,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
     slc_work own = {0};
     slc_joint_request counted = *request;
     if (!counted.work) counted.work = &own;
+    const bool fine = request->job->unit_count <= SLC_FINE_UNITS;
     slc_joint_search j = {
         .request = &counted,
         .answer = answer,
@@ -169,7 +174,7 @@ sluice_status slc_joint_plan(const slc_joint_request *request, slc_joint_answer 
         .least_step_s = compute_s(request),
         .strategies = calloc(units, sizeof *j.strategies),
         .recompute = calloc(layers, sizeof *j.recompute),
-        .list = {.job = request->job, .slack = request->job->unit_count <= SLC_FINE_UNITS ? SLACK : 1},
+        .list = {.job = request->job, .slack = fine ? SLACK : 1, .second_slack = fine ? 0 : SECOND_SLACK},
         .least = UINT64_MAX};
     j.begun_s = j.work->spent_s;
     j.effort_s = slc_joint_effort_s(request);

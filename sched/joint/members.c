@@ -57,12 +57,15 @@ static sluice_status try_scheduler(slc_joint_search *j, const slc_scheduler *sch
     slc_order order = {0};
     slc_plan *plan = NULL;
     uint64_t arena;
+    const double begun_s = j->work->spent_s;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    slc_trying trying = {.tries = tries, .at_most_s = slc_joint_below_s(j), .in_time = tries > 0};
+    slc_trying trying = {.tries = tries, .at_most_s = slc_joint_below_s(j, scheduler), .in_time = tries > 0};
     if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
     slc_order_fini(&order);
-    return status || !plan ? status : slc_joint_consider(j, plan, scheduler, member);
+    if (!status && plan) status = slc_joint_consider(j, plan, scheduler, member);
+    if (!scheduler->measures) j->plan_s = fmax(j->plan_s, j->work->spent_s - begun_s);
+    return status;
 }
 
 sluice_status slc_joint_try_schedulers(slc_joint_search *j, const char *what)
@@ -72,7 +75,7 @@ sluice_status slc_joint_try_schedulers(slc_joint_search *j, const char *what)
     if (resident_bytes(j) > j->request->limit) return SLUICE_OK;
     const slc_scheduler *scheduler;
     for (size_t i = 0; !status && (scheduler = slc_scheduler_at(i)); i++) {
-        if (!scheduler->baseline || (tried && slc_joint_is_spent(j))) continue;
+        if (!scheduler->baseline || (tried && !slc_joint_affords(j, scheduler))) continue;
         tried = true;
         char member[48];
         snprintf(member, sizeof member, "%s, %s", scheduler->name, what);
@@ -97,9 +100,9 @@ sluice_status slc_joint_try_baselines(slc_joint_search *j, bool all)
          again = slc_joint_may_recompute(j->request);
     int count = free_units && all ? slc_job_strategies(j->request->job) : 1;
     sluice_status status = SLUICE_OK;
-    for (int k = all; !status && k < count && !(all && slc_joint_is_spent(j)); k++) {
+    for (int k = all; !status && k < count && !(all && !slc_joint_affords_plan(j)); k++) {
         status = try_uniform(j, slc_strategies_by_memory[k], false);
-        if (!status && again && (!j->list.count || !slc_joint_is_spent(j)))
+        if (!status && again && (!j->list.count || slc_joint_affords_plan(j)))
             status = try_uniform(j, slc_strategies_by_memory[k], true);
     }
     return status;
@@ -143,7 +146,7 @@ sluice_status slc_joint_try_growth(slc_joint_search *j)
 {
     const double until_s = j->until_s, share_s = GROWTH_SHARE * slc_joint_left_s(j);
     bool any = slc_strategies_free(j->request->job, j->request->strategies) || slc_joint_may_recompute(j->request);
-    if (!any || share_s <= 0) return SLUICE_OK;
+    if (!any || share_s <= 0 || (slc_joint_is_deep(j) && share_s < j->plan_s)) return SLUICE_OK;
     j->until_s = j->work->spent_s + share_s;
     sluice_status status = try_grown(j, SLC_SDP);
     j->until_s = fmin(until_s, j->work->spent_s + share_s);
@@ -160,7 +163,7 @@ sluice_status slc_joint_try_mixtures(slc_joint_search *j)
     for (size_t i = 0;
          !status && slc_strategies_free(j->request->job, j->request->strategies) && (scheduler = slc_scheduler_at(i));
          i++) {
-        if (!scheduler->baseline || (i && slc_joint_left_s(j) <= 0)) continue;
+        if (!scheduler->baseline || (i && !slc_joint_affords_plan(j))) continue;
         status = try_mixture(j, scheduler, false);
         if (!status && slc_joint_may_recompute(j->request)) status = try_mixture(j, scheduler, true);
     }
@@ -172,8 +175,8 @@ sluice_status slc_joint_try_quick_mixture(slc_joint_search *j)
     double until_s = j->until_s;
     if (!slc_strategies_free(j->request->job, j->request->strategies)) return SLUICE_OK;
     j->until_s = j->work->spent_s + slc_joint_left_s(j) / 10;
-    sluice_status status = try_mixture(j, &slc_scheduler_one_ahead, false);
-    if (!status && slc_joint_may_recompute(j->request) && !slc_joint_is_spent(j))
+    sluice_status status = slc_joint_affords_plan(j) ? try_mixture(j, &slc_scheduler_one_ahead, false) : SLUICE_OK;
+    if (!status && slc_joint_may_recompute(j->request) && slc_joint_affords_plan(j))
         status = try_mixture(j, &slc_scheduler_one_ahead, true);
     j->until_s = until_s;
     return status;

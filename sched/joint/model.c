@@ -85,10 +85,11 @@ static sluice_status write_down(slc_joint_search *j, const slc_slot_solution *so
         slc_order order = {0}, larger;
         slc_plan *plan = NULL;
         uint64_t arena = UINT64_MAX;
-        if (v && slc_joint_left_s(j) <= 0) break;
+        if (v && !slc_joint_affords_plan(j)) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-        slc_trying trying = {.tries = PATIENT_TRIES, .at_most_s = slc_joint_below_s(j), .in_time = true};
+        slc_trying trying = {
+            .tries = PATIENT_TRIES, .at_most_s = slc_joint_below_s(j, &slc_scheduler_ilp), .in_time = true};
         if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena);
         larger = order;
         if (arena < smallest) {
@@ -185,7 +186,7 @@ static sluice_status try_orders(slc_joint_search *j)
     j->until_s = j->work->spent_s + ORDERS_SHARE * slc_joint_left_s(j);
     for (size_t i = 0; !status && feasible && i < SMALLER_LIMITS; i++) {
         uint64_t excess;
-        if (slc_joint_is_near_bound(j) || slc_joint_left_s(j) <= 0 || (i && r->limit == UINT64_MAX)) break;
+        if (slc_joint_is_near_bound(j) || !slc_joint_affords_plan(j) || (i && r->limit == UINT64_MAX)) break;
         ask.limit = i ? (uint64_t)(smaller_limits[i] * (double)r->limit) : r->limit;
         status = try_limit(j, &ask, false, &excess, &feasible);
     }
@@ -205,7 +206,7 @@ static sluice_status try_smaller_limits(slc_joint_search *j, slc_slot_request *a
     bool feasible = true;
     for (size_t i = 1; !status && feasible && i < SMALLER_LIMITS; i++) {
         uint64_t excess;
-        if (slc_joint_is_near_bound(j) || slc_joint_left_s(j) <= 0) break;
+        if (slc_joint_is_near_bound(j) || !slc_joint_affords_plan(j)) break;
         ask->limit = (uint64_t)(smaller_limits[i] * (double)j->request->limit);
         j->until_s = j->work->spent_s + slc_joint_left_s(j) / 4; /* the search needs the rest */
         status = try_limit(j, ask, false, &excess, &feasible);
@@ -232,7 +233,7 @@ static sluice_status try_allowed(slc_joint_search *j, const uint8_t *allowed, bo
     uint64_t too_large = 0; /* the least limit whose plan did not fit; 0: none yet */
     uint64_t below = 0;     /* a limit without an answer, or whose plan fits; 0: none yet */
     sluice_status status = SLUICE_OK;
-    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && slc_joint_left_s(j) > 0; round++) {
+    for (uint32_t round = 0; !status && round < SLOT_ROUNDS && slc_joint_affords_plan(j); round++) {
         uint64_t excess;
         bool feasible;
         status = try_limit(j, &ask, first && !round, &excess, &feasible);

@@ -49,6 +49,17 @@ double slc_joint_left_s(slc_joint_search *j)
     return 0;
 }
 
+bool slc_joint_affords_plan(slc_joint_search *j)
+{
+    return slc_joint_affords(j, &slc_scheduler_one_ahead);
+}
+
+bool slc_joint_affords(slc_joint_search *j, const slc_scheduler *scheduler)
+{
+    const double left_s = slc_joint_left_s(j), plan_s = j->plan_s * (1 + 2 * scheduler->measures);
+    return left_s > 0 && (!slc_joint_is_deep(j) || left_s >= plan_s);
+}
+
 bool slc_joint_is_spent(const slc_joint_search *j)
 {
     return slc_work_is_over(j->work, slc_joint_end_s(j));
@@ -64,9 +75,14 @@ slc_scheduling slc_joint_scheduling_of(const slc_joint_search *j)
     return slc_joint_scheduling(j->request, j->strategies, j->recompute);
 }
 
-double slc_joint_below_s(const slc_joint_search *j)
+static bool is_of_model(const slc_scheduler *scheduler)
 {
-    return slc_shortlist_below_s(&j->list, j->strategies, j->recompute);
+    return scheduler == &slc_scheduler_ilp;
+}
+
+double slc_joint_below_s(const slc_joint_search *j, const slc_scheduler *scheduler)
+{
+    return slc_shortlist_below_s(&j->list, j->strategies, j->recompute, is_of_model(scheduler));
 }
 
 sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_scheduler *scheduler,
@@ -77,12 +93,14 @@ sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_
                                .recompute = j->recompute,
                                .scheduler = scheduler,
                                .plan = plan,
+                               .of_model = is_of_model(scheduler),
                                .bound_s = j->bound_s};
+    const double below_s = slc_joint_below_s(j, scheduler);
     if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
     sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
     if (!status)
         status = slc_simulate(job, j->request->times, plan, &(slc_simulation){.work = j->work}, &candidate.forecast);
-    bool taken = !status && (!slc_joint_below_s(j) || candidate.forecast.step_s < slc_joint_below_s(j));
+    bool taken = !status && (!below_s || candidate.forecast.step_s < below_s);
     slc_work_add(j->work, SLC_WORK_CHECKED, taken ? slc_plan_length(plan) : 0);
     if (taken) status = slc_plan_validate(job, plan);
     if (!taken || status) {

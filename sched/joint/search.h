@@ -25,6 +25,7 @@ typedef struct {
     /* Bounds of answers of the slot model: of the first one; of the last one within the limit (infinity: it had none).
      * 0: not asked. They guide the search; a plan may do what no answer does, so they are no bounds of plans. */
     double first_bound_s, bound_s;
+    double plan_s;    /* nominal seconds of the longest plan so far of a scheduler that measures none before */
     double proving_s; /* nominal seconds that the bound of plans has taken, not counted in `work` yet */
     uint64_t least;   /* smallest arena seen */
 } slc_joint_search;
@@ -34,6 +35,10 @@ typedef struct {
 double slc_joint_best_s(const slc_joint_search *j);
 /* Nominal seconds left; at 0 planning ends, and the answer says why. */
 double slc_joint_left_s(slc_joint_search *j);
+/* Is effort left, and of a deep job enough for another plan? Those take a good part of a small effort. */
+bool slc_joint_affords_plan(slc_joint_search *j);
+/* The same for one of this scheduler. */
+bool slc_joint_affords(slc_joint_search *j, const slc_scheduler *scheduler);
 /* The effort at which the search ends for now, in nominal seconds. */
 double slc_joint_end_s(const slc_joint_search *j);
 /* Is the effort spent, whatever it is worth? */
@@ -42,8 +47,9 @@ bool slc_joint_is_spent(const slc_joint_search *j);
 bool slc_joint_is_deep(const slc_joint_search *j);
 /* The input of a scheduler for the choices looked at. */
 slc_scheduling slc_joint_scheduling_of(const slc_joint_search *j);
-/* Seconds that the step of a plan with the choices looked at must be below to be of interest; 0: any is. */
-double slc_joint_below_s(const slc_joint_search *j);
+/* Seconds that the step of a plan of this scheduler with the choices looked at must be below to be of interest; 0: any
+ * is. */
+double slc_joint_below_s(const slc_joint_search *j, const slc_scheduler *scheduler);
 /* Takes the plan over if it fits and its step is short enough; else destroys it. */
 sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_scheduler *scheduler,
                                  const char *member);

@@ -350,4 +350,5 @@ const slc_scheduler slc_scheduler_greedy = {
     .baseline = true,
     .train = train,
     .evaluate = evaluate,
+    .measures = MOST_TRIES,
 };
