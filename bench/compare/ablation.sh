@@ -6,35 +6,37 @@
 # a table of the arms and writes bench/results/ablation.json.
 #   bench/compare/ablation.sh [REPEATS]      needs python3
 # Environment: SLUICE=the command, THROTTLES, BUDGETS=as auto:3, SCHEDULES=the baselines, WHOLE=a block that no layer
-# exceeds, SIZE, STEPS (8 at least), OPTIONS=more of `sluice bench`, OUT, FOLDER=where the sweeps are kept: what is there
-# already is not run again, so that a long table can be taken in parts.
+# exceeds, SIZE, STEPS (8 at least), OPTIONS=more of `sluice bench`, OUT, FOLDER=where the sweeps are kept (out/ablation):
+# what is there already is not run again, so that the same command goes on where it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-repeats=${1:-3}
+# shellcheck source=peers/kept_runs.sh
+. bench/compare/peers/kept_runs.sh
+work='' # open_folder sets it
+repeats=${1:-1}
 sluice=${SLUICE:-build/release/bench/sluice}
 throttles=${THROTTLES:-1gbit,4gbit,10gbit} budgets=${BUDGETS:-auto:3}
 schedules=${SCHEDULES:-serial,one_ahead,bucketed,priority,greedy} whole=${WHOLE:-64MiB}
 read -ra options <<<"${OPTIONS:-}"
-bench=("$sluice" bench -n 2 --size "${SIZE:-mini}" --batch 4 --context 64 --steps "${STEPS:-24}" --repeat "$repeats"
+bench=("$sluice" bench -n 2 --size "${SIZE:-mini}" --batch 4 --context 64 --steps "${STEPS:-12}" --repeat "$repeats"
     --throttle "$throttles" "${options[@]}")
 out=${OUT:-bench/results/ablation.json}
 export PYTHONDONTWRITEBYTECODE=1
-if [ -n "${FOLDER:-}" ]; then
-    work=$FOLDER
-else
-    work=$(mktemp -d)
-    trap 'rm -rf "$work"' EXIT
-fi
 
-# FOLDER OPTION...: a sweep. Arms that fit no budget are part of the answer, so that exit code 2 is none of ours.
+# FOLDER OPTION...: a sweep. Arms that fit no budget are part of the answer, so that exit code 2 with results is none of
+# ours.
 sweep() {
     local folder=$work/$1 code=0
+    seen=$((seen + 1))
+    tell_run 5 "sweep $1"
+    if [ -t 2 ]; then echo >&2; fi
     shift
     "${bench[@]}" "$@" -o "$folder" >&2 || code=$?
-    [ $code = 0 ] || [ $code = 2 ] || exit $code
+    [ $code = 0 ] || { [ $code = 2 ] && [ -e "$folder/results.json" ]; } || exit $code
 }
 
 [ -x "$sluice" ] || { echo "$sluice is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+open_folder out/ablation "$sluice" "${bench[@]}" "$budgets" "$schedules" "$whole"
 sweep budgets --strategy sdp --schedule one_ahead --recompute none --budget "$budgets"
 budgets=$(python3 bench/compare/peers/ablation_table.py --budgets "$work/budgets")
 for blocks in whole cut; do

@@ -8,31 +8,25 @@
 #   bench/compare/predictions.sh [ROUNDS]      needs root (namespaces.sh) and python3
 # Environment: SLUICE=the command, RATES and BURSTS of namespaces ("" leaves them out), THROTTLES, STRATEGIES (as
 # auto@60% with a budget), PRECISIONS, MODEL, SIZE, BATCH, STEPS, OPTIONS=more options of `sluice train`, OUT,
-# FOLDER=where the runs are kept: what is there already is not run again, so that a long table can be taken in parts.
+# FOLDER=where the runs are kept (out/predictions): what is there already is not run again, so that the same command goes
+# on where it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=peers/kept_runs.sh
+. bench/compare/peers/kept_runs.sh
+work='' # open_folder sets it
 rounds=${1:-1}
 export SLUICE=${SLUICE:-build/release/bench/sluice}
 read -ra rates <<<"${RATES-1gbit 4gbit 10gbit}"
-read -ra bursts <<<"${BURSTS-64kb 1mb 4mb}"
+read -ra bursts <<<"${BURSTS-1mb 4mb}"
 read -ra throttles <<<"${THROTTLES-1gbit 4gbit 10gbit}"
 read -ra strategies <<<"${STRATEGIES:-dp sdp fsdp auto}"
 read -ra precisions <<<"${PRECISIONS:-fp32 bf16}"
 read -ra options <<<"${OPTIONS:-}"
-train=(--model "${MODEL:-vit}" --size "${SIZE:-small}" --batch "${BATCH:-1}" --steps "${STEPS:-10}" --threads 1
+train=(--model "${MODEL:-vit}" --size "${SIZE:-small}" --batch "${BATCH:-1}" --steps "${STEPS:-16}" --threads 1
     --eval-batches 0 "${options[@]}")
 out=${OUT:-bench/results/predictions.json}
 export PYTHONDONTWRITEBYTECODE=1
-if [ -n "${FOLDER:-}" ]; then
-    work=$FOLDER
-else
-    work=$(mktemp -d)
-    trap 'rm -rf "$work"' EXIT
-fi
-
-progress() { # TEXT: one line of a terminal, rewritten
-    if [ -t 2 ]; then printf '\r%-70s\r%s' '' "$1" >&2; fi
-}
 
 keep_output() { # COMMAND...: its output in $work/output; what it says is shown if it fails
     "$@" >"$work/output" 2>"$work/errors" || { cat "$work/output" "$work/errors" >&2; exit 1; }
@@ -44,8 +38,9 @@ in_namespaces() { # COMMAND...
 
 goodput() {
     local result=$link/$round.goodput.json
+    seen=$((seen + 1))
     [ ! -e "$result" ] || return 0
-    progress "round $round of $rounds, $rate $burst: plain TCP"
+    tell_run $total "round $round of $rounds, $rate $burst: plain TCP"
     in_namespaces python3 bench/compare/peers/tcp_goodput.py --seconds 2
     cp "$work/output" "$result"
 }
@@ -55,8 +50,9 @@ predict() { # RUNNER...: trains under each strategy and precision on one link
     for precision in "${precisions[@]}"; do
         for strategy in "${strategies[@]}"; do
             run=$link/$round.$precision.$strategy
+            seen=$((seen + 1))
             [ ! -e "$run.json" ] || continue
-            progress "round $round of $rounds, $(basename "$link"): $precision $strategy"
+            tell_run $total "round $round of $rounds, $(basename "$link"): $precision $strategy"
             how=(--precision "$precision" --strategy "${strategy%@*}")
             [[ $strategy != *@* ]] || how+=(--budget "${strategy#*@}")
             cut -d' ' -f1 /proc/loadavg >"$run.load"
@@ -67,6 +63,9 @@ predict() { # RUNNER...: trains under each strategy and precision on one link
 }
 
 [ -x "$SLUICE" ] || { echo "$SLUICE is not there: run ./dev build, or set SLUICE" >&2; exit 1; }
+open_folder out/predictions "$SLUICE" "${train[@]}"
+cells=$((${#precisions[@]} * ${#strategies[@]}))
+total=$((rounds * (${#rates[@]} * ${#bursts[@]} * (1 + cells) + ${#throttles[@]} * cells)))
 for round in $(seq "$rounds"); do
     for rate in "${rates[@]}"; do
         for burst in "${bursts[@]}"; do
@@ -82,5 +81,5 @@ for round in $(seq "$rounds"); do
         predict keep_output "$SLUICE" run -n 2 -- env SLUICE_COMM_THROTTLE="$rate"
     done
 done
-progress ''
+end_runs
 python3 bench/compare/peers/predictions_table.py "$work" "$out"

@@ -70,7 +70,7 @@ def show(rows):
 
 def main():
     if sys.argv[1] == "--budgets":
-        print(",".join(map(str, budgets(sys.argv[2]))))
+        print(",".join(f"{budget}B" for budget in budgets(sys.argv[2]))) # digits alone would be a decimal
         return
     folder, result = sys.argv[1:]
     rows = [{"throttle": throttle, "budget_bytes": budget, "steps": steps}

@@ -134,10 +134,11 @@ static sluice_status measure_again(sluice_runtime *rt, double step_s)
     const sluice_step_miss miss = slc_step_miss_of(predicted, &usual);
     if (rt->rank == 0)
         slc_log(SLC_LOG_INFO,
-                "steps take %.1f ms, %+.0f %% of the %.1f ms that plan %u predicted (compute %+.1f ms, transfers %+.1f "
-                "ms, waiting %+.1f ms, outside of slots %+.1f ms): measuring and planning again",
-                1e3 * step_s, 100 * (step_s / predicted->step_s - 1), 1e3 * predicted->step_s, rt->current.number,
-                1e3 * miss.compute_s, 1e3 * miss.transfer_s, 1e3 * miss.waiting_s, 1e3 * miss.outside_s);
+                "step %llu: steps take %.1f ms, %+.0f %% of the %.1f ms that plan %u predicted (compute %+.1f ms, "
+                "transfers %+.1f ms, waiting %+.1f ms, outside of slots %+.1f ms): measuring and planning again",
+                (unsigned long long)rt->step, 1e3 * step_s, 100 * (step_s / predicted->step_s - 1),
+                1e3 * predicted->step_s, rt->current.number, 1e3 * miss.compute_s, 1e3 * miss.transfer_s,
+                1e3 * miss.waiting_s, 1e3 * miss.outside_s);
     rt->planning.replan_due = true;
     rt->planning.due_from = rt->current.steps;
     rt->planning.drifted = rt->step;
