@@ -87,9 +87,9 @@ void slc_measure_unlike(slc_measure *measure);
  */
 sluice_status slc_measure_usual_step(sluice_runtime *rt, sluice_step_parts *step, double *late_s);
 
-/* The times that were measured since the last reset: the median of each rank, then the slowest rank. Times that were
- * not measured, and the link, are estimated. Collective, between steps, everything complete. The caller frees with
- * slc_times_fini. */
+/* The times that were measured since the last reset: medians, those of slots on the rank that computes longest, other
+ * ones on the slowest rank each. Times that were not measured, and the link, are estimated. Collective, between steps,
+ * everything complete. The caller frees with slc_times_fini. */
 sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out);
 
 /* Seconds of a step's compute on this rank, as measured since the last reset; 0: nothing was. */

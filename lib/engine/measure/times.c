@@ -1,10 +1,11 @@
-/* Times of slots and updates. Each is the median of its last samples, and then the slowest rank's.
+/* Times of slots and updates. Each is the median of its last samples, on the slowest rank.
  * measure_link_test.c covers this file. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/plan/measured/fit_link.h"
+#include "lib/plan/measured/rank_times.h"
 #include "lib/engine/runtime.h"
 
 #include <math.h>
@@ -135,7 +136,19 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job)
  * communication thread and on the compute lane, the passes. */
 enum { REST = 2 + SLC_MEASURE_PASSES };
 
-static sluice_status gather(sluice_runtime *rt, double *found)
+/* Takes the first `count` times from one rank (lib/plan/measured/rank_times.h), of the rest the largest each. */
+static sluice_status take_from_ranks(sluice_runtime *rt, double *found, size_t count, double *late_s)
+{
+    const size_t ranks = (size_t)rt->size;
+    double *all = malloc(ranks * count * sizeof *all);
+    if (!all) return slc_runtime_fail(rt, slc_error(SLUICE_ERR_MEMORY, "times of %zu ranks", ranks));
+    sluice_status status = sluice_world_all_gather(rt->world, found, count * sizeof *found, all);
+    if (!status) *late_s = slc_rank_times_take(all, ranks, count, slc_job_slots(&rt->job), found);
+    free(all);
+    return status ? status : slc_measure_slowest(rt, found + count, REST);
+}
+
+static sluice_status gather(sluice_runtime *rt, double *found, double *late_s)
 {
     const slc_measure *measure = rt->measure;
     uint32_t slots = slc_job_slots(&rt->job), layers = rt->job.layer_count;
@@ -145,19 +158,20 @@ static sluice_status gather(sluice_runtime *rt, double *found)
     find_update_times(measure, &rest[0], &rest[1]);
     for (int p = 0; p < SLC_MEASURE_PASSES; p++)
         rest[2 + p] = measure->compression[p].elements ? per_element(&measure->compression[p]) : measure->passes_s[p];
-    return slc_measure_slowest(rt, found, (size_t)slots + layers + REST);
+    return take_from_ranks(rt, found, (size_t)slots + layers, late_s);
 }
 
 /* Steps that are measured for a first plan let nothing run next to compute, so ranks come to operations rather later
- * than under the plan. */
-static sluice_status add_step_times(sluice_runtime *rt, slc_times *out)
+ * than under the plan. Ranks that are reached through messages are not seen to come late, so what their slots tell of
+ * it counts too. */
+static sluice_status add_step_times(sluice_runtime *rt, double slots_late_s, slc_times *out)
 {
     sluice_step_parts usual;
     double late_s;
     sluice_status status = slc_measure_usual_step(rt, &usual, &late_s);
     if (status || !(usual.step_s > 0)) return status;
     out->outside_s = fmax(usual.outside_s, 0);
-    out->late_s = late_s;
+    out->late_s = fmax(late_s, slots_late_s);
     return SLUICE_OK;
 }
 
@@ -174,8 +188,9 @@ sluice_status slc_engine_measure_times(sluice_runtime *rt, slc_times *out)
                            : rt->current.measured ? slc_times_copy(&rt->job, &rt->current.times, out)
                                                   : slc_times_estimate(&rt->job, out);
     if (status) goto out;
-    status = gather(rt, found);
-    if (!status) status = add_step_times(rt, out);
+    double slots_late_s = 0;
+    status = gather(rt, found, &slots_late_s);
+    if (!status) status = add_step_times(rt, slots_late_s, out);
     if (status) slc_times_fini(out);
     if (status) goto out;
     for (uint32_t s = 0; s < slots; s++) set_if_found(&out->slot_s[s], found[s]);
