@@ -81,14 +81,14 @@ def show_parts(rows, to_others):
     print("| part | " + " | ".join([f"{share:.0%}".replace("%", " %") for share in shares] +
                                    [f"{link} link" if link == LINKS[0] else link for link in LINKS]) + " | all |")
     print("|---" * (len(cases) + 1) + "|")
-    for part in PARTS:
+    for part in PARTS if to_others else (*PARTS, ALL):
         than = arm_of([other for other in PARTS if other != part]) if to_others else NONE
         arm = ALL if to_others else part
         cells = []
         for case in cases:
             both, only = speed_ups(case, arm, than)
             cells.append((f"{statistics.fmean(both):.3f}" if both else "-") + (f" (+{only})" if only else ""))
-        print(f"| {part} | " + " | ".join(cells) + " |")
+        print(f"| {'all four' if part == ALL else part} | " + " | ".join(cells) + " |")
 
 
 def show_slower(rows):

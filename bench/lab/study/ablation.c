@@ -228,6 +228,16 @@ static void print_cell(FILE *out, const cases *c, int arm, int than)
     fprintf(out, " %6s%-5s", faster, fits);
 }
 
+static void print_cells(FILE *out, const cases *all, const char *name, int arm, int than)
+{
+    cases c = *all;
+    fprintf(out, "%-14s", name);
+    for (c.budget = 0; c.budget < all->budgets; c.budget++) print_cell(out, &c, arm, than);
+    for (c.link = 0; c.link < LINKS; c.link++) print_cell(out, &c, arm, than);
+    print_cell(out, all, arm, than);
+    fputc('\n', out);
+}
+
 /* Prints by budget and by link how many times faster each part makes the step: added to none, or to all others. */
 static void print_parts(FILE *out, const cases *all, bool to_others)
 {
@@ -238,14 +248,10 @@ static void print_parts(FILE *out, const cases *all, bool to_others)
     for (uint32_t l = 0; l < LINKS; l++) fprintf(out, " %6s     ", links[l].name);
     fprintf(out, " %6s\n", "all");
     for (int k = 0; k < PARTS; k++) {
-        const int than = to_others ? ARMS - 1 - (1 << k) : 0, arm = than + (1 << k);
-        cases c = *all;
-        fprintf(out, "%-14s", part_names[k]);
-        for (c.budget = 0; c.budget < all->budgets; c.budget++) print_cell(out, &c, arm, than);
-        for (c.link = 0; c.link < LINKS; c.link++) print_cell(out, &c, arm, than);
-        print_cell(out, all, arm, than);
-        fputc('\n', out);
+        const int than = to_others ? ARMS - 1 - (1 << k) : 0;
+        print_cells(out, all, part_names[k], than + (1 << k), than);
     }
+    if (!to_others) print_cells(out, all, "all four", ARMS - 1, 0);
 }
 
 sluice_status slc_study_ablation(const slc_study *study)
