@@ -14,7 +14,7 @@ static sluice_status find_data(slc_survey *s)
     slc_training_data *data = NULL;
     if (strcmp(s->training->device, "cpu")) return SLUICE_OK; /* the budget is of the device's memory */
     sluice_status status = slc_training_data_open(s->training, &s->model, s->length, NULL, &data);
-    if (!status) s->data_bytes = slc_training_data_bytes(data);
+    if (!status) s->data_bytes = slc_training_data_get_facts(data)->bytes;
     slc_training_data_close(data);
     if (!status || s->training->data_count) return status;
     snprintf(s->no_data, sizeof s->no_data, "%s", sluice_last_error());

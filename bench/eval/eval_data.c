@@ -74,7 +74,7 @@ static sluice_status open_data(evaluation *e)
     if (status) return status;
     for (uint32_t i = 0; slc_training_data_note(e->data, i); i++)
         fprintf(stderr, "sluice eval: %s\n", slc_training_data_note(e->data, i));
-    e->sequences = slc_training_data_sequences(e->data);
+    e->sequences = slc_training_data_get_facts(e->data)->sequences;
     if (!answers_classes(e)) return SLUICE_OK;
     const uint64_t count = e->options->data.batch * e->model.config.classes;
     e->logits = malloc(count * sizeof *e->logits);
@@ -193,7 +193,7 @@ static sluice_status report(const evaluation *e)
 static uint64_t data_bytes(const evaluation *e)
 {
     const uint64_t answers = e->logits ? e->options->data.batch * e->model.config.classes : 0;
-    return slc_training_data_bytes(e->data) + answers * sizeof *e->logits;
+    return slc_training_data_get_facts(e->data)->bytes + answers * sizeof *e->logits;
 }
 
 sluice_status slc_eval_data(const slc_eval_options *o)

@@ -62,11 +62,12 @@ typedef struct {
 static sluice_status look_at_data(training *t)
 {
     const slc_training_options *o = t->options;
+    const slc_training_data_facts *facts = slc_training_data_get_facts(t->data);
     t->identity = (slc_training_identity){.world = t->world,
                                           .options = o,
-                                          .data = slc_training_data_fingerprint(t->data),
-                                          .tokenizer = slc_training_data_tokenizer(t->data),
-                                          .reading = slc_training_data_reading(t->data)};
+                                          .data = facts->fingerprint,
+                                          .tokenizer = facts->tokenizer,
+                                          .reading = facts->reading};
     return o->save || o->resume ? slc_training_data_content(t->data, &t->identity.content) : SLUICE_OK;
 }
 
@@ -134,7 +135,7 @@ static sluice_status first_weights(training *t)
 static sluice_status reserve_data(const training *t)
 {
     if (strcmp(t->options->device, "cpu")) return SLUICE_OK;
-    return sluice_runtime_reserve(t->rt, "training data", slc_training_data_bytes(t->data));
+    return sluice_runtime_reserve(t->rt, "training data", slc_training_data_get_facts(t->data)->bytes);
 }
 
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
@@ -402,7 +403,7 @@ static sluice_status evaluate(training *t, double *mean, double *accuracy)
     held_out_sums sums = {0};
     sluice_status status = SLUICE_OK;
     for (uint64_t i = 0; !status && i < t->options->eval_batches; i++) {
-        if (i * round >= slc_training_data_held_out(t->data)) break;
+        if (i * round >= slc_training_data_get_facts(t->data)->held_out) break;
         status = evaluate_batch(t, first_sequence(t, i), most, &sums);
     }
     double values[3] = {sums.losses, sums.targets, sums.right};

@@ -37,7 +37,7 @@ void slc_training_name(const slc_training_options *o, char *out, size_t size)
 
 static void print_data(FILE *out, const slc_training_options *o, const slc_training_data *data)
 {
-    const slc_training_data_about *about = slc_training_data_get_about(data);
+    const slc_training_data_about *about = &slc_training_data_get_facts(data)->about;
     fprintf(out, "data       ");
     for (uint64_t i = 0; i < o->data_count && i < 3; i++) fprintf(out, "%s%s", i ? ", " : "", o->data[i]);
     if (o->data_count > 3) fprintf(out, " and %" PRIu64 " more", o->data_count - 3);
@@ -111,7 +111,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
     print_data(out, o, data);
     print_ranks(out, o, rt);
     if (!strcmp(o->device, "cpu")) print_cores(out, cores);
-    print_training(out, o, r, !strcmp(slc_training_data_get_about(data)->what, "images"));
+    print_training(out, o, r, !strcmp(slc_training_data_get_facts(data)->about.what, "images"));
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
     if (plan.provisional && r->steps_before + 3 <= o->steps)
         fprintf(out, "plan       follows after step %" PRIu64 ", when times are measured\n", r->steps_before + 3);
@@ -120,7 +120,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
 
 json_t *slc_training_data_json(const slc_training_options *o, const slc_training_data *data)
 {
-    const slc_training_data_about *about = slc_training_data_get_about(data);
+    const slc_training_data_about *about = &slc_training_data_get_facts(data)->about;
     json_t *paths = json_array();
     for (uint64_t i = 0; i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
     if (!o->data_count) json_array_append_new(paths, json_string(about->own_path));

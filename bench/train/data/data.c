@@ -168,7 +168,7 @@ static sluice_status limit_tokens(text_data *d, const sluice_model_config *model
 static void describe_text(text_data *d, const char *tokenizer, const char *own_path)
 {
     slc_text_range file;
-    slc_training_data_about *about = &d->base.about;
+    slc_training_data_about *about = &d->base.facts.about;
     *about = (slc_training_data_about){.own_path = own_path,
                                        .what = slc_text_is_bytes(d->text) ? "bytes" : "tokens",
                                        .tokenizer = tokenizer,
@@ -252,7 +252,7 @@ static sluice_status encode_text(const slc_training_options *o, const slc_tokeni
         how.context = watch->context;
     }
     d->vocabulary = tokens;
-    d->base.tokenizer = slc_tokenizer_fingerprint(tokenizer) | 1; /* never 0 */
+    d->base.facts.tokenizer = slc_tokenizer_fingerprint(tokenizer) | 1; /* never 0 */
     return slc_text_encode(d->text, &how);
 }
 
@@ -300,7 +300,7 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     d->inside = d->base.length;
     d->inputs = malloc(count * sizeof *d->inputs);
     d->targets = malloc(count * sizeof *d->targets);
-    d->base.bytes = 2 * count * sizeof *d->inputs;
+    d->base.facts.bytes = 2 * count * sizeof *d->inputs;
     if (!d->inputs || !d->targets) return slc_error(SLUICE_ERR_MEMORY, "a batch of %zu tokens", count);
     static const char *const licences[] = {"/usr/share/common-licenses"};
     sluice_status status =
@@ -310,8 +310,8 @@ static sluice_status open_text(const slc_training_options *o, const slc_training
     if (!status && !d->base.whole) status = slc_text_split(d->text, d->inside, &d->train, &d->held_out);
     if (!status && !d->base.whole && classes) status = find_files(d, model);
     if (status) return status;
-    if (!d->base.whole) describe_text(d, d->base.tokenizer ? slc_training_tokenizer(o) : NULL, *licences);
-    d->base.fingerprint = slc_text_fingerprint(d->text);
+    if (!d->base.whole) describe_text(d, d->base.facts.tokenizer ? slc_training_tokenizer(o) : NULL, *licences);
+    d->base.facts.fingerprint = slc_text_fingerprint(d->text);
     const char *passed_over = slc_text_passed_over(d->text);
     return passed_over ? slc_training_data_add_note(&d->base, "--data: %s", passed_over) : SLUICE_OK;
 }
@@ -325,7 +325,7 @@ static void begin_data(const slc_training_options *o, const sluice_model_config 
     base->batch = (uint32_t)o->batch;
     base->length = length;
     base->targets_each = sluice_model_targets(model, length);
-    base->held_out = UINT64_MAX;
+    base->facts.held_out = UINT64_MAX;
 }
 
 static sluice_status open_data(const slc_training_options *o, sluice_model_config *model, uint32_t length,
@@ -373,14 +373,9 @@ void slc_training_data_close(slc_training_data *data)
     free(data);
 }
 
-const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data)
+const slc_training_data_facts *slc_training_data_get_facts(const slc_training_data *data)
 {
-    return &data->about;
-}
-
-uint64_t slc_training_data_fingerprint(const slc_training_data *data)
-{
-    return data->fingerprint;
+    return &data->facts;
 }
 
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash)
@@ -388,24 +383,9 @@ sluice_status slc_training_data_content(const slc_training_data *data, uint64_t 
     return data->content(data, hash);
 }
 
-uint64_t slc_training_data_tokenizer(const slc_training_data *data)
-{
-    return data->tokenizer;
-}
-
-uint64_t slc_training_data_reading(const slc_training_data *data)
-{
-    return data->reading;
-}
-
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder)
 {
     return data->save ? data->save(data, folder) : SLUICE_OK;
-}
-
-uint64_t slc_training_data_bytes(const slc_training_data *data)
-{
-    return data->bytes;
 }
 
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out)
@@ -419,16 +399,6 @@ uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first
     if (!data->targets) return (uint64_t)data->batch * data->targets_each;
     for (uint32_t b = 0; b < data->batch; b++) count += data->targets(data, first + b);
     return count;
-}
-
-uint64_t slc_training_data_held_out(const slc_training_data *data)
-{
-    return data->held_out;
-}
-
-uint64_t slc_training_data_sequences(const slc_training_data *data)
-{
-    return data->sequences;
 }
 
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out)

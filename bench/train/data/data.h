@@ -33,22 +33,16 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
                                      const slc_training_data_watch *watch, slc_training_data **out);
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
-const slc_training_data_about *slc_training_data_get_about(const slc_training_data *data);
+const slc_training_data_facts *slc_training_data_get_facts(const slc_training_data *data);
 
-uint64_t slc_training_data_fingerprint(const slc_training_data *data); /* ranks compare it */
 /* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);
-/* A hash of the tokenizer that the text is read with; 0: none. */
-uint64_t slc_training_data_tokenizer(const slc_training_data *data);
-/* A hash of how images become pixels and classes; 0: text. */
-uint64_t slc_training_data_reading(const slc_training_data *data);
 /* The index-th line that the user should see once, on what was passed over and where files contradict each other; NULL
  * after the last. Valid as long as the data. */
 const char *slc_training_data_note(const slc_training_data *data, uint32_t index);
 /* Writes what the data says about a model's inputs and answers (names of classes, how an image becomes pixels) next to
  * its saved weights. Errors: PATH, IO, MEMORY. */
 sluice_status slc_training_data_save(const slc_training_data *data, const char *folder);
-uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that the data keeps in memory */
 
 /* Opens all of the data, to be gone through once and in order, for weights that exist: the model must have what the
  * data has. stride: tokens from the beginning of one window of a text to that of the next, where windows are what
@@ -60,19 +54,15 @@ uint64_t slc_training_data_bytes(const slc_training_data *data); /* bytes that t
 sluice_status slc_training_data_open_whole(const slc_training_options *options, sluice_model_config *model,
                                            uint32_t length, uint32_t stride, const slc_training_data_watch *watch,
                                            slc_training_data **out);
-/* The number of sequences (images) of data that was opened whole. */
-uint64_t slc_training_data_sequences(const slc_training_data *data);
 /* Takes the sequences (images) [first, first + batch) of it. Those after the last have no target. As
  * slc_training_data_take else. */
 sluice_status slc_training_data_take_in_order(slc_training_data *data, uint64_t first, sluice_batch *out);
 
 /* Takes the sequences (images) [first, first + batch) of the training or the held-out part. Those from number
- * slc_training_data_held_out of the latter on have no target. *out points into `data` and is valid until the next call.
+ * `held_out` of the facts on, of the latter, have no target. *out points into `data` and is valid until the next call.
  * Errors: IO (also a file that has vanished since the data was opened), FORMAT, MEMORY.
  */
 sluice_status slc_training_data_take(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
 /* The number of targets that the sequences (images) [first, first + batch) of the training part have: a function of
  * their numbers, for which nothing is read. What was taken stays valid. */
 uint64_t slc_training_data_targets(const slc_training_data *data, uint64_t first);
-/* The number of images of the held-out part; UINT64_MAX: windows of a text are drawn without end. */
-uint64_t slc_training_data_held_out(const slc_training_data *data);

@@ -1,4 +1,4 @@
-/* The description of the training data that reports print. */
+/* What is known of training data without reading them. */
 #pragma once
 
 #include <stdint.h>
@@ -11,3 +11,13 @@ typedef struct {
     uint64_t files;           /* of text, those that are read; 0: not counted */
     uint64_t train, held_out; /* of what is counted */
 } slc_training_data_about;
+
+typedef struct {
+    slc_training_data_about about;
+    uint64_t fingerprint; /* ranks compare it */
+    uint64_t tokenizer;   /* a hash of the tokenizer that the text is read with; 0: none */
+    uint64_t reading;     /* a hash of how images become pixels and classes; 0: text */
+    uint64_t bytes;       /* that the data keep in memory */
+    uint64_t held_out;    /* images of the held-out part; UINT64_MAX: windows of a text are drawn without end */
+    uint64_t sequences;   /* (images) of data that were opened whole */
+} slc_training_data_facts;

@@ -19,16 +19,14 @@ struct slc_training_data {
     uint64_t (*targets)(const slc_training_data *data, uint64_t sequence);
     sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
-    uint64_t seed, fingerprint, tokenizer, reading, bytes; /* tokenizer, reading: hashes; 0: none */
+    uint64_t seed;
     uint32_t batch, length, targets_each;
-    uint64_t held_out; /* sequences of that part; UINT64_MAX: without end */
-    slc_training_data_about about;
+    slc_training_data_facts facts;
     char *notes[SLC_TRAINING_NOTES_MAX]; /* as slc_training_data_note says */
     uint32_t note_count;
     /* Data that was opened whole: */
     bool whole;
-    uint32_t stride;    /* tokens from one window of a text to the next */
-    uint64_t sequences; /* all of them */
+    uint32_t stride; /* tokens from one window of a text to the next */
     sluice_status (*take_in_order)(slc_training_data *data, uint64_t first, sluice_batch *out);
 };
 

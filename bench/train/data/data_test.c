@@ -104,7 +104,7 @@ static void held_out_images_are_taken_once(void **state)
         uint64_t targets, there = 0;
         float seen[HELD_OUT];
         slc_training_data *data = open_data("beit", head, images, 1, &targets);
-        assert_int_equal(slc_training_data_held_out(data), HELD_OUT);
+        assert_int_equal(slc_training_data_get_facts(data)->held_out, HELD_OUT);
         for (uint64_t first = 0; first < 4 * BATCH; first += BATCH) {
             sluice_batch batch;
             works(slc_training_data_take(data, true, first, &batch));
@@ -130,7 +130,7 @@ static void windows_have_no_end(void **state)
     uint64_t targets;
     sluice_batch batch;
     slc_training_data *data = open_data("gpt2", SLUICE_HEAD_TOKENS, texts, 1, &targets);
-    assert_true(slc_training_data_held_out(data) == UINT64_MAX);
+    assert_true(slc_training_data_get_facts(data)->held_out == UINT64_MAX);
     works(slc_training_data_take(data, true, 1000, &batch));
     assert_int_equal(asked(&batch, targets), targets);
     slc_training_data_close(data);

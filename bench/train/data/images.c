@@ -61,7 +61,7 @@ static size_t image_elements(const image_data *d)
 static sluice_status take_classes(slc_training_data *base, bool held_out, uint64_t first, sluice_batch *out)
 {
     image_data *d = (image_data *)base;
-    const uint64_t left = !held_out ? UINT64_MAX : first < base->held_out ? base->held_out - first : 0;
+    const uint64_t left = !held_out ? UINT64_MAX : first < base->facts.held_out ? base->facts.held_out - first : 0;
     const uint32_t there = (uint32_t)slc_least(base->batch, left);
     *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
     for (uint32_t b = there; b < base->batch; b++) d->labels[b] = -1;
@@ -103,7 +103,7 @@ static sluice_status take_in_order(slc_training_data *base, uint64_t first, slui
     image_data *d = (image_data *)base;
     sluice_status status = SLUICE_OK;
     for (uint32_t b = 0; !status && b < base->batch; b++) {
-        const bool there = first + b < base->sequences;
+        const bool there = first + b < base->facts.sequences;
         status = slc_images_read(d->images, &d->shape, there ? first + b : 0, d->pixels + b * image_elements(d),
                                  &d->labels[b]);
         if (!there) d->labels[b] = -1;
@@ -115,7 +115,7 @@ static sluice_status take_in_order(slc_training_data *base, uint64_t first, slui
 static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
 {
     const uint32_t classes = slc_images_classes(d->images);
-    d->base.sequences = slc_images_count(d->images);
+    d->base.facts.sequences = slc_images_count(d->images);
     d->base.take_in_order = take_in_order;
     if (model->head != SLUICE_HEAD_CLASSES)
         return slc_error(
@@ -147,8 +147,8 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
                          digits);
     sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
     if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
-    d->base.held_out = d->held_out.count;
-    d->base.about = (slc_training_data_about){
+    d->base.facts.held_out = d->held_out.count;
+    d->base.facts.about = (slc_training_data_about){
         .own_path = digits, .what = "images", .train = d->train.count, .held_out = d->held_out.count};
     return status;
 }
@@ -179,8 +179,8 @@ static sluice_status make_room(image_data *d)
     d->labels = malloc(batch * sizeof *d->labels);
     d->targets = malloc((patches + 1) * sizeof *d->targets);
     d->masked = malloc(patches + image + 1);
-    d->base.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels + patches * (1 + sizeof *d->targets) +
-                    image + slc_images_bytes(d->images);
+    d->base.facts.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels +
+                          patches * (1 + sizeof *d->targets) + image + slc_images_bytes(d->images);
     if (d->pixels && d->labels && d->targets && d->masked) return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
 }
@@ -206,9 +206,9 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
         status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
     if (status) return status;
     if (classes && !base->whole) model->classes = slc_images_classes(d->images);
-    base->bytes += slc_codebook_bytes(&d->codebook);
-    base->fingerprint = slc_images_fingerprint(d->images);
-    base->reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
+    base->facts.bytes += slc_codebook_bytes(&d->codebook);
+    base->facts.fingerprint = slc_images_fingerprint(d->images);
+    base->facts.reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
     const char *passed_over = slc_images_passed_over(d->images);
     return passed_over ? slc_training_data_add_note(base, "--data: %s", passed_over) : SLUICE_OK;
 }

@@ -51,7 +51,7 @@ static void short_texts_are_left_out_aloud(void **state)
     assert_non_null(strstr(slc_training_data_note(data, 0), "the first is"));
     assert_non_null(strstr(slc_training_data_note(data, 0), "texts/0001"));
     assert_null(slc_training_data_note(data, 1));
-    const slc_training_data_about *about = slc_training_data_get_about(data);
+    const slc_training_data_about *about = &slc_training_data_get_facts(data)->about;
     assert_int_equal(about->files, 2);
     assert_int_equal(about->train, 3 * CLASS_BYTES * 9 / 10);
     assert_int_equal(about->held_out, 3 * CLASS_BYTES / 10);
@@ -96,7 +96,7 @@ static void one_class_of_images_is_not_trained_on(void **state)
         fails(open_data(SLUICE_VIT, paths[i], false, &model, &data), SLUICE_ERR_ARGUMENT,
               "all 12 images are of one class");
         works(open_data(SLUICE_VIT, paths[i], true, &model, &data)); /* to be evaluated */
-        assert_int_equal(slc_training_data_sequences(data), 12);
+        assert_int_equal(slc_training_data_get_facts(data)->sequences, 12);
         slc_training_data_close(data);
     }
 }

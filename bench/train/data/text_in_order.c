@@ -31,7 +31,7 @@ static sluice_status take_next_tokens(slc_training_data *base, uint64_t first, s
         const uint64_t guessed = window ? begin - base->stride + base->length : 0;
         memset(inputs, 0, base->length * sizeof *inputs);
         for (uint32_t i = 0; i < base->length; i++) targets[i] = -1;
-        if (window >= base->sequences) continue;
+        if (window >= base->facts.sequences) continue;
         status = slc_text_read(d->text, begin, (size_t)(end - begin), inputs);
         for (uint64_t t = slc_most(begin + 1, guessed); t < end; t++) targets[t - begin - 1] = inputs[t - begin];
     }
@@ -117,7 +117,7 @@ static sluice_status take_files(slc_training_text *d, const sluice_model_config 
     for (; slc_text_file(d->text, files, &file); files++)
         if (files < SLC_TRAINING_FILES_MAX) {
             d->files[files] = file;
-            d->base.sequences += windows_of(file.tokens, d->inside, d->inside, true);
+            d->base.facts.sequences += windows_of(file.tokens, d->inside, d->inside, true);
         }
     d->file_count = (uint32_t)files;
     if (files == model->classes && files <= SLC_TRAINING_FILES_MAX) return SLUICE_OK;
@@ -137,10 +137,10 @@ sluice_status slc_training_text_in_order(slc_training_text *d, const sluice_mode
         d->attention_mask = malloc(count);
         if (!d->attention_mask) return slc_error(SLUICE_ERR_MEMORY, "a batch of %zu tokens", count);
         base->stride = d->inside;
-        base->bytes += count;
+        base->facts.bytes += count;
     }
     if (classes) return take_files(d, model);
-    base->sequences = windows_of(slc_text_tokens(d->text), d->inside, base->stride, masks);
-    if (base->sequences) return SLUICE_OK;
+    base->facts.sequences = windows_of(slc_text_tokens(d->text), d->inside, base->stride, masks);
+    if (base->facts.sequences) return SLUICE_OK;
     return slc_error(SLUICE_ERR_ARGUMENT, "--data: a text of one token has no next one to guess; give a longer one");
 }
