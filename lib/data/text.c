@@ -3,6 +3,7 @@
 #include "lib/data/text.h"
 
 #include "lib/base/array.h"
+#include "lib/base/bisect.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
 #include "lib/base/numbers/random.h"
@@ -232,15 +233,8 @@ const char *slc_text_path(const slc_text *text, size_t index)
 /* The file that holds token `at` of the text. */
 static const slc_text_file_part *file_at(const slc_text *text, uint64_t at)
 {
-    size_t low = 0, high = text->count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (text->files[middle].first <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &text->files[low];
+    SLC_BISECT(size_t, next, 1, text->count, text->files[next].first <= at);
+    return &text->files[next - 1];
 }
 
 static uint32_t token_at(const unsigned char *piece, uint32_t width, size_t i)

@@ -4,6 +4,7 @@
 
 #include "bench/nccl/summary/time_shares.h"
 #include "lib/base/array.h"
+#include "lib/base/bisect.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 
@@ -101,15 +102,8 @@ static sluice_status match_ranks(slc_nccl_summary *s)
 /* Finds the communicator with this key, which must be there. */
 static size_t communicator_of(const slc_nccl_summary *s, uint64_t key)
 {
-    size_t low = 0, high = s->rank_count;
-    while (low + 1 < high) {
-        size_t middle = (low + high) / 2;
-        if (s->ranks[middle].row->key <= key)
-            low = middle;
-        else
-            high = middle;
-    }
-    return s->ranks[low].communicator;
+    SLC_BISECT(size_t, next, 1, s->rank_count, s->ranks[next].row->key <= key);
+    return s->ranks[next - 1].communicator;
 }
 
 /* ---- Traffic ---- */
