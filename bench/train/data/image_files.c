@@ -171,8 +171,8 @@ static sluice_status refuse_folders(const char *weights, const slc_images *image
                                     const char *const *names, uint32_t count)
 {
     char name[SLC_CLASS_NAME_ROOM];
-    const uint32_t folders = slc_images_classes(images);
-    if (!slc_images_are_named(images) || (!names && folders == classes)) return SLUICE_OK;
+    const uint32_t folders = slc_images_get_facts(images).classes;
+    if (!slc_images_get_facts(images).named || (!names && folders == classes)) return SLUICE_OK;
     for (uint32_t i = 0, k; names && i < folders; i++) {
         slc_images_class_name(images, i, name);
         for (k = 0; k < count && strcmp(names[k], name); k++) continue;
@@ -213,7 +213,7 @@ uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *image
     uint64_t hash = slc_fnv(SLC_FNV_START, numbers, sizeof numbers);
     hash = slc_fnv(hash, shape->mean, shape->channels * sizeof *shape->mean);
     hash = slc_fnv(hash, shape->deviation, shape->channels * sizeof *shape->deviation);
-    for (uint32_t i = 0; images && i < slc_images_classes(images); i++) {
+    for (uint32_t i = 0; images && i < slc_images_get_facts(images).classes; i++) {
         char name[SLC_CLASS_NAME_ROOM];
         slc_images_class_name(images, i, name);
         hash = slc_fnv(hash, name, strlen(name) + 1);
@@ -224,7 +224,7 @@ uint64_t slc_image_reading(const slc_image_shape *shape, const slc_images *image
 sluice_status slc_image_classes_check(const slc_images *images)
 {
     char name[SLC_CLASS_NAME_ROOM];
-    for (uint32_t i = 0; i < slc_images_classes(images); i++) {
+    for (uint32_t i = 0; i < slc_images_get_facts(images).classes; i++) {
         slc_images_class_name(images, i, name);
         json_t *text = json_string(name);
         if (!text)
@@ -244,7 +244,7 @@ static sluice_status write_classes(const char *folder, const slc_images *images)
     if (status) return status;
     json_t *names = json_object(), *ids = json_object();
     int failed = json_object_set_new(root, "id2label", names) | json_object_set_new(root, "label2id", ids);
-    for (uint32_t i = 0; !failed && i < slc_images_classes(images); i++) {
+    for (uint32_t i = 0; !failed && i < slc_images_get_facts(images).classes; i++) {
         slc_images_class_name(images, i, name);
         snprintf(id, sizeof id, "%u", i);
         failed = json_object_set_new(names, id, json_string(name)) | json_object_set_new(ids, name, json_integer(i));

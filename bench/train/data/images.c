@@ -114,8 +114,8 @@ static sluice_status take_in_order(slc_training_data *base, uint64_t first, slui
 
 static sluice_status open_in_order(image_data *d, const sluice_model_config *model)
 {
-    const uint32_t classes = slc_images_classes(d->images);
-    d->base.facts.sequences = slc_images_count(d->images);
+    const uint32_t classes = slc_images_get_facts(d->images).classes;
+    d->base.facts.sequences = slc_images_get_facts(d->images).count;
     d->base.take_in_order = take_in_order;
     if (model->head != SLUICE_HEAD_CLASSES)
         return slc_error(
@@ -165,7 +165,7 @@ static sluice_status number_classes(const slc_training_options *o, const sluice_
             slc_error(SLUICE_ERR_ARGUMENT,
                       "--data: all %llu images are of one class, so there is nothing to tell apart; give images of "
                       "at least two classes",
-                      (unsigned long long)slc_images_count(d->images));
+                      (unsigned long long)slc_images_get_facts(d->images).count);
     return status || !o->weights ? status
                                  : slc_image_classes_read(o->weights, d->images, model->classes, d->base.whole);
 }
@@ -180,7 +180,7 @@ static sluice_status make_room(image_data *d)
     d->targets = malloc((patches + 1) * sizeof *d->targets);
     d->masked = malloc(patches + image + 1);
     d->base.facts.bytes = elements * sizeof *d->pixels + batch * sizeof *d->labels +
-                          patches * (1 + sizeof *d->targets) + image + slc_images_bytes(d->images);
+                          patches * (1 + sizeof *d->targets) + image + slc_images_get_facts(d->images).bytes;
     if (d->pixels && d->labels && d->targets && d->masked) return SLUICE_OK;
     return slc_error(SLUICE_ERR_MEMORY, "a batch of %u images", batch);
 }
@@ -205,10 +205,10 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     if (!status && !classes)
         status = slc_codebook_make(d->images, &d->shape, d->train, model->patch_size, model->vocabulary, &d->codebook);
     if (status) return status;
-    if (classes && !base->whole) model->classes = slc_images_classes(d->images);
+    if (classes && !base->whole) model->classes = slc_images_get_facts(d->images).classes;
     base->facts.bytes += slc_codebook_bytes(&d->codebook);
-    base->facts.fingerprint = slc_images_fingerprint(d->images);
+    base->facts.fingerprint = slc_images_get_facts(d->images).fingerprint;
     base->facts.reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
-    const char *passed_over = slc_images_passed_over(d->images);
+    const char *passed_over = slc_images_get_facts(d->images).passed_over;
     return passed_over ? slc_training_data_add_note(base, "--data: %s", passed_over) : SLUICE_OK;
 }

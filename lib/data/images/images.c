@@ -88,29 +88,14 @@ void slc_images_close(slc_images *images)
     free(images);
 }
 
-uint64_t slc_images_count(const slc_images *images)
+slc_images_facts slc_images_get_facts(const slc_images *images)
 {
-    return images->count;
-}
-
-uint32_t slc_images_classes(const slc_images *images)
-{
-    return images->classes;
-}
-
-uint64_t slc_images_bytes(const slc_images *images)
-{
-    return images->bytes;
-}
-
-uint64_t slc_images_fingerprint(const slc_images *images)
-{
-    return images->fingerprint;
-}
-
-const char *slc_images_passed_over(const slc_images *images)
-{
-    return images->passed_over;
+    return (slc_images_facts){.count = images->count,
+                              .classes = images->classes,
+                              .named = images->names,
+                              .bytes = images->bytes,
+                              .fingerprint = images->fingerprint,
+                              .passed_over = images->passed_over};
 }
 
 /* ---- Classes ---- */
@@ -120,11 +105,6 @@ bool slc_images_have_two_classes(const slc_images *images)
     for (uint64_t i = 1; i < images->count; i++)
         if (images->labels[i] != images->labels[0]) return true;
     return false;
-}
-
-bool slc_images_are_named(const slc_images *images)
-{
-    return images->names;
 }
 
 void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM])

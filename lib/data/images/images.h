@@ -3,7 +3,7 @@
  * Read are, recognised by their content:
  *   - a folder of folders: each folder is a class, in order of their names' bytes; in it PNG, JPEG, binary PGM and PPM
  *     files (P5, P6; netpbm's pgm(5), ppm(5), at most 255 a sample). They are decoded each time they are asked for.
- *     Other files are passed over (slc_images_passed_over), as are folders in a class and files next to the classes.
+ *     Other files are passed over (slc_images_facts), as are folders in a class and files next to the classes.
  *   - IDX as MNIST has it (http://yann.lecun.com/exdb/mnist): NAMEimages-idx3-ubyte with NAMElabels-idx1-ubyte next to
  *     it.
  *   - CSV: a row an image: the samples of a square grey image, whole numbers from 0 to 255, and its class; the largest
@@ -27,18 +27,20 @@ typedef struct slc_images slc_images;
 sluice_status slc_images_open(const char *path, slc_images **out); /* the caller closes */
 void slc_images_close(slc_images *images);                         /* NULL is allowed */
 
-uint64_t slc_images_count(const slc_images *images);
-uint32_t slc_images_classes(const slc_images *images); /* labels are below it */
+typedef struct {
+    uint64_t count;
+    uint32_t classes;        /* labels are below it */
+    bool named;              /* the classes have names, those of folders */
+    uint64_t bytes;          /* of memory that it holds */
+    uint64_t fingerprint;    /* ranks compare it: a hash of contents in memory, of names and sizes of files */
+    const char *passed_over; /* one line on the files that were passed over because they are no images; NULL: there are
+                                none. Valid as long as the set */
+} slc_images_facts;
+slc_images_facts slc_images_get_facts(const slc_images *images);
+
 /* Are there images of at least two classes? A folder has them always; a table may have one, and be evaluated. */
 bool slc_images_have_two_classes(const slc_images *images);
-uint64_t slc_images_bytes(const slc_images *images); /* of memory that it holds */
-/* Ranks compare it: a hash of contents in memory, of names and sizes of files. */
-uint64_t slc_images_fingerprint(const slc_images *images);
-/* One line on the files that were passed over because they are no images; NULL: there are none. Valid as long as the
- * set. */
-const char *slc_images_passed_over(const slc_images *images);
-bool slc_images_are_named(const slc_images *images); /* its classes have names, those of folders */
-/* The name of a class below slc_images_classes: its folder's, or its number. */
+/* The name of a class below the number of classes: its folder's, or its number. */
 enum { SLC_CLASS_NAME_ROOM = 256 };
 void slc_images_class_name(const slc_images *images, uint32_t class, char out[SLC_CLASS_NAME_ROOM]);
 /* Numbers the classes as `names` does (name i is class i), where every class of the set is among them: a model that was

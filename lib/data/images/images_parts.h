@@ -17,7 +17,7 @@ struct slc_images {
     char **paths; /* count, or NULL */
     char **names; /* of classes, named_classes of them; NULL: their numbers */
     uint32_t named_classes;
-    char *passed_over; /* as slc_images_passed_over says */
+    char *passed_over; /* as slc_images_facts says */
 };
 
 /* Reads a whole file and inflates it if it is compressed. The caller frees *bytes; *count < 2^32. */

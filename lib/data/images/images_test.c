@@ -82,8 +82,8 @@ static slc_images *open_all(const char *path)
 {
     slc_images *images;
     works(slc_images_open(path, &images));
-    assert_int_equal(slc_images_count(images), IMAGES);
-    assert_int_equal(slc_images_classes(images), 3);
+    assert_int_equal(slc_images_get_facts(images).count, IMAGES);
+    assert_int_equal(slc_images_get_facts(images).classes, 3);
     return images;
 }
 
@@ -110,7 +110,7 @@ static void formats_agree(void **state)
         seen[image] = true;
         assert_int_equal(labels[0], image / 10);
     }
-    assert_true(slc_images_fingerprint(sets[0]) != slc_images_fingerprint(sets[1]));
+    assert_true(slc_images_get_facts(sets[0]).fingerprint != slc_images_get_facts(sets[1]).fingerprint);
     for (int s = 0; s < 3; s++) slc_images_close(sets[s]);
 }
 
@@ -250,8 +250,8 @@ static void read_with_classes(const char *path, uint64_t count, uint32_t classes
 {
     slc_images *images;
     works(slc_images_open(path, &images));
-    assert_int_equal(slc_images_count(images), count);
-    assert_int_equal(slc_images_classes(images), classes);
+    assert_int_equal(slc_images_get_facts(images).count, count);
+    assert_int_equal(slc_images_get_facts(images).classes, classes);
     assert_true(slc_images_have_two_classes(images));
     slc_images_close(images);
 }
@@ -289,8 +289,8 @@ static void a_header_names_the_column(void **state)
                      i < 4 ? "%s\n3,10,20,30,40\n0,40,20,30,10\n" : "%s\n10,20,3,30,40\n40,20,0,30,10\n", headers[i]);
         slc_images *images;
         works(slc_images_open(write_file("named.csv", text, (size_t)used), &images));
-        assert_int_equal(slc_images_count(images), 2);
-        assert_int_equal(slc_images_classes(images), 4);
+        assert_int_equal(slc_images_get_facts(images).count, 2);
+        assert_int_equal(slc_images_get_facts(images).classes, 4);
         for (uint64_t place = 0; place < 2; place++) {
             float pixels[4];
             int32_t label;
@@ -324,7 +324,7 @@ static void one_class_is_seen(void **state)
     (void)state;
     slc_images *images;
     works(slc_images_open(write_file("one.csv", "1,2,3,4,5\n4,3,2,1,5\n", 20), &images));
-    assert_int_equal(slc_images_classes(images), 6);
+    assert_int_equal(slc_images_get_facts(images).classes, 6);
     assert_false(slc_images_have_two_classes(images));
     slc_images_close(images);
     images = open_all(write_idx());
@@ -348,14 +348,14 @@ static void the_content_is_all_of_it(void **state)
         write_file("content/b/3.pgm", grey, sizeof grey - 1);
         slc_images *images;
         works(slc_images_open(path_of("content"), &images));
-        assert_int_equal(slc_images_count(images), 3);
+        assert_int_equal(slc_images_get_facts(images).count, 3);
         works(slc_images_content(images, &seen[i]));
         for (int k = 0; k < i; k++) assert_true(seen[k] != seen[i]);
         slc_images_close(images);
     }
     slc_images *table = open_all(write_csv());
     works(slc_images_content(table, &seen[0]));
-    assert_true(seen[0] == slc_images_fingerprint(table)); /* which is of all of it */
+    assert_true(seen[0] == slc_images_get_facts(table).fingerprint); /* which is of all of it */
     slc_images_close(table);
 }
 
@@ -399,24 +399,24 @@ static void other_files_are_passed_over(void **state)
     write_file("mixed/cat/1.pgm", grey, sizeof grey - 1);
     write_file("mixed/dog/1.txt", grey, sizeof grey - 1); /* the content says what it is */
     works(slc_images_open(path_of("mixed"), &images));
-    assert_null(slc_images_passed_over(images));
+    assert_null(slc_images_get_facts(images).passed_over);
     slc_images_close(images);
 
     write_file("mixed/cat/notes.txt", "hello", 5);
     write_file("mixed/dog/zero", "", 0);
     write_file("mixed/empty/notes.txt", "hello", 5);
     works(slc_images_open(path_of("mixed"), &images));
-    assert_int_equal(slc_images_count(images), 2);
-    assert_int_equal(slc_images_classes(images), 2);
-    assert_non_null(strstr(slc_images_passed_over(images), "3 files are no PNG"));
-    assert_non_null(strstr(slc_images_passed_over(images), "cat/notes.txt"));
+    assert_int_equal(slc_images_get_facts(images).count, 2);
+    assert_int_equal(slc_images_get_facts(images).classes, 2);
+    assert_non_null(strstr(slc_images_get_facts(images).passed_over, "3 files are no PNG"));
+    assert_non_null(strstr(slc_images_get_facts(images).passed_over, "cat/notes.txt"));
     slc_images_close(images);
 }
 
 static int32_t class_of(const slc_images *images, const char *name)
 {
     char found[SLC_CLASS_NAME_ROOM];
-    for (uint32_t i = 0; i < slc_images_classes(images); i++) {
+    for (uint32_t i = 0; i < slc_images_get_facts(images).classes; i++) {
         slc_images_class_name(images, i, found);
         if (!strcmp(found, name)) return (int32_t)i;
     }
@@ -436,13 +436,13 @@ static void classes_take_a_models_numbers(void **state)
     for (uint64_t i = 0; i < IMAGES; i++) works(slc_images_read(images, &shape, i, &pixel, &before[i]));
     works(slc_images_number_classes(images, other, 3, &done));
     assert_false(done);
-    assert_int_equal(slc_images_classes(images), 3);
-    uint64_t fingerprint = slc_images_fingerprint(images);
+    assert_int_equal(slc_images_get_facts(images).classes, 3);
+    uint64_t fingerprint = slc_images_get_facts(images).fingerprint;
     works(slc_images_number_classes(images, model, 4, &done));
     assert_true(done);
-    assert_int_equal(slc_images_classes(images), 4);
+    assert_int_equal(slc_images_get_facts(images).classes, 4);
     assert_int_equal(class_of(images, "c2"), 1);
-    assert_true(fingerprint != slc_images_fingerprint(images));
+    assert_true(fingerprint != slc_images_get_facts(images).fingerprint);
     static const int32_t places[] = {2, 3, 1};
     for (uint64_t i = 0; i < IMAGES; i++) {
         works(slc_images_read(images, &shape, i, &pixel, &after));
@@ -476,8 +476,8 @@ static void the_digits_of_scikit_learn_are_read(void **state)
         skip();
     }
     works(status);
-    assert_int_equal(slc_images_count(images), 1797);
-    assert_int_equal(slc_images_classes(images), 10);
+    assert_int_equal(slc_images_get_facts(images).count, 1797);
+    assert_int_equal(slc_images_get_facts(images).classes, 10);
     const slc_image_shape shape = {.channels = 1, .side = 8, .deviation = {1}};
     int counts[10] = {0};
     for (uint64_t place = 0; place < 1797; place++) {
