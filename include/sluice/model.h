@@ -30,10 +30,12 @@
 extern "C" {
 #endif
 
-/* The bundled families, each with its name. */
+/* The list of the bundled families: FAMILY(the enumerator, the name) for each. */
 #define SLUICE_MODEL_FAMILY_LIST(FAMILY)                                                                               \
     FAMILY(SLUICE_GPT2, gpt2) FAMILY(SLUICE_BERT, bert) FAMILY(SLUICE_VIT, vit) FAMILY(SLUICE_BEIT, beit)
+/* The inside of sluice_model_family. */
 #define SLUICE_MODEL_FAMILY_ENUMERATOR(enumerator, name) enumerator,
+/* The bundled families, as SLUICE_MODEL_FAMILY_LIST has them. */
 typedef enum { SLUICE_MODEL_FAMILY_LIST(SLUICE_MODEL_FAMILY_ENUMERATOR) SLUICE_MODEL_FAMILIES } sluice_model_family;
 
 /* The last layer answers with a token at every position (gpt2: the next one; bert: the one that was masked; beit: the

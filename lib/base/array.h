@@ -1,5 +1,5 @@
-/* Arrays that grow by one element at a time. Their room follows from the number of elements, so no struct keeps it: it is
- * the power of two that holds them. */
+/* Arrays that grow by one element at a time. Their room follows from the number of elements, so no struct keeps it: it
+ * is the power of two that holds them. */
 #pragma once
 
 #include <stdbool.h>
