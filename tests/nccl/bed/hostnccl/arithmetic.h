@@ -1,4 +1,4 @@
-/* Private to tests/nccl/bed/hostnccl: reductions of each of NCCL's types. Sums are made in the order of the ranks.
+/* Private to tests/nccl/bed/hostnccl: reductions of each of NCCL's types. Sums are made in the order of their sources.
  * Types of less than 32 bits are summed as float and rounded once, to the nearest, ties to even; the 8 bit ones keep to
  * their largest finite value, as NCCL's do. Whole numbers wrap. */
 #pragma once

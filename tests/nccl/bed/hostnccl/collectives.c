@@ -77,12 +77,31 @@ static void put(const hostnccl_operation *o, size_t at, size_t n)
         put_elements(o, from + (s * o->count + at) * width, to + s * chunk * width, n);
 }
 
-/* Reduces elements [low, high) of all ranks' stages, from `offset` bytes on. */
-static void reduce_stages(const hostnccl_operation *o, size_t offset, size_t low, size_t high, char *out)
+/* Draws the order in which the ranks' parts of a chunk are added. NCCL's own follows from the operation, its size and
+ * the channel that carries the part, so it repeats from call to call and is not the order of the ranks: here the chunk
+ * is the channel. `owner` is the rank whose part of a reduce-scatter it is, 0 elsewhere. */
+static void draw_order(const hostnccl_operation *o, uint64_t chunk, int owner, int order[MOST_SOURCES])
+{
+    uint64_t words[] = {(uint64_t)o->kind,       o->count, (uint64_t)o->type,
+                        (uint64_t)o->comm->size, chunk,    (uint64_t)owner};
+    uint64_t random = hostnccl_sums_seed();
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) random = hostnccl_draw(&random) ^ words[i];
+    for (int rank = 0; rank < o->comm->size; rank++) {
+        int place = (int)(hostnccl_draw(&random) % (uint64_t)(rank + 1));
+        order[rank] = order[place];
+        order[place] = rank;
+    }
+}
+
+/* Reduces elements [low, high) of all ranks' stages of a chunk, from `offset` bytes on. */
+static void reduce_stages(const hostnccl_operation *o, uint64_t chunk, size_t offset, size_t low, size_t high,
+                          char *out)
 {
     const void *sources[MOST_SOURCES];
+    int order[MOST_SOURCES];
     size_t width = hostnccl_type_bytes(o->type);
-    for (int rank = 0; rank < o->comm->size; rank++) sources[rank] = stage(o, rank) + offset + low * width;
+    draw_order(o, chunk, o->kind == HOSTNCCL_REDUCE_SCATTER ? o->comm->rank : 0, order);
+    for (int i = 0; i < o->comm->size; i++) sources[i] = stage(o, order[i]) + offset + low * width;
     hostnccl_reduce(o->type, o->op, o->comm->size, sources, out, high - low);
 }
 
@@ -90,13 +109,14 @@ static void take(const hostnccl_operation *o, size_t at, size_t n)
 {
     ncclComm_t comm = o->comm;
     size_t width = hostnccl_type_bytes(o->type), mine = (size_t)comm->rank * chunk_elements(o) * width;
+    uint64_t chunk = at / chunk_elements(o);
     char *to = (char *)o->receive + at * width;
     switch (o->kind) {
-    case HOSTNCCL_ALL_REDUCE: reduce_stages(o, 0, 0, n, to); break;
+    case HOSTNCCL_ALL_REDUCE: reduce_stages(o, chunk, 0, 0, n, to); break;
     case HOSTNCCL_REDUCE:
-        if (comm->rank == o->root) reduce_stages(o, 0, 0, n, to);
+        if (comm->rank == o->root) reduce_stages(o, chunk, 0, 0, n, to);
         break;
-    case HOSTNCCL_REDUCE_SCATTER: reduce_stages(o, mine, 0, n, to); break;
+    case HOSTNCCL_REDUCE_SCATTER: reduce_stages(o, chunk, mine, 0, n, to); break;
     case HOSTNCCL_BROADCAST: memcpy(to, stage(o, o->root), n * width); break;
     case HOSTNCCL_SCATTER: memcpy(to, stage(o, o->root) + mine, n * width); break;
     case HOSTNCCL_GATHER:
@@ -118,7 +138,7 @@ static bool take_shares(const hostnccl_operation *o, size_t at, size_t n)
     ncclComm_t comm = o->comm;
     size_t width = hostnccl_type_bytes(o->type), size = (size_t)comm->size, rank = (size_t)comm->rank;
     size_t low = n * rank / size, high = n * (rank + 1) / size;
-    reduce_stages(o, 0, low, high, stage(o, comm->rank) + low * width);
+    reduce_stages(o, at / chunk_elements(o), 0, low, high, stage(o, comm->rank) + low * width);
     if (!meet(comm)) return false;
     for (size_t other = 0; other < size; other++) {
         size_t from = n * other / size, to = n * (other + 1) / size;

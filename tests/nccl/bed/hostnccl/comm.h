@@ -12,7 +12,9 @@
  * the shorter length and wrong numbers; they hang otherwise. HOSTNCCL_LATENCY (microseconds) and HOSTNCCL_BANDWIDTH
  * (bytes a second) make each operation take as long as on such a link, from when all ranks have come, for each
  * communicator by itself. HOSTNCCL_LAUNCH_DELAY (microseconds, 200 without it) is the most that lies between the return
- * of a call that does not block and the launch of its operations, a time that is drawn for each call.
+ * of a call that does not block and the launch of its operations, a time that is drawn for each call. HOSTNCCL_SEED (0
+ * without it) draws the orders in which ranks' numbers are added: one for each operation, size, type and number of
+ * ranks, the same each time that it is called.
  * NCCL_COMM_BLOCKING and NCCL_MULTI_RANK_GPU_ENABLE are NCCL's, and NCCL_DEBUG prints errors.
  */
 #pragma once
@@ -166,11 +168,22 @@ bool hostnccl_messages_run(ncclComm_t comm, hostnccl_operation *operations);
 void hostnccl_hang(ncclComm_t comm);
 
 /* The environment: ncclInvalidArgument where a setting is none; whether mismatches go through; how long the link takes
- * for so many bytes, 0 without one; the longest time between a call that does not block and its launch. */
+ * for so many bytes, 0 without one; the longest time between a call that does not block and its launch; the seed of
+ * orders of sums. */
 ncclResult_t hostnccl_settings_check(void);
 bool hostnccl_mismatch_corrupts(void);
 double hostnccl_link_ns(double bytes);
 double hostnccl_launch_delay_ns(void);
+uint64_t hostnccl_sums_seed(void);
+
+/* Advances a state of draws (SplitMix64). */
+static inline uint64_t hostnccl_draw(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
 
 int64_t hostnccl_clock_ns(void);
 

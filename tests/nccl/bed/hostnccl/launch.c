@@ -93,9 +93,8 @@ ncclResult_t hostnccl_launch(hostnccl_batch *batch)
 static void wait_drawn_time(const hostnccl_batch *batch)
 {
     ncclComm_t comm = batch->comm;
-    uint64_t z = (comm->launched * 1024 + (uint64_t)comm->rank + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    double share = (double)(z >> 11) / (double)(UINT64_C(1) << 53), ns = share * hostnccl_launch_delay_ns();
+    uint64_t random = comm->launched * 1024 + (uint64_t)comm->rank;
+    double share = (double)(hostnccl_draw(&random) >> 11) / (double)(UINT64_C(1) << 53), ns = share * hostnccl_launch_delay_ns();
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)ns % 1000000000}, NULL);
 }
 

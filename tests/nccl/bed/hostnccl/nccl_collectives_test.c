@@ -115,17 +115,38 @@ static double scalar_of(int rank)
     return rank % 2 ? 3 : 2;
 }
 
-static double reduced(const call *c, int size, size_t i)
+/* Only averages are not of whole numbers, so only they depend on the order in which ranks are added. */
+static bool order_shows(const call *c)
+{
+    return c->op == ncclAvg && hostnccl_type_is_float(c->type);
+}
+
+enum { MOST_RANKS = 4 };
+
+/* Gives the permutation with this number of the ranks; false where there are fewer. */
+static bool make_order(int size, int number, int order[MOST_RANKS])
+{
+    for (int rank = 0; rank < size; rank++) {
+        int place = rank - number % (rank + 1);
+        number /= rank + 1;
+        memmove(order + place + 1, order + place, (size_t)(rank - place) * sizeof *order);
+        order[place] = rank;
+    }
+    return number == 0;
+}
+
+static double reduced(const call *c, int size, size_t i, const int order[MOST_RANKS])
 {
     double sum = 0;
-    for (int rank = 0; rank < size; rank++) {
+    for (int n = 0; n < size; n++) {
+        const int rank = order[n];
         double value = given(rank, i);
         if (c->op >= ncclNumOps) value = kept(c->type, value * scalar_of(rank));
         if (c->op == ncclAvg && c->type == ncclFloat64)
             value *= 1.0 / size;
         else if (c->op == ncclAvg && hostnccl_type_is_float(c->type))
             value = kept(c->type, (float)value * (1.0f / (float)size));
-        if (rank == 0)
+        if (n == 0)
             sum = value;
         else if (c->op == ncclProd)
             sum *= value;
@@ -143,13 +164,13 @@ static double reduced(const call *c, int size, size_t i)
 }
 
 /* What must lie at place i of the receive buffer; false where it stays as it was. */
-static bool expected(const call *c, const test_rank *r, size_t i, double *value)
+static bool expected(const call *c, const test_rank *r, size_t i, const int order[MOST_RANKS], double *value)
 {
     size_t block = i / c->count, at = i % c->count;
     switch (c->kind) {
-    case ALL_REDUCE: *value = reduced(c, r->size, i); return true;
-    case REDUCE: *value = reduced(c, r->size, i); return r->rank == c->root;
-    case REDUCE_SCATTER: *value = reduced(c, r->size, (size_t)r->rank * c->count + i); return true;
+    case ALL_REDUCE: *value = reduced(c, r->size, i, order); return true;
+    case REDUCE: *value = reduced(c, r->size, i, order); return r->rank == c->root;
+    case REDUCE_SCATTER: *value = reduced(c, r->size, (size_t)r->rank * c->count + i, order); return true;
     case ALL_GATHER: *value = given((int)block, at); return true;
     case GATHER: *value = given((int)block, at); return r->rank == c->root;
     case ALL_TO_ALL: *value = given((int)block, (size_t)r->rank * c->count + at); return true;
@@ -206,6 +227,18 @@ static void fill(ncclDataType_t type, char *memory, size_t count, int rank)
     for (size_t i = 0; i < count; i++) set_value(type, memory, i, given(rank, i));
 }
 
+/* Sets place i of `host` to what must lie there: where the order shows, what lies there, if that is the sum in one. */
+static void expect(const call *c, const test_rank *r, size_t i, char *host, const char *after)
+{
+    int order[MOST_RANKS];
+    double value;
+    size_t width = hostnccl_type_bytes(c->type);
+    for (int number = 0; make_order(r->size, number, order) && expected(c, r, i, order, &value); number++) {
+        set_value(c->type, host, i, value);
+        if (!order_shows(c) || !memcmp(host + i * width, after + i * width, width)) return;
+    }
+}
+
 static void check_call(test_rank *r, const call *c)
 {
     size_t width = hostnccl_type_bytes(c->type), most = c->count * (size_t)r->size, bytes = most * width;
@@ -229,10 +262,7 @@ static void check_call(test_rank *r, const call *c)
     CHECK(cudaStreamSynchronize(r->stream) == cudaSuccess);
     size_t received = gathers || c->kind == ALL_TO_ALL ? most : c->count;
     device_read(after, receive, received * width);
-    for (size_t i = 0; i < received; i++) {
-        double value;
-        if (expected(c, r, i, &value)) set_value(c->type, host, i, value);
-    }
+    for (size_t i = 0; i < received; i++) expect(c, r, i, host, after);
     for (size_t i = 0; i < received * width; i++)
         if (host[i] != after[i]) {
             fprintf(stderr, "kind %d, count %zu, type %d, op %d, root %d, in place %d: rank %d of %d differs at %zu\n",
@@ -296,6 +326,94 @@ static void a_few(test_rank *r)
     check_call(r, &(call){.kind = ALL_REDUCE, .count = 1001, .type = ncclFloat16, .op = ncclAvg, .in_place = true});
 }
 
+/* ---- The order of sums ---- */
+
+enum { ORDERED = 64, SIZES = 12 };
+
+/* A rank's number for an order of ranks to be seen: adding it before or after the others rounds otherwise. */
+static float rough(int rank, size_t i)
+{
+    return ldexpf(1.0f + (float)((i * 13 + (size_t)rank * 29) % 97) / 128, rank % 2 ? 24 : (int)(i % 5));
+}
+
+/* Reduces `count` rough numbers; out[i] is what this rank got, with its own part of a reduce-scatter at its place. */
+static void sum_rough(const test_rank *r, bool scatter, size_t count, float *out)
+{
+    size_t all = scatter ? count * (size_t)r->size : count;
+    float *host = malloc(all * sizeof *host);
+    CHECK(host);
+    for (size_t i = 0; i < all; i++) host[i] = rough(r->rank, i);
+    float *send = device_copy(host, all * sizeof *host), *receive = device_copy(host, count * sizeof *host);
+    if (scatter)
+        CHECK(ncclReduceScatter(send, receive, count, ncclFloat32, ncclSum, r->comm, r->stream) == ncclSuccess);
+    else
+        CHECK(ncclAllReduce(send, receive, count, ncclFloat32, ncclSum, r->comm, r->stream) == ncclSuccess);
+    CHECK(cudaStreamSynchronize(r->stream) == cudaSuccess);
+    device_read(out, receive, count * sizeof *out);
+    cudaFree(send);
+    cudaFree(receive);
+    free(host);
+}
+
+static float in_rank_order(int ranks, size_t i)
+{
+    float sum = rough(0, i);
+    for (int rank = 1; rank < ranks; rank++) sum += rough(rank, i);
+    return sum;
+}
+
+typedef struct {
+    bool rank_order[2][SIZES];
+    float sums[2][SIZES][ORDERED];
+} sums_seen;
+
+/* Rank 0 notes its sums; the other ranks must have the same of an all-reduce, and each the same when it is repeated. */
+static void note_sums(test_rank *r)
+{
+    sums_seen *seen = (sums_seen *)(uintptr_t)r->argument;
+    for (int scatter = 0; scatter < 2; scatter++)
+        for (size_t n = 0; n < SIZES; n++) {
+            float first[ORDERED] = {0}, again[ORDERED] = {0}, zeros[ORDERED] = {0};
+            const size_t count = ORDERED - n;
+            sum_rough(r, scatter, count, first);
+            sum_rough(r, scatter, count, again);
+            CHECK(!memcmp(first, again, sizeof first));
+            if (!scatter) {
+                float *all = device_copy(r->rank ? zeros : first, sizeof first);
+                CHECK(ncclBroadcast(all, all, ORDERED, ncclFloat32, 0, r->comm, r->stream) == ncclSuccess);
+                CHECK(cudaStreamSynchronize(r->stream) == cudaSuccess);
+                device_read(again, all, sizeof again);
+                cudaFree(all);
+                CHECK(!memcmp(first, again, sizeof first));
+            }
+            if (r->rank) continue;
+            memcpy(seen->sums[scatter][n], first, sizeof first);
+            seen->rank_order[scatter][n] = true;
+            for (size_t i = 0; i < count; i++)
+                if (first[i] != in_rank_order(r->size, i)) seen->rank_order[scatter][n] = false;
+        }
+}
+
+static void sums_have_an_order_of_their_own(void **state)
+{
+    (void)state;
+    static sums_seen seen[3];
+    for (int run = 0; run < 3; run++) {
+        if (run == 2) setenv("HOSTNCCL_SEED", "5", 1);
+        ranks_run_threads(4, note_sums, &seen[run]);
+    }
+    unsetenv("HOSTNCCL_SEED");
+    CHECK(!memcmp(&seen[0], &seen[1], sizeof seen[0]));
+    CHECK(memcmp(&seen[0].sums, &seen[2].sums, sizeof seen[0].sums));
+    for (int scatter = 0; scatter < 2; scatter++) {
+        int in_order = 0;
+        for (size_t n = 0; n < SIZES; n++) in_order += seen[0].rank_order[scatter][n];
+        print_message("%s: %d of %d sizes are added in the order of the ranks\n",
+                      scatter ? "reduce-scatter" : "all-reduce", in_order, SIZES);
+        CHECK(in_order < SIZES / 2);
+    }
+}
+
 static void threads(void **state)
 {
     (void)state;
@@ -324,6 +442,7 @@ int main(int argc, char **argv)
     ranks_enter(argc, argv, (rank_body *[]){a_few, NULL});
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_floats_round_to_the_nearest),
+        cmocka_unit_test(sums_have_an_order_of_their_own),
         cmocka_unit_test(threads),
         cmocka_unit_test(threads_with_large_buffers),
         cmocka_unit_test(processes),

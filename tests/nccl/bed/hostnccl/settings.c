@@ -1,6 +1,7 @@
 /* The environment's settings. They are read where they are used, because tests change them. */
 #include "tests/nccl/bed/hostnccl/comm.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,9 @@ ncclResult_t hostnccl_settings_check(void)
     if (!read_number("HOSTNCCL_LAUNCH_DELAY", &number))
         return hostnccl_error(ncclInvalidArgument, "HOSTNCCL_LAUNCH_DELAY=%s: it must be a number of microseconds",
                               getenv("HOSTNCCL_LAUNCH_DELAY"));
+    if (!read_number("HOSTNCCL_SEED", &number) || number != floor(number))
+        return hostnccl_error(ncclInvalidArgument, "HOSTNCCL_SEED=%s: it must be a whole number",
+                              getenv("HOSTNCCL_SEED"));
     return ncclSuccess;
 }
 
@@ -49,4 +53,11 @@ double hostnccl_launch_delay_ns(void)
     double most_us;
     read_number("HOSTNCCL_LAUNCH_DELAY", &most_us);
     return (getenv("HOSTNCCL_LAUNCH_DELAY") ? most_us : 200) * 1e3;
+}
+
+uint64_t hostnccl_sums_seed(void)
+{
+    double seed;
+    read_number("HOSTNCCL_SEED", &seed);
+    return (uint64_t)seed;
 }
