@@ -425,8 +425,10 @@ static sluice_status cuda_event_elapsed(const slc_event *begin, const slc_event 
     const gpu_event *from = begin->handle, *to = end->handle;
     float milliseconds;
     cudaError_t error = cudaEventElapsedTime(&milliseconds, from->event, to->event);
-    if (error == cudaErrorNotReady)
+    if (error == cudaErrorNotReady) {
+        cudaGetLastError(); /* as above */
         return slc_error(SLUICE_ERR_ORDER, "time between two events that are not both done");
+    }
     if (!error) *seconds = 1e-3 * (double)milliseconds;
     return slc_cuda_status(error, "time between two events");
 }

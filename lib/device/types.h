@@ -32,7 +32,7 @@ typedef struct {
 /* A piece of device memory that other processes of this host can map. A process that is forked from this one has no
  * part in it: it reads what it created, but what it writes is its own, and it may not touch what it mapped. */
 typedef struct {
-    void *base;   /* page aligned, zeroed */
+    void *base;   /* zeroed; aligned to pages, on a GPU to 256 bytes */
     size_t bytes; /* the size asked for, rounded up to pages */
     int fd;       /* descriptor to hand to peers; -1 if it cannot be shared */
     bool kept;    /* something that cannot be stopped may still write there: destroying it leaves it mapped */

@@ -1,10 +1,16 @@
 /* The calls of cublasLt that gemm_cuda.c makes: D = alpha op(A) op(B) + beta C, plus a bias for each row, in the
  * column-major order of BLAS. Operands are read into rows of floats and the result is stored where sanitizers see it
- * (this file is compiled with them); the product between is a plain loop that they do not slow down. */
-#include "tests/cuda_emulated/runtime.h"
+ * (this file is compiled with them); the product between is a plain loop that they do not slow down.
+ *
+ * What the library does not promise is refused: operands, bias and workspace that are not as aligned as the preference
+ * of the algorithm said (256 bytes where it said nothing), a workspace that is smaller than the algorithm's, and with
+ * SLUICE_EMULATED_PRODUCTS=0 the heuristic knows no algorithm. Each shape counts as a kernel that is loaded when it is
+ * first launched. */
+#include "tests/cuda_emulated/streams.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
+#include <stdio.h>
 #include <vector>
 
 struct cublasLtContext {
@@ -20,9 +26,18 @@ struct emulated_matrix {
     int type;
     uint64_t rows, columns, stride;
 };
+enum { OPERANDS = 4, ALIGNED_AT = 256, BIAS_ALIGNED_AT = 16 };
 struct emulated_preference {
     uint64_t workspace_bytes;
+    uint32_t alignments[OPERANDS]; /* of A, B, C and D, in bytes */
 };
+/* What an algorithm needs; it lies in the words of cublasLtMatmulAlgo_t. */
+struct emulated_algorithm {
+    uint64_t magic, workspace_bytes;
+    uint32_t alignments[OPERANDS];
+};
+static_assert(sizeof(emulated_algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm fits");
+constexpr uint64_t MAGIC = 0x656d756c61746564ull, WORKSPACE_BYTES = 4096;
 
 /* ---- Descriptors ---- */
 
@@ -83,7 +98,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-    *preference = new emulated_preference{0};
+    *preference = new emulated_preference{0, {ALIGNED_AT, ALIGNED_AT, ALIGNED_AT, ALIGNED_AT}};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -99,7 +114,13 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 {
     const bool workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
     if (bytes != (workspace ? sizeof(uint64_t) : sizeof(uint32_t))) return CUBLAS_STATUS_INVALID_VALUE;
-    if (workspace) preference->workspace_bytes = *(const uint64_t *)value;
+    if (workspace) {
+        preference->workspace_bytes = *(const uint64_t *)value;
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    const int operand = (int)attribute - (int)CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+    if (operand < 0 || operand >= OPERANDS) return CUBLAS_STATUS_NOT_SUPPORTED;
+    preference->alignments[operand] = *(const uint32_t *)value;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -192,10 +213,58 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     *found = 0;
     if (!fits(matmul, a, b, c, d)) return CUBLAS_STATUS_INVALID_VALUE;
     if (wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!emulated_option("SLUICE_EMULATED_PRODUCTS", 1)) return CUBLAS_STATUS_NOT_SUPPORTED;
     results[0] = {};
-    results[0].workspaceSize = preference->workspace_bytes < 4096 ? preference->workspace_bytes : 4096;
+    emulated_algorithm algorithm = {MAGIC, WORKSPACE_BYTES, {}};
+    if (preference->workspace_bytes < WORKSPACE_BYTES) algorithm.workspace_bytes = preference->workspace_bytes;
+    memcpy(algorithm.alignments, preference->alignments, sizeof algorithm.alignments);
+    memcpy(&results[0].algo, &algorithm, sizeof algorithm);
+    results[0].workspaceSize = algorithm.workspace_bytes;
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool is_aligned(const void *at, uint64_t bytes)
+{
+    return (uintptr_t)at % bytes == 0;
+}
+
+/* Says on standard error what the library would not have borne. */
+static cublasStatus_t check_memory(const emulated_algorithm *algorithm, const product *p, const void *workspace,
+                                   size_t workspace_bytes)
+{
+    const void *operands[OPERANDS] = {p->a_at, p->b_at, p->beta != 0 ? p->c_at : p->d_at, p->d_at};
+    const char *wrong = NULL;
+    if (algorithm->magic != MAGIC) wrong = "the algorithm is not from the heuristic";
+    for (int i = 0; i < OPERANDS && !wrong; i++)
+        if (!is_aligned(operands[i], algorithm->alignments[i]))
+            wrong = "an operand is less aligned than the preference";
+    if (workspace_bytes < algorithm->workspace_bytes) wrong = "the workspace is smaller than the algorithm's";
+    if (algorithm->workspace_bytes && !is_aligned(workspace, ALIGNED_AT)) wrong = "the workspace is not at 256 bytes";
+    if (p->matmul.epilogue == CUBLASLT_EPILOGUE_BIAS && !is_aligned(p->matmul.bias, BIAS_ALIGNED_AT))
+        wrong = "the bias is not at 16 bytes";
+    if (!wrong) return CUBLAS_STATUS_SUCCESS;
+    fprintf(stderr, "emulated CUDA: cublasLtMatmul: %s\n", wrong);
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+/* A number for all products that one kernel makes. */
+static uint64_t kernel_of(const product *p, const emulated_algorithm *algorithm)
+{
+    const uint64_t words[] = {p->m,
+                              p->n,
+                              p->k,
+                              (uint64_t)p->a.type,
+                              (uint64_t)p->d.type,
+                              (uint64_t)p->matmul.transpose[0] << 1 | (uint64_t)p->matmul.transpose[1],
+                              (uint64_t)p->matmul.epilogue,
+                              algorithm->alignments[0],
+                              algorithm->alignments[1],
+                              algorithm->alignments[2],
+                              algorithm->alignments[3]};
+    uint64_t number = MAGIC;
+    for (uint64_t word : words) number = emulated_draw(&number) ^ word;
+    return number;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, const void *alpha, const void *a,
@@ -205,6 +274,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
                               size_t workspace_bytes, cudaStream_t stream)
 {
     if (!algorithm || !fits(matmul, a_layout, b_layout, c_layout, d_layout)) return CUBLAS_STATUS_INVALID_VALUE;
+    emulated_algorithm needs;
+    memcpy(&needs, algorithm, sizeof needs);
     product p = {*matmul,
                  *a_layout,
                  *b_layout,
@@ -221,8 +292,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
                  0};
     p.k = matmul->transpose[0] ? a_layout->rows : a_layout->columns;
     if (p.matmul.bias_type < 0) p.matmul.bias_type = p.d.type;
+    if (cublasStatus_t refused = check_memory(&needs, &p, workspace, workspace_bytes)) return refused;
+    char name[96];
+    snprintf(name, sizeof name, "gemm of %llu x %llu x %llu", (unsigned long long)p.m, (unsigned long long)p.n,
+             (unsigned long long)p.k);
+    emulated_load(stream, kernel_of(&p, &needs), name);
     cudaError_t error = emulated_enqueue(stream, true, [=] {
-        emulated_set_bytes(workspace, 0xff, workspace_bytes < 4096 ? workspace_bytes : 4096); /* it is the library's */
+        emulated_set_bytes(workspace, 0xff, needs.workspace_bytes); /* it is the library's */
         compute(&p);
     });
     return error ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;

@@ -1,6 +1,7 @@
 /* What the device cuda says where there is no GPU, one that is too old, too little memory, or a kernel that failed. */
 #include "lib/device/device.h"
 #include "lib/kernels/gelu/gelu.h"
+#include "lib/kernels/gemm/gemm.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,10 @@
 
 #include <cuda_runtime_api.h>
 #include <emulated.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void assert_says(const char *what)
 {
@@ -137,6 +140,78 @@ static void too_little_memory_is_said(void **state)
     unsetenv("LOCAL_RANK");
 }
 
+static void wait_for_test(void *open)
+{
+    while (!atomic_load((atomic_int *)open)) usleep(100);
+}
+
+/* An error that was told is not the next launch's. */
+static void a_time_that_is_not_there_blames_no_launch(void **state)
+{
+    (void)state;
+    slc_device *device;
+    sluice_stream stream, held;
+    slc_segment segment;
+    slc_event begin, end;
+    double seconds;
+    static atomic_int open;
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &held), SLUICE_OK);
+    assert_int_equal(slc_segment_create(device, 4096, &segment), SLUICE_OK);
+    assert_int_equal(slc_gelu_forward(&stream, SLC_GELU_TANH, SLUICE_FP32, 1024, segment.base, segment.base),
+                     SLUICE_OK);
+    assert_int_equal(slc_event_create(device, &begin), SLUICE_OK);
+    assert_int_equal(slc_event_create(device, &end), SLUICE_OK);
+    assert_int_equal(slc_event_record(&held, &begin), SLUICE_OK);
+    assert_int_equal(cudaLaunchHostFunc(slc_stream_native(&held), wait_for_test, &open), cudaSuccess);
+    assert_int_equal(slc_event_record(&held, &end), SLUICE_OK);
+    const bool done = slc_event_done(&end);
+    const sluice_status elapsed = slc_event_elapsed(&begin, &end, &seconds);
+    const sluice_status launched =
+        slc_gelu_forward(&stream, SLC_GELU_TANH, SLUICE_FP32, 1024, segment.base, segment.base);
+    atomic_store(&open, 1);
+    assert_false(done);
+    assert_int_equal(elapsed, SLUICE_ERR_ORDER);
+    assert_int_equal(launched, SLUICE_OK);
+    assert_int_equal(slc_event_synchronize(&end), SLUICE_OK);
+    assert_int_equal(slc_event_elapsed(&begin, &end, &seconds), SLUICE_OK);
+    assert_int_equal(slc_stream_synchronize(&stream), SLUICE_OK);
+    slc_event_destroy(&begin);
+    slc_event_destroy(&end);
+    slc_segment_destroy(&segment);
+    slc_stream_destroy(&held);
+    slc_stream_destroy(&stream);
+    slc_device_close(device);
+}
+
+static void a_product_without_algorithm_is_said(void **state)
+{
+    (void)state;
+    slc_device *device;
+    sluice_stream stream;
+    slc_segment segment;
+    uint64_t bytes;
+    const slc_gemm_shape shape = {.dtype = SLUICE_FP32, .out = SLUICE_FP32, .m = 3, .n = 5, .k = 7};
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
+    assert_int_equal(slc_gemm_workspace_bytes(&stream, &shape, &bytes), SLUICE_OK);
+    assert_int_equal(slc_segment_create(device, 4096 + 192 + bytes, &segment), SLUICE_OK);
+    char *base = segment.base;
+    const slc_gemm_operands operands = {.a = base, .b = base + 1024, .c = base + 2048};
+    setenv("SLUICE_EMULATED_PRODUCTS", "0", 1);
+    assert_int_equal(slc_gemm(&stream, &shape, &operands, base + 4096, bytes), SLUICE_ERR_UNSUPPORTED);
+    assert_says("cublasLt has no algorithm for 3 x 5 x 7");
+    unsetenv("SLUICE_EMULATED_PRODUCTS");
+    for (size_t at = 4096; at <= 4096 + 192; at += 64) { /* a workspace may begin anywhere at 64 bytes */
+        assert_int_equal(slc_gemm(&stream, &shape, &operands, base + at, bytes), SLUICE_OK);
+    }
+    assert_int_equal(slc_stream_synchronize(&stream), SLUICE_OK);
+    slc_segment_destroy(&segment);
+    slc_stream_destroy(&stream);
+    slc_device_close(device);
+}
+
 static void failed_kernels_are_said(void **state)
 {
     (void)state;
@@ -167,6 +242,8 @@ int main(void)
         cmocka_unit_test(launches_are_told),
         cmocka_unit_test(the_local_rank_chooses_the_gpu),
         cmocka_unit_test(too_little_memory_is_said),
+        cmocka_unit_test(a_time_that_is_not_there_blames_no_launch),
+        cmocka_unit_test(a_product_without_algorithm_is_said),
         cmocka_unit_test(failed_kernels_are_said), /* the last: nothing works after it */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

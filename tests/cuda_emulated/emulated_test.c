@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <cublasLt.h>
 #include <emulated.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ok(call) assert_int_equal(call, cudaSuccess)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -55,6 +57,9 @@ static const struct {
     {"misaligned_ldmatrix", EVERYWHERE, false, "ldmatrix: a row is not 16-byte aligned"},
     {"pageable_copy", EVERYWHERE, false, "nor pinned"},
     {"too_much_shared", EVERYWHERE, false, "launch: invalid argument"},
+    {"different_shuffles", EVERYWHERE, false, "lanes of a warp do an operation together at different places"},
+    {"late_load", EVERYWHERE, false, "a deadlock with all-reduce of 7 elements"},
+    {"lucky_load", EVERYWHERE, false, "kernel double_all: its first launch comes after the process has begun"},
 };
 
 /* Runs the program; returns its exit status and the beginning of what it wrote. */
@@ -233,6 +238,7 @@ static void a_device_has_limits(void **state)
     ok(cudaMalloc(&at, 1 << 20));
     ok(cudaMemGetInfo(&after, &total));
     assert_int_equal(before - after, 1 << 20);
+    assert_int_equal((uintptr_t)at % 512, 256);
     assert_int_equal(cudaMalloc(&more, total), cudaErrorMemoryAllocation);
     assert_null(more);
     assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
@@ -279,6 +285,114 @@ static void events_order_streams_and_tell_times(void **state)
     ok(cudaStreamDestroy(b));
 }
 
+static void wait_for_test(void *open)
+{
+    while (!*(volatile _Atomic int *)open) usleep(100);
+}
+
+/* One that the program asks about before it is there is kept as the thread's last error. */
+static void not_ready_is_kept(void **state)
+{
+    (void)state;
+    static _Atomic int open;
+    cudaStream_t stream = make_stream();
+    cudaEvent_t event;
+    float ms;
+    ok(cudaEventCreateWithFlags(&event, cudaEventDefault));
+    ok(cudaLaunchHostFunc(stream, wait_for_test, &open));
+    ok(cudaEventRecord(event, stream));
+    assert_int_equal(cudaEventQuery(event), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady);
+    assert_int_equal(cudaEventElapsedTime(&ms, event, event), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    open = 1;
+    ok(cudaStreamSynchronize(stream));
+    ok(cudaEventQuery(event));
+    ok(cudaEventDestroy(event));
+    ok(cudaStreamDestroy(stream));
+}
+
+/* ---- cublasLt ---- */
+
+enum { SIDE = 8, WORKSPACE = 8192 };
+
+typedef struct {
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t matmul;
+    cublasLtMatrixLayout_t layout;
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t chosen;
+    cudaStream_t stream;
+    char *memory; /* three matrices, 256 bytes for a bias, the workspace */
+} product;
+
+static int multiply(const product *p, size_t a, size_t b, size_t c, size_t workspace, size_t bytes)
+{
+    const float one = 1, zero = 0;
+    return cublasLtMatmul(p->handle, p->matmul, &one, p->memory + a, p->layout, p->memory + b, p->layout, &zero,
+                          p->memory + c, p->layout, p->memory + c, p->layout, &p->chosen.algo, p->memory + workspace,
+                          bytes, p->stream);
+}
+
+static int choose(product *p)
+{
+    int found;
+    const int status = cublasLtMatmulAlgoGetHeuristic(p->handle, p->matmul, p->layout, p->layout, p->layout, p->layout,
+                                                      p->preference, 1, &p->chosen, &found);
+    return found ? status : -1;
+}
+
+static void products_have_preconditions(void **state)
+{
+    (void)state;
+    enum { B = 256, C = 512, BIAS = 768, SPACE = 1024 };
+    const uint64_t most = WORKSPACE;
+    const uint32_t four = 4;
+    const int32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    product p = {.stream = make_stream()};
+    ok(cudaMalloc((void **)&p.memory, SPACE + WORKSPACE + 256));
+    ok(cudaMemsetAsync(p.memory, 0, SPACE + WORKSPACE + 256, p.stream));
+    ok(cublasLtCreate(&p.handle));
+    ok(cublasLtMatmulDescCreate(&p.matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    ok(cublasLtMatrixLayoutCreate(&p.layout, CUDA_R_32F, SIDE, SIDE, SIDE));
+    ok(cublasLtMatmulPreferenceCreate(&p.preference));
+    ok(cublasLtMatmulPreferenceSetAttribute(p.preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                            sizeof most));
+    ok(choose(&p));
+    const size_t needed = p.chosen.workspaceSize;
+    assert_true(needed > 0);
+    ok(multiply(&p, 0, B, C, SPACE, needed));
+    assert_int_equal(multiply(&p, 4, B, C, SPACE, needed), CUBLAS_STATUS_INVALID_VALUE); /* 256 are understood */
+    assert_int_equal(multiply(&p, 0, B, C, SPACE + 64, needed), CUBLAS_STATUS_INVALID_VALUE);
+    assert_int_equal(multiply(&p, 0, B, C, SPACE, needed - 1), CUBLAS_STATUS_INVALID_VALUE);
+    ok(cublasLtMatmulPreferenceSetAttribute(p.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &four,
+                                            sizeof four));
+    ok(choose(&p));
+    ok(multiply(&p, 4, B, C, SPACE, needed));
+    assert_int_equal(multiply(&p, 4, B + 4, C, SPACE, needed), CUBLAS_STATUS_INVALID_VALUE);
+    assert_int_equal(multiply(&p, 4, B, C + 4, SPACE, needed), CUBLAS_STATUS_INVALID_VALUE);
+
+    const void *bias = p.memory + BIAS + 8;
+    ok(cublasLtMatmulDescSetAttribute(p.matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    ok(cublasLtMatmulDescSetAttribute(p.matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+    assert_int_equal(multiply(&p, 0, B, C, SPACE, needed), CUBLAS_STATUS_INVALID_VALUE);
+    bias = p.memory + BIAS + 16;
+    ok(cublasLtMatmulDescSetAttribute(p.matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+    ok(multiply(&p, 0, B, C, SPACE, needed));
+
+    setenv("SLUICE_EMULATED_PRODUCTS", "0", 1);
+    assert_int_equal(choose(&p), -1);
+    unsetenv("SLUICE_EMULATED_PRODUCTS");
+    ok(cublasLtMatmulPreferenceDestroy(p.preference));
+    ok(cublasLtMatrixLayoutDestroy(p.layout));
+    ok(cublasLtMatmulDescDestroy(p.matmul));
+    ok(cublasLtDestroy(p.handle));
+    ok(cudaStreamSynchronize(p.stream));
+    ok(cudaFree(p.memory));
+    ok(cudaStreamDestroy(p.stream));
+}
+
 static void calls_are_counted(void **state)
 {
     (void)state;
@@ -286,10 +400,12 @@ static void calls_are_counted(void **state)
     float *x = make_pinned(512 * sizeof *x);
     memset(x, 0, 512 * sizeof *x);
     const emulated_counts before = emulated_count();
+    const uint64_t kernels = emulated_count_kernel("kernel of cudaLaunchKernelEx");
     ok(language_scale(stream, 4, 32, 512, 2, x));
     ok(cudaMemcpyAsync(x, x + 256, 1024, cudaMemcpyDefault, stream));
     emulated_counts now = emulated_count();
     assert_int_equal(now.launches - before.launches, 1);
+    assert_int_equal(emulated_count_kernel("kernel of cudaLaunchKernelEx"), kernels + 1);
     assert_int_equal(now.copies - before.copies, 1);
     assert_int_equal(now.allocations - before.allocations, 0);
     assert_int_equal(now.waits - before.waits, 0);
@@ -348,6 +464,8 @@ int main(void)
         cmocka_unit_test(fresh_memory_is_nan),
         cmocka_unit_test(a_device_has_limits),
         cmocka_unit_test(events_order_streams_and_tell_times),
+        cmocka_unit_test(not_ready_is_kept),
+        cmocka_unit_test(products_have_preconditions),
         cmocka_unit_test(calls_are_counted),
         cmocka_unit_test(speed_is_printed),
         cmocka_unit_test(planted_faults_are_found),

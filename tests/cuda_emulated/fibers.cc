@@ -37,6 +37,7 @@ struct warp { /* sets of lanes as bits */
     emulated_operation *operations[LANES];
     void *operands[LANES];
     const char *what[LANES];
+    emulated_place_of places[LANES];
     char arrived[LANES], left[LANES]; /* for order_before and order_after */
 };
 
@@ -46,9 +47,8 @@ struct runner {
     emulated_fiber host; /* where run_block goes on */
     warp warps[WARPS];
     uint32_t warp_count, at_barrier, live;
-    uint32_t opened; /* how often threads have left a __syncthreads */
-    int place, line; /* of the __syncthreads that threads wait at */
-    const char *file;
+    uint32_t opened;         /* how often threads have left a __syncthreads */
+    emulated_place_of place; /* of the __syncthreads that threads wait at */
     const emulated_grid *grid;
     const void *arguments;
     uint64_t random;
@@ -270,13 +270,28 @@ void emulated_end_fibers()
 
 /* ---- Meeting points ---- */
 
-void emulated_meet(uint32_t mask, emulated_operation *operation, void *operand, const char *what)
+static bool is_one_place(const emulated_place_of &one, const emulated_place_of &other)
+{
+    return one.number == other.number && one.line == other.line &&
+           (one.file == other.file || !strcmp(one.file, other.file));
+}
+
+static void stop_at_different_places(const emulated_place_of &one, const emulated_place_of &other, const char *why)
+{
+    if (is_one_place(one, other)) return;
+    fprintf(stderr, "%s:%d and %s:%d\n", one.file, one.line, other.file, other.line);
+    emulated_stop(why);
+}
+
+void emulated_meet(uint32_t mask, emulated_operation *operation, void *operand, const char *what,
+                   emulated_place_of place)
 {
     warp *w = &own->warps[emulated_thread->warp];
     const uint32_t lane = emulated_thread->lane, bit = 1u << lane;
     if (!(mask & bit)) emulated_stop("a lane is not in its own mask");
     if (mask & ~w->live) stop_for_ended_lanes();
     w->masks[lane] = mask, w->operations[lane] = operation, w->operands[lane] = operand, w->what[lane] = what;
+    w->places[lane] = place;
     w->meeting |= bit;
     if ((w->meeting & mask) != mask) {
         w->runnable &= ~bit;
@@ -287,6 +302,7 @@ void emulated_meet(uint32_t mask, emulated_operation *operation, void *operand, 
         int l = __builtin_ctz(left);
         if (w->masks[l] != mask || w->operations[l] != operation)
             emulated_stop("lanes of a warp meet with different masks or operations");
+        stop_at_different_places(w->places[l], place, "lanes of a warp do an operation together at different places");
     }
     operation(w->operands, mask);
     w->meeting &= ~mask;
@@ -303,25 +319,23 @@ static void order_lanes(void *const *, uint32_t mask)
     for (uint32_t lanes = mask; lanes; lanes &= lanes - 1) order_before(&w->left[__builtin_ctz(lanes)]);
 }
 
-void emulated_syncwarp(uint32_t mask)
+void emulated_syncwarp(uint32_t mask, emulated_place_of place)
 {
     warp *w = &own->warps[emulated_thread->warp];
     const uint32_t lane = emulated_thread->lane;
     order_before(&w->arrived[lane]);
-    emulated_meet(mask, order_lanes, NULL, "__syncwarp");
+    emulated_meet(mask, order_lanes, NULL, "__syncwarp", place);
     order_after(&w->left[lane]);
 }
 
-void emulated_syncthreads(int place, const char *file, int line)
+void emulated_syncthreads(emulated_place_of place)
 {
     runner *r = own;
     warp *w = &r->warps[emulated_thread->warp];
-    if (!r->at_barrier) {
-        r->place = place, r->file = file, r->line = line;
-    } else if (r->place != place || strcmp(r->file, file)) {
-        fprintf(stderr, "%s:%d and %s:%d\n", r->file, r->line, file, line);
-        emulated_stop("threads of a block wait at different __syncthreads");
-    }
+    if (!r->at_barrier)
+        r->place = place;
+    else
+        stop_at_different_places(r->place, place, "threads of a block wait at different __syncthreads");
     /* A thread may be at the next barrier before this one has gone on, so neighbouring barriers are two. */
     char *barrier = &r->barriers[r->opened % 2];
     order_before(barrier);

@@ -1,16 +1,18 @@
 /* The emulation for this project's kernels has this beyond streams and memory: launches of its kernels, its limits, and
  * its rules, by which a program that does what this project never does is stopped. */
+#include "tests/cuda_emulated/limits.h"
 #include "tests/cuda_emulated/streams.h"
 
 #include <map>
 #include <stdio.h>
+#include <string>
 
 #include <cuda_runtime.h>
 
 /* ---- Rules ---- */
 
 const struct emulated_rules emulated_rules = {
-    "SLUICE_EMULATED_DEVICES", "SLUICE_EMULATED_MEMORY", "SLUICE_EMULATED_GUARD", 1, 1 << 30, true};
+    "SLUICE_EMULATED_DEVICES", "SLUICE_EMULATED_MEMORY", "SLUICE_EMULATED_GUARD", 1, 1 << 30, true, 227 << 10};
 
 void emulated_forbidden(const char *why)
 {
@@ -27,10 +29,22 @@ void emulated_stream_ends()
     emulated_end_fibers();
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+cudaError_t cudaStreamIsCapturing(cudaStream_t, enum cudaStreamCaptureStatus *status)
 {
-    if (flags != cudaStreamNonBlocking) emulated_stop("streams must not wait for the default stream");
-    return emulated_create_stream(out, flags, 0);
+    *status = cudaStreamCaptureStatusNone;
+    return emulated_sticky();
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = emulated_device();
+    return emulated_sticky();
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)emulated_option("SLUICE_EMULATED_DRIVER", 13000);
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
@@ -97,24 +111,9 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t s)
 
 /* ---- Launches ---- */
 
-constexpr size_t SHARED_WITHOUT_ASKING = 48 << 10;
-constexpr int SHARED_MOST = 227 << 10, THREADS_MOST = 1024, GRID_Y_MOST = 65535;
-
-static emulated_lock limits_lock;
-static std::map<const void *, size_t> &shared_limits()
-{
-    static std::map<const void *, size_t> *limits = new std::map<const void *, size_t>;
-    return *limits;
-}
-
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute, int value)
 {
-    if (emulated_sticky()) return emulated_sticky();
-    if (value < 0 || value > SHARED_MOST) return emulated_error(cudaErrorInvalidValue);
-    limits_lock.lock();
-    shared_limits()[kernel] = (size_t)value;
-    limits_lock.unlock();
-    return cudaSuccess;
+    return emulated_ask_shared((uint64_t)(uintptr_t)kernel, value);
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *)
@@ -127,27 +126,40 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, i
     return emulated_error(cudaErrorNotSupported);
 }
 
-static size_t shared_limit(const void *kernel)
+static emulated_lock counts_lock;
+static std::map<std::string, uint64_t> &kernel_counts()
 {
-    limits_lock.lock();
-    auto found = shared_limits().find(kernel);
-    size_t limit = found == shared_limits().end() ? 0 : found->second;
-    limits_lock.unlock();
-    return limit > SHARED_WITHOUT_ASKING ? limit : SHARED_WITHOUT_ASKING;
+    static std::map<std::string, uint64_t> *counts = new std::map<std::string, uint64_t>;
+    return *counts;
+}
+
+static void count_kernel(const char *name)
+{
+    counts_lock.lock();
+    kernel_counts()[name]++;
+    counts_lock.unlock();
+}
+
+uint64_t emulated_count_kernel(const char *part)
+{
+    uint64_t count = 0;
+    counts_lock.lock();
+    for (auto &kernel : kernel_counts())
+        if (strstr(kernel.first.c_str(), part)) count += kernel.second;
+    counts_lock.unlock();
+    return count;
 }
 
 cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid, const void *arguments, size_t bytes)
 {
     const emulated_grid launch = *grid;
+    const uint64_t kernel = (uint64_t)(uintptr_t)launch.kernel;
     const dim3 t = launch.threads, g = launch.grid;
-    const uint64_t threads = (uint64_t)t.x * t.y * t.z;
-    if (emulated_sticky()) return emulated_sticky();
-    if (!threads || threads > THREADS_MOST || !g.x || !g.y || !g.z || g.x > INT32_MAX || g.y > GRID_Y_MOST ||
-        g.z > GRID_Y_MOST || launch.shared > shared_limit(launch.kernel)) {
-        return emulated_error(launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue
-                                                                          : cudaErrorInvalidConfiguration);
-    }
+    if (cudaError_t error = emulated_check_launch(kernel, {g.x, g.y, g.z}, {t.x, t.y, t.z}, launch.shared))
+        return error;
     emulated_launches++;
+    count_kernel(launch.name);
+    emulated_load(stream, kernel, launch.name);
     std::shared_ptr<void> kept(aligned_alloc(64, (bytes + 63) / 64 * 64), emulated_free);
     memcpy(kept.get(), arguments, bytes);
     return emulated_enqueue(stream, true, [=] { emulated_run_grid(&launch, kept.get()); });

@@ -1,5 +1,6 @@
 /* Devices, and memory of the device and pinned memory of the host: NaN when it is fresh, between two pages that no one
- * may touch, and exact to the byte for the address sanitizer. */
+ * may touch, and exact to the byte for the address sanitizer. Memory of the device begins at a multiple of 256, which
+ * cudaMalloc promises, and at none of 512. */
 #include "tests/cuda_emulated/runtime.h"
 
 #include <iterator>
@@ -13,7 +14,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, ALIGNMENT = 256 };
 
 typedef std::map<const char *, emulated_allocation> allocations;
 
@@ -37,9 +38,22 @@ static bool on_device(emulated_kind kind)
     return kind == EMULATED_DEVICE || kind == EMULATED_MANAGED;
 }
 
+/* The bytes between the first page of an allocation and its first byte. */
+static size_t lead_of(emulated_kind kind)
+{
+    return on_device(kind) ? ALIGNMENT : 0;
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
 static void protect(const char *at, const emulated_allocation &a, bool open)
 {
-    if (a.kind == EMULATED_DEVICE) mprotect((void *)at, a.pages, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (a.kind != EMULATED_DEVICE) return;
+    const size_t lead = lead_of(a.kind);
+    mprotect((void *)(at - lead), whole_pages(lead + a.bytes), open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 void emulated_reach(bool open)
@@ -83,23 +97,24 @@ static size_t bytes_left(int device)
 
 static cudaError_t allocate(void **out, size_t bytes, emulated_kind kind, int device)
 {
-    const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+    const size_t pages = whole_pages(bytes), lead = lead_of(kind), mapped = whole_pages(lead + bytes);
     lock.lock();
-    const bool fits = pages >= bytes && (!on_device(kind) || pages <= bytes_left(device));
+    const bool fits = pages >= bytes && mapped >= bytes && (!on_device(kind) || pages <= bytes_left(device));
     if (fits && on_device(kind)) used[device] += pages;
     lock.unlock();
     if (!fits) return cudaErrorMemoryAllocation;
-    char *base = (char *)mmap(NULL, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *base = (char *)mmap(NULL, mapped + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         lock.lock();
         if (on_device(kind)) used[device] -= pages;
         lock.unlock();
         return cudaErrorMemoryAllocation;
     }
-    char *at = base + PAGE;
-    mprotect(at, pages, PROT_READ | PROT_WRITE);
-    memset(at, 0xff, pages);
-    ASAN_POISON_MEMORY_REGION(at + bytes, pages - bytes);
+    char *at = base + PAGE + lead;
+    mprotect(base + PAGE, mapped, PROT_READ | PROT_WRITE);
+    memset(base + PAGE, 0xff, mapped);
+    ASAN_POISON_MEMORY_REGION(base + PAGE, lead);
+    ASAN_POISON_MEMORY_REGION(at + bytes, mapped - lead - bytes);
     const emulated_allocation a = {bytes, pages, kind, device};
     lock.lock();
     all()[at] = a;
@@ -137,8 +152,8 @@ cudaError_t emulated_release(void *at, emulated_kind kind)
     lock.lock();
     auto a = all().find((const char *)at);
     const bool is_it = a != all().end() && a->second.kind == kind;
-    const size_t pages = is_it ? a->second.pages : 0;
-    if (is_it && on_device(kind)) used[a->second.device] -= pages;
+    const size_t bytes = is_it ? a->second.bytes : 0;
+    if (is_it && on_device(kind)) used[a->second.device] -= a->second.pages;
     if (is_it) all().erase(a);
     lock.unlock();
     if (!is_it) {
@@ -146,8 +161,9 @@ cudaError_t emulated_release(void *at, emulated_kind kind)
         return cudaErrorInvalidValue;
     }
     if (kind == EMULATED_REGISTERED) return cudaSuccess;
-    ASAN_UNPOISON_MEMORY_REGION(at, pages);
-    munmap((char *)at - PAGE, pages + 2 * PAGE);
+    const size_t lead = lead_of(kind), mapped = whole_pages(lead + bytes);
+    ASAN_UNPOISON_MEMORY_REGION((char *)at - lead, mapped);
+    munmap((char *)at - lead - PAGE, mapped + 2 * PAGE);
     return cudaSuccess;
 }
 

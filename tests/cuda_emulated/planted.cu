@@ -2,7 +2,10 @@
  * has not. emulated_test.c says what must find each. */
 #include <emulated_gpu.h>
 
+#include <atomic>
+#include <emulated.h>
 #include <stdio.h>
+#include <unistd.h>
 
 struct floats {
     float at[256];
@@ -81,6 +84,15 @@ static __global__ void wait_for_each_other(float *x, bool right)
         __syncthreads();
 }
 
+static __global__ void shuffle_at_two_places(float *x, bool right)
+{
+    const float own = (float)threadIdx.x;
+    if (threadIdx.x < 16 || right)
+        x[threadIdx.x] = __shfl_xor_sync(0xffffffffu, own, 1);
+    else
+        x[threadIdx.x] = __shfl_xor_sync(0xffffffffu, own, 1);
+}
+
 static __global__ void shuffle_with_ended(float *x, bool right)
 {
     if (threadIdx.x >= 16) return;
@@ -150,6 +162,11 @@ static __global__ void add_to_one_place(float *x, bool right)
 static __global__ void scale(unsigned count, float factor, float *x)
 {
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) x[i] *= factor;
+}
+
+static __global__ void double_all(float *x)
+{
+    x[threadIdx.x] *= 2;
 }
 
 /* ---- Programs ---- */
@@ -229,6 +246,43 @@ static void ask_for_too_much_shared(cudaStream_t s, bool right)
     if (error) exit(3);
 }
 
+/* Waits until the other rank, which is a later call of this program's, has come. */
+static void wait_for_peer(void *came)
+{
+    while (!((std::atomic<bool> *)came)->load()) usleep(1000);
+}
+
+/* A stream runs a collective; a kernel that no one has launched before makes the host wait for it, and what the other
+ * rank waits for comes after that. */
+static void load_beside_collective(cudaStream_t s, bool right)
+{
+    static std::atomic<bool> came{false};
+    cudaStream_t other;
+    if (cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking)) exit(2);
+    float *x = device_floats(s, COUNT);
+    setenv("SLUICE_EMULATED_PATIENCE", "1", 1);
+    if (right) GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
+    if (emulated_launch_collective(other, wait_for_peer, &came, "all-reduce of 7 elements")) exit(2);
+    GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
+    came = true;
+    cudaStreamSynchronize(other);
+    cudaStreamDestroy(other);
+    cudaFree(x);
+}
+
+/* The same where the other rank has come in time: chance, which a program that is asked to be strict does not take. */
+static void load_after_collective(cudaStream_t s, bool right)
+{
+    static std::atomic<bool> came{true};
+    float *x = device_floats(s, COUNT);
+    setenv("SLUICE_EMULATED_LOADED", "1", 1);
+    if (right) GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
+    if (emulated_launch_collective(s, wait_for_peer, &came, "all-reduce of 7 elements")) exit(2);
+    GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
+    cudaStreamSynchronize(s);
+    cudaFree(x);
+}
+
 int main(int count, char **arguments)
 {
     static const struct {
@@ -241,6 +295,7 @@ int main(int count, char **arguments)
         {"hand_on_in_warp", hand_on_in_warp, 1, 32},
         {"shared_too_far", read_past_shared, 1, 256},
         {"deadlock", wait_for_each_other, 1, 32},
+        {"different_shuffles", shuffle_at_two_places, 1, 32},
         {"ended_lanes", shuffle_with_ended, 1, 32},
         {"different_barriers", different_barriers, 1, 256},
         {"unwaited_copy", copy_asynchronously, 1, 64},
@@ -259,6 +314,8 @@ int main(int count, char **arguments)
         {"pageable_copy", copy_from_pageable},
         {"host_reads_device", read_from_host},
         {"too_much_shared", ask_for_too_much_shared},
+        {"late_load", load_beside_collective},
+        {"lucky_load", load_after_collective},
     };
     if (count < 2) return 2;
     const bool right = count > 2;

@@ -1,6 +1,7 @@
-/* What the files of the emulated runtime share. Streams and memory (streams.cc, memory.cc, bytes.cc) are the same in
- * two libraries: the emulation for this project's kernels, and tests/nccl/bed/hostcuda, which runs other people's
- * programs. What the two do not have in common they say by their rules and by functions of their own.
+/* What the files of the emulated runtime share. Streams, memory and limits (streams.cc, loading.cc, limits.cc,
+ * memory.cc, bytes.cc) are the same in two libraries: the emulation for this project's kernels, and
+ * tests/nccl/bed/hostcuda, which runs other people's programs. What the two do not have in common they say by their
+ * rules and by functions of their own.
  *
  * The files are compiled without the thread sanitizer: what orders the
  * program's own accesses they tell it by hand (order_before and order_after on one address), so that what the program
@@ -67,6 +68,7 @@ struct emulated_rules {
         *guard; /* names of settings in the environment; guard may be NULL: nothing is guarded */
     uint64_t device_count, memory_bytes; /* where they are not set */
     bool destroy_waits;                  /* cudaStreamDestroy returns when the stream's work is done */
+    size_t shared_bytes;                 /* of shared memory that a kernel may ask for */
 };
 extern const emulated_rules emulated_rules;
 /* A program does what this project's programs must not do, and what CUDA bears or answers with an error: the emulation
@@ -88,8 +90,10 @@ extern std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_laun
 /* Appends work to a stream; `device_memory`: it touches some. */
 cudaError_t emulated_enqueue(cudaStream_t stream, bool device_memory, std::function<void()> work);
 cudaError_t emulated_error(cudaError_t error); /* keeps it for cudaGetLastError; returns it */
-cudaError_t emulated_sticky();                 /* the error that every call returns from now on, or cudaSuccess */
-void emulated_wait_for_device(int device);     /* for all its streams */
+/* Sets what emulated_error has kept for this thread; returns what it was. */
+cudaError_t emulated_exchange_last_error(cudaError_t error);
+cudaError_t emulated_sticky();             /* the error that every call returns from now on, or cudaSuccess */
+void emulated_wait_for_device(int device); /* for all its streams */
 
 /* ---- memory.cc ---- */
 enum { EMULATED_DEVICES_MOST = 64 };
@@ -99,7 +103,7 @@ void emulated_choose_device(int device);
 uint64_t emulated_memory(); /* the bytes of a device */
 enum emulated_kind { EMULATED_UNKNOWN, EMULATED_PINNED, EMULATED_DEVICE, EMULATED_MANAGED, EMULATED_REGISTERED };
 struct emulated_allocation {
-    size_t bytes, pages; /* pages: their bytes */
+    size_t bytes, pages; /* pages: the bytes rounded up to whole ones, which count */
     emulated_kind kind;
     int device; /* the current one when it was allocated */
 };

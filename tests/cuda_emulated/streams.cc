@@ -71,6 +71,13 @@ cudaError_t emulated_error(cudaError_t error)
     return error;
 }
 
+cudaError_t emulated_exchange_last_error(cudaError_t error)
+{
+    const cudaError_t before = last_error;
+    last_error = error;
+    return before;
+}
+
 void emulated_fail(uint64_t operation, int error)
 {
     failing_error = error;
@@ -124,6 +131,7 @@ static void *stream_main(void *argument)
 {
     std::unique_ptr<std::shared_ptr<CUstream_st>> kept((std::shared_ptr<CUstream_st> *)argument);
     cudaStream_t s = kept->get();
+    emulated_is_stream(s);
     for (uint32_t number = 1;; number++) {
         emulated_wait_for(&s->asked, number);
         s->lock.lock();
@@ -151,10 +159,12 @@ void emulated_push(cudaStream_t s, bool device_memory, std::function<void()> wor
 {
     std::unique_ptr<emulated_job> o(new emulated_job{std::move(work), device_memory, 0});
     order_before(&o->order);
+    emulated_context_lock(s->device);
     s->lock.lock();
     s->queue.push_back(std::move(o));
     s->asked++;
     s->lock.unlock();
+    emulated_context_unlock(s->device);
     emulated_wake(&s->asked);
 }
 
@@ -201,6 +211,43 @@ cudaError_t emulated_enqueue(cudaStream_t handle, bool device_memory, std::funct
     order_with_default_stream(s);
     emulated_push(s, device_memory, std::move(work));
     return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
+{
+    if (!function) return emulated_error(cudaErrorInvalidValue);
+    return emulated_enqueue(stream, false, [=] { function(argument); });
+}
+
+enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    if (least) *least = PRIORITY_LEAST;
+    if (greatest) *greatest = PRIORITY_GREATEST;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    if (!stream || flags > cudaStreamNonBlocking) return emulated_error(cudaErrorInvalidValue);
+    if (flags != cudaStreamNonBlocking) emulated_forbidden("streams must not wait for the default stream");
+    if (priority > PRIORITY_LEAST) priority = PRIORITY_LEAST;
+    if (priority < PRIORITY_GREATEST) priority = PRIORITY_GREATEST;
+    return emulated_create_stream(stream, flags, priority);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int *priority)
+{
+    cudaStream_t s = emulated_stream(handle);
+    if (!s || !priority) return emulated_error(cudaErrorInvalidValue);
+    *priority = s->priority;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 
 cudaError_t emulated_create_stream(cudaStream_t *out, unsigned flags, int priority)
@@ -369,7 +416,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
     if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
     std::shared_ptr<emulated_record> record = std::atomic_load(&e->latest);
     if (!record) return cudaSuccess;
-    if (!record->done) return cudaErrorNotReady;
+    if (!record->done) return emulated_error(cudaErrorNotReady);
     order_after(&record->order);
     return cudaSuccess;
 }
@@ -400,7 +447,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
     if (emulated_sticky()) return emulated_sticky();
     std::shared_ptr<emulated_record> first = std::atomic_load(&begin->latest), last = std::atomic_load(&end->latest);
     if (!begin->timed || !end->timed || !first || !last) return emulated_error(cudaErrorInvalidResourceHandle);
-    if (cudaEventQuery(begin) || cudaEventQuery(end)) return cudaErrorNotReady;
+    if (cudaEventQuery(begin) || cudaEventQuery(end)) return emulated_error(cudaErrorNotReady);
     *milliseconds = (float)(1e3 * (double)(last->when.tv_sec - first->when.tv_sec) +
                             1e-6 * (double)(last->when.tv_nsec - first->when.tv_nsec));
     return cudaSuccess;

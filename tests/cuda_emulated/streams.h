@@ -39,6 +39,7 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
     std::atomic<emulated_recorder *> recorder{}; /* while it is being captured */
     std::shared_ptr<emulated_recorder> capture;  /* the same; it keeps it */
     int lane = 0;                                /* the recorder's number of this stream */
+    std::atomic<const char *> collective{};      /* what it runs, while it waits for other ranks */
 };
 
 /* One record of an event. Whoever waits for it waits for this one, also where the event is recorded again, in another
@@ -68,3 +69,13 @@ std::function<void()> emulated_recording(cudaEvent_t event);
 std::function<void()> emulated_waiting(cudaEvent_t event);
 std::vector<std::shared_ptr<CUstream_st>> emulated_streams_of(int device);
 void emulated_wait_for_stream(CUstream_st *stream);
+
+/* ---- loading.cc ---- */
+
+/* Called before a kernel is launched: the first time on its GPU waits until all streams there are empty. `kernel` is a
+ * number of its own, `name` is for messages. */
+void emulated_load(cudaStream_t stream, uint64_t kernel, const char *name);
+/* Who gives a GPU work holds the lock meanwhile, and so does who loads a kernel. */
+void emulated_context_lock(int device);
+void emulated_context_unlock(int device);
+void emulated_is_stream(CUstream_st *stream); /* the calling thread is this stream's */

@@ -81,13 +81,22 @@ static sluice_status load(void)
 
 /* ---- Products ---- */
 
+/* What cublasLt gets begins at a multiple of 256 bytes, which it asks for; callers promise no more than 64. */
+enum { WORKSPACE_ALIGNMENT = 256 };
+#if defined(EMULATED_CUDA)
+enum { WORKSPACE_BYTES = 4096 }; /* tests with thousands of products allocate it each time */
+#else
+enum { WORKSPACE_BYTES = 32 << 20 };
+#endif
+
 uint64_t slc_gemm_cuda_bytes(void)
 {
-#if defined(EMULATED_CUDA)
-    return 4096; /* tests with thousands of products allocate it each time */
-#else
-    return 32 << 20;
-#endif
+    return WORKSPACE_BYTES + WORKSPACE_ALIGNMENT;
+}
+
+static void *align_workspace(void *workspace)
+{
+    return (void *)(((uintptr_t)workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
 }
 
 typedef struct {
@@ -163,7 +172,7 @@ static sluice_status ask_for_algorithm(const product_key *key, const descriptors
     static const cublasLtMatmulPreferenceAttributes_t alignments[4] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const uint64_t bytes = slc_gemm_cuda_bytes();
+    const uint64_t bytes = WORKSPACE_BYTES;
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t result;
     int found = 0, failed = lt.MatmulPreferenceCreate(&preference);
@@ -258,7 +267,7 @@ sluice_status slc_gemm_cuda(sluice_stream *stream, const slc_gemm_shape *shape, 
     pthread_mutex_unlock(&lock);
     if (!status) {
         int failed = lt.Matmul(lt.handle, d.matmul, &one, b, d.b, a, d.a, &factor, from, d.c, c, d.c, &algorithm,
-                               workspace, slc_gemm_cuda_bytes(), handle);
+                               align_workspace(workspace), WORKSPACE_BYTES, handle);
         if (failed) status = slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLt error %d", failed);
     }
     if (!status) status = slc_cuda_launched(stream, "gemm");

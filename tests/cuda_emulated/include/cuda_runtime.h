@@ -121,17 +121,21 @@ static const int warpSize = EMULATED_LANES;
 typedef void emulated_operation(void *const *lanes, uint32_t mask);
 #define EMULATED_OPERATION __attribute__((no_sanitize_thread)) void
 
+/* Where in the source an operation of several threads is: those that do it together must do it at one place. */
+struct emulated_place_of {
+    int number; /* tells two places on one line apart; 0: the line is enough */
+    const char *file;
+    int line;
+};
+
 /* Returns when all lanes of `mask` have called it; the last one has then run `operation`. */
-void emulated_meet(uint32_t mask, emulated_operation *operation, void *own, const char *what);
-void emulated_syncthreads(int place, const char *file, int line);
-void emulated_syncwarp(uint32_t mask);
+void emulated_meet(uint32_t mask, emulated_operation *operation, void *own, const char *what, emulated_place_of place);
+void emulated_syncthreads(emulated_place_of place);
+void emulated_syncwarp(uint32_t mask, emulated_place_of place);
 void emulated_fence(void);
 
-#define __syncthreads() emulated_syncthreads(__COUNTER__, __FILE__, __LINE__)
-static inline void __syncwarp(uint32_t mask = 0xffffffffu)
-{
-    emulated_syncwarp(mask);
-}
+#define EMULATED_PLACE (emulated_place_of{__COUNTER__ + 1, __FILE__, __LINE__})
+#define __syncthreads() emulated_syncthreads(EMULATED_PLACE)
 static inline void __threadfence()
 {
     emulated_fence();
@@ -152,26 +156,11 @@ template <class T> EMULATED_OPERATION emulated_shuffle(void *const *lanes, uint3
             memset((void *)&own->out, 0xff, sizeof own->out); /* a GPU gives any value */
     }
 }
-template <class T> T emulated_take(uint32_t mask, T value, int from, const char *what)
+template <class T> T emulated_take(uint32_t mask, T value, int from, const char *what, emulated_place_of place)
 {
     emulated_exchange<T> own = {value, value, from};
-    emulated_meet(mask, emulated_shuffle<T>, &own, what);
+    emulated_meet(mask, emulated_shuffle<T>, &own, what, place);
     return own.out;
-}
-template <class T> T __shfl_sync(uint32_t mask, T value, int from, int width = EMULATED_LANES)
-{
-    int base = (int)emulated_thread->lane & ~(width - 1);
-    return emulated_take(mask, value, base + (from & (width - 1)), "__shfl_sync");
-}
-template <class T> T __shfl_xor_sync(uint32_t mask, T value, int by, int width = EMULATED_LANES)
-{
-    int lane = (int)emulated_thread->lane, from = lane ^ by;
-    return emulated_take(mask, value, from / width > lane / width ? lane : from, "__shfl_xor_sync");
-}
-template <class T> T __shfl_down_sync(uint32_t mask, T value, unsigned by, int width = EMULATED_LANES)
-{
-    int lane = (int)emulated_thread->lane, from = lane + (int)by;
-    return emulated_take(mask, value, from / width > lane / width ? lane : from, "__shfl_down_sync");
 }
 
 /* Joins the 32-bit values of the lanes of a mask; every lane gets the result. */
@@ -182,9 +171,9 @@ template <class T, class Join> EMULATED_OPERATION emulated_join(void *const *lan
         all = Join::of(all, *(const T *)lanes[__builtin_ctz(left)]);
     for (uint32_t left = mask; left; left &= left - 1) *(T *)lanes[__builtin_ctz(left)] = all;
 }
-template <class T, class Join> T emulated_reduce(uint32_t mask, T value, const char *what)
+template <class T, class Join> T emulated_reduce(uint32_t mask, T value, const char *what, emulated_place_of place)
 {
-    emulated_meet(mask, emulated_join<T, Join>, &value, what);
+    emulated_meet(mask, emulated_join<T, Join>, &value, what, place);
     return value;
 }
 #define EMULATED_JOIN(name, expression)                                                                                \
@@ -199,38 +188,76 @@ EMULATED_JOIN(emulated_least, a < b ? a : b)
 EMULATED_JOIN(emulated_most, a > b ? a : b)
 EMULATED_JOIN(emulated_or, a | b)
 EMULATED_JOIN(emulated_and, a &b)
-static inline unsigned __reduce_add_sync(uint32_t mask, unsigned v)
-{
-    return emulated_reduce<unsigned, emulated_add>(mask, v, "__reduce_add_sync");
-}
-static inline unsigned __reduce_min_sync(uint32_t mask, unsigned v)
-{
-    return emulated_reduce<unsigned, emulated_least>(mask, v, "__reduce_min_sync");
-}
-static inline unsigned __reduce_max_sync(uint32_t mask, unsigned v)
-{
-    return emulated_reduce<unsigned, emulated_most>(mask, v, "__reduce_max_sync");
-}
-static inline unsigned __reduce_or_sync(uint32_t mask, unsigned v)
-{
-    return emulated_reduce<unsigned, emulated_or>(mask, v, "__reduce_or_sync");
-}
-static inline unsigned __reduce_and_sync(uint32_t mask, unsigned v)
-{
-    return emulated_reduce<unsigned, emulated_and>(mask, v, "__reduce_and_sync");
-}
-static inline unsigned __ballot_sync(uint32_t mask, int vote)
-{
-    return emulated_reduce<unsigned, emulated_or>(mask, vote ? 1u << emulated_thread->lane : 0, "__ballot_sync");
-}
-static inline int __any_sync(uint32_t mask, int vote)
-{
-    return __ballot_sync(mask, vote) != 0;
-}
-static inline int __all_sync(uint32_t mask, int vote)
-{
-    return __ballot_sync(mask, vote) == mask;
-}
+
+/* A warp's operations, at one place of the source. */
+struct emulated_warp {
+    emulated_place_of place;
+
+    void syncwarp(uint32_t mask = 0xffffffffu) const
+    {
+        emulated_syncwarp(mask, place);
+    }
+    template <class T> T shfl(uint32_t mask, T value, int from, int width = EMULATED_LANES) const
+    {
+        int base = (int)emulated_thread->lane & ~(width - 1);
+        return emulated_take(mask, value, base + (from & (width - 1)), "__shfl_sync", place);
+    }
+    template <class T> T shfl_xor(uint32_t mask, T value, int by, int width = EMULATED_LANES) const
+    {
+        int lane = (int)emulated_thread->lane, from = lane ^ by;
+        return emulated_take(mask, value, from / width > lane / width ? lane : from, "__shfl_xor_sync", place);
+    }
+    template <class T> T shfl_down(uint32_t mask, T value, unsigned by, int width = EMULATED_LANES) const
+    {
+        int lane = (int)emulated_thread->lane, from = lane + (int)by;
+        return emulated_take(mask, value, from / width > lane / width ? lane : from, "__shfl_down_sync", place);
+    }
+    unsigned add(uint32_t mask, unsigned v) const
+    {
+        return emulated_reduce<unsigned, emulated_add>(mask, v, "__reduce_add_sync", place);
+    }
+    unsigned least(uint32_t mask, unsigned v) const
+    {
+        return emulated_reduce<unsigned, emulated_least>(mask, v, "__reduce_min_sync", place);
+    }
+    unsigned most(uint32_t mask, unsigned v) const
+    {
+        return emulated_reduce<unsigned, emulated_most>(mask, v, "__reduce_max_sync", place);
+    }
+    unsigned any_bit(uint32_t mask, unsigned v) const
+    {
+        return emulated_reduce<unsigned, emulated_or>(mask, v, "__reduce_or_sync", place);
+    }
+    unsigned each_bit(uint32_t mask, unsigned v) const
+    {
+        return emulated_reduce<unsigned, emulated_and>(mask, v, "__reduce_and_sync", place);
+    }
+    unsigned ballot(uint32_t mask, int vote) const
+    {
+        unsigned own = vote ? 1u << emulated_thread->lane : 0;
+        return emulated_reduce<unsigned, emulated_or>(mask, own, "a vote", place);
+    }
+    int any(uint32_t mask, int vote) const
+    {
+        return ballot(mask, vote) != 0;
+    }
+    int all(uint32_t mask, int vote) const
+    {
+        return ballot(mask, vote) == mask;
+    }
+};
+#define __syncwarp (emulated_warp{EMULATED_PLACE}).syncwarp
+#define __shfl_sync (emulated_warp{EMULATED_PLACE}).shfl
+#define __shfl_xor_sync (emulated_warp{EMULATED_PLACE}).shfl_xor
+#define __shfl_down_sync (emulated_warp{EMULATED_PLACE}).shfl_down
+#define __reduce_add_sync (emulated_warp{EMULATED_PLACE}).add
+#define __reduce_min_sync (emulated_warp{EMULATED_PLACE}).least
+#define __reduce_max_sync (emulated_warp{EMULATED_PLACE}).most
+#define __reduce_or_sync (emulated_warp{EMULATED_PLACE}).any_bit
+#define __reduce_and_sync (emulated_warp{EMULATED_PLACE}).each_bit
+#define __ballot_sync (emulated_warp{EMULATED_PLACE}).ballot
+#define __any_sync (emulated_warp{EMULATED_PLACE}).any
+#define __all_sync (emulated_warp{EMULATED_PLACE}).all
 
 /* ---- Atomics and arithmetic ---- */
 

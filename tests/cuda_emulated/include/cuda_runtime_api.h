@@ -31,6 +31,11 @@
     X(cudaMemcpyDeviceToDevice, 3)                                                                                     \
     X(cudaMemcpyDefault, 4)
 
+#define EMULATED_CUDA_CAPTURES(X)                                                                                      \
+    X(cudaStreamCaptureStatusNone, 0)                                                                                  \
+    X(cudaStreamCaptureStatusActive, 1)                                                                                \
+    X(cudaStreamCaptureStatusInvalidated, 2)
+
 #define EMULATED_CUDA_ATTRIBUTES(X) X(cudaFuncAttributeMaxDynamicSharedMemorySize, 8)
 
 #if defined(__cplusplus)
@@ -43,12 +48,14 @@ extern "C" {
 /* clang-format off: each list of enumerators is a macro */
 typedef enum cudaError { EMULATED_CUDA_ERRORS(EMULATED_CUDA_ENUMERATOR) } cudaError_t;
 enum cudaMemcpyKind { EMULATED_CUDA_COPIES(EMULATED_CUDA_ENUMERATOR) };
+enum cudaStreamCaptureStatus { EMULATED_CUDA_CAPTURES(EMULATED_CUDA_ENUMERATOR) };
 enum cudaFuncAttribute { EMULATED_CUDA_ATTRIBUTES(EMULATED_CUDA_ENUMERATOR) };
 enum { EMULATED_CUDA_CONSTANTS(EMULATED_CUDA_ENUMERATOR) };
 /* clang-format on */
 #undef EMULATED_CUDA_ENUMERATOR
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef void (*cudaHostFn_t)(void *argument);
 
 /* Those members of the toolkit's structs that we read. */
 struct cudaDeviceProp {
@@ -65,9 +72,12 @@ struct cudaFuncAttributes {
 #endif
 
 cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
 
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
@@ -79,9 +89,13 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned int flags);
 cudaError_t cudaFreeHost(void *at);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream);
 

@@ -3,15 +3,23 @@
  * Environment: SLUICE_EMULATED_SEED draws the order of threads and blocks and the delays of streams; 0, the default, is
  * ascending order without delays. SLUICE_EMULATED_GUARD=1 takes device memory out of reach while no operation runs, so
  * that an access from the host faults. SLUICE_EMULATED_MEMORY is the device's memory in bytes (1 GiB),
- * SLUICE_EMULATED_DEVICES the number of devices (1), SLUICE_EMULATED_CAPABILITY ten times the compute capability (90).
+ * SLUICE_EMULATED_DEVICES the number of devices (1), SLUICE_EMULATED_CAPABILITY ten times the compute capability (90),
+ * SLUICE_EMULATED_DRIVER the newest CUDA version that the driver knows (13000), SLUICE_EMULATED_GRID the most blocks of
+ * a grid along y and along z (65535).
+ *
+ * A kernel's first launch waits for all streams, as lazy loading does; where that does not end beside a collective
+ * within SLUICE_EMULATED_PATIENCE seconds (20), the program is stopped. With SLUICE_EMULATED_LOADED=1 it is stopped at
+ * once if a kernel is launched for the first time after the process has begun a collective.
  *
  * A program that does what a GPU would not bear is stopped with one line on standard error and exit code 99: threads
  * that wait for each other for ever, a mask with lanes that have ended, different __syncthreads in one block, a
  * misaligned ldmatrix or cp.async, cp.async copies that nobody waited for, copies from or to host memory that is not
- * pinned. */
+ * pinned, a warp's operation that lanes do at different places of the source. */
 #pragma once
 
 #include <stdint.h>
+
+#include <cuda_runtime_api.h>
 
 #if defined(__cplusplus)
 extern "C" {
@@ -27,6 +35,15 @@ typedef struct {
 
 /* Counts since the process began, of all threads. */
 emulated_counts emulated_count(void);
+
+/* Launches since the process began, of all kernels whose names, as their launch writes them, contain `part`. Not there
+ * in tests/nccl/bed/hostcuda. */
+uint64_t emulated_count_kernel(const char *part);
+
+/* cudaLaunchHostFunc for a function that waits for other ranks and uses device memory, as a collective's kernel does;
+ * `what` is for messages, and is copied. */
+cudaError_t emulated_launch_collective(cudaStream_t stream, void (*run)(void *argument), void *argument,
+                                       const char *what);
 
 /* The `operation`th operation from now on, of all streams, fails with this cudaError_t instead of being done; so does
  * all that comes after it, and every call returns the error from then on, as a GPU does. */

@@ -11,16 +11,25 @@ struct emulated_mma {
 void emulated_mma_bf16(void *const *lanes, uint32_t mask);
 void emulated_mma_fp16(void *const *lanes, uint32_t mask);
 
+/* The place of these functions' calls, as their last argument. */
+#define EMULATED_CALLER                                                                                                \
+    emulated_place_of                                                                                                  \
+    {                                                                                                                  \
+        0, __builtin_FILE(), __builtin_LINE()                                                                          \
+    }
+
 /* c += a b for 16 x 16 and 16 x 8 tiles in a warp's registers (PTX: mma.sync.aligned.m16n8k16.row.col). */
-static inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
+static inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2],
+                            emulated_place_of place = EMULATED_CALLER)
 {
     emulated_mma own = {c, a, b};
-    emulated_meet(~0u, emulated_mma_bf16, &own, "mma.m16n8k16");
+    emulated_meet(~0u, emulated_mma_bf16, &own, "mma.m16n8k16", place);
 }
-static inline void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2])
+static inline void mma_fp16(float c[4], const uint32_t a[4], const uint32_t b[2],
+                            emulated_place_of place = EMULATED_CALLER)
 {
     emulated_mma own = {c, a, b};
-    emulated_meet(~0u, emulated_mma_fp16, &own, "mma.m16n8k16");
+    emulated_meet(~0u, emulated_mma_fp16, &own, "mma.m16n8k16", place);
 }
 
 struct emulated_ldmatrix {
@@ -40,12 +49,13 @@ template <bool TRANSPOSED> EMULATED_OPERATION emulated_ldmatrix_give(void *const
         }
 }
 /* Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8. */
-template <bool TRANSPOSED> static inline void ldmatrix_x4(uint32_t out[4], const void *row)
+template <bool TRANSPOSED>
+static inline void ldmatrix_x4(uint32_t out[4], const void *row, emulated_place_of place = EMULATED_CALLER)
 {
     emulated_ldmatrix own = {};
     if ((uintptr_t)row % 16) emulated_stop("ldmatrix: a row is not 16-byte aligned");
     for (int i = 0; i < 8; i++) own.row[i] = ((const uint16_t *)row)[i];
-    emulated_meet(~0u, emulated_ldmatrix_give<TRANSPOSED>, &own, "ldmatrix");
+    emulated_meet(~0u, emulated_ldmatrix_give<TRANSPOSED>, &own, "ldmatrix", place);
     for (int i = 0; i < 4; i++) out[i] = own.out[i];
 }
 

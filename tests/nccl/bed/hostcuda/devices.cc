@@ -5,7 +5,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-const struct emulated_rules emulated_rules = {"HOSTCUDA_DEVICES", "HOSTCUDA_MEMORY", NULL, 8, 4ull << 30, false};
+const struct emulated_rules emulated_rules = {"HOSTCUDA_DEVICES", "HOSTCUDA_MEMORY", NULL, 8, 4ull << 30, false,
+                                              163 << 10};
 
 void emulated_forbidden(const char *)
 {
@@ -79,6 +80,11 @@ const char *cudaGetErrorString(cudaError_t error)
     return "unrecognized error code";
 }
 
+cudaError_t hostcuda_exchange_last_error(cudaError_t error)
+{
+    return emulated_exchange_last_error(error);
+}
+
 /* ---- Properties: no number by which programs divide is zero ---- */
 
 static bool is_device(int device)
@@ -92,7 +98,6 @@ enum {
     GRID_X_MOST = 0x7fffffff,
     GRID_MOST = 65535,
     SHARED = 48 << 10,
-    SHARED_OPTIN = 163 << 10,
     SHARED_ALL = 164 << 10,
     REGISTERS = 65536
 };
@@ -104,7 +109,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     snprintf(p->name, sizeof p->name, "memory of the host");
     snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "hostcuda %d", device % 100);
     p->totalGlobalMem = emulated_memory();
-    p->sharedMemPerBlock = SHARED, p->sharedMemPerBlockOptin = SHARED_OPTIN, p->sharedMemPerMultiprocessor = SHARED_ALL;
+    p->sharedMemPerBlock = SHARED, p->sharedMemPerBlockOptin = emulated_rules.shared_bytes,
+    p->sharedMemPerMultiprocessor = SHARED_ALL;
     p->reservedSharedMemPerBlock = 1 << 10;
     p->regsPerBlock = p->regsPerMultiprocessor = REGISTERS;
     p->warpSize = 32;

@@ -17,6 +17,15 @@ struct CUctx_st {
 };
 static CUctx_st contexts[DEVICES_MOST];
 
+/* While one lives, this thread's last error of the runtime's stays what it was. */
+struct last_error_kept {
+    cudaError_t before = hostcuda_exchange_last_error(cudaSuccess);
+    ~last_error_kept()
+    {
+        hostcuda_exchange_last_error(before);
+    }
+};
+
 /* The runtime's errors have the driver's numbers but for those of launches. */
 static CUresult driver_result(cudaError_t error)
 {
@@ -307,6 +316,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 
 CUresult cuStreamQuery(CUstream stream)
 {
+    const last_error_kept kept;
     return driver_result(cudaStreamQuery(stream));
 }
 
@@ -404,6 +414,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
 CUresult cuEventQuery(CUevent event)
 {
+    const last_error_kept kept;
     return driver_result(cudaEventQuery(event));
 }
 
@@ -414,6 +425,7 @@ CUresult cuEventSynchronize(CUevent event)
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
 {
+    const last_error_kept kept;
     return driver_result(cudaEventElapsedTime(milliseconds, begin, end));
 }
 ALSO("cuEventElapsedTime", "cuEventElapsedTime_v2");

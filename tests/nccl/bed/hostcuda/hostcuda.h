@@ -4,7 +4,8 @@
  *
  * Environment: HOSTCUDA_DEVICES is the number of devices (8), HOSTCUDA_MEMORY the bytes of each (4 GiB),
  * HOSTCUDA_KERNELS the paths of libraries, separated by colons, that are loaded when a program first launches or looks
- * for a kernel: their constructors register kernels. SLUICE_EMULATED_SEED delays streams, as in the emulation. */
+ * for a kernel: their constructors register kernels. SLUICE_EMULATED_SEED delays streams, as in the emulation, and
+ * SLUICE_EMULATED_LOADED and SLUICE_EMULATED_PATIENCE say what a kernel's first launch beside a collective means. */
 #pragma once
 
 #include <stddef.h>

@@ -75,7 +75,17 @@ static void a_held_stream_blocks_no_call(void **state)
     ok(cudaStreamWaitEvent(other, event, 0));
     assert_int_equal(cudaStreamQuery(stream), cudaErrorNotReady);
     assert_int_equal(cudaStreamQuery(other), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady); /* it is kept as every error is */
+    ok(cudaGetLastError());
     assert_int_equal(cudaEventQuery(event), cudaErrorNotReady);
+    assert_int_equal(cudaPeekAtLastError(), cudaErrorNotReady);
+    float ms;
+    cudaGetLastError();
+    assert_int_equal(cudaEventElapsedTime(&ms, event, event), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady);
+    assert_int_equal(cuEventQuery(event), CUDA_ERROR_NOT_READY); /* the driver keeps nothing */
+    assert_int_equal(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+    ok(cudaGetLastError());
     ok(cudaEventDestroy(event));
     ok(cudaStreamDestroy(stream)); /* its work goes on */
     assert_int_equal(cudaStreamQuery(other), cudaErrorNotReady);
@@ -236,6 +246,7 @@ static void addresses_are_known(void **state)
     ok(cudaSetDevice(2));
     ok(cudaMemGetInfo(&before, &total));
     ok(cudaMalloc((void **)&device, 1 << 20));
+    assert_int_equal((uintptr_t)device % 512, 256);
     ok(cudaMallocManaged((void **)&managed, 100, cudaMemAttachGlobal));
     ok(cudaMemGetInfo(&after, &total));
     assert_true(after + (1 << 20) <= before);
@@ -592,13 +603,23 @@ static void registered_kernels_run(void **state)
     ok(cuModuleLoadData(&module, "hostcuda"));
     assert_int_equal(cuModuleGetFunction(&function, module, "test_missing"), CUDA_ERROR_NOT_FOUND);
     ok(cuModuleGetFunction(&function, module, "test_scale"));
+    float once = 1; /* the first launch waits for what the stream holds */
+    ok(cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, stream, (void *[]){&x, &once}, NULL));
     hold(stream, &g);
     ok(cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, stream, (void *[]){&x, &by}, NULL));
     by = 5; /* arguments have been copied */
     atomic_store(&g.open, 1);
     ok(cudaStreamSynchronize(stream));
     for (int i = 0; i < 64; i++) assert_true(x[i] == 3 * (float)i);
-    assert_int_equal(cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, stream, (void *[]){&x, &by}, NULL),
+    static const unsigned beyond[][6] = {{0, 1, 1, 32, 1, 1},       {1, 65536, 1, 32, 1, 1}, {1, 1, 65536, 32, 1, 1},
+                                         {1u << 31, 1, 1, 1, 1, 1}, {1, 1, 1, 1025, 1, 1},   {1, 1, 1, 1, 1, 65}};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        const unsigned *b = beyond[i];
+        assert_int_equal(
+            cuLaunchKernel(function, b[0], b[1], b[2], b[3], b[4], b[5], 0, stream, (void *[]){&x, &by}, NULL),
+            CUDA_ERROR_INVALID_VALUE);
+    }
+    assert_int_equal(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 49153, stream, (void *[]){&x, &by}, NULL),
                      CUDA_ERROR_INVALID_VALUE);
     ok(cuModuleUnload(module));
     assert_int_equal(cudaLaunchKernel((void *)&by, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, stream),

@@ -1,4 +1,5 @@
 /* Kernels: what a program's compiler registers by name, and the host's forms that run in their place. */
+#include "tests/cuda_emulated/limits.h"
 #include "tests/cuda_emulated/streams.h"
 #include "tests/nccl/bed/hostcuda/runtime.h"
 
@@ -115,12 +116,17 @@ static const char *name_of(const void *stub)
 
 /* ---- Launching ---- */
 
+static uint64_t number_of(const std::string &name)
+{
+    return std::hash<std::string>()(name);
+}
+
 cudaError_t hostcuda_launch_kernel(const hostcuda_function *function, dim3 grid, dim3 block, size_t shared,
                                    cudaStream_t stream, void **arguments)
 {
-    const uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    if (!threads || threads > THREADS_MOST || !grid.x || !grid.y || !grid.z)
-        return emulated_error(cudaErrorInvalidConfiguration);
+    if (cudaError_t error = emulated_check_launch(number_of(function->name), {grid.x, grid.y, grid.z},
+                                                  {block.x, block.y, block.z}, shared))
+        return error;
     cudaStream_t s = emulated_stream(stream);
     if (!s || s->device != emulated_device()) return emulated_error(cudaErrorInvalidResourceHandle);
     size_t bytes = 0, count = 0;
@@ -135,6 +141,7 @@ cudaError_t hostcuda_launch_kernel(const hostcuda_function *function, dim3 grid,
         to += (function->argument_bytes[i] + ARGUMENT_ALIGNMENT - 1) / ARGUMENT_ALIGNMENT * ARGUMENT_ALIGNMENT;
     }
     emulated_launches++;
+    emulated_load(stream, number_of(function->name), function->name.c_str());
     return emulated_enqueue(stream, true, [=, copies = std::move(copies), kept = std::move(kept)]() mutable {
         const hostcuda_launch launch = {
             function->name.c_str(), {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, copies.data()};
@@ -177,9 +184,12 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute, int)
+cudaError_t cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute attribute, int value)
 {
-    return name_of(stub) ? cudaSuccess : emulated_error(cudaErrorInvalidDeviceFunction);
+    const char *name = name_of(stub);
+    if (!name) return emulated_error(cudaErrorInvalidDeviceFunction);
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+    return emulated_ask_shared(number_of(name), value);
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *stub, int threads, size_t shared)

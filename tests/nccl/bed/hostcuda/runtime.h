@@ -15,6 +15,9 @@ extern "C" {
 int hostcuda_current_device(void);
 void hostcuda_set_current_device(int device);
 
+/* Sets the error that the runtime keeps for this thread; returns what it was. Calls of the driver leave it alone. */
+cudaError_t hostcuda_exchange_last_error(cudaError_t error);
+
 /* The kernel of a name; NULL, with a line on standard error the first time, if nobody registered one. It lives for
  * ever. */
 typedef struct hostcuda_function hostcuda_function;

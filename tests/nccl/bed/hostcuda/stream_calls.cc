@@ -2,31 +2,9 @@
 #include "tests/cuda_emulated/streams.h"
 #include "tests/nccl/bed/hostcuda/runtime.h"
 
-enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
-
 cudaError_t cudaStreamCreate(cudaStream_t *stream)
 {
     return emulated_create_stream(stream, cudaStreamDefault, 0);
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    return cudaStreamCreateWithPriority(stream, flags, 0);
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
-{
-    if (!stream || flags > cudaStreamNonBlocking) return emulated_error(cudaErrorInvalidValue);
-    if (priority > PRIORITY_LEAST) priority = PRIORITY_LEAST;
-    if (priority < PRIORITY_GREATEST) priority = PRIORITY_GREATEST;
-    return emulated_create_stream(stream, flags, priority);
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    if (least) *least = PRIORITY_LEAST;
-    if (greatest) *greatest = PRIORITY_GREATEST;
-    return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle)
@@ -36,7 +14,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
     if (!s) return emulated_error(cudaErrorMemoryAllocation);
     if (emulated_recorder *recorder = s->recorder) return emulated_error(recorder->refuse());
     if (cudaError_t error = emulated_unsafe_call()) return emulated_error(error);
-    if (s->done != s->asked) return cudaErrorNotReady;
+    if (s->done != s->asked) return emulated_error(cudaErrorNotReady);
     order_after(&s->order);
     return cudaSuccess;
 }
@@ -48,11 +26,6 @@ template <class T, class P> static cudaError_t tell(cudaStream_t handle, T *out,
     if (!s || !out) return emulated_error(cudaErrorInvalidValue);
     *out = (T)(s->*property);
     return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
-{
-    return tell(stream, priority, &CUstream_st::priority);
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags)
@@ -68,12 +41,6 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
 {
     return tell(stream, id, &CUstream_st::number);
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
-{
-    if (!function) return emulated_error(cudaErrorInvalidValue);
-    return emulated_enqueue(stream, false, [=] { function(argument); });
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *argument, unsigned flags)

@@ -2,6 +2,8 @@
  * thread of their own some time after the call has returned. */
 #include "tests/nccl/bed/hostnccl/comm.h"
 
+#include "tests/cuda_emulated/include/emulated.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -25,6 +27,19 @@ static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation 
     return o != batch->operations;
 }
 
+/* For messages; valid until the thread's next call. */
+static const char *name_of(const hostnccl_batch *batch)
+{
+    static const char *const kinds[] = {"",        "all-reduce", "reduce-scatter", "all-gather",
+                                        "reduce",  "broadcast",  "all-to-all",     "gather",
+                                        "scatter", "send",       "receive"};
+    static _Thread_local char name[128];
+    const hostnccl_operation *first = batch->operations;
+    snprintf(name, sizeof name, "%s of %zu elements, rank %d of %d", kinds[first->kind], first->count,
+             batch->comm->rank, batch->comm->size);
+    return name;
+}
+
 /* Gives the batch to its stream, as the next one of its communicator. From then on the stream's thread frees it. */
 static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
 {
@@ -35,7 +50,7 @@ static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
     comm->launched += !captured;
     comm->users += !captured;
     pthread_mutex_unlock(&comm->lock);
-    cudaError_t error = cudaLaunchHostFunc(stream, hostnccl_batch_run, batch);
+    cudaError_t error = emulated_launch_collective(stream, hostnccl_batch_run, batch, name_of(batch));
     pthread_mutex_lock(&comm->lock);
     if (error) {
         comm->launched -= !captured;
@@ -94,7 +109,8 @@ static void wait_drawn_time(const hostnccl_batch *batch)
 {
     ncclComm_t comm = batch->comm;
     uint64_t random = comm->launched * 1024 + (uint64_t)comm->rank;
-    double share = (double)(hostnccl_draw(&random) >> 11) / (double)(UINT64_C(1) << 53), ns = share * hostnccl_launch_delay_ns();
+    double share = (double)(hostnccl_draw(&random) >> 11) / (double)(UINT64_C(1) << 53),
+           ns = share * hostnccl_launch_delay_ns();
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)ns % 1000000000}, NULL);
 }
 

@@ -5,17 +5,52 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NCCL takes whole pages from the driver, so that a window may begin where its memory does; cudaMalloc promises less.
+ */
+typedef struct pages {
+    struct pages *next;
+    void *memory, *allocated;
+} pages;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pages *all;
+
+static void *align_memory(void *allocated)
+{
+    const uintptr_t unit = NCCL_WIN_REQUIRED_ALIGNMENT;
+    return (void *)(((uintptr_t)allocated + unit - 1) / unit * unit);
+}
+
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
     if (!memory || bytes == 0)
         return hostnccl_error(ncclInvalidArgument, "ncclMemAlloc : ptr argument is NULL, or 0 bytes");
-    cudaError_t error = cudaMalloc(memory, bytes);
-    return error ? hostnccl_cuda_failed("cudaMalloc", error) : ncclSuccess;
+    pages *entry = malloc(sizeof *entry);
+    if (!entry) return hostnccl_error(ncclSystemError, "no memory for an allocation");
+    cudaError_t error = cudaMalloc(&entry->allocated, bytes + NCCL_WIN_REQUIRED_ALIGNMENT);
+    if (error) {
+        free(entry);
+        return hostnccl_cuda_failed("cudaMalloc", error);
+    }
+    *memory = entry->memory = align_memory(entry->allocated);
+    pthread_mutex_lock(&lock);
+    entry->next = all;
+    all = entry;
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
 }
 HOSTNCCL_EXPORT(ncclMemAlloc);
 
 ncclResult_t ncclMemFree(void *memory)
 {
+    pthread_mutex_lock(&lock);
+    pages **at = &all;
+    while (*at && (*at)->memory != memory) at = &(*at)->next;
+    pages *entry = *at;
+    if (entry) *at = entry->next;
+    pthread_mutex_unlock(&lock);
+    if (entry) memory = entry->allocated;
+    free(entry);
     cudaError_t error = memory ? cudaFree(memory) : cudaSuccess;
     return error ? hostnccl_cuda_failed("cudaFree", error) : ncclSuccess;
 }
