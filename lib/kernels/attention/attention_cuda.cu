@@ -35,7 +35,8 @@ struct tile_shared {
 };
 static_assert(sizeof(tile_shared) <= GPU_SHARED_WITHOUT_ASKING, "shared memory that every GPU gives");
 
-/* Where a block is. Sequence and head are its y. */
+/* Where a block is. Sequence and head are its x, because a grid has at most 65535 blocks along y: there are its rows.
+ */
 struct head_place {
     uint32_t batch, head;
     uint64_t first_row; /* of this sequence in arrays of tokens */
@@ -44,8 +45,8 @@ struct head_place {
 
 template <class T> static __device__ head_place head_of(const attention_arrays<T> &a)
 {
-    const uint32_t b = blockIdx.y / a.heads, h = blockIdx.y % a.heads;
-    return {b, h, (uint64_t)b * a.tokens, blockIdx.y};
+    const uint32_t b = blockIdx.x / a.heads, h = blockIdx.x % a.heads;
+    return {b, h, (uint64_t)b * a.tokens, blockIdx.x};
 }
 
 /* Loads `count` rows from token `first` on, multiplied by `scale`; rows after the last token are zero. The block's
@@ -124,7 +125,7 @@ static __device__ void store_row(const attention_arrays<T> &a, const head_place 
 /* The number of keys that the queries of this block see at most. */
 template <class T> static __device__ uint32_t keys_seen(const attention_arrays<T> &a)
 {
-    const uint32_t end = (blockIdx.x + 1) * WARPS;
+    const uint32_t end = (blockIdx.y + 1) * WARPS;
     return a.causal && end < a.tokens ? end : a.tokens;
 }
 
@@ -132,9 +133,9 @@ template <class T> static __global__ void __launch_bounds__(WARPS *GPU_LANES) at
 {
     SLC_SHARED(tile_shared, s);
     const head_place p = head_of(a);
-    const uint32_t lane = threadIdx.x % GPU_LANES, warp = threadIdx.x / GPU_LANES, query = blockIdx.x * WARPS + warp;
+    const uint32_t lane = threadIdx.x % GPU_LANES, warp = threadIdx.x / GPU_LANES, query = blockIdx.y * WARPS + warp;
     float most = -INFINITY, total = 0, sums[PARTS] = {};
-    load_rows(a, p, a.q, a.row_stride, blockIdx.x * WARPS, WARPS, a.scale, s.own[0]);
+    load_rows(a, p, a.q, a.row_stride, blockIdx.y * WARPS, WARPS, a.scale, s.own[0]);
     for (uint32_t k0 = 0, end = keys_seen(a); k0 < end; k0 += TILE) {
         __syncthreads(); /* the tile before has been read */
         load_rows(a, p, a.k, a.row_stride, k0, TILE, 1, s.one);
@@ -167,13 +168,13 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES) attend_backward_queri
 {
     SLC_SHARED(tile_shared, s);
     const head_place p = head_of(a);
-    const uint32_t lane = threadIdx.x % GPU_LANES, warp = threadIdx.x / GPU_LANES, query = blockIdx.x * WARPS + warp;
+    const uint32_t lane = threadIdx.x % GPU_LANES, warp = threadIdx.x / GPU_LANES, query = blockIdx.y * WARPS + warp;
     const uint64_t row = p.item * a.tokens + query;
-    float *table = a.drelative ? a.drelative + (p.item * gridDim.x + blockIdx.x) * a.table : NULL;
+    float *table = a.drelative ? a.drelative + (p.item * gridDim.y + blockIdx.y) * a.table : NULL;
     float delta = 0, sums[PARTS] = {};
     for (uint32_t i = threadIdx.x; table && i < a.table; i += WARPS * GPU_LANES) table[i] = 0;
-    load_rows(a, p, a.q, a.row_stride, blockIdx.x * WARPS, WARPS, a.scale, s.own[0]);
-    load_rows(a, p, a.dout, a.out_stride, blockIdx.x * WARPS, WARPS, 1, s.own[1]);
+    load_rows(a, p, a.q, a.row_stride, blockIdx.y * WARPS, WARPS, a.scale, s.own[0]);
+    load_rows(a, p, a.dout, a.out_stride, blockIdx.y * WARPS, WARPS, 1, s.own[1]);
     if (query < a.tokens) {
         const uint64_t at = (p.first_row + query) * a.out_stride + p.head * a.depth;
         for (uint32_t d = lane; d < a.depth; d += GPU_LANES)
@@ -219,11 +220,11 @@ static __global__ void __launch_bounds__(WARPS *GPU_LANES) attend_backward_keys(
 {
     SLC_SHARED(tile_shared, s);
     const head_place p = head_of(a);
-    const uint32_t lane = threadIdx.x % GPU_LANES, warp = threadIdx.x / GPU_LANES, key = blockIdx.x * WARPS + warp;
+    const uint32_t lane = threadIdx.x % GPU_LANES, warp = threadIdx.x / GPU_LANES, key = blockIdx.y * WARPS + warp;
     float dk[PARTS] = {}, dv[PARTS] = {};
-    load_rows(a, p, a.k, a.row_stride, blockIdx.x * WARPS, WARPS, 1, s.own[0]);
-    load_rows(a, p, a.v, a.row_stride, blockIdx.x * WARPS, WARPS, 1, s.own[1]);
-    for (uint32_t q0 = a.causal ? blockIdx.x * WARPS / TILE * TILE : 0; q0 < a.tokens; q0 += TILE) {
+    load_rows(a, p, a.k, a.row_stride, blockIdx.y * WARPS, WARPS, 1, s.own[0]);
+    load_rows(a, p, a.v, a.row_stride, blockIdx.y * WARPS, WARPS, 1, s.own[1]);
+    for (uint32_t q0 = a.causal ? blockIdx.y * WARPS / TILE * TILE : 0; q0 < a.tokens; q0 += TILE) {
         __syncthreads();
         load_rows(a, p, a.q, a.row_stride, q0, TILE, a.scale, s.one);
         load_rows(a, p, a.dout, a.out_stride, q0, TILE, 1, s.two);
@@ -302,7 +303,7 @@ template <class T> static sluice_status forward(sluice_stream *stream, const slc
     const slc_attention_shape *s = &args->shape;
     attention_arrays<T> a = arrays_of<T>(args);
     a.out = (T *)args->out, a.logsumexp = (float *)args->logsumexp;
-    GPU_START(attend<T>, dim3(blocks_of(s), (uint32_t)(s->batch * s->heads)), dim3(WARPS * GPU_LANES),
+    GPU_START(attend<T>, dim3((uint32_t)(s->batch * s->heads), blocks_of(s)), dim3(WARPS * GPU_LANES),
               sizeof(tile_shared), slc_cuda_stream(stream), a);
     return slc_cuda_launched(stream, "attention_forward");
 }
@@ -338,7 +339,7 @@ template <class T> static sluice_status backward(sluice_stream *stream, const sl
     a.dq = (T *)args->dq, a.dk = (T *)args->dk, a.dv = (T *)args->dv;
     a.delta = (float *)args->workspace;
     a.drelative = args->drelative ? a.delta + s->batch * s->heads * s->tokens : NULL;
-    const dim3 grid(blocks_of(s), (uint32_t)(s->batch * s->heads)), threads(WARPS * GPU_LANES);
+    const dim3 grid((uint32_t)(s->batch * s->heads), blocks_of(s)), threads(WARPS * GPU_LANES);
     GPU_START(attend_backward_queries<T>, grid, threads, sizeof(tile_shared), slc_cuda_stream(stream), a);
     sluice_status status = slc_cuda_launched(stream, "attention_backward (queries)");
     if (status) return status;

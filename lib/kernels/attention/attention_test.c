@@ -566,6 +566,24 @@ static void nan_stays_visible(void **state)
     }
 }
 
+/* A grid of a GPU has few blocks along y and z. An emulated one has even fewer here, so that few heads show it. */
+static void any_number_of_heads_fits_a_grid(void **state)
+{
+    (void)state;
+    setenv("SLUICE_EMULATED_GRID", "8", 1);
+    for (int variant = 0; variant < 2; variant++)
+        check_shape((slc_attention_shape){.dtype = dtypes[variant],
+                                          .batch = 3,
+                                          .tokens = 21,
+                                          .heads = 3,
+                                          .head_size = 8,
+                                          .relative = names,
+                                          .window_h = 5,
+                                          .window_w = 4},
+                    1, 1);
+    unsetenv("SLUICE_EMULATED_GRID");
+}
+
 static void bad_shapes_are_refused(void **state)
 {
     (void)state;
@@ -600,6 +618,7 @@ int main(void)
         cmocka_unit_test(gradient_of_the_table_adds),
         cmocka_unit_test(large_scores),
         cmocka_unit_test(nan_stays_visible),
+        cmocka_unit_test(any_number_of_heads_fits_a_grid),
         cmocka_unit_test(bad_shapes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
