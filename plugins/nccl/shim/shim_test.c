@@ -409,6 +409,13 @@ static void missing_functions_are_named(void **state)
     expect_well(r);
 }
 
+static void missing_functions_are_not_found_by_name(void **state)
+{
+    run *r = *state;
+    run_with(r, NO_SETTINGS, PROGRAM(LINKED, "asked"));
+    expect_well(r);
+}
+
 static void a_missing_library_is_named(void **state)
 {
     run *r = *state;
@@ -530,6 +537,7 @@ int main(void)
         IN_FOLDER(modules_are_told_apart),
         IN_FOLDER(killed_processes_leave_whole_entries),
         IN_FOLDER(missing_functions_are_named),
+        IN_FOLDER(missing_functions_are_not_found_by_name),
         IN_FOLDER(a_missing_library_is_named),
         IN_FOLDER(another_dlsym_is_named_if_it_comes_first),
         cmocka_unit_test(exports_are_nccls),

@@ -1,6 +1,7 @@
 /* dlsym, interposed: where a program asks a library for one of NCCL's functions by name, it gets ours. Every other
  * question leaves by a jump, not by a call, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's address. With
- * these two handles the loader finds ours by itself, which was loaded first.
+ * these two handles the loader finds ours by itself, which was loaded first. So a program that asks RTLD_DEFAULT which
+ * functions its NCCL has would find all of ours: a function that its NCCL lacks is looked for behind the shim.
  *
  * Sanitizers ask for functions while they start, so this file and real_dlsym.c are compiled without them and call
  * nothing of theirs on that way. plugins/nccl/shim/shim_test.c covers this file. */
@@ -56,16 +57,31 @@ static void *dlsym_of_nccl(void *handle, const char *name)
     return own;
 }
 
+/* As the loader answers where the shim is not there. RTLD_NEXT is after whoever calls, so the call must not be a jump.
+ */
+static void *dlsym_behind_shim(void *handle, const char *name)
+{
+    (void)handle;
+    void *found = slc_shim_libc_dlsym()(RTLD_NEXT, name);
+    __asm__ volatile("" : "+r"(found));
+    return found;
+}
+
+static bool is_nccls(const char *name)
+{
+    const char *at = name[0] == 'p' ? name + 1 : name;
+    return at[0] == 'n' && at[1] == 'c' && at[2] == 'c' && at[3] == 'l' && ours(name);
+}
+
 /* Returns the function that dlsym jumps to. `caller` is the address to which dlsym will return. A library that calls
  * itself libnccl.so* and looks for another one gets that one. */
 __attribute__((used, visibility("hidden"))) slc_shim_dlsym slc_dlsym_way(void *handle, const char *name,
                                                                          const void *caller);
 slc_shim_dlsym slc_dlsym_way(void *handle, const char *name, const void *caller)
 {
-    if (name && handle != RTLD_DEFAULT && handle != RTLD_NEXT) {
-        const char *at = name[0] == 'p' ? name + 1 : name;
-        if (at[0] == 'n' && at[1] == 'c' && at[2] == 'c' && at[3] == 'l' && ours(name) && !lies_in_nccl(caller))
-            return dlsym_of_nccl;
+    if (name && handle != RTLD_NEXT && is_nccls(name) && !lies_in_nccl(caller)) {
+        if (handle != RTLD_DEFAULT) return dlsym_of_nccl;
+        if (!slc_shim_real_has(caller, name)) return dlsym_behind_shim;
     }
     return slc_shim_libc_dlsym();
 }

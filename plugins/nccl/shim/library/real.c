@@ -269,6 +269,21 @@ const slc_shim_real *slc_shim_real_for(const void *caller)
     return other ? other : real;
 }
 
+bool slc_shim_real_has(const void *caller, const char *name)
+{
+    const char *loaded = NULL;
+    dl_iterate_phdr(find_loaded, &loaded);
+    if (!loaded && !atomic_load_explicit(&asked, memory_order_acquire)) return true;
+    const slc_shim_real *real = slc_shim_real_for(caller);
+    if (!real->path[0]) return true;
+    name += *name == 'p';
+#define LACKS(result, function, parameters, arguments)                                                                 \
+    if (real->function == missing_##function && !strcmp(name, "nccl" #function)) return false;
+    SLC_NCCL_FUNCTIONS(LACKS, LACKS)
+#undef LACKS
+    return true;
+}
+
 const slc_shim_real *slc_shim_real_at(const void *address)
 {
     for (unsigned i = 0; i < SLC_SHIM_MOST_LIBRARIES; i++) {

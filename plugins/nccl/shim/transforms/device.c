@@ -100,14 +100,21 @@ void slc_shim_gpu_child(void)
     driver_found = false;
 }
 
+static _Thread_local int capture_mode; /* the program's, while the thread is in a GPU's context */
+
 sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu)
 {
-    return slc_shim_cu_status(slc_shim_cu()->CtxPushCurrent(gpu->context), "cuCtxPushCurrent");
+    sluice_status status = slc_shim_cu_status(slc_shim_cu()->CtxPushCurrent(gpu->context), "cuCtxPushCurrent");
+    if (status) return status;
+    capture_mode = SLC_SHIM_CU_RELAXED;
+    slc_shim_cu()->ThreadExchangeStreamCaptureMode(&capture_mode);
+    return SLUICE_OK;
 }
 
 void slc_shim_gpu_leave(void)
 {
     slc_shim_cu_context left;
+    slc_shim_cu()->ThreadExchangeStreamCaptureMode(&capture_mode);
     slc_shim_cu()->CtxPopCurrent(&left);
 }
 

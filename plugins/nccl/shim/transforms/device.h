@@ -32,6 +32,7 @@ typedef unsigned long long slc_shim_cu_address;
     X(StreamCreate, "", (slc_shim_cu_stream * stream, unsigned flags))                                                 \
     X(StreamDestroy, "_v2", (slc_shim_cu_stream stream))                                                               \
     X(StreamQuery, "", (slc_shim_cu_stream stream))                                                                    \
+    X(ThreadExchangeStreamCaptureMode, "", (int *mode))                                                                \
     X(StreamIsCapturing, "", (slc_shim_cu_stream stream, int *status))                                                 \
     X(StreamWaitEvent, "", (slc_shim_cu_stream stream, slc_shim_cu_event event, unsigned flags))                       \
     X(EventCreate, "", (slc_shim_cu_event * event, unsigned flags))                                                    \
@@ -50,7 +51,13 @@ typedef struct {
 #undef SLC_SHIM_CU_MEMBER
 } slc_shim_cu_driver;
 
-enum { SLC_SHIM_GPUS = 64, SLC_SHIM_CU_NON_BLOCKING = 1, SLC_SHIM_CU_NO_TIMES = 2, SLC_SHIM_CU_NOT_READY = 600 };
+enum {
+    SLC_SHIM_GPUS = 64,
+    SLC_SHIM_CU_NON_BLOCKING = 1,
+    SLC_SHIM_CU_NO_TIMES = 2,
+    SLC_SHIM_CU_NOT_READY = 600,
+    SLC_SHIM_CU_RELAXED = 2
+};
 
 typedef enum {
     SLC_SHIM_GATHER,
@@ -80,7 +87,8 @@ unsigned slc_shim_gpu_number(const slc_shim_gpu *gpu);
 /* In a forked process, which cannot use its parent's contexts: no GPU is open. */
 void slc_shim_gpu_child(void);
 
-/* Makes its context the thread's current one, until slc_shim_gpu_leave. */
+/* Makes its context the thread's current one, until slc_shim_gpu_leave. Calls in between that a capture forbids, such
+ * as cuMemAlloc, do not end one that another thread has under way. Pairs do not nest. */
 sluice_status slc_shim_gpu_enter(const slc_shim_gpu *gpu);
 void slc_shim_gpu_leave(void);
 

@@ -57,7 +57,7 @@ static sluice_status launch_pieces(slc_shim_transformed *t, slc_shim_kernel kern
 {
     const slc_shim_launch launch = {.kernel = kernel,
                                     .blocks = count,
-                                    .slices = (longest + SHIM_PIECE_SLICE - 1) / SHIM_PIECE_SLICE,
+                                    .slices = slc_shim_slices(longest),
                                     .threads = SHIM_PIECE_THREADS,
                                     .arguments = pieces};
     return count ? slc_shim_gpu_launch(t->gpu, stream, &launch) : SLUICE_OK;

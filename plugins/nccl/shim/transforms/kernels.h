@@ -18,7 +18,15 @@ enum {
     SHIM_PIECE_UNIT = 16,
     SHIM_PIECE_THREADS = 64,
     SHIM_PIECE_SLICE = 8192, /* bytes that a block copies: the grid is pieces times slices of the longest one */
+    SHIM_SLICES = 65535,     /* of a grid, at most: the blocks of a longer piece copy several slices */
 };
+
+/* The slices of a grid that copies pieces of at most so many bytes. */
+static inline uint32_t slc_shim_slices(uint32_t longest)
+{
+    const uint32_t wanted = longest / SHIM_PIECE_SLICE + (longest % SHIM_PIECE_SLICE != 0);
+    return wanted < SHIM_SLICES ? wanted : (uint32_t)SHIM_SLICES;
+}
 
 typedef struct {
     unsigned char *at; /* anywhere */

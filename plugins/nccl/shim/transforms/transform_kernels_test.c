@@ -249,9 +249,23 @@ static void pieces_come_back(void **state)
     free(memory), free(copy), free(staging);
 }
 
+/* A grid has at most 65535 blocks along y; SLUICE_SHIM_FUSE takes calls of up to 1 GiB. */
+static void a_grid_is_never_too_large(void **state)
+{
+    (void)state;
+    assert_int_equal(slc_shim_slices(1), 1);
+    assert_int_equal(slc_shim_slices(SHIM_PIECE_SLICE), 1);
+    assert_int_equal(slc_shim_slices(SHIM_PIECE_SLICE + 1), 2);
+    assert_int_equal(slc_shim_slices(65535u * SHIM_PIECE_SLICE), 65535);
+    assert_int_equal(slc_shim_slices(65535u * SHIM_PIECE_SLICE + 1), 65535);
+    assert_int_equal(slc_shim_slices(1u << 30), 65535);
+    assert_int_equal(slc_shim_slices(UINT32_MAX), 65535);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_grid_is_never_too_large),
         cmocka_unit_test(exchanges_have_the_hosts_bits),
         cmocka_unit_test(pieces_come_back),
     };
