@@ -4,6 +4,9 @@
 #
 # bench/gpu_pack.sh [--quick] [-o FILE] [BUILD]: FILE is sluice-gpu.tar.xz unless given. BUILD is a folder that is built;
 # without it, build/gpu is built, for which nvcc must be here. --quick packs less tightly.
+#
+# A program runs with drivers that are as new as the toolkit which built it, or newer. So build/gpu is built by the oldest
+# toolkit of CUDA 12 that lies in /usr/local, or where CUDA_PATH says, and by what CMake finds if there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 most_mib=40 # what may be copied to such a machine at once
@@ -35,7 +38,13 @@ pack=$work/sluice-gpu
 
 if [ -z "$build" ]; then
     build=build/gpu
-    cmake --preset release -B $build -DSLUICE_CUDA=ON >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    toolkit=()
+    nvcc=$(ls -d ${CUDA_PATH:+"$CUDA_PATH/bin/nvcc"} /usr/local/cuda-12*/bin/nvcc 2>/dev/null | sort -V | sed -n 1p || true)
+    if [ -n "$nvcc" ]; then toolkit=("-DSLUICE_NVCC=$nvcc"); fi
+    cmake --preset release -B $build -DSLUICE_CUDA=ON "${toolkit[@]}" >"$work/log" 2>&1 || {
+        cat "$work/log" >&2
+        exit 1
+    }
     cmake --build $build -- --quiet
 fi
 setting() { # NAME: of the build
@@ -48,6 +57,17 @@ ON | EMULATED) ;;
     exit 1
     ;;
 esac
+
+# The toolkit of the build, and the oldest driver that runs what it makes.
+cuda=emulated
+if [ "$(setting SLUICE_CUDA)" = ON ]; then
+    cuda=$("$(setting SLUICE_NVCC)" --version | sed -n 's/.*, release \([0-9.]*\),.*/\1/p')
+    case $cuda in
+    12.*) cuda="CUDA $cuda, driver 525 or newer" ;;
+    13.*) cuda="CUDA $cuda, driver 580 or newer" ;;
+    *) cuda="CUDA $cuda" ;;
+    esac
+fi
 
 # ---- Programs and tests ----
 
@@ -124,9 +144,9 @@ chmod +x "$pack/run"
 tar -C "$work" --sort=name --owner=0 --group=0 -cf - sluice-gpu |
     xz -T1 --lzma2=preset=$preset,dict=128MiB >"$work/pack.tar.xz"
 bytes=$(stat -c %s "$work/pack.tar.xz")
-printf '%s: %s bytes, %d programs, %d libraries, for %s\n' "$out" "$bytes" \
+printf '%s: %s bytes, %d programs, %d libraries, for %s and %s\n' "$out" "$bytes" \
     "$(find "$pack/bin" "$pack/tests" "$pack/nccl" -type f -not -name '*.so' | wc -l)" \
-    "$(find "$pack/lib" -type f | wc -l)" "$glibc"
+    "$(find "$pack/lib" -type f | wc -l)" "$glibc" "$cuda"
 if [ "$bytes" -gt $((most_mib << 20)) ]; then
     echo "gpu_pack.sh: more than $most_mib MiB; the largest: $(find "$pack" -type f -printf '%s %P\n' | sort -rn |
         head -3 | xargs)" >&2

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/device/cuda.h"
 #include "lib/device/settings.h"
+#include "lib/kernels/gemm/cublaslt_cuda.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -36,27 +37,16 @@ static struct {
 } lt;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of lt and of the list of algorithms */
 
-/* `folder` "": where the loader looks. */
-static void *open_in(const char *folder)
-{
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-    void *library = NULL;
-    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
-        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    return library;
-}
-
 /* Says whether there is one; *out is what dlsym takes. */
 static bool open_library(void **out)
 {
     const char *folder = slc_setting_text(&slc_device_settings, "SLUICE_CUDA_LIBRARIES");
+    int driver = 0;
     *out = RTLD_DEFAULT;
     if (dlsym(RTLD_DEFAULT, "cublasLtMatmul")) return true;
-    *out = open_in("");
-    if (!*out && *folder) *out = open_in(folder);
+    if (cudaDriverGetVersion(&driver)) driver = 0;
+    *out = slc_gemm_open_cublaslt("", driver);
+    if (!*out && *folder) *out = slc_gemm_open_cublaslt(folder, driver);
     return *out;
 }
 
@@ -72,7 +62,7 @@ static sluice_status load(void)
     if (missing)
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "kernel gemm: cublasLt not found (%s); set SLUICE_CUDA_LIBRARIES to the folder of "
-                         "libcublasLt.so",
+                         "libcublasLt.so, of a version that the driver runs",
                          missing);
     if (lt.Create(&lt.handle)) return slc_error(SLUICE_ERR_SYSTEM, "kernel gemm: cublasLtCreate failed");
     lt.loaded = true;
