@@ -48,6 +48,11 @@ typedef struct {
                                        skipped. NULL on the host */
 } sluice_update;
 
+/* The sums of one range for measure_many: what `measure` gets as an array. */
+typedef struct {
+    int64_t *of[SLUICE_OPTIMIZER_NORMS_MAX];
+} sluice_optimizer_sums;
+
 /* An optimizer: the bundled ones are such structs too. */
 typedef struct {
     size_t struct_size;   /* of this struct; SLUICE_INIT sets it */
@@ -90,7 +95,17 @@ typedef struct {
      * call returns; only the host device takes such an optimizer. A GPU takes one that has mixed_precision too and no
      * `agreed`. */
     bool on_stream;
+    /* NULL, or `update` for `count` ranges at once, of one parameter or several, none of which overlap. All have the
+     * same step, learning_rate, gradient_factor, words and stream. On a GPU the runtime then calls it in the place of
+     * `update`, with a unit's ranges, so that one kernel can take them all. */
+    sluice_status (*update_many)(const sluice_update *updates, size_t count, void *context);
+    /* The same for `measure`, with the sums of updates[i] in sums[i]. */
+    sluice_status (*measure_many)(const sluice_update *updates, size_t count, const sluice_optimizer_sums *sums,
+                                  void *context);
 } sluice_optimizer;
+
+/* The most ranges that update_many and measure_many get in one call. */
+#define SLUICE_OPTIMIZER_RANGES_MAX 96
 
 /* The settings that follow lie inside sluice_config and cannot grow: a further one becomes a field of the config. */
 

@@ -46,12 +46,18 @@ sluice_stream *slc_adam_stream_of(const sluice_update *u, sluice_stream *own)
     return u->stream ? u->stream : own;
 }
 
-static sluice_status update(const sluice_update *u, void *context)
+static sluice_status update_many(const sluice_update *u, size_t count, void *context)
 {
     const adamw *a = context;
     slc_adamw_settings settings = slc_adam_settings_at(&a->settings, u);
-    slc_adamw_range range = slc_adam_range_of(u);
-    return slc_adamw_many(slc_adam_stream_of(u, a->stream), &settings, 1, &range);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) ranges[i] = slc_adam_range_of(&u[i]);
+    return slc_adamw_many(slc_adam_stream_of(u, a->stream), &settings, (uint32_t)count, ranges);
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    return update_many(u, 1, context);
 }
 
 sluice_status slc_adam_check(const char *name, const sluice_adamw *s)
@@ -80,7 +86,8 @@ sluice_status slc_adamw_create(const sluice_adamw *settings, sluice_stream *stre
                               .context = a,
                               .mixed_precision = true,
                               .concurrent = true,
-                              .on_stream = true};
+                              .on_stream = true,
+                              .update_many = update_many};
     return SLUICE_OK;
 }
 

@@ -5,23 +5,43 @@
 #include "tests/support/optim/two_moments.h"
 #include "tests/support/without_fma.h"
 
+static sluice_update range_of(parameter *p, const float *gradient, uint64_t at, uint64_t piece, uint64_t step,
+                              bool no_decay)
+{
+    return (sluice_update){.value = p->value + at,
+                           .gradient = gradient + at,
+                           .state = {p->state[0] + at, p->state[1] + at},
+                           .count = COUNT - at < piece ? COUNT - at : piece,
+                           .step = step,
+                           .learning_rate = 1e-2 / (double)step,
+                           .gradient_factor = step % 3 ? 1 : 0.25,
+                           .no_decay = no_decay,
+                           .stream = p->stream};
+}
+
 /* Runs steps 1..STEPS, each in ranges of `piece` elements. */
 static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
 {
     for (uint64_t step = 1; step <= STEPS; step++) {
         float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
         for (uint64_t at = 0; at < COUNT; at += piece) {
-            sluice_update update = {.value = p->value + at,
-                                    .gradient = gradient + at,
-                                    .state = {p->state[0] + at, p->state[1] + at},
-                                    .count = COUNT - at < piece ? COUNT - at : piece,
-                                    .step = step,
-                                    .learning_rate = 1e-2 / (double)step,
-                                    .gradient_factor = step % 3 ? 1 : 0.25,
-                                    .no_decay = no_decay,
-                                    .stream = p->stream};
+            sluice_update update = range_of(p, gradient, at, piece, step, no_decay);
             assert_int_equal(optimizer->update(&update, optimizer->context), SLUICE_OK);
         }
+        test_release(gradient);
+    }
+}
+
+/* The same with the ranges of a step in one call. */
+static void train_together(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
+{
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
+        sluice_update updates[SLUICE_OPTIMIZER_RANGES_MAX];
+        size_t count = 0;
+        for (uint64_t at = 0; at < COUNT; at += piece)
+            updates[count++] = range_of(p, gradient, at, piece, step, no_decay);
+        assert_int_equal(optimizer->update_many(updates, count, optimizer->context), SLUICE_OK);
         test_release(gradient);
     }
 }
@@ -79,6 +99,7 @@ static void ranges_and_streams_change_no_bit(void **state)
 {
     (void)state;
     check_ranges_and_streams_change_no_bit(create, train);
+    check_ranges_and_streams_change_no_bit(create, train_together);
 }
 
 static void refuses_settings_outside_their_range(void **state)

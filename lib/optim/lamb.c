@@ -14,24 +14,47 @@ typedef struct {
     sluice_stream *stream;
 } lamb;
 
-static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
+/* Parameters without decay have trust 1, which needs no norms. */
+static sluice_status measure_many(const sluice_update *u, size_t count, const sluice_optimizer_sums *sums,
+                                  void *context)
 {
-    if (u->no_decay) return SLUICE_OK;
     const lamb *l = context;
     slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
-    slc_adamw_range range = slc_adam_range_of(u);
-    slc_lamb_bins bins = {sums[0], sums[1]};
-    return slc_lamb_measure(slc_adam_stream_of(u, l->stream), &settings, 1, &range, &bins);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    slc_lamb_bins bins[SLUICE_OPTIMIZER_RANGES_MAX];
+    uint32_t measured = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (u[i].no_decay) continue;
+        ranges[measured] = slc_adam_range_of(&u[i]);
+        bins[measured++] = (slc_lamb_bins){sums[i].of[0], sums[i].of[1]};
+    }
+    if (!measured) return SLUICE_OK;
+    return slc_lamb_measure(slc_adam_stream_of(u, l->stream), &settings, measured, ranges, bins);
+}
+
+static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
+{
+    const sluice_optimizer_sums all = {{sums[0], sums[1]}};
+    return measure_many(u, 1, &all, context);
+}
+
+static sluice_status update_many(const sluice_update *u, size_t count, void *context)
+{
+    const lamb *l = context;
+    slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    const double *norms[SLUICE_OPTIMIZER_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        ranges[i] = slc_adam_range_of(&u[i]);
+        norms[i] = u[i].no_decay ? NULL : u[i].norms;
+    }
+    return slc_lamb_apply_measured(slc_adam_stream_of(u, l->stream), &settings, (uint32_t)count, ranges, norms,
+                                   l->norm_min, l->norm_max);
 }
 
 static sluice_status update(const sluice_update *u, void *context)
 {
-    const lamb *l = context;
-    slc_adamw_settings settings = slc_adam_settings_at(&l->adam, u);
-    slc_adamw_range range = slc_adam_range_of(u);
-    const double *norms = u->no_decay ? NULL : u->norms;
-    return slc_lamb_apply_measured(slc_adam_stream_of(u, l->stream), &settings, 1, &range, &norms, l->norm_min,
-                                   l->norm_max);
+    return update_many(u, 1, context);
 }
 
 sluice_status slc_lamb_check(const char *name, const sluice_lamb *s)
@@ -65,6 +88,8 @@ sluice_status slc_lamb_create(const sluice_lamb *settings, sluice_stream *stream
                               .concurrent = true,
                               .norm_count = 2,
                               .measure = measure,
-                              .on_stream = true};
+                              .on_stream = true,
+                              .update_many = update_many,
+                              .measure_many = measure_many};
     return SLUICE_OK;
 }

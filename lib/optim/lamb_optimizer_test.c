@@ -7,33 +7,65 @@
 static const sluice_lamb settings = {
     .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.1, .norm_min = 0, .norm_max = 12};
 
+static sluice_update range_of(parameter *p, const float *gradient, uint64_t at, uint64_t piece, uint64_t step,
+                              const double *norms, bool no_decay)
+{
+    return (sluice_update){.value = p->value + at,
+                           .gradient = gradient + at,
+                           .state = {p->state[0] + at, p->state[1] + at},
+                           .count = COUNT - at < piece ? COUNT - at : piece,
+                           .step = step,
+                           .learning_rate = 1e-2 / (double)step,
+                           .gradient_factor = 1,
+                           .norms = norms,
+                           .no_decay = no_decay,
+                           .stream = p->stream};
+}
+
+/* Measures or updates each range by a call of its own, or all by one. */
+static void take_ranges(const sluice_optimizer *o, const sluice_update *updates, size_t count, int64_t *const *sums,
+                        bool measures, bool together)
+{
+    if (together) {
+        sluice_optimizer_sums all[SLUICE_OPTIMIZER_RANGES_MAX];
+        for (size_t i = 0; i < count; i++) all[i] = (sluice_optimizer_sums){{sums[0], sums[1]}};
+        assert_int_equal(measures ? o->measure_many(updates, count, all, o->context)
+                                  : o->update_many(updates, count, o->context),
+                         SLUICE_OK);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(measures ? o->measure(&updates[i], sums, o->context) : o->update(&updates[i], o->context),
+                         SLUICE_OK);
+}
+
 /* Runs steps 1..STEPS as the engine does: every range is measured, then every range is updated. */
-static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
+static void train_by(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay, bool together)
 {
     for (uint64_t step = 1; step <= STEPS; step++) {
         float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 100 + step);
         int64_t(*bins)[SLC_NORM_BINS] = test_bytes(2 * sizeof *bins), *const sums[] = {bins[0], bins[1]};
         memset(bins, 0, 2 * sizeof *bins);
         for (int phase = 0; phase < 2; phase++) {
-            for (uint64_t at = 0; at < COUNT; at += piece) {
-                sluice_update update = {.value = p->value + at,
-                                        .gradient = gradient + at,
-                                        .state = {p->state[0] + at, p->state[1] + at},
-                                        .count = COUNT - at < piece ? COUNT - at : piece,
-                                        .step = step,
-                                        .learning_rate = 1e-2 / (double)step,
-                                        .gradient_factor = 1,
-                                        .norms = phase ? p->norms : NULL,
-                                        .no_decay = no_decay,
-                                        .stream = p->stream};
-                assert_int_equal(phase ? optimizer->update(&update, optimizer->context)
-                                       : optimizer->measure(&update, sums, optimizer->context),
-                                 SLUICE_OK);
-            }
+            sluice_update updates[SLUICE_OPTIMIZER_RANGES_MAX];
+            size_t count = 0;
+            for (uint64_t at = 0; at < COUNT; at += piece)
+                updates[count++] = range_of(p, gradient, at, piece, step, phase ? p->norms : NULL, no_decay);
+            take_ranges(optimizer, updates, count, sums, !phase, together);
             for (int i = 0; i < 2; i++) p->norms[i] = slc_norm_result(bins[i]);
         }
         test_release(gradient), test_release(bins);
     }
+}
+
+static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
+{
+    train_by(optimizer, p, piece, no_decay, false);
+}
+
+static void train_together(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
+{
+    train_by(optimizer, p, piece, no_decay, true);
 }
 
 static void train_in_float64(double *w, double *m, double *v, bool no_decay)
@@ -94,6 +126,7 @@ static void ranges_and_streams_change_no_bit(void **state)
 {
     (void)state;
     check_ranges_and_streams_change_no_bit(create, train);
+    check_ranges_and_streams_change_no_bit(create, train_together);
 }
 
 static void refuses_settings_outside_their_range(void **state)

@@ -248,7 +248,10 @@ static void queue_updates(setting *s, sluice_stream *stream, sluice_dtype dtype)
     const slc_lamb_bins measured = {bins[0], bins[1]};
     ok(slc_fill_zero(stream, state, ARRAY_BYTES));
     ok(slc_step_words_begin(stream, words, 2, bins));
-    ok(slc_step_words_inspect(stream, dtype, COUNT, range.gradient, true, 4, words));
+    const slc_step_words_range looked_at[] = {{COUNT, range.gradient, 4}, {COUNT / 2, range.gradient, 5}};
+    ok(slc_step_words_inspect(
+        stream, &(slc_step_words_inspect_args){
+                    .words = words, .dtype = dtype, .norm = true, .range_count = 2, .ranges = looked_at}));
     ok(slc_lamb_measure(stream, &adam, 1, &range, &measured));
     const slc_step_words_agree_args agreement = {.words = words,
                                                  .clip = 0.5,

@@ -197,7 +197,14 @@ static sluice_status lamb_apply(slc_kernel_case *c)
 
 KERNEL(gradient_norm, slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], c->workspace))
 KERNEL(all_finite, slc_all_finite(&c->stream, c->dtype, c->count, c->array[0], c->workspace))
-KERNEL(step_words_inspect, slc_step_words_inspect(&c->stream, c->dtype, c->count, c->array[0], true, 0, c->workspace))
+
+static sluice_status step_words_inspect(slc_kernel_case *c)
+{
+    const slc_step_words_range range = {.count = c->count, .x = c->array[0]};
+    const slc_step_words_inspect_args args = {
+        .words = c->workspace, .dtype = c->dtype, .norm = true, .range_count = 1, .ranges = &range};
+    return slc_step_words_inspect(&c->stream, &args);
+}
 
 static sluice_status reduce_two(slc_kernel_case *c)
 {

@@ -18,8 +18,73 @@
 #include <stdlib.h>
 #include <string.h>
 
+static sluice_status name_failure(const sluice_runtime *rt, const sluice_param *param, sluice_status status)
+{
+    return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
+}
+
+/* ---- Updates of a unit, gathered: a device that runs ahead gets many ranges by one launch ---- */
+
+typedef enum { MEASURE, UPDATE } optimizer_call;
+
+typedef struct {
+    const sluice_runtime *rt;
+    optimizer_call call;
+    uint32_t count;
+    sluice_update at[SLUICE_OPTIMIZER_RANGES_MAX];
+    sluice_optimizer_sums sums[SLUICE_OPTIMIZER_RANGES_MAX]; /* MEASURE */
+} gathering;
+
+static bool gathers(const sluice_runtime *rt, optimizer_call call, const slc_step_state *step)
+{
+    return step->ahead && (call == UPDATE ? rt->optimizer.update_many != NULL : rt->optimizer.measure_many != NULL);
+}
+
+/* Hands over what was gathered. */
+static sluice_status gathering_end(gathering *g)
+{
+    const sluice_optimizer *o = &g->rt->optimizer;
+    if (!g->count) return SLUICE_OK;
+    const sluice_param *first = g->rt->model.params[g->at[0].parameter];
+    const uint64_t before = slc_errors_set();
+    sluice_status status = slc_error_bare(g->call == UPDATE ? o->update_many(g->at, g->count, o->context)
+                                                            : o->measure_many(g->at, g->count, g->sums, o->context),
+                                          before);
+    g->count = 0;
+    return name_failure(g->rt, first, status);
+}
+
+/* Do the arrays of `next` go on where those of `last` end? */
+static bool follows(const sluice_runtime *rt, const sluice_update *last, const sluice_update *next)
+{
+    const uint64_t count = last->count;
+    if (last->parameter != next->parameter || next->value != last->value + count) return false;
+    if (next->gradient != slc_element(last->gradient, last->gradient_dtype, count)) return false;
+    if (last->rounded && next->rounded != slc_element(last->rounded, SLUICE_BF16, count)) return false;
+    for (uint32_t s = 0; s < rt->optimizer.state_count; s++)
+        if (next->state[s] != last->state[s] + count) return false;
+    return true;
+}
+
+/* Blocks cut a parameter into ranges that may lie one after the other: these are one. */
+static sluice_status gather(gathering *g, const sluice_update *update, const sluice_optimizer_sums *sums)
+{
+    sluice_update *last = g->count ? &g->at[g->count - 1] : NULL;
+    if (last && follows(g->rt, last, update)) {
+        last->count += update->count;
+        return SLUICE_OK;
+    }
+    sluice_status status = g->count == SLUICE_OPTIMIZER_RANGES_MAX ? gathering_end(g) : SLUICE_OK;
+    if (sums) g->sums[g->count] = *sums;
+    g->at[g->count++] = *update;
+    return status;
+}
+
+/* ---- Inspection ---- */
+
 /* Lets the optimizer measure its norms on a part that this rank owns. */
-static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, const slc_step_state *step)
+static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_part *part, const slc_step_state *step,
+                                  gathering *gathered)
 {
     const slc_unit_state *state = &rt->units[unit];
     sluice_status status = SLUICE_OK;
@@ -32,29 +97,85 @@ static sluice_status measure_part(sluice_runtime *rt, uint32_t unit, const slc_p
         update.gradient_dtype = state->reduced_dtype;
         update.stream = &rt->updates;
         int64_t(*bins)[SLC_NORM_BINS] = step->ahead ? step->ahead->norm_bins : rt->agreement.norm_bins;
-        int64_t *sums[SLUICE_OPTIMIZER_NORMS_MAX];
+        sluice_optimizer_sums sums = {{0}};
         for (uint32_t i = 0; i < rt->optimizer.norm_count + rt->optimizer.maximum_count; i++)
-            sums[i] = bins[param->norm + i];
+            sums.of[i] = bins[param->norm + i];
+        if (gathered) {
+            status = gather(gathered, &update, &sums);
+            continue;
+        }
         const uint64_t before = slc_errors_set();
-        status = slc_error_bare(rt->optimizer.measure(&update, sums, rt->optimizer.context), before);
-        status = slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
+        status = slc_error_bare(rt->optimizer.measure(&update, sums.of, rt->optimizer.context), before);
+        status = name_failure(rt, param, status);
     }
     return status;
 }
 
+static slc_part owned_part(const sluice_runtime *rt, uint32_t unit, uint64_t block)
+{
+    return slc_unit_part(&rt->job.units[unit], (uint32_t)rt->size, block, (uint32_t)rt->rank);
+}
+
+static sluice_status measure_ahead(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
+                                   const slc_step_state *step)
+{
+    gathering gathered = {.rt = rt, .call = MEASURE};
+    gathering *into = gathers(rt, MEASURE, step) ? &gathered : NULL;
+    sluice_status status = SLUICE_OK;
+    for (uint64_t b = first; !status && b < first + count; b++) {
+        const slc_part part = owned_part(rt, unit, b);
+        status = measure_part(rt, unit, &part, step, into);
+    }
+    return status ? status : gathering_end(&gathered);
+}
+
+/* The ranges of a unit that one call of the kernel looks at. */
+typedef struct {
+    sluice_runtime *rt;
+    slc_step_words_inspect_args args;
+    slc_step_words_range at[SLC_STEP_WORDS_RANGES];
+} looking;
+
+static sluice_status looking_end(looking *l)
+{
+    sluice_status status = l->args.range_count ? slc_step_words_inspect(&l->rt->updates, &l->args) : SLUICE_OK;
+    l->args.range_count = 0;
+    return status;
+}
+
+static sluice_status look_at(looking *l, const slc_step_words_range *range)
+{
+    slc_step_words_range *last = l->args.range_count ? &l->at[l->args.range_count - 1] : NULL;
+    if (last && last->parameter == range->parameter && range->x == slc_element(last->x, l->args.dtype, last->count)) {
+        last->count += range->count;
+        return SLUICE_OK;
+    }
+    sluice_status status = l->args.range_count == SLC_STEP_WORDS_RANGES ? looking_end(l) : SLUICE_OK;
+    l->at[l->args.range_count++] = *range;
+    return status;
+}
+
 /* On a device that runs ahead the kernels note what they find, by parameter, in the step's words. */
-static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, const slc_part *part, const slc_step_state *step)
+static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
+                                   const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
+    looking l = {.rt = rt,
+                 .args = {.words = step->ahead->words, .dtype = state->reduced_dtype, .norm = rt->config.clip > 0}};
+    l.args.ranges = l.at;
     sluice_status status = SLUICE_OK;
-    for (uint32_t p = 0; !status && p < state->param_count; p++) {
-        slc_part range = slc_part_of_param(part, state->params[p]);
-        if (!range.count) continue;
-        status =
-            slc_step_words_inspect(&rt->updates, state->reduced_dtype, range.count, slc_reduced_at(rt, unit, &range),
-                                   rt->config.clip > 0, state->params[p]->number, step->ahead->words);
+    for (uint64_t b = first; b < first + count; b++) {
+        const slc_part part = owned_part(rt, unit, b);
+        for (uint32_t p = 0; !status && p < state->param_count; p++) {
+            const slc_part range = slc_part_of_param(&part, state->params[p]);
+            if (range.count)
+                status = look_at(&l, &(slc_step_words_range){.count = range.count,
+                                                             .x = slc_reduced_at(rt, unit, &range),
+                                                             .parameter = state->params[p]->number});
+        }
     }
-    return status || !rt->agreement.norm_count ? status : measure_part(rt, unit, part, step);
+    if (!status) status = looking_end(&l);
+    return status || !rt->agreement.norm_count ? status : measure_ahead(rt, unit, first, count, step);
 }
 
 /* The norm's last bin counts values that are not finite, so one pass is enough where there is a norm. */
@@ -68,7 +189,7 @@ static sluice_status inspect_part(sluice_runtime *rt, uint32_t unit, const slc_p
     *finite = true;
     sluice_status status = norm ? slc_norm_add(&rt->updates, dtype, part->count, gradient, step->bins)
                                 : slc_all_finite(&rt->updates, dtype, part->count, gradient, finite);
-    if (!status && rt->agreement.norm_count) status = measure_part(rt, unit, part, step);
+    if (!status && rt->agreement.norm_count) status = measure_part(rt, unit, part, step, NULL);
     if (!status) status = slc_stream_synchronize(&rt->updates);
     if (norm) *finite = *bad == before;
     return status;
@@ -96,11 +217,11 @@ static sluice_status find_non_finite(sluice_runtime *rt, uint32_t unit, const sl
 static sluice_status inspect_blocks(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
                                     slc_step_state *step)
 {
+    if (step->ahead) return inspect_ahead(rt, unit, first, count, step);
     for (uint64_t b = first; b < first + count; b++) {
-        slc_part part = slc_unit_part(&rt->job.units[unit], (uint32_t)rt->size, b, (uint32_t)rt->rank);
+        slc_part part = owned_part(rt, unit, b);
         bool finite = true;
-        sluice_status status =
-            step->ahead ? inspect_ahead(rt, unit, &part, step) : inspect_part(rt, unit, &part, step, &finite);
+        sluice_status status = inspect_part(rt, unit, &part, step, &finite);
         if (status) return status;
         if (finite) continue;
         step->non_finite++;
@@ -154,8 +275,8 @@ static sluice_status call_optimizer(const sluice_runtime *rt, sluice_stream *str
                                                : update_in_fp32(optimizer, stream, update);
 }
 
-static sluice_status update_range(const sluice_runtime *rt, sluice_stream *stream, uint32_t unit,
-                                  const sluice_param *param, const slc_part *range, const slc_step_state *step)
+static sluice_update make_update(const sluice_runtime *rt, sluice_stream *stream, uint32_t unit,
+                                 const sluice_param *param, const slc_part *range, const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
     bool own =
@@ -169,9 +290,14 @@ static sluice_status update_range(const sluice_runtime *rt, sluice_stream *strea
     /* Elsewhere no update waits for the agreement, and what it makes may be on its way. */
     if (step->ahead && (rt->config.clip > 0 || rt->config.nan == SLUICE_NAN_SKIP))
         update.words = &step->ahead->words->told;
+    return update;
+}
+
+static sluice_status update_range(const sluice_runtime *rt, sluice_stream *stream, const sluice_update *update)
+{
     const uint64_t before = slc_errors_set();
-    sluice_status status = slc_error_bare(call_optimizer(rt, stream, &update), before);
-    return slc_error_context(status, "optimizer %s, parameter \"%s\"", rt->optimizer.name, param->name);
+    sluice_status status = slc_error_bare(call_optimizer(rt, stream, update), before);
+    return name_failure(rt, rt->model.params[update->parameter], status);
 }
 
 /* All elements that an item updates have places, counted through its ranges in whole grains, so that a share begins
@@ -192,6 +318,8 @@ static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stre
 {
     const slc_unit_state *state = &rt->units[item->unit];
     bool whole = slc_updates_whole(state->strategy);
+    gathering gathered = {.rt = rt, .call = UPDATE};
+    const bool gathers_ranges = gathers(rt, UPDATE, step);
     *places = 0;
     for (uint64_t b = item->first_block; b < item->first_block + item->block_count; b++) {
         slc_part part = slc_unit_part(&rt->job.units[item->unit], whole ? 1 : (uint32_t)rt->size, b,
@@ -200,11 +328,13 @@ static sluice_status update_places(const sluice_runtime *rt, sluice_stream *stre
             slc_part range = slc_part_of_param(&part, state->params[p]);
             slc_part share = share_of(&range, places, first, last);
             if (!share.count) continue;
-            sluice_status status = update_range(rt, stream, item->unit, state->params[p], &share, step);
+            const sluice_update update = make_update(rt, stream, item->unit, state->params[p], &share, step);
+            sluice_status status =
+                gathers_ranges ? gather(&gathered, &update, NULL) : update_range(rt, stream, &update);
             if (status) return status;
         }
     }
-    return step->ahead ? SLUICE_OK : slc_stream_synchronize(stream);
+    return step->ahead ? gathering_end(&gathered) : slc_stream_synchronize(stream);
 }
 
 sluice_status slc_update_unit(sluice_runtime *rt, const slc_item *item, const slc_step_state *step)

@@ -19,23 +19,30 @@ sluice_status slc_step_words_begin(sluice_stream *stream, slc_step_words *words,
     return SLC_DEVICE_RUN(stream, step_words_begin, words, norm_count, norm_bins);
 }
 
-static sluice_status step_words_inspect_host(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
-                                             bool norm, uint32_t parameter, slc_step_words *words)
+static sluice_status inspect_range(sluice_stream *stream, const slc_step_words_inspect_args *args,
+                                   const slc_step_words_range *range)
 {
+    slc_step_words *words = args->words;
     const int64_t *bad = &words->bins[SLC_NORM_BINS - 1], before = *bad;
     bool finite = true;
-    sluice_status status =
-        norm ? slc_norm_add(stream, dtype, count, x, words->bins) : slc_all_finite(stream, dtype, count, x, &finite);
+    sluice_status status = args->norm ? slc_norm_add(stream, args->dtype, range->count, range->x, words->bins)
+                                      : slc_all_finite(stream, args->dtype, range->count, range->x, &finite);
     if (status || (finite && *bad == before)) return status;
     words->non_finite++;
-    if (parameter < words->first_bad) words->first_bad = parameter;
+    if (range->parameter < words->first_bad) words->first_bad = range->parameter;
     return SLUICE_OK;
 }
 
-sluice_status slc_step_words_inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
-                                     bool norm, uint32_t parameter, slc_step_words *words)
+static sluice_status step_words_inspect_host(sluice_stream *stream, const slc_step_words_inspect_args *args)
 {
-    return SLC_DEVICE_PICK(stream, step_words_inspect)(stream, dtype, count, x, norm, parameter, words);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; i < args->range_count && !status; i++) status = inspect_range(stream, args, &args->ranges[i]);
+    return status;
+}
+
+sluice_status slc_step_words_inspect(sluice_stream *stream, const slc_step_words_inspect_args *args)
+{
+    return SLC_DEVICE_PICK(stream, step_words_inspect)(stream, args);
 }
 
 static void step_words_agree_host(sluice_stream *stream, const slc_step_words_agree_args *args)

@@ -20,11 +20,26 @@ typedef struct {
 sluice_status slc_step_words_begin(sluice_stream *stream, slc_step_words *words, uint32_t norm_count,
                                    int64_t (*norm_bins)[SLC_NORM_BINS]);
 
-/* Looks at `count` elements of parameter number `parameter`, reading them once: with `norm` adds them to the words'
- * bins as slc_norm_add does (a multiple of 16, or the end of an array), and makes them count in non_finite and
- * first_bad if any is NaN or infinite. */
-sluice_status slc_step_words_inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
-                                     bool norm, uint32_t parameter, slc_step_words *words);
+/* A run of elements of one parameter. */
+typedef struct {
+    uint64_t count; /* with a norm a multiple of 16, or up to the end of the parameter */
+    const void *x;
+    uint32_t parameter; /* its number */
+} slc_step_words_range;
+
+/* Looks at ranges, which are read once: with `norm` adds them to the words' bins as slc_norm_add does, and makes them
+ * count in non_finite and first_bad if an element is NaN or infinite. On a GPU a launch takes up to
+ * SLC_STEP_WORDS_RANGES of them, which need not live on. */
+enum { SLC_STEP_WORDS_RANGES = 128 };
+typedef struct {
+    slc_step_words *words;
+    sluice_dtype dtype; /* of all elements */
+    bool norm;
+    uint32_t range_count;
+    const slc_step_words_range *ranges; /* in the host's memory */
+} slc_step_words_inspect_args;
+
+sluice_status slc_step_words_inspect(sluice_stream *stream, const slc_step_words_inspect_args *args);
 
 /* Concludes from what was inspected and measured:
  *   told.gradient_factor = min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_, where the norm is

@@ -1,5 +1,5 @@
-/* One launch for each call. A block that finds elements which are not finite says so once; sums are integers, so their
- * order does not matter. */
+/* One launch for each call, of inspections one for as many ranges as fit the arguments of a kernel. A block that finds
+ * elements which are not finite says so once; sums are integers, so their order does not matter. */
 #include "lib/kernels/step_words/step_words.h"
 
 #include "lib/kernels/norm/norm_cuda.cuh"
@@ -36,45 +36,95 @@ struct inspect_shared {
     uint32_t bad; /* not 0: a thread has found an element that is not finite */
 };
 
-template <class T>
-static __global__ void __launch_bounds__(GPU_THREADS)
-    inspect(uint64_t count, const T *x, bool aligned, bool norm, uint32_t parameter, slc_step_words *words)
+/* Each range begins at a block. */
+struct inspect_batch {
+    slc_step_words *words;
+    uint64_t block_elements; /* that a block looks at, a multiple of GPU_THREADS * GPU_GRAIN */
+    bool norm;
+    uint32_t count;
+    uint32_t first_block[SLC_STEP_WORDS_RANGES];
+    slc_step_words_range at[SLC_STEP_WORDS_RANGES];
+};
+
+static __device__ uint32_t range_of_block(const inspect_batch &batch)
+{
+    uint32_t low = 0, high = batch.count; /* the block's range is one of low..high-1 */
+    while (high - low > 1) {
+        const uint32_t middle = (low + high) / 2;
+        if (batch.first_block[middle] <= blockIdx.x)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+template <class T> static __global__ void __launch_bounds__(GPU_THREADS) inspect_ranges(inspect_batch batch)
 {
     SLC_SHARED(inspect_shared, s);
     gpu_bins_clear(&s.bins);
     if (!threadIdx.x) s.bad = 0;
     __syncthreads();
+    const uint32_t place = range_of_block(batch);
+    const slc_step_words_range &r = batch.at[place];
+    const T *x = (const T *)r.x;
+    const bool aligned = (uint64_t)x % 16 == 0;
+    const uint64_t first = (uint64_t)(blockIdx.x - batch.first_block[place]) * batch.block_elements;
+    const uint64_t end = first + batch.block_elements < r.count ? first + batch.block_elements : r.count;
     bool bad = false;
-    const uint64_t step = (uint64_t)gridDim.x * GPU_THREADS * GPU_GRAIN;
-    for (uint64_t i = ((uint64_t)blockIdx.x * GPU_THREADS + threadIdx.x) * GPU_GRAIN; i < count; i += step) {
+    for (uint64_t i = first + (uint64_t)threadIdx.x * GPU_GRAIN; i < end; i += GPU_THREADS * GPU_GRAIN) {
         float v[GPU_GRAIN];
-        gpu_load_grain(x + i, aligned, count - i, v);
+        gpu_load_grain(x + i, aligned, r.count - i, v);
         bad = bad || gpu_any_bad<GPU_GRAIN>(v);
-        if (norm) gpu_bins_add(&s.bins, gpu_grain_sum(v));
+        if (batch.norm) gpu_bins_add(&s.bins, gpu_grain_sum(v));
     }
     if (bad) atomicOr(&s.bad, 1u);
     __syncthreads();
-    gpu_bins_join(words->bins, s.bins);
+    gpu_bins_join(batch.words->bins, s.bins);
     if (threadIdx.x || !s.bad) return;
-    atomicAdd((unsigned long long *)&words->non_finite, 1ull);
-    atomicMin(&words->first_bad, parameter);
+    atomicAdd((unsigned long long *)&batch.words->non_finite, 1ull);
+    atomicMin(&batch.words->first_bad, r.parameter);
 }
 
-template <class T>
-static sluice_status inspect_as(sluice_stream *stream, uint64_t count, const void *x, bool norm, uint32_t parameter,
-                                slc_step_words *words)
+/* Takes ranges from *next on, without empty ones; *next moves on. Returns the number of blocks: about as many as the
+ * GPU can have at once, so that few of them add to the same words. */
+static uint32_t take_ranges(const sluice_stream *stream, const slc_step_words_inspect_args *args, uint32_t *next,
+                            inspect_batch *batch)
 {
-    GPU_START(inspect<T>, dim3(gpu_blocks(stream, count, GPU_THREADS * GPU_GRAIN)), dim3(GPU_THREADS),
-              sizeof(inspect_shared), slc_cuda_stream(stream), count, (const T *)x, gpu_aligned(x), norm, parameter,
-              words);
+    enum { LEAST = GPU_THREADS * GPU_GRAIN };
+    uint64_t elements = 0, blocks = 0;
+    batch->count = 0;
+    for (; *next < args->range_count && batch->count < SLC_STEP_WORDS_RANGES; ++*next) {
+        if (!args->ranges[*next].count) continue;
+        batch->at[batch->count++] = args->ranges[*next];
+        elements += args->ranges[*next].count;
+    }
+    const uint64_t each = (elements + slc_cuda_blocks(stream) - 1) / slc_cuda_blocks(stream);
+    batch->block_elements = (each + LEAST - 1) / LEAST * LEAST;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        batch->first_block[i] = (uint32_t)blocks;
+        blocks += (batch->at[i].count + batch->block_elements - 1) / batch->block_elements;
+    }
+    return (uint32_t)blocks;
+}
+
+template <class T> static sluice_status inspect_as(sluice_stream *stream, const inspect_batch &batch, uint32_t blocks)
+{
+    GPU_START(inspect_ranges<T>, dim3(blocks), dim3(GPU_THREADS), sizeof(inspect_shared), slc_cuda_stream(stream),
+              batch);
     return slc_cuda_launched(stream, "step_words_inspect");
 }
 
-sluice_status slc_step_words_inspect_cuda(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
-                                          bool norm, uint32_t parameter, slc_step_words *words)
+sluice_status slc_step_words_inspect_cuda(sluice_stream *stream, const slc_step_words_inspect_args *args)
 {
-    if (!count) return SLUICE_OK;
-    return GPU_BY_TYPE(dtype, inspect_as, stream, count, x, norm, parameter, words);
+    inspect_batch batch = {};
+    batch.words = args->words;
+    batch.norm = args->norm;
+    sluice_status status = SLUICE_OK;
+    uint32_t next = 0, blocks;
+    while (!status && (blocks = take_ranges(stream, args, &next, &batch)))
+        status = GPU_BY_TYPE(args->dtype, inspect_as, stream, batch, blocks);
+    return status;
 }
 
 /* ---- agree ---- */

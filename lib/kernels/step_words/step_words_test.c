@@ -53,6 +53,15 @@ static void begins_with_nothing_inspected(void **state)
     }
 }
 
+static void inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool norm,
+                    uint32_t parameter, slc_step_words *words)
+{
+    const slc_step_words_range range = {.count = count, .x = x, .parameter = parameter};
+    const slc_step_words_inspect_args args = {
+        .words = words, .dtype = dtype, .norm = norm, .range_count = 1, .ranges = &range};
+    assert_int_equal(slc_step_words_inspect(stream, &args), SLUICE_OK);
+}
+
 /* The words must say what the reference's say. How often an element that is not finite counts is left open. */
 static void check_words(const slc_step_words *got, const slc_step_words *want)
 {
@@ -74,7 +83,7 @@ static void inspect_in_pieces(sluice_stream *stream, sluice_dtype dtype, uint64_
         n = 16 * (1 + test_random(seed) % (count / 16 + 1));
         if (n > count - at) n = count - at;
         const char *from = (const char *)x + at * sluice_dtype_bytes(dtype);
-        assert_int_equal(slc_step_words_inspect(stream, dtype, n, from, norm, parameter, words), SLUICE_OK);
+        inspect(stream, dtype, n, from, norm, parameter, words);
     }
 }
 
@@ -102,8 +111,7 @@ static void finds_what_a_plain_look_finds(void **state)
                 const char *from = (const char *)x + shift * sluice_dtype_bytes(dtype);
                 uint64_t cuts = cut;
                 if (threads == 1)
-                    assert_int_equal(slc_step_words_inspect(&stream, dtype, count, from, norm, parameter, words),
-                                     SLUICE_OK);
+                    inspect(&stream, dtype, count, from, norm, parameter, words);
                 else
                     inspect_in_pieces(&stream, dtype, count, from, norm, parameter, words, &cuts);
                 check_words(words, &want);
@@ -122,43 +130,47 @@ static void nothing_to_look_at(void **state)
         sluice_stream stream = test_stream(1);
         slc_step_words *words = new_words(&stream);
         const slc_step_words want = {.first_bad = UINT32_MAX};
-        for (int norm = 0; norm < 2; norm++)
-            assert_int_equal(slc_step_words_inspect(&stream, SLUICE_FP32, 0, NULL, norm, 3, words), SLUICE_OK);
+        const slc_step_words_inspect_args none = {.words = words};
+        for (int norm = 0; norm < 2; norm++) inspect(&stream, SLUICE_FP32, 0, NULL, norm, 3, words);
+        assert_int_equal(slc_step_words_inspect(&stream, &none), SLUICE_OK);
         check_words(words, &want);
         test_release(words);
         slc_stream_destroy(&stream);
     }
 }
 
-/* Many parameters in a drawn order, some of them bad: the least number is told, whoever comes first. */
+/* Many parameters in a drawn order, some of them bad: the least number is told, whoever comes first. They are given one
+ * by one, or all at once, which on a GPU is more than one launch takes. */
 static void many_parameters(void **state)
 {
     (void)state;
-    enum { PARAMETERS = 60, MOST = 300 };
+    enum { PARAMETERS = SLC_STEP_WORDS_RANGES + 20, MOST = 300 };
     uint64_t seed = 11;
     for (int round = 0; round < 6; round++) {
+        slc_step_words_range ranges[PARAMETERS];
         float *x[PARAMETERS];
-        uint64_t count[PARAMETERS];
-        uint32_t order[PARAMETERS];
         for (uint32_t p = 0; p < PARAMETERS; p++) {
-            count[p] = test_random(&seed) % MOST;
-            x[p] = wild_floats(count[p], round && test_random(&seed) % 10 == 0, &seed);
-            order[p] = p;
-        }
-        for (uint32_t p = PARAMETERS; p-- > 1;) {
-            uint32_t other = (uint32_t)(test_random(&seed) % (p + 1)), kept = order[p];
-            order[p] = order[other], order[other] = kept;
+            const uint64_t count = p == 5 ? 16 * 3 * 1031 : test_random(&seed) % MOST;
+            x[p] = wild_floats(count, round && test_random(&seed) % 10 == 0, &seed);
+            ranges[p] = (slc_step_words_range){.count = count, .x = x[p], .parameter = 7 * p};
         }
         slc_step_words want = {.first_bad = UINT32_MAX};
-        for (uint32_t p = 0; p < PARAMETERS; p++) slc_step_words_inspect_ref(count[p], x[p], true, 7 * p, &want);
+        for (uint32_t p = 0; p < PARAMETERS; p++)
+            slc_step_words_inspect_ref(ranges[p].count, x[p], round != 5, 7 * p, &want);
+        for (uint32_t p = PARAMETERS; p-- > 1;) {
+            uint32_t other = (uint32_t)(test_random(&seed) % (p + 1));
+            slc_step_words_range kept = ranges[p];
+            ranges[p] = ranges[other], ranges[other] = kept;
+        }
         TEST_EACH_WAY(way)
-        {
+        for (uint32_t together = 1; together <= PARAMETERS; together += PARAMETERS - 1) {
             sluice_stream stream = test_stream(1);
             slc_step_words *words = new_words(&stream);
-            for (uint32_t i = 0; i < PARAMETERS; i++)
-                assert_int_equal(slc_step_words_inspect(&stream, SLUICE_FP32, count[order[i]], x[order[i]], true,
-                                                        7 * order[i], words),
-                                 SLUICE_OK);
+            for (uint32_t i = 0; i < PARAMETERS; i += together) {
+                const slc_step_words_inspect_args args = {
+                    .words = words, .norm = round != 5, .range_count = together, .ranges = ranges + i};
+                assert_int_equal(slc_step_words_inspect(&stream, &args), SLUICE_OK);
+            }
             check_words(words, &want);
             test_release(words);
             slc_stream_destroy(&stream);
