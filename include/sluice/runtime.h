@@ -132,7 +132,7 @@ typedef struct {
     sluice_recompute recompute; /* changes memory and time, no bit of the weights */
     uint64_t block_bytes;       /* base block of fp32, 64 bytes to 4 GiB: fixes who owns what. It is the full size, so a
                                    message is block / N. A block of a bf16 parameter has as many elements, so half the
-                                   bytes. */
+                                   bytes. 0: 1 MiB on the host; on a GPU 16 MiB, and 64 MiB for a single rank. */
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
                                "auto": where that pays by the cost model, at commit with estimated times and at each
                                re-plan with measured ones; "off": none; a size as 64KiB: up to so many bytes of values.
@@ -203,7 +203,7 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   tied = SLUICE_TIED_JOINT
  *   micro_batches = 1
  *   recompute = SLUICE_RECOMPUTE_AUTO
- *   block_bytes = 1048576
+ *   block_bytes = 0                        (by the device)
  *   fuse = NULL
  *   updates = SLUICE_UPDATES_BY_SETTING
  *   threads = 1

@@ -178,8 +178,8 @@ static const slc_option fixed_rows[] = {
      "fastest; "
      "weights do not change. 0: none",
      0, SLC_TRAINING_TRIALS - 1, CONFIG(replan_trials)},
-    {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "1MiB", SLC_REPORTED | SLC_MEASURED,
-     "Base block of communication; fixes who owns what"},
+    {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "auto", SLC_REPORTED | SLC_MEASURED,
+     "Base block of communication; fixes who owns what. auto: 1MiB, on a GPU 64MiB"},
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
      "Slow the network down, as 1gbit,50us"},
     {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
@@ -713,7 +713,8 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     config->steps = o->steps;
     slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
-    sluice_status status = slc_parse_bytes(o->block, &config->block_bytes);
+    sluice_status status = SLUICE_OK;
+    if (strcmp(o->block, "auto")) status = slc_parse_bytes(o->block, &config->block_bytes);
     if (status) return slc_error_context(status, "--block");
     if (*o->budget) status = slc_parse_budget(o->budget, &config->budget_bytes, &config->budget_of_dp);
     return slc_error_context(status, "--budget");

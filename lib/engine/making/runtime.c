@@ -31,7 +31,6 @@ void sluice_config_init_sized(sluice_config *config, size_t struct_size)
         .schedule = slc_schedule_default,
         .wire = SLUICE_BF16,
         .micro_batches = 1,
-        .block_bytes = 1 << 20,
         .threads = 1,
         .device = "cpu",
     };
@@ -46,7 +45,7 @@ static sluice_status check_config(const sluice_config *config)
                          "micro_batches is 0; a step has at least one: was the config filled by sluice_config_init?");
     if (!(config->clip >= 0) || isinf(config->clip))
         return slc_error(SLUICE_ERR_ARGUMENT, "clip is %g; give a norm above 0, or 0 for none", config->clip);
-    if (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32)
+    if (config->block_bytes && (config->block_bytes < 64 || config->block_bytes > (uint64_t)1 << 32))
         return slc_error(SLUICE_ERR_ARGUMENT, "block is %llu bytes; give 64 bytes to 4 GiB",
                          (unsigned long long)config->block_bytes);
     if (!config->strategy || !config->schedule || !config->device || !config->optimizer_name)
