@@ -235,9 +235,13 @@ static sluice_status cuda_stream_create(sluice_stream *stream)
 {
     gpu_stream *s = calloc(1, sizeof *s);
     if (!s) return slc_error(SLUICE_ERR_MEMORY, "stream");
+    int least = 0, greatest = 0; /* the greatest priority is the smallest number */
     sluice_status status = make_current(stream->device);
+    if (!status && stream->first)
+        status = slc_cuda_status(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
     if (!status)
-        status = slc_cuda_status(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+        status = slc_cuda_status(cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, greatest),
+                                 "cudaStreamCreate");
     if (status) {
         free(s);
         return status;

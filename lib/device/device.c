@@ -104,12 +104,22 @@ void slc_segment_discard(slc_segment *segment, size_t offset, size_t bytes)
                                               bytes < segment->bytes - offset ? bytes : segment->bytes - offset);
 }
 
-sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)
+static sluice_status create_stream(slc_device *device, uint32_t threads, bool first, sluice_stream *out)
 {
-    *out = (sluice_stream){.device = device, .threads = threads ? threads : 1};
+    *out = (sluice_stream){.device = device, .threads = threads ? threads : 1, .first = first};
     sluice_status status = device->ops->stream_create(out);
     if (status) *out = (sluice_stream){0};
     return status;
+}
+
+sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out)
+{
+    return create_stream(device, threads, false, out);
+}
+
+sluice_status slc_stream_create_first(slc_device *device, uint32_t threads, sluice_stream *out)
+{
+    return create_stream(device, threads, true, out);
 }
 
 void slc_stream_destroy(sluice_stream *stream)

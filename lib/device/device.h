@@ -61,6 +61,9 @@ uint64_t slc_pinned_bytes(void);
 
 /* `threads` 0 counts as 1; slc_stream_destroy ends the stream. */
 sluice_status slc_stream_create(slc_device *device, uint32_t threads, sluice_stream *out);
+/* The same, but where several streams have kernels that wait for the GPU, those of this one come first: for
+ * communication, which others wait for, and which needs little of the GPU. On the host there is no difference. */
+sluice_status slc_stream_create_first(slc_device *device, uint32_t threads, sluice_stream *out);
 void slc_stream_destroy(sluice_stream *stream);
 sluice_status slc_stream_synchronize(sluice_stream *stream);
 /* The device's own name for the stream, a cudaStream_t on a GPU, which becomes the calling thread's current one; NULL

@@ -25,7 +25,7 @@ typedef struct {
     sluice_status (*pinned_create)(slc_device *device, size_t bytes, void **base);
     void (*pinned_destroy)(slc_device *device, void *base);
 
-    sluice_status (*stream_create)(sluice_stream *stream); /* device and threads are filled in */
+    sluice_status (*stream_create)(sluice_stream *stream); /* all but its handle is filled in */
     void (*stream_destroy)(sluice_stream *stream);
     sluice_status (*stream_synchronize)(sluice_stream *stream);
     void *(*stream_native)(const sluice_stream *stream);

@@ -15,6 +15,7 @@ typedef struct sluice_stream sluice_stream;
 struct sluice_stream {
     slc_device *device;
     uint32_t threads; /* threads that a host kernel may use; at least 1 */
+    bool first;       /* a GPU prefers its kernels to those of other streams */
     void *handle;     /* belongs to the device */
 };
 

@@ -185,6 +185,23 @@ static void a_time_that_is_not_there_blames_no_launch(void **state)
     slc_device_close(device);
 }
 
+static void a_first_stream_has_priority(void **state)
+{
+    (void)state;
+    slc_device *device;
+    sluice_stream stream, first;
+    int priority, of_first;
+    assert_int_equal(slc_device_open("cuda", &device), SLUICE_OK);
+    assert_int_equal(slc_stream_create(device, 1, &stream), SLUICE_OK);
+    assert_int_equal(slc_stream_create_first(device, 1, &first), SLUICE_OK);
+    assert_int_equal(cudaStreamGetPriority(slc_stream_native(&stream), &priority), cudaSuccess);
+    assert_int_equal(cudaStreamGetPriority(slc_stream_native(&first), &of_first), cudaSuccess);
+    assert_true(of_first < priority); /* smaller numbers come first */
+    slc_stream_destroy(&stream);
+    slc_stream_destroy(&first);
+    slc_device_close(device);
+}
+
 static void a_product_without_algorithm_is_said(void **state)
 {
     (void)state;
@@ -243,6 +260,7 @@ int main(void)
         cmocka_unit_test(the_local_rank_chooses_the_gpu),
         cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(a_time_that_is_not_there_blames_no_launch),
+        cmocka_unit_test(a_first_stream_has_priority),
         cmocka_unit_test(a_product_without_algorithm_is_said),
         cmocka_unit_test(failed_kernels_are_said), /* the last: nothing works after it */
     };

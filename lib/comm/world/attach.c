@@ -54,7 +54,7 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     snprintf(error, sizeof error, "%s", sluice_last_error());
     status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
     if (!status) status = slc_error(SLUICE_OK, "%s", error);
-    if (!status) status = slc_stream_create(segment->device, 1, &comm->attached.stream);
+    if (!status) status = slc_stream_create_first(segment->device, 1, &comm->attached.stream);
     if (!status) status = slc_lane_events_create(segment->device, SLC_QUEUE, &comm->attached.events);
     if (status) {
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
