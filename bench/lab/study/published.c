@@ -339,6 +339,7 @@ sluice_status slc_study_published(const slc_study *study)
     sums all = {.above = calloc((size_t)count * budgets, sizeof *all.above)};
     progress p;
     sluice_status status = pairings && all.above ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
+    if (!status && study->go_on) status = slc_study_read_rows(study->json, study->rows);
     if (!status) {
         list_pairings(study, pairings);
         status = expect(study, pairings, count, &p);

@@ -2,7 +2,6 @@
  * tests/command/plan_tools_test.sh covers this file. */
 #include "bench/lab/study/study.h"
 #include "bench/cli/command.h"
-#include "bench/lab/study/kept_rows.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/options/command_line.h"
 #include "lib/base/status.h"
@@ -95,9 +94,7 @@ static int study_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     o.study.rows = json_array();
-    sluice_status status = o.study.rows ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "study");
-    if (!status && o.study.go_on) status = slc_study_read_rows(o.study.json, o.study.rows);
-    if (!status) status = studies[chosen].measure(&o.study);
+    sluice_status status = o.study.rows ? studies[chosen].measure(&o.study) : slc_error(SLUICE_ERR_MEMORY, "study");
     if (!status) status = slc_result_file_write_json(o.study.json, json_pack("{s:O}", "rows", o.study.rows));
     json_decref(o.study.rows);
     if (status) slc_fail("sluice-lab study");
