@@ -1,6 +1,7 @@
 /* From an order to a plan: buffers, lifetimes, packing and tickets. Every scheduler's order goes this way. */
 #pragma once
 
+#include "sched/layout/packing_memory.h"
 #include "sched/scheduler.h"
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
@@ -18,13 +19,6 @@ typedef struct {
     uint64_t arena_bytes;
     double waits_s; /* by how much its step is longer than if no buffers shared memory */
 } slc_plan_places;
-
-/* What a search has learned of packing from the orders that it has tried; it begins empty. */
-typedef struct {
-    double apart_s;     /* of the last order: how long the step is if no buffers share memory; 0: not known */
-    uint32_t tolerance; /* the tolerance of slc_plan_pack_in_time that did last, and after how many more orders the */
-    uint32_t countdown; /* one before it is tried again */
-} slc_packing_memory;
 
 typedef struct {
     uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */

@@ -3,7 +3,7 @@
 
 #include "lib/memory/pack.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/layout/make_plan.h"
+#include "sched/layout/packing_memory.h"
 #include "sched/scheduler.h"
 
 #include <stddef.h>
