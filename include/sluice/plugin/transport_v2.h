@@ -96,6 +96,7 @@ struct sluice_transport_collectives_v2 {
     void (*abort)(void *self);
 };
 
+/* The table of version 1 with a second group of functions. */
 struct sluice_transport_v2 {
     uint32_t abi;  /* SLUICE_TRANSPORT_ABI_V2 */
     uint32_t size; /* sizeof(sluice_transport_v2) as the plugin was compiled */
