@@ -43,6 +43,15 @@ static bool goes_on(const sluice_runtime *rt)
     return !rt->failure.status && !sluice_world_check(rt->world);
 }
 
+/* Whether a second plan may be made, for other units: a limit of time is meant for one. Rank 0's counts. */
+static sluice_status may_plan_again(sluice_runtime *rt, bool *may)
+{
+    uint32_t again = !(rt->config.plan_time_limit_s > 0);
+    sluice_status status = sluice_world_broadcast(rt->world, &again, sizeof again, 0);
+    *may = again;
+    return slc_runtime_fail(rt, status);
+}
+
 /* Makes and adopts a plan of other units if the planner wants others by the request's times, and predicts steps
  * with them that are shorter than `known_s`. *moved: it did. Whatever speaks against these units leaves everything as
  * it is. */
@@ -80,11 +89,11 @@ static sluice_status adopt_other_units(sluice_runtime *rt, const slc_plan_reques
 static sluice_status plan_and_adopt(sluice_runtime *rt, const slc_plan_request *request, slc_times *times)
 {
     slc_plan_answer answer;
-    bool moved = false;
+    bool moved = false, again = false;
     sluice_status status = slc_engine_share_plan(rt, request, &answer);
     if (status) return status;
-    if (slc_regroup_allowed(rt, request))
-        status = adopt_other_units(rt, request, answer.forecast.step_s, times, &moved);
+    if (slc_regroup_allowed(rt, request)) status = may_plan_again(rt, &again);
+    if (!status && again) status = adopt_other_units(rt, request, answer.forecast.step_s, times, &moved);
     if (!status && !moved) return slc_engine_adopt_plan(rt, &answer, times);
     slc_plan_destroy(answer.plan);
     return status;
