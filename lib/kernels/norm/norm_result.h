@@ -5,10 +5,15 @@
 
 #include "lib/kernels/norm/norm_bins.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 
-enum { NORM_DIGITS = SLC_NORM_BINS - 1 + 5 /* + 5: room for the carries of full bins */ };
+enum {
+    NORM_DIGITS = SLC_NORM_BINS - 1 + 5, /* + 5: room for the carries of full bins */
+    NORM_DIGITS_A_WORD = NORM_DIGITS / (SLC_NORM_WORDS - 1)
+};
+static_assert((int)NORM_DIGITS_A_WORD * (SLC_NORM_WORDS - 1) == (int)NORM_DIGITS, "words hold all digits");
 
 typedef unsigned __int128 norm_uint128;
 
@@ -44,6 +49,29 @@ static inline SLC_HOST_AND_GPU void norm_resolve(const int64_t *bins, int64_t di
         digit[i] = sum & ((1 << NORM_BIN_BITS) - 1);
         carry = sum >> NORM_BIN_BITS;
     }
+}
+
+/* Do what slc_norm_pack and slc_norm_unpack do. Four digits are put into each word; a word is then a count for the bin
+ * of its lowest digit. The highest word belongs above the last bin, so it goes there multiplied. */
+static inline SLC_HOST_AND_GPU void norm_pack(const int64_t *bins, int64_t *words)
+{
+    int64_t digit[NORM_DIGITS];
+    norm_resolve(bins, digit);
+    for (int w = 0; w < SLC_NORM_WORDS - 1; w++) {
+        words[w] = 0;
+        for (int i = NORM_DIGITS_A_WORD; i-- > 0;)
+            words[w] = words[w] << NORM_BIN_BITS | digit[NORM_DIGITS_A_WORD * w + i];
+    }
+    words[SLC_NORM_WORDS - 1] = bins[NORM_NON_FINITE];
+}
+
+static inline SLC_HOST_AND_GPU void norm_unpack(const int64_t *words, int64_t *bins)
+{
+    const int top = SLC_NORM_WORDS - 2, last = NORM_NON_FINITE - 1;
+    for (int i = 0; i < SLC_NORM_BINS; i++) bins[i] = 0;
+    for (int w = 0; w < top; w++) bins[NORM_DIGITS_A_WORD * w] = words[w];
+    bins[last] = words[top] << NORM_BIN_BITS * (NORM_DIGITS_A_WORD * top - last);
+    bins[NORM_NON_FINITE] = words[SLC_NORM_WORDS - 1];
 }
 
 /* Does what slc_norm_result does. */

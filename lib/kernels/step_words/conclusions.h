@@ -1,4 +1,4 @@
-/* The conclusions of step_words.h, for the host and in a kernel of the GPU. */
+/* The conclusions of step_words.h, and what ranks tell each other for them, for the host and in a kernel of the GPU. */
 #pragma once
 
 #include "lib/kernels/norm/norm_result.h"
@@ -20,4 +20,69 @@ static inline SLC_HOST_AND_GPU double step_words_number(uint32_t i, uint32_t nor
     double most;
     memcpy(&most, bins, sizeof most);
     return most;
+}
+
+/* Where number i has its words, counted from `head` on; i = norm_count: where they end. */
+static inline SLC_HOST_AND_GPU uint64_t step_words_place(const slc_step_words_sums_args *a, uint32_t i)
+{
+    const uint32_t each = a->norms_each + a->maxima_each;
+    if (!each) return 0;
+    const uint64_t norms = (uint64_t)a->norms_each * SLC_NORM_WORDS, j = i % each;
+    const uint64_t before = i / each * (norms + (uint64_t)a->maxima_each * a->ranks);
+    return before + (j < a->norms_each ? j * SLC_NORM_WORDS : norms + (j - a->norms_each) * a->ranks);
+}
+
+static inline SLC_HOST_AND_GPU bool step_words_is_norm(const slc_step_words_sums_args *a, uint32_t i)
+{
+    return i % (a->norms_each + a->maxima_each) < a->norms_each;
+}
+
+/* Packing has so many parts, which do not depend on each other: the words of the head, the numbers, the zeros at the
+ * end. Unpacking has those of the head and the numbers. */
+static inline SLC_HOST_AND_GPU uint64_t step_words_pack_parts(const slc_step_words_sums_args *a)
+{
+    return a->count - step_words_place(a, a->norm_count) + a->norm_count;
+}
+
+static inline SLC_HOST_AND_GPU void step_words_pack_number(const slc_step_words_sums_args *a, uint32_t i)
+{
+    int64_t *to = a->sums + a->head + step_words_place(a, i);
+    if (step_words_is_norm(a, i))
+        norm_pack(a->norm_bins[i], to);
+    else
+        for (uint32_t r = 0; r < a->ranks; r++) to[r] = r == a->rank ? a->norm_bins[i][0] : 0;
+}
+
+static inline SLC_HOST_AND_GPU void step_words_pack_part(const slc_step_words_sums_args *a, uint64_t i)
+{
+    if (i < a->head) {
+        a->sums[i] = i < SLC_NORM_BINS ? a->words->bins[i] : i == SLC_NORM_BINS ? (int64_t)a->words->non_finite : 0;
+    } else if (i - a->head < a->norm_count) {
+        step_words_pack_number(a, (uint32_t)(i - a->head));
+    } else {
+        a->sums[i - a->norm_count + step_words_place(a, a->norm_count)] = 0;
+    }
+}
+
+/* Numbers that are not negative are in the order of their bits. */
+static inline SLC_HOST_AND_GPU void step_words_unpack_number(const slc_step_words_sums_args *a, uint32_t i)
+{
+    const int64_t *from = a->sums + a->head + step_words_place(a, i);
+    if (step_words_is_norm(a, i)) {
+        norm_unpack(from, a->norm_bins[i]);
+        return;
+    }
+    int64_t most = 0;
+    for (uint32_t r = 0; r < a->ranks; r++) most = from[r] > most ? from[r] : most;
+    a->norm_bins[i][0] = most;
+}
+
+static inline SLC_HOST_AND_GPU void step_words_unpack_part(const slc_step_words_sums_args *a, uint64_t i)
+{
+    if (i >= a->head)
+        step_words_unpack_number(a, (uint32_t)(i - a->head));
+    else if (i < SLC_NORM_BINS)
+        a->words->bins[i] = a->sums[i];
+    else if (i == SLC_NORM_BINS)
+        a->words->non_finite = (uint64_t)a->sums[i];
 }

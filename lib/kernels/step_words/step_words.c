@@ -57,3 +57,31 @@ sluice_status slc_step_words_agree(sluice_stream *stream, const slc_step_words_a
 {
     return SLC_DEVICE_RUN(stream, step_words_agree, args);
 }
+
+uint64_t slc_step_words_sums(uint32_t norm_count, uint32_t norms_each, uint32_t maxima_each, uint32_t ranks)
+{
+    const slc_step_words_sums_args args = {.norms_each = norms_each, .maxima_each = maxima_each, .ranks = ranks};
+    return step_words_place(&args, norm_count);
+}
+
+static void step_words_pack_host(sluice_stream *stream, const slc_step_words_sums_args *args)
+{
+    (void)stream;
+    for (uint64_t i = 0; i < step_words_pack_parts(args); i++) step_words_pack_part(args, i);
+}
+
+sluice_status slc_step_words_pack(sluice_stream *stream, const slc_step_words_sums_args *args)
+{
+    return SLC_DEVICE_RUN(stream, step_words_pack, args);
+}
+
+static void step_words_unpack_host(sluice_stream *stream, const slc_step_words_sums_args *args)
+{
+    (void)stream;
+    for (uint64_t i = 0; i < args->head + args->norm_count; i++) step_words_unpack_part(args, i);
+}
+
+sluice_status slc_step_words_unpack(sluice_stream *stream, const slc_step_words_sums_args *args)
+{
+    return SLC_DEVICE_RUN(stream, step_words_unpack, args);
+}

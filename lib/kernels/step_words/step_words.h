@@ -59,9 +59,30 @@ typedef struct {
 
 sluice_status slc_step_words_agree(sluice_stream *stream, const slc_step_words_agree_args *args);
 
+/* What ranks add up to know of each other's words, as `count` int64 words in memory of the stream's device: the bins of
+ * the gradients, then non_finite, zeros up to `head`, and for each parameter its norms, packed into SLC_NORM_WORDS each
+ * (slc_norm_pack), and its maxima, each with a word for every rank; then zeros. first_bad stays a rank's own. */
+typedef struct {
+    slc_step_words *words;
+    uint32_t norm_count, norms_each, maxima_each; /* as in slc_step_words_agree_args */
+    int64_t (*norm_bins)[SLC_NORM_BINS];          /* [norm_count] */
+    uint32_t rank, ranks;
+    uint64_t head, count; /* head: more than SLC_NORM_BINS; count: at least head + slc_step_words_sums */
+    int64_t *sums;
+} slc_step_words_sums_args;
+
+/* The words that `norm_count` norms and maxima take. */
+uint64_t slc_step_words_sums(uint32_t norm_count, uint32_t norms_each, uint32_t maxima_each, uint32_t ranks);
+/* pack writes what this rank has found to all of `sums`. unpack puts what all have found in its place, for
+ * slc_step_words_agree: the bits are then the same however the gradients were divided among the ranks. */
+sluice_status slc_step_words_pack(sluice_stream *stream, const slc_step_words_sums_args *args);
+sluice_status slc_step_words_unpack(sluice_stream *stream, const slc_step_words_sums_args *args);
+
 SLC_DEVICE_DECLARE(slc_step_words_begin);
 SLC_DEVICE_DECLARE(slc_step_words_inspect);
 SLC_DEVICE_DECLARE(slc_step_words_agree);
+SLC_DEVICE_DECLARE(slc_step_words_pack);
+SLC_DEVICE_DECLARE(slc_step_words_unpack);
 
 /* The plain version, which looks at one element after the other. Inspects elements that were widened to fp32. */
 void slc_step_words_inspect_ref(uint64_t count, const float *x, bool norm, uint32_t parameter, slc_step_words *words);

@@ -145,3 +145,33 @@ sluice_status slc_step_words_agree_cuda(sluice_stream *stream, const slc_step_wo
     GPU_START(agree, dim3(blocks), dim3(AGREE_THREADS), 0, slc_cuda_stream(stream), *args);
     return slc_cuda_launched(stream, "step_words_agree");
 }
+
+/* ---- pack and unpack ---- */
+
+static __global__ void __launch_bounds__(AGREE_THREADS) pack(slc_step_words_sums_args a, uint64_t parts)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * AGREE_THREADS + threadIdx.x;
+    if (i < parts) step_words_pack_part(&a, i);
+}
+
+sluice_status slc_step_words_pack_cuda(sluice_stream *stream, const slc_step_words_sums_args *args)
+{
+    const uint64_t parts = step_words_pack_parts(args);
+    GPU_START(pack, dim3((uint32_t)((parts + AGREE_THREADS - 1) / AGREE_THREADS)), dim3(AGREE_THREADS), 0,
+              slc_cuda_stream(stream), *args, parts);
+    return slc_cuda_launched(stream, "step_words_pack");
+}
+
+static __global__ void __launch_bounds__(AGREE_THREADS) unpack(slc_step_words_sums_args a, uint64_t parts)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * AGREE_THREADS + threadIdx.x;
+    if (i < parts) step_words_unpack_part(&a, i);
+}
+
+sluice_status slc_step_words_unpack_cuda(sluice_stream *stream, const slc_step_words_sums_args *args)
+{
+    const uint64_t parts = args->head + args->norm_count;
+    GPU_START(unpack, dim3((uint32_t)((parts + AGREE_THREADS - 1) / AGREE_THREADS)), dim3(AGREE_THREADS), 0,
+              slc_cuda_stream(stream), *args, parts);
+    return slc_cuda_launched(stream, "step_words_unpack");
+}

@@ -284,6 +284,109 @@ static void norms_are_the_hosts(void **state)
     }
 }
 
+/* ---- pack and unpack ---- */
+
+enum { RANKS_MOST = 4, HEAD = 64 };
+
+/* What one rank has found. */
+typedef struct {
+    slc_step_words *words;
+    bins_of_norm *norms;
+    int64_t *sums;
+} found;
+
+static found draw_found(const slc_step_words_sums_args *shape, uint32_t rank, uint64_t *seed)
+{
+    found f = {.words = test_bytes(sizeof *f.words),
+               .norms = test_bytes((shape->norm_count + 1) * sizeof *f.norms),
+               .sums = test_bytes(shape->count * sizeof *f.sums)};
+    *f.words = (slc_step_words){.told = {3, 1}, .first_bad = 100 + rank, .non_finite = test_random(seed) % 3};
+    draw_bins(f.words->bins, seed);
+    memset(f.norms, 0, (shape->norm_count + 1) * sizeof *f.norms);
+    memset(f.sums, 0x5a, shape->count * sizeof *f.sums);
+    for (uint32_t i = 0; i < shape->norm_count; i++) {
+        const double largest = (double)test_uniform(seed, 0, 100);
+        if (i % (shape->norms_each + shape->maxima_each) < shape->norms_each)
+            draw_bins(f.norms[i], seed);
+        else
+            memcpy(&f.norms[i][0], &largest, sizeof largest);
+    }
+    return f;
+}
+
+/* The number that all ranks have found together: a norm of all their squares, or the largest of the maxima. */
+static double found_by_all(const found *ranks, uint32_t count, uint32_t i, bool is_norm)
+{
+    bins_of_norm sum = {0};
+    double most = 0, one;
+    for (uint32_t r = 0; r < count; r++) {
+        for (int b = 0; b < SLC_NORM_BINS; b++) sum[b] += ranks[r].norms[i][b];
+        memcpy(&one, &ranks[r].norms[i][0], sizeof one);
+        if (!is_norm) most = fmax(most, one);
+    }
+    return is_norm ? slc_norm_result(sum) : most;
+}
+
+/* Packs what each rank has found, adds up, and unpacks on one of them: it must then conclude as one rank would that had
+ * found all of it. */
+static void check_sums(slc_step_words_sums_args a, uint64_t *seed)
+{
+    sluice_stream stream = test_stream(1);
+    found ranks[RANKS_MOST];
+    bins_of_norm bins = {0};
+    uint64_t bad = 0;
+    double *want = test_doubles(a.norm_count + 1);
+    for (uint32_t r = 0; r < a.ranks; r++) {
+        ranks[r] = draw_found(&a, r, seed);
+        bad += ranks[r].words->non_finite;
+        for (int b = 0; b < SLC_NORM_BINS; b++) bins[b] += ranks[r].words->bins[b];
+        a.words = ranks[r].words, a.norm_bins = ranks[r].norms, a.sums = ranks[r].sums, a.rank = r;
+        assert_int_equal(slc_step_words_pack(&stream, &a), SLUICE_OK);
+    }
+    for (uint32_t i = 0; i < a.norm_count; i++)
+        want[i] = found_by_all(ranks, a.ranks, i, i % (a.norms_each + a.maxima_each) < a.norms_each);
+    for (uint32_t r = 0; r + 1 < a.ranks; r++) /* the last rank gets the sums */
+        for (uint64_t i = 0; i < a.count; i++) a.sums[i] += ranks[r].sums[i];
+    for (uint64_t i = HEAD + slc_step_words_sums(a.norm_count, a.norms_each, a.maxima_each, a.ranks); i < a.count; i++)
+        assert_int_equal(a.sums[i], 0);
+    assert_int_equal(slc_step_words_unpack(&stream, &a), SLUICE_OK);
+    assert_memory_equal(a.words->bins, bins, sizeof bins);
+    assert_true(a.words->non_finite == bad && a.words->first_bad == 100 + a.ranks - 1);
+    double *norms = test_bytes((a.norm_count + 1) * sizeof *norms);
+    const slc_step_words_agree_args agree = {.words = a.words,
+                                             .norm_count = a.norm_count,
+                                             .norms_each = a.norms_each,
+                                             .maxima_each = a.maxima_each,
+                                             .norm_bins = a.norm_bins,
+                                             .norms = norms};
+    assert_int_equal(slc_step_words_agree(&stream, &agree), SLUICE_OK);
+    assert_memory_equal(norms, want, a.norm_count * sizeof *norms);
+    for (uint32_t r = 0; r < a.ranks; r++)
+        test_release(ranks[r].words), test_release(ranks[r].norms), test_release(ranks[r].sums);
+    test_release(norms), test_release(want);
+    slc_stream_destroy(&stream);
+}
+
+static void ranks_join_what_they_found(void **state)
+{
+    (void)state;
+    const uint32_t shapes[][3] = {{0, 0, 0}, {1, 2, 0}, {33, 1, 0}, {60, 2, 1}, {5, 0, 3}};
+    uint64_t seed = 21;
+    TEST_EACH_WAY(way)
+    for (size_t s = 0; s < TEST_COUNT_OF(shapes); s++)
+        for (uint32_t ranks = 1; ranks <= RANKS_MOST; ranks++) {
+            slc_step_words_sums_args a = {.norm_count = shapes[s][0] * (shapes[s][1] + shapes[s][2]),
+                                          .norms_each = shapes[s][1],
+                                          .maxima_each = shapes[s][2],
+                                          .ranks = ranks,
+                                          .head = HEAD};
+            const uint64_t words = slc_step_words_sums(a.norm_count, a.norms_each, a.maxima_each, ranks);
+            assert_int_equal(words, shapes[s][0] * (shapes[s][1] * SLC_NORM_WORDS + shapes[s][2] * ranks));
+            a.count = (HEAD + words + 16 * ranks - 1) / (16 * ranks) * (16 * ranks);
+            check_sums(a, &seed);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +396,7 @@ int main(void)
         cmocka_unit_test(many_parameters),
         cmocka_unit_test(factor_is_the_hosts),
         cmocka_unit_test(norms_are_the_hosts),
+        cmocka_unit_test(ranks_join_what_they_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
