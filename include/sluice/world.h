@@ -74,7 +74,8 @@ SLUICE_API int sluice_world_size(const sluice_world *world);
 SLUICE_API int sluice_world_local_rank(const sluice_world *world);
 SLUICE_API int sluice_world_local_size(const sluice_world *world);
 
-/* "alone" (one rank), "direct" (all peers by memory), "messages" or "mixed": what results should say. */
+/* "alone" (one rank), "direct" (all peers by memory), "messages", "mixed", or, while a runtime works on GPUs, "device"
+ * (collectives on their memory): what results should say. */
 SLUICE_API const char *sluice_world_path(const sluice_world *world);
 /* The transport in use, with what it wraps: "ucx", "throttle(ucx)"; "none" where messages are not needed. */
 SLUICE_API const char *sluice_world_transport(const sluice_world *world);

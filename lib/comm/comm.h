@@ -12,7 +12,7 @@
  * lib/base/ownership.h has the formulas of the whole and the shard layout.
  *
  * Sums: each element is added in fp32 in rank order, then scaled once, then rounded once to the type of the result, so
- * the bits are the same on every path and for every block size.
+ * the bits are the same on every path and for every block size; but where an operation says that any order will do.
  * Memory: scratch is given once (slc_comm_attach), and no operation allocates anything. Buffers must lie in the
  * attached arena, at the same offset on every rank: ranks of one host then use each other's memory. */
 #pragma once
@@ -73,6 +73,10 @@ struct slc_op {
     float scale;     /* reductions of float32 and bfloat16: the sum is multiplied by it once */
     bool accumulate; /* reduce_scatter: dst += scale * sum instead of dst = */
     int root;
+    /* On a device that runs ahead, with other ranks; elsewhere they change nothing. */
+    bool any_order; /* a sum may be the transport's own, in an order of additions that it chooses */
+    bool alone;     /* nothing follows the communication, not even the operation's own kernels, before the device has
+                       done it: for kernels that are launched for the first time, which may wait for all of the device */
     const slc_compress_group *group; /* SLC_COMPRESSED_EXCHANGE */
     const slc_residue *servers;
     const slc_rows *rows; /* SLC_GATHER_ROWS, SLC_REDUCE_ROWS */
@@ -135,6 +139,13 @@ slc_comm *slc_world_comm(sluice_world *world);
 void slc_world_hold(sluice_world *world);
 void slc_world_release(sluice_world *world);
 
+/* Chooses where operations work from the next attach on: in memory of the host, or of a device that runs ahead. There,
+ * with more than one rank, they are calls of the transport's collectives in the order of the communication stream: sums
+ * of float32, bfloat16, int64 and float64, gathers and broadcasts; barriers, rows and compressed exchanges are not
+ * among them. All ranks choose alike, while nothing is attached and before slc_comm_scratch_bytes is asked. Errors:
+ * UNSUPPORTED (the world's transport lacks such collectives, or has nothing else). */
+sluice_status slc_comm_choose(slc_comm *comm, const slc_device *device);
+
 /* Lets peers of this host map `segment` and keeps `scratch` (inside it) for messages. Collective and blocking. One
  * segment is attached at a time: a second attach waits until all operations are complete and replaces the first; NULL
  * detaches, without the other ranks. `segment` must stay where it is until it is detached; when a transport could not
@@ -144,7 +155,8 @@ void slc_world_release(sluice_world *world);
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 
 /* Bytes of scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,
- * else depth * block_bytes * (N-1)/N, rounded up. The same on every rank. */
+ * else depth * block_bytes * (N-1)/N, rounded up. The same on every rank. In memory of a device more of it makes longer
+ * groups of calls. */
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes);
 
 /* Where the place of the attached segment that is `own` here lies in `peer`'s, for benchmarks that copy from there;
@@ -168,7 +180,10 @@ sluice_status slc_comm_wait(slc_comm *comm, uint32_t index);
  * stream, or the calling thread, wait until operations before number `count`, which are complete, are done. On the host
  * they do nothing. */
 sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, uint32_t count);
-sluice_status slc_comm_synchronize(const slc_comm *comm, uint32_t count);
+sluice_status slc_comm_synchronize(slc_comm *comm, uint32_t count);
+/* Lets the calling thread wait for all that is in `stream`, which waits for operations before number `count`. Returns
+ * the world's failure if there is one by then: what the device waited for may have been broken off. */
+sluice_status slc_comm_stream_synchronize(slc_comm *comm, sluice_stream *stream, uint32_t count);
 /* The stream in which operations work, and in which hooks may issue work of their own, which then comes after that of
  * the operations before. It lives while a segment is attached. */
 sluice_stream *slc_comm_stream(slc_comm *comm);

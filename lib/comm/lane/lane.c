@@ -12,6 +12,7 @@
 #include "lib/comm/lane/rows/rows.h"
 #include "lib/comm/lane/signature.h"
 #include "lib/comm/lane/spans.h"
+#include "lib/comm/lane/stream_order.h"
 #include "lib/comm/lane/work.h"
 #include "lib/comm/settings.h"
 
@@ -124,11 +125,12 @@ static void remember(slc_history *history, uint64_t signature)
     history->digests[history->count++ % SLC_HISTORY] = (uint32_t)(mixed >> 32);
 }
 
-/* Lets the neighbours use this rank's buffers of the operation. */
+/* Lets the neighbours use this rank's buffers of the operation. In stream order nobody touches another rank's. */
 static void publish_ready(slc_comm *comm, const slc_active_op *active)
 {
     slc_control_page *page = comm->neighbours->page;
     remember(comm->history, active->signature);
+    if (comm->stream_order.on) return;
     atomic_store_explicit(&page->signature[active->wire % SLC_SIGNATURES], active->signature, memory_order_relaxed);
     atomic_store_explicit(&page->ready, active->wire + 1, memory_order_release);
     slc_neighbours_ring(comm->neighbours);
@@ -176,7 +178,8 @@ static bool list_is_good(slc_comm *comm, const slc_op *op)
 static bool start_next(slc_comm *comm)
 {
     if (comm->active.taken == atomic_load_explicit(&comm->queue.submitted, memory_order_acquire)) return false;
-    if (comm->active.taken - comm->active.first == SLC_ACTIVE) return false;
+    const uint32_t most = comm->stream_order.on ? 1 : SLC_ACTIVE;
+    if (comm->active.taken - comm->active.first == most) return false;
     const slc_op *op = &comm->queue.ops[comm->active.taken % SLC_QUEUE];
     if (!gates_passed(op)) return false;
     const bool skipped = op->skip && *op->skip;
@@ -218,7 +221,7 @@ static bool start_next(slc_comm *comm)
 static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *active)
 {
     const slc_op *op = &active->op;
-    const uint64_t peers = (uint64_t)comm->neighbours->count;
+    const uint64_t peers = (uint64_t)(comm->stream_order.on ? comm->size - 1 : comm->neighbours->count);
     if (slc_moves_rows(op)) return active->direct_sent;
     uint64_t bytes = slc_op_length(op) * sluice_dtype_bytes(op->dtype), part = bytes / (uint64_t)comm->size;
     switch (op->kind) {
@@ -296,7 +299,7 @@ static bool neighbours_done(const slc_comm *comm, uint32_t wire)
 static bool is_over(const slc_comm *comm, const slc_active_op *active, uint64_t now_ns)
 {
     if (active->op.kind == SLC_CALL) return true;
-    if (active->skipped) return active->work_done;
+    if (active->skipped || comm->stream_order.on) return active->work_done;
     return active->work_done && slc_messages_finished(comm, active) && neighbours_done(comm, active->wire) &&
            active->due_ns <= now_ns;
 }
@@ -319,7 +322,7 @@ static bool complete_first(slc_comm *comm, uint64_t now_ns)
     bool call = active->op.kind == SLC_CALL;
     if (!active->skipped) {
         atomic_fetch_add_explicit(&comm->bytes_sent, direct_bytes(comm, active), memory_order_relaxed);
-        if (!call) note_use(comm, active, now_ns);
+        if (!call && !comm->stream_order.on) note_use(comm, active, now_ns);
         if (!call && !run_hook(comm, &active->op, active->op.call)) return true;
     }
     if (!run_hook(comm, &active->op, active->op.end)) return true;
@@ -339,6 +342,10 @@ bool slc_lane_step(slc_comm *comm, uint64_t now_ns)
     comm->active.step_ns = now_ns;
     bool progressed = start_next(comm);
     if (comm->active.first == comm->active.taken) return progressed;
+    if (comm->stream_order.on) {
+        progressed |= slc_stream_order_step(comm, slc_active_op_at(comm, comm->active.first), now_ns);
+        return complete_first(comm, now_ns) || progressed;
+    }
     progressed |= exchange_lists(comm);
     progressed |= slc_messages_step(comm);
     progressed |= work_on_oldest(comm);

@@ -105,6 +105,29 @@ typedef struct {
     uint32_t idle;         /* a bit for each slot that is free again while an older one is not */
 } slc_scratch;
 
+/* How far the group of the transport's calls is that is under way. */
+typedef enum {
+    SLC_GROUP_NONE,
+    SLC_GROUP_LAUNCHING, /* its calls are made */
+    SLC_GROUP_ALONE,     /* it is in the stream, and nothing follows before the device has done it */
+    SLC_GROUP_LAUNCHED   /* what needs it may follow */
+} slc_group_stage;
+
+/* The lane's second body (stream_order.h). */
+typedef struct {
+    _Atomic bool on;       /* it is in use; chosen while nothing is attached */
+    _Atomic bool attached; /* the transport has the stream */
+    slc_group_stage stage; /* of the oldest active operation */
+    uint64_t end;          /* the first block that its group does not move */
+    slc_event done;        /* of a group that is alone, */
+    uint64_t look_ns;      /* and when to look at it again; 0: there is none */
+    uint64_t asked_ns;     /* when the transport was last asked whether it is well */
+    uint64_t ill_ns;       /* when it first was not; 0: it is. What it then said: */
+    sluice_status ill;
+    char ill_line[512];
+    _Atomic uint32_t host_waits; /* callers that wait for the device to do operations before number queue.wanted */
+} slc_stream_order;
+
 /* What a piece of copying or adding uses. */
 typedef struct {
     const void **sources; /* [size], reused by every reduction */
@@ -156,6 +179,7 @@ struct slc_comm {
     slc_chunk_work work;
     slc_row_state rows;
     slc_messages messages;
+    slc_stream_order stream_order;
     slc_suspicion suspicion;
 
     slc_gate quiet; /* 1: the world has failed, and this rank no longer touches the caller's memory */

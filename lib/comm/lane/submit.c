@@ -67,10 +67,18 @@ static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
                      (unsigned long long)needed, (unsigned long long)comm->scratch.bytes);
 }
 
+static sluice_status check_in_stream(const slc_op *op)
+{
+    if (op->kind <= SLC_BROADCAST) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "%s: barriers, rows and compressed exchanges work in the host's memory only", slc_op_name(op));
+}
+
 static sluice_status check_operation(const slc_comm *comm, const slc_op *op)
 {
     if (op->kind == SLC_CALL)
         return op->call ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "%s: nothing to call", slc_op_name(op));
+    if (comm->stream_order.on && check_in_stream(op)) return SLUICE_ERR_UNSUPPORTED;
     if (op->kind == SLC_BARRIER) return SLUICE_OK;
     if (!comm->attached.stream.device) return slc_error(SLUICE_ERR_ORDER, "%s: attach memory first", slc_op_name(op));
     sluice_status status = check_shape(comm, op);
@@ -90,7 +98,8 @@ static sluice_status check_operation(const slc_comm *comm, const slc_op *op)
 
 uint64_t slc_comm_scratch_bytes(const slc_comm *comm, uint64_t block_bytes)
 {
-    return comm->any_messages ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
+    const bool needed = comm->any_messages || comm->stream_order.on;
+    return needed ? comm->depth * slc_scratch_slot_bytes(comm->size, block_bytes) : 0;
 }
 
 const void *slc_comm_place_at(const slc_comm *comm, int peer, const void *own)
@@ -192,9 +201,33 @@ sluice_status slc_comm_stream_wait(const slc_comm *comm, sluice_stream *stream, 
     return slc_lane_events_wait(&comm->attached.events, stream, count);
 }
 
-sluice_status slc_comm_synchronize(const slc_comm *comm, uint32_t count)
+/* Notes that the calling thread waits for the device, so that heartbeats tell it. */
+static void begin_host_wait(slc_comm *comm, uint32_t count)
 {
-    return slc_lane_events_synchronize(&comm->attached.events, count);
+    atomic_store(&comm->queue.wanted, count);
+    atomic_store(&comm->program.waiter, slc_thread_number());
+    atomic_fetch_add(&comm->stream_order.host_waits, 1);
+}
+
+static sluice_status end_host_wait(slc_comm *comm, sluice_status status)
+{
+    atomic_fetch_sub(&comm->stream_order.host_waits, 1);
+    const sluice_status failed = slc_failure_get(comm->failure);
+    return failed ? failed : status;
+}
+
+sluice_status slc_comm_synchronize(slc_comm *comm, uint32_t count)
+{
+    if (!comm->stream_order.on) return slc_lane_events_synchronize(&comm->attached.events, count);
+    begin_host_wait(comm, count);
+    return end_host_wait(comm, slc_lane_events_synchronize(&comm->attached.events, count));
+}
+
+sluice_status slc_comm_stream_synchronize(slc_comm *comm, sluice_stream *stream, uint32_t count)
+{
+    if (!comm->stream_order.on) return slc_stream_synchronize(stream);
+    begin_host_wait(comm, count);
+    return end_host_wait(comm, slc_stream_synchronize(stream));
 }
 
 sluice_stream *slc_comm_stream(slc_comm *comm)

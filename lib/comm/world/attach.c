@@ -1,9 +1,12 @@
 /* Attaches the segment on which operations work, and the scratch in it. connect_test.c covers this file. */
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/comm/lane/stream_order.h"
 #include "lib/comm/world/state.h"
+#include "lib/comm/world/world.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void forget_segment(slc_comm *comm)
 {
@@ -15,6 +18,7 @@ static void forget_segment(slc_comm *comm)
         (void)slc_stream_synchronize(&comm->attached.stream); /* kernels that are issued still use the segment */
     comm->attached.segment = NULL;
     slc_neighbours_detach(comm->neighbours);
+    slc_stream_order_detach(comm);
     slc_lane_events_destroy(&comm->attached.events);
     slc_stream_destroy(&comm->attached.stream);
     comm->attached.base = NULL;
@@ -39,6 +43,37 @@ static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t
         (unsigned long long)own[1]);
 }
 
+sluice_status slc_comm_choose(slc_comm *comm, const slc_device *device)
+{
+    sluice_world *world = slc_comm_world(comm);
+    const bool ahead = slc_device_runs_ahead(device) && comm->size > 1;
+    const char *name = sluice_world_transport(world);
+    if (ahead && !world->imagined && !slc_transport_has_collectives(comm->transport))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "%d ranks with memory of GPUs need a transport with collectives there, and this world's is "
+                         "\"%s\": set SLUICE_COMM_TRANSPORT=nccl (config.transport) on every rank",
+                         comm->size, strcmp(name, "none") ? name : world->config.transport);
+    if (!ahead && comm->any_messages && !world->imagined && !slc_transport_has_messages(comm->transport))
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "transport \"%s\" moves memory of GPUs only, and ranks on several hosts need messages: set "
+                         "SLUICE_COMM_TRANSPORT=ucx (config.transport) on every rank, or use device cuda",
+                         name);
+    comm->stream_order.on = ahead;
+    world->path = ahead ? "device" : slc_world_path_name(comm->size, comm->any_messages, comm->neighbours->count > 0);
+    return SLUICE_OK;
+}
+
+/* Makes the ranks' memory reachable: to each other, or to the transport's collectives. */
+static sluice_status reach(slc_comm *comm, slc_segment *segment, uint64_t deadline_ns)
+{
+    sluice_status status = comm->stream_order.on
+                               ? SLUICE_OK
+                               : slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
+    if (!status) status = slc_stream_create_first(segment->device, 1, &comm->attached.stream);
+    if (!status) status = slc_lane_events_create(segment->device, SLC_QUEUE, &comm->attached.events);
+    return !status && comm->stream_order.on ? slc_stream_order_attach(comm) : status;
+}
+
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
 {
     sluice_world *world = slc_comm_world(comm);
@@ -52,10 +87,8 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
     char error[SLC_WORDS]; /* the caller's last one, which waiting in slices overwrites */
     snprintf(error, sizeof error, "%s", sluice_last_error());
-    status = slc_neighbours_attach(comm->neighbours, segment, comm->failure, deadline_ns);
+    status = reach(comm, segment, deadline_ns);
     if (!status) status = slc_error(SLUICE_OK, "%s", error);
-    if (!status) status = slc_stream_create_first(segment->device, 1, &comm->attached.stream);
-    if (!status) status = slc_lane_events_create(segment->device, SLC_QUEUE, &comm->attached.events);
     if (status) {
         slc_comm_fail(comm, status, sluice_last_error()); /* the others wait below */
         return slc_failure_get(comm->failure);

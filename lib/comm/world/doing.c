@@ -72,6 +72,7 @@ static slc_place find_place(sluice_world *world)
     slc_comm *comm = &world->comm;
     uint32_t wanted = atomic_load(&comm->queue.wanted);
     if (world->control.collect) return SLC_IN_COLLECTIVE;
+    if (atomic_load(&comm->stream_order.host_waits)) return SLC_IN_OPERATIONS;
     if (atomic_load(&comm->queue.waiting) && !slc_gate_passed(&comm->queue.completed, wanted)) return SLC_IN_OPERATIONS;
     return atomic_load_explicit(&comm->program.work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
 }

@@ -14,6 +14,7 @@
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/lane.h"
 #include "lib/comm/lane/messages.h"
+#include "lib/comm/lane/stream_order.h"
 #include "lib/comm/world/doing.h"
 
 #include <sched.h>
@@ -99,6 +100,7 @@ static void acknowledge_failure(sluice_world *world)
     slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
     slc_gate_post(&world->comm.queue.completed, submitted + SLC_FAR_BEYOND);
     cancel_messages(world);
+    slc_stream_order_abort(&world->comm);
     slc_gate_post(&world->comm.quiet, 1);
 }
 
@@ -131,6 +133,7 @@ static bool look_at_control(sluice_world *world, uint64_t now_ns)
     if (beats) slc_world_note_doing(world, now_ns);
     bool received = slc_control_step(&world->control, now_ns);
     if (beats) slc_watch_judge(&world->control);
+    slc_stream_order_check(&world->comm, now_ns);
     check_departures(world);
     check_suspicion(world, now_ns);
     return received;
@@ -158,6 +161,7 @@ static uint64_t next_due(const sluice_world *world)
     uint64_t due = slc_control_due(&world->control);
     if (slc_failed(&world->failure)) return due;
     due = slc_least(due, slc_lane_due(&world->comm));
+    due = slc_least(due, slc_stream_order_due(&world->comm));
     if (transport->table && transport->table->timer) due = slc_least(due, transport->table->timer(transport->self));
     return due;
 }

@@ -47,6 +47,7 @@ typedef struct {
     slc_listener listeners[4];
 } whereabouts;
 
+static const char default_transport[] = "ucx";
 static const double telling_share = 0.25; /* of the time to join, kept to tell the others why it failed */
 
 static void blobs_free(blobs *all)
@@ -215,8 +216,9 @@ static sluice_status connect_peer(sluice_world *world, int rank, const char *blo
 static sluice_status connect_peers(sluice_world *world, const blobs *addresses)
 {
     sluice_status status = SLUICE_OK;
+    const bool all = slc_transport_has_collectives(&world->transport);
     for (int rank = 0; !status && world->transport.table && rank < world->config.size; rank++)
-        if (rank != world->config.rank && !slc_is_neighbour(&world->neighbours, rank))
+        if (rank != world->config.rank && (all || !slc_is_neighbour(&world->neighbours, rank)))
             status = connect_peer(world, rank, addresses->data[rank], addresses->sizes[rank]);
     return status;
 }
@@ -255,14 +257,28 @@ static sluice_status open_at_address(sluice_world *world, char **out, size_t *by
     return SLUICE_OK;
 }
 
-/* A world that is all direct needs no transport, unless a network is imitated. `status` is that of the step before. */
+/* A world that is all direct needs no transport, unless a network is imitated or memory of GPUs is to be moved, which
+ * a transport other than the default one may be for. */
+static sluice_status open_if_needed(sluice_world *world, char **address, size_t *bytes)
+{
+    const bool direct = !world->any_messages && !*world->config.throttle;
+    if (world->config.size == 1 || (direct && !strcmp(world->config.transport, default_transport))) return SLUICE_OK;
+    sluice_status status = open_at_address(world, address, bytes);
+    if (status || !direct || slc_transport_has_collectives(&world->transport)) return status;
+    slc_transport_close(&world->transport, 0);
+    free(*address);
+    *address = NULL;
+    *bytes = 0;
+    return SLUICE_OK;
+}
+
+/* `status` is that of the step before. */
 static sluice_status open_transport(sluice_world *world, sluice_status status)
 {
     char *address = NULL;
     size_t bytes = 0;
     blobs all = {0}, nothing = {0};
-    bool needed = world->config.size > 1 && (world->any_messages || *world->config.throttle);
-    if (!status && needed) status = open_at_address(world, &address, &bytes);
+    if (!status) status = open_if_needed(world, &address, &bytes);
     status = exchange_blobs(world, status, address, bytes, &all);
     free(address);
     if (status) return status;
@@ -296,7 +312,7 @@ static sluice_status check_config(const sluice_world_config *config)
 static sluice_status copy_config(sluice_world *world, const sluice_world_config *config)
 {
     world->config = *config;
-    world->transport_name = strdup(config->transport ? config->transport : "ucx");
+    world->transport_name = strdup(config->transport ? config->transport : default_transport);
     world->throttle = strdup(config->throttle ? config->throttle : "");
     world->job_token = strdup(config->job_token ? config->job_token : "");
     if (!world->transport_name || !world->throttle || !world->job_token) return slc_error(SLUICE_ERR_MEMORY, "world");
