@@ -145,11 +145,20 @@ static sluice_status profile_in(sluice_world *world, slc_training_options *optio
     return status;
 }
 
+/* A profile is what was measured. */
+static sluice_status check_link(const slc_training_options *options, const sluice_world_config *config)
+{
+    if (config->size == 1 || strcmp(options->device, "cuda")) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "--device cuda: the link between GPUs is not measured yet; profile one rank, or device cpu");
+}
+
 static int profile_here(slc_training_options *options, const char *path)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     sluice_status status = slc_training_world(options, &config);
+    if (!status) status = check_link(options, &config);
     if (status) return slc_rank_refuse(command);
     status = sluice_world_create(&config, &world);
     if (!status) status = profile_in(world, options, path);

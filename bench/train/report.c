@@ -137,6 +137,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "images_per_s", number(r->images_per_s));
     json_object_set_new(run, "evaluation_accuracy", number(r->accuracy));
     json_object_set_new(run, "device", json_string(r->device));
+    json_object_set_new(run, "sums", json_string(o->sums));
     json_object_set_new(run, "trials", trials_json(r));
     json_object_set_new(run, "prediction", prediction_json(&r->prediction));
     if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));

@@ -60,10 +60,14 @@ static void print_ranks(FILE *out, const slc_training_options *o, const sluice_r
 {
     const sluice_world *world = sluice_runtime_world(rt);
     const int size = sluice_world_size(world), local = sluice_world_local_size(world);
+    const bool device = !strcmp(sluice_world_path(world), "device");
     fprintf(out, "ranks      %d", size);
-    if (size > 1 && local == size) fprintf(out, " that share this host's memory");
-    if (size > 1 && local < size && local > 1) fprintf(out, ", of which %d share this host's memory", local);
-    if (size > 1 && local < size) fprintf(out, ", by messages (%s)", sluice_world_transport(world));
+    if (device)
+        fprintf(out, ", by collectives on the GPUs' memory (%s), sums %s", sluice_world_transport(world), o->sums);
+    else if (size > 1 && local == size)
+        fprintf(out, " that share this host's memory");
+    if (!device && size > 1 && local < size && local > 1) fprintf(out, ", of which %d share this host's memory", local);
+    if (!device && size > 1 && local < size) fprintf(out, ", by messages (%s)", sluice_world_transport(world));
     fprintf(out, ", %" PRIu64 " thread%s%s, on %s", o->threads, o->threads == 1 ? "" : "s", size > 1 ? " each" : "",
             sluice_runtime_device(rt));
     if (*o->throttle) fprintf(out, "; the network is slowed down to %s", o->throttle);

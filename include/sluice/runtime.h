@@ -80,6 +80,9 @@ typedef enum { SLUICE_FORWARD = 0, SLUICE_BACKWARD = 1 } sluice_direction;
 typedef enum { SLUICE_NAN_STOP = 0, SLUICE_NAN_SKIP = 1 } sluice_nan_policy;
 /* When gradients of several micro-batches are reduced: once, after the last one, or after each. */
 typedef enum { SLUICE_ACCUMULATE_LAST = 0, SLUICE_ACCUMULATE_EACH = 1 } sluice_accumulate;
+/* How gradients are added over ranks on a GPU: in rank order, so that the bits depend on neither strategy nor plan, or
+ * by NCCL's own collectives, whose order follows the sizes of messages but is the same in every run of a plan. */
+typedef enum { SLUICE_SUMS_ORDERED = 0, SLUICE_SUMS_NCCL = 1 } sluice_sums;
 /* Whether the uses of a tied parameter share one gradient, or the looked-up rows have their own. */
 typedef enum { SLUICE_TIED_JOINT = 0, SLUICE_TIED_SPLIT = 1 } sluice_tied;
 /* Which of the layers that can run their forward again do so: those that the planner chooses, none, or all. */
@@ -139,7 +142,8 @@ typedef struct {
                                Never more than a base block. NULL: as SLUICE_PLAN_FUSE says (auto) */
     sluice_updates updates; /* an optimizer that is not `concurrent` always runs on the communication thread */
     uint32_t threads;       /* compute threads of this rank; 0: one */
-    const char *device;     /* "cpu"; in a build that has it "cuda", for a world of one rank */
+    const char *device;     /* "cpu"; in a build that has it "cuda", for one rank, or for a world with the transport
+                               "nccl" and a GPU for each rank */
     const char *plan_file;  /* the file of a plan (sluice/plan.h, docs/formats.md) that is run instead of making one;
                                rank 0 reads it and sends it to the others, which give any text. `strategy`, `schedule`
                                and `fuse` then say nothing, and no re-plan follows. NULL: a plan is made. Not with a
@@ -157,6 +161,8 @@ typedef struct {
                                  Weights stay equal to the bit. It takes 2 % of the time of the steps that are left, at
                                  most; where they cannot pay for it, nothing is tried. 0: none. Never with a compressed
                                  optimizer or one rank. Rank 0's counts */
+    sluice_sums sums;         /* on device "cuda", of a world's ranks; a setting of the job: weights differ by rounding.
+                                 Either kind moves as many bytes */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`
@@ -201,6 +207,7 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   nan = SLUICE_NAN_STOP
  *   accumulate = SLUICE_ACCUMULATE_LAST
  *   tied = SLUICE_TIED_JOINT
+ *   sums = SLUICE_SUMS_ORDERED
  *   micro_batches = 1
  *   recompute = SLUICE_RECOMPUTE_AUTO
  *   block_bytes = 0                        (by the device)

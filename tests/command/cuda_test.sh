@@ -130,9 +130,9 @@ PY
 }
 
 refusals() {
-    run run -n 2 -- "$sluice" train --device cuda --data "$work/text" --steps 2
-    check 'two ranks are refused' yes \
-        "$(grep -q 'device "cuda": 2 ranks need the transport nccl, which this build lacks' "$work/err" && echo yes)"
+    SLUICE_COMM_TRANSPORT=ucx run train -n 2 --device cuda --data "$work/text" --steps 2
+    check 'two ranks by ucx are refused' yes \
+        "$(grep -q 'device "cuda": 2 ranks with memory of GPUs need a transport with collectives there' "$work/err" && echo yes)"
     train cuda --lr 1e6 --steps 10 --precision bf16
     check 'a gradient that is not finite stops it' yes \
         "$([ $code != 0 ] && grep -q 'holds NaN or infinity' "$work/err" && echo yes)"

@@ -389,10 +389,12 @@ static int two_ranks(int rank, int size, void *context)
     sluice_runtime *rt;
     RANK_CHECK(!sluice_world_create(NULL, &world));
     RANK_CHECK(sluice_runtime_create(world, &config, &rt) == SLUICE_ERR_UNSUPPORTED);
-    const char *line = !slc_device_describe("cuda") ? "device \"cuda\" is not in this build; use \"cpu\""
-                       : strstr(slc_device_describe("cuda"), "emulated")
-                           ? "device \"cuda\": 2 ranks need the transport nccl, which this build lacks"
-                           : "device \"cuda\": ";
+    const char *line =
+        !slc_device_describe("cuda") ? "device \"cuda\" is not in this build; use \"cpu\""
+        : strstr(slc_device_describe("cuda"), "emulated")
+            ? "device \"cuda\": 2 ranks with memory of GPUs need a transport with collectives there, and this "
+              "world's is \"ucx\": set SLUICE_COMM_TRANSPORT=nccl"
+            : "device \"cuda\": ";
     RANK_CHECK(strstr(sluice_last_error(), line));
     sluice_world_destroy(world);
     return 0;

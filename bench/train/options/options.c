@@ -145,6 +145,11 @@ static const slc_option fixed_rows[] = {
      "A token table that is the head's matrix too: joint: one gradient of both uses; split: the rows that are looked "
      "up are gathered and reduced by themselves, so that a step neither begins nor ends with all of the table",
      .choices = "joint,split", CONFIG(tied)},
+    {"sums", "HOW", TRAINING, TEXT, FIELD(sums), "ordered", SLC_SAVED | SLC_MEASURED | ENUMERATOR,
+     "With several GPUs: ordered: gradients are added in the order of the ranks, so that weights are the same under "
+     "any "
+     "strategy; nccl: as NCCL's collectives add them, which is the same in every run of one plan",
+     .choices = "ordered,nccl", CONFIG(sums)},
     {"freeze-step", "N", COMPRESSED, COUNT, FIELD(freeze_step), "0", SLC_SAVED_COMPRESSED | SLC_MEASURED,
      "Last step of the warm-up, when the variance is frozen; 0: a fifth of --steps, at least 5, and not before "
      "--warmup is over",
@@ -185,7 +190,7 @@ static const slc_option fixed_rows[] = {
     {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
      "Memory a rank may use, as 900MiB, or 60% of what dp needs; none: what the plan needs"},
     {"device", "NAME", RESOURCES, TEXT, FIELD(device), "cpu", SLC_OWN | SLC_MEASURED,
-     "Device: cpu, or cuda: a GPU, for one rank", .choices = "cpu,cuda", CONFIG(device)},
+     "Device: cpu, or cuda: a GPU for each rank", .choices = "cpu,cuda", CONFIG(device)},
     {"timeout", "S", RESOURCES, REAL, FIELD(timeout_s), "0", SLC_OWN,
      "A rank that is silent or absent this long is an error; 0: as settings say", 0, 1e9},
     {"eval-every", "N", OUTPUT, COUNT, FIELD(eval_every), "0", 0, "Evaluate every N steps; 0: only at the end", 0,
@@ -726,6 +731,7 @@ sluice_status slc_training_world(const slc_training_options *o, sluice_world_con
     if (status) return status;
     if (*o->throttle) config->throttle = o->throttle;
     if (o->timeout_s > 0) config->timeout_s = o->timeout_s;
+    if (!strcmp(o->device, "cuda") && !getenv("SLUICE_COMM_TRANSPORT")) config->transport = "nccl";
     if (o->ranks && (int)o->ranks != config->size)
         return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks",
                          (unsigned long long)o->ranks, config->size);

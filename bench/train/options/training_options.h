@@ -41,7 +41,7 @@ typedef struct {
     uint64_t lr_horizon, lr_decay, lr_timescale; /* as warmup counted in what lr_over says; 0: their defaults */
     slc_training_setting optimizer_settings[SLC_TRAINING_SETTINGS_MAX]; /* optimizer_options.h */
     double label_smoothing;
-    const char *nan, *accumulate, *tied;
+    const char *nan, *accumulate, *tied, *sums;
     uint64_t nan_limit; /* skipped steps in a row that end the run */
     const char *strategy, *schedule, *recompute;
     sluice_updates updates; /* no option: SLUICE_PLAN_UPDATES says */

@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-static sluice_status check_world(const sluice_runtime *rt)
+static sluice_status check_sums(const sluice_runtime *rt)
 {
-    if (rt->size == 1) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED, "device \"%s\": %d ranks need the transport nccl, which this build lacks",
-                     rt->config.device, rt->size);
+    if (rt->config.sums == SLUICE_SUMS_ORDERED || slc_device_runs_ahead(rt->device)) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED,
+                     "device \"%s\": sums are made in rank order; sums nccl is for the transport nccl, on device cuda",
+                     rt->config.device);
 }
 
 /* Both look at what lies in device memory on the host: rows are lists, and compression is done by host kernels. */
@@ -48,10 +49,10 @@ static uint64_t default_block_bytes(const sluice_runtime *rt)
 sluice_status slc_engine_open_device(sluice_runtime *rt)
 {
     sluice_status status = slc_device_open(rt->config.device, &rt->device);
+    if (!status) status = slc_error_context(slc_comm_choose(rt->comm, rt->device), "device \"%s\"", rt->config.device);
+    if (!status) status = check_sums(rt);
     if (!status && !rt->config.block_bytes) rt->config.block_bytes = default_block_bytes(rt);
-    if (status || !slc_device_runs_ahead(rt->device)) return status;
-    status = check_world(rt);
-    return status ? status : check_settings(rt);
+    return status || !slc_device_runs_ahead(rt->device) ? status : check_settings(rt);
 }
 
 sluice_status slc_engine_check_optimizer_device(const sluice_runtime *rt)

@@ -60,6 +60,8 @@ static sluice_status check_config(const sluice_config *config)
         return slc_error(SLUICE_ERR_ARGUMENT, "nan or accumulate holds no value of its type");
     if ((unsigned)config->tied > SLUICE_TIED_SPLIT)
         return slc_error(SLUICE_ERR_ARGUMENT, "tied holds no value of its type; there are joint and split");
+    if ((unsigned)config->sums > SLUICE_SUMS_NCCL)
+        return slc_error(SLUICE_ERR_ARGUMENT, "sums holds no value of its type; there are ordered and nccl");
     if ((unsigned)config->precision > SLUICE_BF16 || (unsigned)config->wire > SLUICE_BF16)
         return slc_error(SLUICE_ERR_ARGUMENT, "precision or wire is no type; there are fp32 and bf16");
     return SLUICE_OK;

@@ -16,7 +16,8 @@ sluice_status slc_engine_release(sluice_runtime *rt, const slc_claim *claim);
 sluice_status slc_staging_claim(sluice_runtime *rt, bool claim);
 uint64_t slc_staging_bytes(const sluice_runtime *rt);
 /* Gathers block number `block` of an array of a unit, of which each rank has its own part in `data` (the shard layout,
- * or in its place of the whole one), to the staging buffer, which is claimed. Collective, with nothing pending. */
+ * or in its place of the whole one), to the staging buffer, which is claimed. It is there when this returns.
+ * Collective, with nothing pending. */
 sluice_status slc_staging_gather(sluice_runtime *rt, const slc_unit *unit, const void *data, sluice_dtype dtype,
                                  bool shard, uint64_t block);
 

@@ -118,6 +118,7 @@ static sluice_status gather_whole(sluice_runtime *rt, const slc_transition *tran
                      .src = buffer,
                      .dst = buffer,
                      .scale = 1,
+                     .alone = true,
                      .what = unit->name};
         uint32_t index;
         sluice_status status = slc_comm_submit(rt->comm, &op, 1, &index);

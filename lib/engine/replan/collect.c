@@ -82,7 +82,6 @@ static sluice_status collect_array(const collecting *c, uint32_t u, uint32_t arr
                            slc_block_length(unit->elements, unit->block_elements, b),
                            rt->memory.staging};
         status = slc_staging_gather(rt, unit, data, kept.dtype, true, b);
-        if (!status) status = slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
         if (!status) status = copy_run(c, &block);
     }
     return status;

@@ -18,6 +18,7 @@ typedef struct slc_word_set {
 
 typedef struct {
     int64_t *words;                      /* of the all-reduce, in the arena */
+    uint64_t summed;                     /* how many of them it adds up; 0: all that the job has */
     uint32_t item;                       /* of the training program */
     uint32_t norm_count;                 /* norms and maxima that the optimizer asks for, of all parameters */
     uint32_t norm_words;                 /* words that they take */

@@ -28,8 +28,7 @@ sluice_status slc_norms_create(sluice_runtime *rt)
         rt->model.params[p]->norm = rt->agreement.norm_count;
         rt->agreement.norm_count += norms_of_param(rt);
     }
-    if (slc_device_runs_ahead(rt->device))
-        rt->agreement.norm_words = (uint32_t)slc_pass_words_room(rt->agreement.norm_count);
+    if (slc_device_runs_ahead(rt->device)) rt->agreement.norm_words = (uint32_t)slc_pass_words_room(rt);
     if (!rt->agreement.norm_count || slc_device_runs_ahead(rt->device)) return SLUICE_OK;
     for (uint32_t i = 0; i < rt->agreement.norm_count; i++)
         rt->agreement.norm_words += is_norm(rt, i) ? SLC_NORM_WORDS : (uint32_t)rt->size;

@@ -32,9 +32,9 @@ static void tell_overflow(slc_step_state *step, uint32_t *parameter)
     *parameter = SLC_NONE;
 }
 
-static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
+static sluice_status agreement_begin(sluice_runtime *rt, slc_step_state *step)
 {
-    if (step->ahead) return; /* the kernels have added the words up where the operation sums them */
+    if (step->ahead) return slc_pass_words_pack(rt, step);
     if (rt->config.nan == SLUICE_NAN_STOP) {
         tell_overflow(step, &rt->compression.bad_exchange);
         tell_overflow(step, &rt->compression.bad_local);
@@ -43,6 +43,7 @@ static void agreement_begin(sluice_runtime *rt, slc_step_state *step)
     memcpy(rt->agreement.words, step->bins, sizeof step->bins);
     rt->agreement.words[NON_FINITE_WORD] = step->non_finite;
     slc_norms_pack(rt, rt->agreement.words + SLC_AGREEMENT_HEAD);
+    return SLUICE_OK;
 }
 
 /* min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_. */
@@ -101,8 +102,9 @@ static sluice_status on_start(void *argument)
 {
     slc_operation *context = argument;
     record(context, SLC_MOMENT_BEGINS);
-    if (item_of(context)->kind == SLC_ITEM_AGREE) agreement_begin(context->rt, context->step);
-    return slc_pass_claims(context->rt, context->pass, context->item, true);
+    sluice_status status = slc_pass_claims(context->rt, context->pass, context->item, true);
+    if (!status && item_of(context)->kind == SLC_ITEM_AGREE) status = agreement_begin(context->rt, context->step);
+    return status;
 }
 
 static bool last_reduction(const sluice_runtime *rt, const slc_item *item)
@@ -180,7 +182,7 @@ static void fill_agreement(sluice_runtime *rt, slc_op *op)
 {
     op->kind = SLC_ALL_REDUCE;
     op->dtype = SLUICE_INT64;
-    op->elements = op->block_elements = slc_agreement_words(&rt->job);
+    op->elements = op->block_elements = rt->agreement.summed ? rt->agreement.summed : slc_agreement_words(&rt->job);
     op->block_count = 1;
     op->src = op->dst = rt->agreement.words;
     op->call = on_agreed;
@@ -196,6 +198,7 @@ static void fill_reduction(const sluice_runtime *rt, const slc_item *item, const
     op->dst = unit->reduced ? unit->reduced : unit->gradient;
     op->dst_layout = unit->reduced && !unit->whole_sum ? SLC_SHARD : SLC_WHOLE;
     op->scale = step->scale;
+    op->any_order = rt->config.sums == SLUICE_SUMS_NCCL;
     op->accumulate = rt->job.each && item->micro_batch > 0;
     if (rt->job.units[item->unit].role == SLC_UNIT_WHOLE && last_reduction(rt, item)) op->call = on_reduced;
     if (slc_exchanges(unit->strategy)) op->skip = &step->average_off;
@@ -209,6 +212,7 @@ static void keep_hooks(slc_op *op, slc_op with)
     with.end = op->end;
     with.context = op->context;
     with.what = op->what;
+    with.alone = op->alone;
     *op = with;
 }
 
@@ -250,6 +254,7 @@ sluice_status slc_operation_fill(sluice_runtime *rt, slc_pass *pass, uint32_t it
 {
     const slc_item *item = &pass->program->items[item_index];
     op->scale = 1;
+    op->alone = slc_pass_is_new(pass);
     op->start = on_start;
     op->end = rt->recording || pass->end_first[item_index] < pass->end_first[item_index + 1] ? on_end : NULL;
     op->context = context;

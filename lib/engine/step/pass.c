@@ -294,8 +294,8 @@ static bool waits_for_later_compute(const sluice_runtime *rt, const slc_pass *pa
     return false;
 }
 
-/* While the compute lane is measured nothing runs next to it: this waits for all operations that can end before the
- * next item there does. */
+/* While the compute lane is measured, or launches kernels for the first time, nothing runs next to it: this waits for
+ * all operations that can end before the next item there does. */
 static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *exposed_s)
 {
     const slc_lane_order *order = running_order(pass);
@@ -306,6 +306,17 @@ static sluice_status wait_for_quiet(sluice_runtime *rt, slc_pass *pass, double *
     sluice_status status = submit_what_fits(rt, pass, pass->quiet);
     if (!status) status = wait_for_count(rt, count, exposed_s);
     return status ? status : wait_on_stream(rt, count);
+}
+
+/* Whether kernels may be launched for the first time while collectives of a GPU's memory are under way. */
+static bool launches_beside_others(const sluice_runtime *rt, const slc_pass *pass)
+{
+    return rt->size > 1 && slc_device_runs_ahead(rt->device) && slc_pass_is_new(pass);
+}
+
+static bool wants_quiet(const sluice_runtime *rt, const slc_pass *pass)
+{
+    return launches_beside_others(rt, pass) || (rt->planning.replan_due && !pass->evaluate);
 }
 
 /* Waits for what an item of the compute lane needs, and claims its memory. */
@@ -322,7 +333,7 @@ static sluice_status open_item(sluice_runtime *rt, slc_pass *pass, uint32_t inde
         if (!status) status = wait_for_count(rt, count, exposed_s);
         if (!status) status = wait_on_stream(rt, count);
     }
-    if (!status && rt->planning.replan_due && !pass->evaluate) status = wait_for_quiet(rt, pass, exposed_s);
+    if (!status && wants_quiet(rt, pass)) status = wait_for_quiet(rt, pass, exposed_s);
     if (!status) status = slc_pass_claims(rt, pass, index, true);
     record(rt, pass, index, SLC_MOMENT_BEGINS);
     return status;
@@ -394,7 +405,7 @@ sluice_status slc_pass_drain(sluice_runtime *rt, slc_pass *pass)
     }
     if (!status) status = wait_for_count(rt, rt->lanes.next_operation, NULL);
     if (!status) status = slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
-    return status ? status : slc_stream_synchronize(&rt->compute);
+    return status ? status : slc_comm_stream_synchronize(rt->comm, &rt->compute, rt->lanes.next_operation);
 }
 
 sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, double *exposed_s)
@@ -403,13 +414,16 @@ sluice_status slc_pass_wait(sluice_runtime *rt, slc_pass *pass, uint32_t item, d
     sluice_status status = run_updates(rt, pass, exposed_s);
     if (!status) status = submit_what_fits(rt, pass, order->count);
     if (status) return status;
+    uint32_t count = pass->operation_base[0];
     if (item == SLC_NONE || order->ordinal[item] != SLC_NONE) {
-        const uint32_t count =
-            item == SLC_NONE ? rt->lanes.next_operation : pass->operation_base[0] + order->ordinal[item] + 1;
+        count = item == SLC_NONE ? rt->lanes.next_operation : count + order->ordinal[item] + 1;
         record(rt, pass, item, SLC_MOMENT_STEP_WAITS);
         status = wait_for_count(rt, count, exposed_s);
         if (!status) status = wait_on_stream(rt, count);
         record(rt, pass, item, SLC_MOMENT_STEP_WAITED);
     }
-    return status ? status : slc_stream_synchronize(&rt->compute);
+    if (!status) status = slc_comm_stream_synchronize(rt->comm, &rt->compute, count);
+    if (status || !launches_beside_others(rt, pass)) return status;
+    status = wait_for_count(rt, rt->lanes.next_operation, NULL);
+    return status ? status : slc_comm_synchronize(rt->comm, rt->lanes.next_operation);
 }

@@ -64,6 +64,14 @@ typedef struct {
 /* The compute lane's events: as many as operations may be in flight. */
 enum { SLC_LANE_PLACES = 2048 };
 
+/* Is the running pass one of the first two of its program, in which kernels are launched for the first time? The items
+ * that the first pass leaves out run in the second. On a GPU a first launch may wait for all that the GPU has to do,
+ * and NCCL may wait for the launch: so with several ranks no collective is under way then. */
+static inline bool slc_pass_is_new(const slc_pass *pass)
+{
+    return pass->number <= 2;
+}
+
 /* Has the last step left late items? */
 static inline bool slc_pass_pending(const slc_pass *pass)
 {

@@ -1,6 +1,6 @@
 /* The step words: what the kernels of a step must know of it before the host can (is a gradient finite, the clip
- * factor, the norms that the optimizer asks for). On a device that runs ahead they lie in the arena, in the place of
- * the agreement's words, one set for each of the two steps that may be under way. Once the agreement's work is done the
+ * factor, the norms that the optimizer asks for). On a device that runs ahead they lie in the arena behind the words
+ * that ranks add up, one set for each of the two steps that may be under way. Once the agreement's work is done the
  * host finds a copy in pinned memory. Private to lib/engine. */
 #pragma once
 
@@ -8,14 +8,17 @@
 
 struct slc_step_state;
 
-/* The int64 words that both sets take of the arena, for so many norms. */
-uint64_t slc_pass_words_room(uint32_t norm_count);
+/* Decides how many words ranks add up, and returns how many int64 words those and both sets take of the arena beyond
+ * SLC_AGREEMENT_HEAD. rt->agreement.norm_count is known. */
+uint64_t slc_pass_words_room(sluice_runtime *rt);
 /* Makes both sets in the agreement's buffer, and the pinned copies; called whenever the buffer has moved. Does nothing
  * on a device that does not run ahead. Errors: MEMORY. */
 sluice_status slc_pass_words_place(sluice_runtime *rt);
 /* Before the operations of a step are submitted: its set forgets the step before the last. */
 sluice_status slc_pass_words_begin(sluice_runtime *rt, const struct slc_step_state *step);
-/* On the communication thread: makes factor, skip and norms of the sums, and copies them to the host. */
+/* On the communication thread. pack writes what this rank has found to the words that are then added up; with one rank
+ * it does nothing. agree makes factor, skip and norms of the sums, and copies them to the host. */
+sluice_status slc_pass_words_pack(sluice_runtime *rt, const struct slc_step_state *step);
 sluice_status slc_pass_words_agree(sluice_runtime *rt, const struct slc_step_state *step);
 /* Takes the copy into the step's state. The agreement is done. */
 void slc_pass_words_learn(struct slc_step_state *step);

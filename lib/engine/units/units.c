@@ -198,7 +198,11 @@ static void set_wire_and_scratch(sluice_runtime *rt)
         if (job->units[u].dtype != SLUICE_FP32) job->wire = rt->config.wire;
     for (uint32_t u = 0; u < job->unit_count; u++) {
         if (slc_looks_up(&job->units[u])) continue; /* its rows move in blocks of its partner */
-        uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, &job->units[u])) * job->units[u].block_elements;
+        const slc_unit *unit = &job->units[u];
+        uint64_t elements = unit->block_elements;
+        /* On a GPU blocks are long, and most units shorter. */
+        if (slc_device_runs_ahead(rt->device)) elements = slc_least(elements, unit->elements);
+        uint64_t block = sluice_dtype_bytes(slc_gradient_dtype(job, unit)) * elements;
         if (block > largest) largest = block;
     }
     job->scratch_bytes = slc_comm_scratch_bytes(rt->comm, largest);
