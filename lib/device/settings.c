@@ -13,6 +13,8 @@ static const slc_setting rows[] = {
      "tests: 1 takes the emulated GPU's memory out of reach while nothing runs there"},
     {"SLUICE_EMULATED_MEMORY", "1073741824", SLC_SETTING_COUNT, "tests: bytes of memory of the emulated GPU"},
     {"SLUICE_EMULATED_DEVICES", "1", SLC_SETTING_COUNT, "tests: number of emulated GPUs"},
+    {"SLUICE_EMULATED_LOADED", "0", SLC_SETTING_COUNT,
+     "tests: a kernel's first launch stops the program 1: after a collective has begun, 2: while one is under way"},
     {"SLUICE_EMULATED_CAPABILITY", "90", SLC_SETTING_COUNT, "tests: ten times the emulated GPU's compute capability"},
 };
 const slc_settings slc_device_settings = {"devices", rows, sizeof rows / sizeof *rows};

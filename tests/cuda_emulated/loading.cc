@@ -33,6 +33,7 @@ void emulated_context_unlock(int device)
 
 /* ---- Collectives ---- */
 
+static std::atomic<int> pending;      /* those that are in a stream and have not ended */
 static std::atomic<bool> collectives; /* the process has begun one */
 static thread_local CUstream_st *own; /* the stream whose thread this is */
 
@@ -45,6 +46,7 @@ cudaError_t emulated_launch_collective(cudaStream_t stream, void (*run)(void *ar
                                        const char *what)
 {
     collectives = true;
+    pending++;
     return emulated_enqueue(stream, false, [=, name = std::string(what)] {
         CUstream_st *here = own;
         emulated_reach(true);
@@ -52,6 +54,7 @@ cudaError_t emulated_launch_collective(cudaStream_t stream, void (*run)(void *ar
         run(argument);
         if (here) here->collective = NULL;
         emulated_reach(false);
+        pending--;
     });
 }
 
@@ -102,8 +105,10 @@ void emulated_load(cudaStream_t stream, uint64_t kernel, const char *name)
 {
     cudaStream_t s = emulated_stream(stream);
     if (!s || s->recorder || !is_new(s->device, kernel)) return;
-    if (collectives && emulated_option("SLUICE_EMULATED_LOADED", 0))
+    if (collectives && emulated_option("SLUICE_EMULATED_LOADED", 0) == 1)
         stop(name, "comes after the process has begun a collective,", "and may be a deadlock with it");
+    if (pending && emulated_option("SLUICE_EMULATED_LOADED", 0) == 2)
+        stop(name, "comes while a collective is under way,", "which may be a deadlock");
     emulated_context_lock(s->device);
     wait_for_streams(s->device, name);
     emulated_context_unlock(s->device);

@@ -9,7 +9,7 @@ if [ ! -e "$nccl" ]; then
     skip "several GPUs: this build has no small NCCL over an emulated GPU"
     exit 77
 fi
-export SLUICE_COMM_NCCL=$nccl
+export SLUICE_COMM_NCCL=$nccl SLUICE_EMULATED_LOADED=2
 RANDOM=${SLUICE_TEST_SEED:-1}
 seq 1 9000 | sed 's/.*/& bottles of water on the wall,/' >"$work/text"
 common=(--batch 2 --eval-batches 1 --steps 4 --schedule one_ahead)
