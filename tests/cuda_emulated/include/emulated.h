@@ -9,8 +9,8 @@
  *
  * A kernel's first launch waits for all streams, as lazy loading does; where that does not end beside a collective
  * within SLUICE_EMULATED_PATIENCE seconds (20), the program is stopped. With SLUICE_EMULATED_LOADED=1 it is stopped at
- * once if a kernel is launched for the first time after the process has begun a collective, with 2 if that happens while
- * one is in a stream and has not ended.
+ * once if a kernel is launched for the first time after the process has begun a collective, with 2 if that happens
+ * while one is in a stream and has not ended.
  *
  * A program that does what a GPU would not bear is stopped with one line on standard error and exit code 99: threads
  * that wait for each other for ever, a mask with lanes that have ended, different __syncthreads in one block, a
