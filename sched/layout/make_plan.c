@@ -152,38 +152,17 @@ static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *
 }
 
 /* Could the plan be fast enough if no two buffers shared memory? Packing costs most, so it is done only for plans that
- * could. *apart_s is how long the step would be. */
+ * could. */
 static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler *scheduler, double at_most_s,
-                                   slc_plan *plan, bool *could, double *apart_s)
+                                   slc_plan *plan, bool *could)
 {
-    slc_forecast forecast = {0};
+    slc_forecast forecast;
     sluice_status status =
         finish_plan(in, scheduler, &(slc_packing_effort){.apart = true, .work = in->work}, plan, could);
     if (!status && *could)
         status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &forecast);
     *could = !status && *could && forecast.step_s <= at_most_s;
-    *apart_s = forecast.step_s;
     return status;
-}
-
-/* Keeps the buffers where another plan of the same choices has them. *fine: no two lives overlap there, as they would
- * wait for each other; and the step is of interest and waits no more for memory than the other plan's. */
-static sluice_status keep_places(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_trying *trying,
-                                 double apart_s, slc_plan *plan, bool *fine)
-{
-    static const double HARDLY = 1e-4; /* share of the step that it may wait more */
-    const slc_plan_places *places = trying->places;
-    slc_forecast forecast;
-    *fine = places->buffer_count == plan->buffer_count && places->arena_bytes <= in->limit;
-    if (!*fine) return SLUICE_OK;
-    for (uint32_t b = 0; b < plan->buffer_count; b++) plan->buffers[b].offset = places->offsets[b];
-    plan->arena_bytes = places->arena_bytes;
-    sluice_status status = slc_plan_renew_waits(in, scheduler, plan);
-    *fine = !status && !waits_for_later(&plan->train);
-    if (*fine) status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &forecast);
-    *fine = *fine && !status && forecast.step_s <= trying->at_most_s &&
-            forecast.step_s - apart_s <= places->waits_s + HARDLY * apart_s;
-    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
 }
 
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
@@ -195,24 +174,20 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
     slc_packing_effort effort = {
         .limit = in->limit, .enough = trying->tries ? in->limit : 0, .tries = trying->tries, .work = in->work};
-    bool fine = false, kept = false;
-    double apart_s = 0;
+    bool fine = false;
     sluice_status status = slc_cancel_check(in->cancel);
     if (!status) status = write_programs(in, train, scheduler, plan);
     if (!status) status = slc_plan_order_is_legal(in->job, plan, &fine);
     if (!status && fine) status = add_lives(in, plan);
     if (!status && fine && in->times && trying->at_most_s > 0) {
-        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &fine, &apart_s);
+        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &fine);
         if (!status && !fine && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
-        if (!status && fine && trying->places) status = keep_places(in, scheduler, trying, apart_s, plan, &kept);
     }
-    if (!status && fine && !kept) {
+    if (!status && fine) {
         status = finish_plan(in, scheduler, &effort, plan, &fine);
         *arena_bytes = plan->arena_bytes;
     }
-    if (!status && kept) *arena_bytes = plan->arena_bytes;
-    if (trying->memory) trying->memory->apart_s = apart_s;
-    if (!status && fine && !kept && trying->in_time && in->times) {
+    if (!status && fine && trying->in_time && in->times) {
         status = slc_plan_pack_in_time(in, scheduler, &effort, trying->memory, plan);
         *arena_bytes = plan->arena_bytes;
     }

@@ -12,23 +12,12 @@ sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *sched
 sluice_status slc_plan_from_order(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
                                   slc_plan **out);
 
-/* Where a plan keeps its buffers. Plans of the same choices have the same buffers. */
-typedef struct {
-    const uint64_t *offsets; /* [buffer_count] */
-    uint32_t buffer_count;
-    uint64_t arena_bytes;
-    double waits_s; /* by how much its step is longer than if no buffers shared memory */
-} slc_plan_places;
-
 typedef struct {
     uint32_t tries;   /* more orders of packing than usual, until the plan fits; 0: the packing of slc_plan_make */
     double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
                          memory is given up early. 0: every step is of interest */
     bool in_time;     /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
-    const slc_plan_places *places; /* of a plan of the same choices, within the limit. If they do for this order too,
-                                      and it is of interest with no more waits there than that plan has, nothing is
-                                      packed. NULL: none */
-    slc_packing_memory *memory;    /* read and renewed; NULL: none */
+    slc_packing_memory *memory; /* read and renewed; NULL: none */
 } slc_trying;
 
 /* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no

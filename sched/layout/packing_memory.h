@@ -5,7 +5,6 @@
 
 /* Begins empty. */
 typedef struct {
-    double apart_s;     /* of the last order: how long the step is if no buffers share memory; 0: not known */
     uint32_t tolerance; /* the tolerance of slc_plan_pack_in_time that did last */
     uint32_t countdown; /* after how many more orders the tolerance before it is tried again */
 } slc_packing_memory;

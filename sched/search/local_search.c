@@ -20,8 +20,6 @@ typedef struct {
     const slc_scheduler *scheduler;
     const slc_search_options *options;
     slc_order current, work; /* without waits */
-    slc_plan_places places;  /* of the current plan */
-    uint64_t *offsets;       /* what they point to */
     slc_packing_memory packing;
     slc_item_times *times; /* of the current plan's items */
     uint32_t times_room;
@@ -222,8 +220,7 @@ static bool sweep_next(search *s, slc_order *order, bool *moved)
 
 /* ---- The climb ---- */
 
-/* Makes a plan the current one, whose step is longer by `waits_s` than if no buffers shared memory. */
-static sluice_status remember(search *s, const slc_plan *plan, double waits_s)
+static sluice_status remember(search *s, const slc_plan *plan)
 {
     if (s->times_room < plan->train.item_count) {
         uint32_t room = plan->train.item_count + 64;
@@ -234,11 +231,8 @@ static sluice_status remember(search *s, const slc_plan *plan, double waits_s)
         if (!times || !waited) return slc_error(SLUICE_ERR_MEMORY, "search");
         s->times_room = room;
     }
-    if (!s->offsets) s->offsets = malloc(((size_t)plan->buffer_count + 1) * sizeof *s->offsets);
-    if (!s->offsets || !copy_order(&s->current, plan->train.items, plan->train.item_count))
+    if (!copy_order(&s->current, plan->train.items, plan->train.item_count))
         return slc_error(SLUICE_ERR_MEMORY, "search");
-    for (uint32_t b = 0; b < plan->buffer_count; b++) s->offsets[b] = plan->buffers[b].offset;
-    s->places = (slc_plan_places){s->offsets, plan->buffer_count, plan->arena_bytes, waits_s};
     slc_forecast again;
     const slc_simulation how = {.work = s->in->work};
     sluice_status status = slc_simulate_items(s->in->job, s->in->times, plan, &how, &again, s->times);
@@ -267,8 +261,7 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;
     uint64_t arena;
-    slc_trying trying = {
-        .tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true, .places = &s->places, .memory = &s->packing};
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true, .memory = &s->packing};
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
     if (status || !plan) return status;
     status = slc_simulate(s->in->job, s->in->times, plan, &(slc_simulation){.work = s->in->work}, forecast);
@@ -297,8 +290,8 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
                                uint32_t *tries)
 {
     search s = {.in = in, .scheduler = scheduler, .options = options};
-    sluice_status status = remember(&s, *plan, 0);
-    double current_s = forecast->step_s, best_waits_s = 0;
+    sluice_status status = remember(&s, *plan);
+    double current_s = forecast->step_s;
     uint32_t tried = 0, without_gain = 0, rounds_without_gain = 0;
     for (; !status && tried < options->most_tries && rounds_without_gain < options->rounds; tried++) {
         if (options->until_s > 0 && slc_work_is_over(in->work, options->until_s)) break;
@@ -306,27 +299,23 @@ sluice_status slc_search_order(const slc_scheduling *in, const slc_scheduler *sc
             without_gain = 0;
             rounds_without_gain++;
             current_s = forecast->step_s;
-            status = remember(&s, *plan, best_waits_s);
+            status = remember(&s, *plan);
             continue;
         }
         slc_plan *next;
         slc_forecast found;
         status = try_once(&s, current_s * (1 + tolerance(&s, without_gain)), &next, &found);
         if (status || !next) continue;
-        const double waits_s = fmax(found.step_s - s.packing.apart_s, 0);
         current_s = found.step_s;
-        status = remember(&s, next, waits_s);
-        if (keep_best(&s, next, &found, plan, forecast)) {
+        status = remember(&s, next);
+        if (keep_best(&s, next, &found, plan, forecast))
             without_gain = rounds_without_gain = 0;
-            best_waits_s = waits_s;
-        } else {
+        else
             slc_plan_destroy(next);
-        }
     }
     if (tries) *tries = tried;
     slc_order_fini(&s.current);
     slc_order_fini(&s.work);
-    free(s.offsets);
     free(s.times);
     free(s.waited);
     return status;
