@@ -79,7 +79,9 @@ struct slc_op {
                        done it: for kernels that are launched for the first time, which may wait for all of the device */
     const slc_compress_group *group; /* SLC_COMPRESSED_EXCHANGE */
     const slc_residue *servers;
-    const slc_rows *rows; /* SLC_GATHER_ROWS, SLC_REDUCE_ROWS */
+    const sluice_step_words *words; /* SLC_COMPRESSED_EXCHANGE on a device that runs ahead: NULL, or the servers change
+                                       nothing if they say to skip; memory of the device */
+    const slc_rows *rows;           /* SLC_GATHER_ROWS, SLC_REDUCE_ROWS */
 
     slc_gate *wait[2]; /* the operation starts only when wait[i] has reached wait_value[i]; NULL: no condition */
     uint32_t wait_value[2];
@@ -110,8 +112,8 @@ struct slc_op {
  * group and servers are kept by pointer. */
 slc_op slc_exchange_op(const slc_compress_group *group, const void *packets, void *results, const slc_residue *servers);
 
-/* Bytes of `results`: ranks * stride, and as much again where some ranks need messages, which arrive after the results'
- * part of the buffer. The same on every rank. */
+/* Bytes of `results`: ranks * stride, and as much again where some ranks need messages or all use a transport's
+ * collectives: packets then arrive after the results' part of the buffer. The same on every rank. */
 uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group);
 
 /* Makes a gather of the rows that this rank's list names, from a table of `elements` in base blocks of

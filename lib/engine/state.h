@@ -32,12 +32,16 @@ typedef struct {
 
 /* The phase of a compressed optimizer (onebit/phase.h). */
 typedef struct {
-    bool on;                          /* the optimizer is a compressed one */
-    bool fuses;                       /* everything trainable is one unit, exchanged as one tensor */
-    bool replicas_differ;             /* onebit units have made local steps since the last exchange */
-    uint32_t bad_exchange, bad_local; /* on the communication thread, for the next agreement: the first parameter whose
-                                         update was not finite, on all ranks; on this one. SLC_NONE: none */
+    bool on;              /* the optimizer is a compressed one */
+    bool fuses;           /* everything trainable is one unit, exchanged as one tensor */
+    bool replicas_differ; /* onebit units have made local steps since the last exchange */
+    slc_pinned memory;
+    uint32_t *bad; /* [SLC_BADS], in `memory`; on the communication thread, or in kernels that it issues, for the next
+                      agreement: the first parameter whose update was not finite, on all ranks; on this one. SLC_NONE:
+                      none. NULL if the optimizer is no compressed one */
 } slc_compression;
+
+enum { SLC_BAD_EXCHANGE, SLC_BAD_LOCAL, SLC_BADS };
 
 struct sluice_runtime {
     sluice_world *world;

@@ -4,9 +4,6 @@
 
 #include "lib/base/status.h"
 
-#include <math.h>
-#include <string.h>
-
 uint64_t slc_flat_elements(uint64_t elements, uint32_t ranks)
 {
     const slc_compress_shape shape = {.count = elements, .ranks = ranks};
@@ -41,25 +38,15 @@ sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *uni
     return SLUICE_OK;
 }
 
-static bool all_finite(const slc_compress_group *group, uint32_t i, const void *packets)
+sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, uint32_t i, const void *packets,
+                              sluice_step_words *told, uint32_t *bad)
 {
-    const slc_compress_shape *shape = &group->shapes[i];
-    if (!shape->count) return true;
-    uint64_t scales = slc_compress_scales(shape);
-    for (uint32_t r = 0; r < shape->ranks; r++) {
-        const char *packet = (const char *)packets + r * group->stride + group->offsets[i];
-        for (uint64_t s = 0; s < scales; s++) {
-            float scale; /* copied, because it is not aligned */
-            memcpy(&scale, packet + s * sizeof scale, sizeof scale);
-            if (!isfinite(scale)) return false;
-        }
-    }
-    return true;
-}
-
-bool slc_onebit_finite(const slc_onebit_unit *unit, uint32_t i, const void *packets, uint32_t *bad)
-{
-    bool finite = all_finite(unit->group, i, packets);
-    if (!finite && unit->tensors[i].parameter < *bad) *bad = unit->tensors[i].parameter;
-    return finite;
+    const slc_compress_look_args args = {.shape = &unit->group->shapes[i],
+                                         .packets = (const char *)packets + unit->group->offsets[i],
+                                         .stride = unit->group->stride,
+                                         .words = unit->tensors[i].words,
+                                         .told = told,
+                                         .bad = bad,
+                                         .number = unit->tensors[i].parameter};
+    return slc_compress_look(stream, &args);
 }

@@ -27,6 +27,10 @@
  * alone, or is kept for two steps by its parity. Where wants_norms(s) is not 0, or end_step(s) has returned a bit, the
  * engine waits for all of step s before it goes on (before end_step in the first case).
  *
+ * On a device that runs ahead the communication thread issues kernels in the stream that the optimizer was created
+ * with. Arrays, norms, words and *bad are then memory of the device, or of the host that the device reads and writes in
+ * place; the caller's functions but begin_step, phase, wants_norms and end_step are called with nothing pending.
+ *
  * Everything here is the same on every rank, but what a onebit unit's arrays hold: gradients, residues, local arrays.
  * Errors: MEMORY (commit), ARGUMENT (progress_load, counts that do not fit), ORDER (compress, apply, local in a step of
  * another mode), a kernel's. */
@@ -40,6 +44,14 @@
 enum { SLC_LOCAL_MAX = 2, SLC_PROGRESS_MAX = 12, SLC_PHASES_MAX = 4 };
 
 typedef enum { SLC_STEP_AVERAGE, SLC_STEP_EXCHANGE, SLC_STEP_LOCAL } slc_step_mode;
+
+/* A parameter of the optimizer's agreement: its norms, then its maxima, which `agreed` may replace by what `update` is
+ * to find there. words: as sluice_update has them. */
+typedef struct {
+    uint32_t parameter;
+    double *norms;
+    const sluice_step_words *words;
+} slc_agreed;
 
 /* Properties of a phase's job. */
 typedef struct {
@@ -68,7 +80,7 @@ typedef struct {
     const sluice_update *tensors;
     float *const *local[SLC_LOCAL_MAX]; /* [local_arrays][tensor_count]: where each tensor's part begins */
     const slc_compress_group *group;
-    const slc_residue *workers; /* [group->count] */
+    const slc_residue *workers; /* [group->count]; each has the bins of a room (compress_group.h) */
     void *packets;              /* compress writes them: group->stride bytes for each rank */
     const void *results;        /* apply reads them: as many */
 } slc_onebit_unit;
@@ -82,8 +94,8 @@ enum {
 };
 
 typedef struct {
-    /* For averaged gradients. States and all per-parameter norms are declared here. Every rank calls `agreed` for every
-     * trainable parameter that is not in a onebit unit, if it is there. */
+    /* For averaged gradients. States and all per-parameter norms are declared here; in the place of its `agreed` is the
+     * one below. */
     sluice_optimizer optimizer;
     const char *local_name[SLC_LOCAL_MAX]; /* of all phases: for checkpoints */
 
@@ -95,15 +107,19 @@ typedef struct {
     sluice_status (*commit)(void *context, uint32_t ranks, uint32_t count, const slc_compressed_parameter *parameters);
     slc_compressed_phase (*phase)(const void *context, uint64_t step);
 
+    /* NULL, or called once a step and alike on every rank, for all trainable parameters that are not in a onebit unit:
+     * after all updates of the step before and before this one's. On the host not where the step is skipped. */
+    sluice_status (*agreed)(void *context, uint64_t step, uint32_t count, const slc_agreed *parameters);
+
     /* exchange_now: the step must leave all replicas equal, so it is not LOCAL. In the warm-up: AVERAGE. May be called
      * again for a step that was skipped. */
     slc_step_mode (*begin_step)(void *context, uint64_t step, double learning_rate, bool exchange_now);
 
     /* Both work on one unit. compress reads gradients, states, local arrays and residues, writes packets and residues.
      * apply reads results; it, and local, write values (`rounded` too), states and local arrays. *bad, UINT32_MAX
-     * before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a tensor's
-     * packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`: NULL where
-     * no phase has such steps. */
+     * or lower before, becomes the lowest `parameter` of a tensor that is not finite; else it is left alone. Such a
+     * tensor's packets say so to all ranks (compress.h), and apply leaves it as it was, on every rank alike. `local`:
+     * NULL where no phase has such steps. */
     sluice_status (*compress)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*apply)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
     sluice_status (*local)(void *context, const slc_onebit_unit *unit, uint32_t *bad);
@@ -143,5 +159,6 @@ sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, ui
 /* The same of a fused unit: all its tensors, padded, are what its only shape has. */
 sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *unit, bool compresses);
 
-/* Are all scales of shape i, in packets or results, finite? If not, *bad is lowered to tensor i's number. */
-bool slc_onebit_finite(const slc_onebit_unit *unit, uint32_t i, const void *packets, uint32_t *bad);
+/* Looks at all scales of shape i in packets or results (slc_compress_look). told may be NULL. */
+sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, uint32_t i, const void *packets,
+                              sluice_step_words *told, uint32_t *bad);

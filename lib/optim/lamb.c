@@ -6,6 +6,7 @@
 #include "lib/kernels/lamb/lamb.h"
 #include "lib/optim/adam.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -48,8 +49,9 @@ static sluice_status update_many(const sluice_update *u, size_t count, void *con
         ranges[i] = slc_adam_range_of(&u[i]);
         norms[i] = u[i].no_decay ? NULL : u[i].norms;
     }
+    const slc_lamb_bounds bounds = {l->norm_min, l->norm_max, 0, INFINITY};
     return slc_lamb_apply_measured(slc_adam_stream_of(u, l->stream), &settings, (uint32_t)count, ranges, norms,
-                                   l->norm_min, l->norm_max);
+                                   &bounds);
 }
 
 static sluice_status update(const sluice_update *u, void *context)

@@ -4,6 +4,8 @@
 
 #include "lib/base/integer.h"
 
+enum { WORKER_ROOM = 832, SERVER_BINS = 384 }; /* bytes */
+
 static uint64_t plus(uint64_t a, uint64_t b)
 {
     uint64_t sum;
@@ -26,9 +28,10 @@ static uint64_t floats(uint64_t count)
     return rounded_up(times(count, sizeof(float)), 64);
 }
 
-static uint64_t residue(uint64_t chunks, uint64_t chunk)
+/* Sums, scales and what kernels need beside them. */
+static uint64_t residue(uint64_t chunks, uint64_t chunk, uint64_t beside)
 {
-    return plus(floats(times(chunks, chunk)), floats(chunks));
+    return plus(plus(floats(times(chunks, chunk)), floats(chunks)), beside);
 }
 
 /* From the bytes of one packet to the buffers. `copies` is how often the results need the packets' bytes. */
@@ -47,8 +50,8 @@ slc_exchange_sizes slc_exchange_of(const uint64_t *tensors, uint32_t count, uint
     while (least % 8) least += n; /* lcm(n, 8) */
     for (uint32_t t = 0; t < count; t++) {
         uint64_t chunk = rounded_up(tensors[t], n * least) / n;
-        sizes.worker = plus(sizes.worker, residue(n, chunk));
-        sizes.server = plus(sizes.server, residue(1, chunk));
+        sizes.worker = plus(sizes.worker, residue(n, chunk, WORKER_ROOM));
+        sizes.server = plus(sizes.server, residue(1, chunk, SERVER_BINS));
         if (tensors[t]) packet = plus(packet, sizeof(float) + chunk / 8);
     }
     set_packets(&sizes, n, packet, messages ? 2 : 1);

@@ -8,7 +8,7 @@
 /* Sizes of an exchange of `count` tensors that n = `world` ranks exchange together, each tensor with one scale;
  * tensors[t] is a length in elements. A tensor is padded to N elements, a multiple of n * lcm(n, 8), and cut in chunks
  * of C = N / n. In fp32, with arrays at multiples of 64 bytes:
- *   worker   N sums and n scales        server   C sums and a scale
+ *   worker   N sums, n scales and a room of 832 bytes     server   C sums, a scale and bins of 384 bytes
  *   packet   of one rank: a scale and C / 8 bytes of bits for each tensor in turn
  *   packets  n packets, each at a multiple of 64 bytes
  *   results  as many bytes; with `messages` twice as many (what arrives from ranks without shared memory)

@@ -132,7 +132,7 @@ static void operations_move_what_they_should(void **state)
 /* ---- onebit ---- */
 
 /* One tensor of 640 elements is 4 chunks of 160. A rank gets 24 bytes, at multiples of 64; errors have 640 and 160
- * elements and scales 4 and 1, at multiples of 64 bytes. */
+ * elements and scales 4 and 1, at multiples of 64 bytes, and 832 and 384 bytes beside them. */
 static void onebit_keeps_what_dp_keeps_and_errors(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void onebit_keeps_what_dp_keeps_and_errors(void **state)
             job.compressed = true;
             job.local_arrays = local;
             unit.exchange = slc_exchange_of(&elements, 1, RANKS, local == 2);
-            uint64_t more = 2560 + 64 + 640 + 64 + local * 2560;
+            uint64_t more = 2560 + 64 + 832 + 640 + 64 + 384 + local * 2560;
             assert_int_equal(slc_resident_bytes(&job, &unit, SLC_ONEBIT), 10240 + more);
             assert_int_equal(bytes_of(&job, &unit, SLC_ONEBIT, SLC_LIFE_PACKETS), 256);
             assert_int_equal(bytes_of(&job, &unit, SLC_ONEBIT, SLC_LIFE_RESULTS), local == 2 ? 512 : 256);

@@ -4,11 +4,13 @@
 #include "lib/device/device.h"
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/attention/attention.h"
+#include "lib/kernels/compress/compress_group.h"
+#include "lib/kernels/compress/flat.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/cross_entropy/cross_entropy.h"
 #include "lib/kernels/embedding/embedding.h"
 #include "lib/kernels/gelu/gelu.h"
-#include "lib/kernels/lamb/lamb.h"
+#include "lib/kernels/lamb/lamb_numbers.h"
 #include "lib/kernels/layer_norm/layer_norm.h"
 #include "lib/kernels/norm/norm.h"
 #include "lib/kernels/patches/patches.h"
@@ -16,6 +18,7 @@
 #include "lib/kernels/reduce/reduce.h"
 #include "lib/kernels/residual/residual.h"
 #include "lib/kernels/step_words/step_words.h"
+#include "lib/kernels/zero_one/zero_one.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -262,7 +265,84 @@ static void queue_updates(setting *s, sluice_stream *stream, sluice_dtype dtype)
                                                  .norms = norms};
     ok(slc_step_words_agree(stream, &agreement));
     ok(slc_adamw_many(stream, &adam, 1, &range));
-    ok(slc_lamb_apply_measured(stream, &adam, 1, &range, &given, 0, 10));
+    ok(slc_lamb_apply_measured(stream, &adam, 1, &range, &given, &(slc_lamb_bounds){0, 10, 0, 100}));
+}
+
+/* An exchange of two ranks of which this one has all packets, and the updates of the compressed optimizers. */
+static void queue_exchange(setting *s, sluice_stream *stream, sluice_dtype dtype)
+{
+    const slc_compress_shape shape = {COUNT, 0, 2};
+    const uint64_t stride = slc_compress_stride(&shape);
+    float *state = array(s, 23), *value = state, *momentum = value + COUNT, *variance = momentum + COUNT,
+          *fresh = variance + COUNT, *moved = fresh + COUNT, *kept = moved + COUNT;
+    slc_compress_room *rooms = array(s, 22);
+    const slc_residue worker = {array(s, 15), array(s, 12), rooms[0].bins[0]};
+    const slc_residue server = {(float *)array(s, 15) + 2 * COUNT, (float *)array(s, 12) + 16, rooms[1].bins[0]};
+    char *packets = array(s, 3), *results = array(s, 4);
+    const slc_compress_input input = {.gradient_dtype = dtype,
+                                      .momentum_dtype = SLUICE_FP32,
+                                      .gradient = array(s, 18),
+                                      .momentum = momentum,
+                                      .gradient_factor = 1,
+                                      .factor = 0.9,
+                                      .rest = 0.1,
+                                      .moves = {.exp_avg_sq = variance, .rescale = 1, .epsilon = 1e-8}};
+    uint32_t *bad = array(s, 13);
+    slc_lamb_numbers *numbers = array(s, 14);
+    const sluice_step_words *told = &rooms[0].told;
+    slc_adamw_settings adam = slc_adamw_usual_settings();
+    ok(slc_fill_zero(stream, state, ARRAY_BYTES));
+    ok(slc_fill_zero(stream, array(s, 15), ARRAY_BYTES));
+    ok(slc_fill_zero(stream, array(s, 12), ARRAY_BYTES));
+    ok(slc_fill_zero(stream, numbers, sizeof *numbers));
+    ok(slc_fill_zero(stream, rooms, 2 * sizeof *rooms));
+    ok(slc_flat_write(stream, COUNT, &input, moved));
+    ok(slc_compress_worker(stream, &shape, &input, &worker, packets, stride));
+    for (int chunk = 0; chunk < 2; chunk++) {
+        const void *from[] = {packets + chunk * stride, packets + chunk * stride};
+        const slc_compress_served served = {&shape, from, &server, server.bins, results + chunk * stride, NULL};
+        ok(slc_fill_zero(stream, server.bins, SLC_NORM_BINS * sizeof(int64_t)));
+        ok(slc_compress_server(stream, &served, 0, slc_compress_chunk(&shape)));
+        ok(slc_compress_server_end(stream, &served));
+    }
+    ok(slc_compress_look(stream, &(slc_compress_look_args){&shape, results, stride, NULL, &rooms[0].told, bad, 3}));
+    adam.words = told;
+    const slc_compress_results whole = {.shape = &shape, .packets = results, .stride = stride, .count = COUNT};
+    const slc_frozen_range frozen = {
+        .count = COUNT, .value = value, .momentum = momentum, .momentum_dtype = SLUICE_FP32, .exp_avg_sq = variance};
+    slc_zero_one_range range = {.count = COUNT,
+                                .value = value,
+                                .exp_avg = momentum,
+                                .exp_avg_sq = variance,
+                                .accumulator = moved,
+                                .kept = kept,
+                                .begins = true,
+                                .bad = bad};
+    ok(slc_compress_apply(stream, &adam, &whole, &frozen, NULL));
+    ok(slc_frozen_update(stream, &adam, dtype, array(s, 18), &frozen));
+    ok(slc_zero_one_gradient(stream, &adam, &whole, &range, NULL));
+    ok(slc_zero_one_local(stream, &adam, dtype, array(s, 18), &range));
+    range.begins = false, range.clears = true;
+    ok(slc_zero_one_exchanged(stream, &adam, -1, 1, &whole, &range, NULL));
+    const slc_frozen_lamb_settings lamb = {.adam = adam, .fresh_correction = 1};
+    const slc_frozen_lamb_range all = {.count = COUNT,
+                                       .value = value,
+                                       .momentum = momentum,
+                                       .fresh = fresh,
+                                       .exp_avg_sq = variance,
+                                       .fresh_last = fresh};
+    const slc_lamb_rules rules = {.trust = {0, 10, 0.1, 10}, .beta = 0.9, .least = 0.5, .most = 4, .threshold = 0.1};
+    const slc_lamb_parameter parameter = {.numbers = numbers,
+                                          .sums = {rooms[0].bins[0], rooms[0].bins[1], &rooms[0].most},
+                                          .product = &rooms[0].product,
+                                          .words = told};
+    ok(slc_frozen_lamb_receive(stream, &lamb, &whole, 1.5, &all, &parameter.sums));
+    ok(slc_lamb_factor(stream, &rules, 1, &parameter));
+    ok(slc_frozen_lamb_move(stream, &lamb, &all, parameter.product));
+    ok(slc_frozen_lamb_measure(stream, &lamb, dtype, array(s, 18), &all, &parameter.sums));
+    ok(slc_frozen_lamb_update(stream, &lamb, dtype, array(s, 18), &all, parameter.product));
+    ok(slc_flat_read(stream, &whole, told, moved));
+    ok(slc_compress_fold(stream, &shape, 2, &worker));
 }
 
 static void kernels_are_ordered_and_repeat(void **state)
@@ -288,6 +368,7 @@ static void kernels_are_ordered_and_repeat(void **state)
             ok(slc_stream_wait_event(&streams[1], &event));
             queue_backward(&s, &streams[1], dtype);
             queue_updates(&s, &streams[1], dtype);
+            queue_exchange(&s, &streams[1], dtype);
             const emulated_counts after = emulated_count();
             assert_int_equal(after.waits, before.waits);
             assert_int_equal(after.allocations, before.allocations);

@@ -413,18 +413,6 @@ static void what_looks_at_host_memory_is_refused(void **state)
     sluice_config config = config_of("cuda", "dp", SLUICE_FP32);
     config.tied = SLUICE_TIED_SPLIT;
     assert_refused(&config, SLUICE_ERR_UNSUPPORTED, "device \"cuda\": tied split gathers rows on the host");
-    config = config_of("cuda", "onebit", SLUICE_FP32);
-    assert_refused(&config, SLUICE_ERR_UNSUPPORTED, "device \"cuda\": the strategy onebit compresses on the host");
-    for (size_t i = 0; slc_optimizer_at(i); i++) {
-        const slc_optimizer_row *row = slc_optimizer_at(i);
-        char line[128];
-        config = config_of("cuda", "dp", SLUICE_FP32);
-        config.optimizer = NULL;
-        config.optimizer_name = row->name;
-        snprintf(line, sizeof line, "device \"cuda\": optimizer %s %s", row->name,
-                 row->compressed ? "compresses on the host" : "has no kernels for a GPU");
-        if (!row->on_gpu) assert_refused(&config, SLUICE_ERR_UNSUPPORTED, line);
-    }
     sluice_optimizer of_host = keeper;
     of_host.on_stream = false;
     config = config_of("cuda", "dp", SLUICE_FP32);

@@ -145,7 +145,7 @@ static void average(lone *l, uint32_t p, uint64_t step)
     assert_int_equal(l->o.optimizer.measure(&u, sums, l->o.context), SLUICE_OK);
     for (int i = 0; i < 2; i++) norms[i] = slc_norm_result(bins[i]);
     memcpy(&norms[2], bins[2], sizeof norms[2]);
-    l->o.optimizer.agreed(p, step, norms, l->o.context);
+    assert_int_equal(l->o.agreed(l->o.context, step, 1, &(slc_agreed){.parameter = p, .norms = norms}), SLUICE_OK);
     u.norms = norms;
     assert_int_equal(l->o.optimizer.update(&u, l->o.context), SLUICE_OK);
 }

@@ -184,7 +184,8 @@ static int apply_lamb(engine_model *w, uint64_t step, double rate)
                                        .exp_avg_sq = k->v,
                                        .no_decay = k->no_decay};
         RANK_CHECK(!slc_lamb_measure(&stream, &settings, 1, &range, &bins));
-        double trust = slc_lamb_trust(slc_norm_result(values), slc_norm_result(updates), 0, INFINITY);
+        double trust = slc_lamb_trust(slc_norm_result(values), slc_norm_result(updates),
+                                      &(slc_lamb_bounds){0, INFINITY, 0, INFINITY});
         if (k->no_decay) trust = 1;
         RANK_CHECK(!slc_lamb_apply(&stream, &settings, 1, &range, &trust));
     }

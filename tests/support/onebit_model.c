@@ -20,6 +20,7 @@ sluice_config model_config(const trial *t)
 {
     sluice_config config;
     sluice_config_init(&config);
+    if (t->device) config.device = t->device;
     if (test_brief()) config.steps = 20; /* as in engine_model.c */
     config.optimizer_name = t->optimizer ? t->optimizer : "onebit_adam";
     config.onebit.compat = t->compat;
@@ -87,6 +88,9 @@ int model_build_with(model *m, const sluice_config *config)
     RANK_CHECK(!(m->create ? m->create : sluice_runtime_create)(m->world, config, &m->rt));
     if (model_layers(m, &random)) return 1;
     RANK_CHECK(!sluice_runtime_commit(m->rt));
+    slc_device *device = sluice_runtime_stream(m->rt)->device;
+    if (slc_device_runs_ahead(device))
+        RANK_CHECK(!slc_pinned_create(device, 2 * COUNT_MAX * sizeof(float), &m->copies));
     for (uint32_t p = 0; p < m->param_count; p++) {
         float values[COUNT_MAX];
         for (uint64_t i = 0; i < m->params[p].count; i++) values[i] = noise(m->t->seed + p, i);
@@ -126,17 +130,51 @@ float model_element(sluice_dtype dtype, const void *array, uint64_t i)
     return dtype == SLUICE_BF16 ? sluice_bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
 }
 
+/* Gives what lies at `data` to the host; on a GPU it is a copy, one of two. */
+static void *seen(model *m, const void *data, size_t bytes, int which)
+{
+    sluice_stream *stream = sluice_runtime_stream(m->rt);
+    if (!m->copies.base) return (void *)(uintptr_t)data;
+    void *copy = (float *)m->copies.base + which * COUNT_MAX;
+    bool copied = !slc_copy(stream, copy, data, bytes) && !slc_stream_synchronize(stream);
+    return copied ? copy : NULL;
+}
+
+/* Writes what the host has changed there back. */
+static int keep(model *m, void *data, const void *changed, size_t bytes)
+{
+    sluice_stream *stream = sluice_runtime_stream(m->rt);
+    RANK_CHECK(data == changed || (!slc_copy(stream, data, changed, bytes) && !slc_stream_synchronize(stream)));
+    return 0;
+}
+
+static int model_forward(model *m, uint32_t layer, uint32_t batch)
+{
+    const uint64_t mark = m->calls * 8 + batch + layer;
+    RANK_CHECK(!sluice_forward_begin(m->layers[layer]));
+    void *data = sluice_activation_data(m->activations[layer]), *own = seen(m, data, sizeof mark, 0);
+    RANK_CHECK(own);
+    memcpy(own, &mark, sizeof mark);
+    if (keep(m, data, own, sizeof mark)) return 1;
+    RANK_CHECK(!sluice_forward_end(m->layers[layer]));
+    return 0;
+}
+
 static int model_backward(model *m, uint32_t layer, uint32_t batch)
 {
     RANK_CHECK(!sluice_backward_begin(m->layers[layer]));
-    RANK_CHECK(*(uint64_t *)sluice_activation_data(m->activations[layer]) == m->calls * 8 + batch + layer);
+    const uint64_t *mark = seen(m, sluice_activation_data(m->activations[layer]), sizeof *mark, 0);
+    RANK_CHECK(mark && *mark == m->calls * 8 + batch + layer);
     for (uint32_t p = 0; p < m->param_count; p++) {
         known *k = &m->params[p];
         if (k->layer != layer) continue;
         sluice_dtype dtype = sluice_param_dtype(k->param), narrow = sluice_param_gradient_dtype(k->param);
+        const size_t bytes = k->count * sluice_dtype_bytes(narrow);
         const void *value = sluice_param_value(k->param);
         bool fresh = false;
-        void *gradient = sluice_param_gradient_fresh(k->param, &fresh);
+        void *place = sluice_param_gradient_fresh(k->param, &fresh), *gradient;
+        RANK_CHECK(value && place);
+        value = seen(m, value, k->count * sluice_dtype_bytes(dtype), 0), gradient = seen(m, place, bytes, 1);
         RANK_CHECK(value && gradient);
         for (uint64_t i = 0; i < k->count; i++) {
             float sum = fresh ? 0 : model_element(narrow, gradient, i);
@@ -146,6 +184,7 @@ static int model_backward(model *m, uint32_t layer, uint32_t batch)
             else
                 ((float *)gradient)[i] = sum;
         }
+        if (keep(m, place, gradient, bytes)) return 1;
     }
     RANK_CHECK(!sluice_backward_end(m->layers[layer]));
     return 0;
@@ -159,11 +198,8 @@ int model_compute(model *m)
     RANK_CHECK(!sluice_step_begin(m->rt, &options));
     uint32_t batches = m->t->micro_batches ? m->t->micro_batches : 1;
     for (uint32_t b = 0; b < batches; b++) {
-        for (uint32_t l = 0; l < LAYERS; l++) {
-            RANK_CHECK(!sluice_forward_begin(m->layers[l]));
-            *(uint64_t *)sluice_activation_data(m->activations[l]) = m->calls * 8 + b + l;
-            RANK_CHECK(!sluice_forward_end(m->layers[l]));
-        }
+        for (uint32_t l = 0; l < LAYERS; l++)
+            if (model_forward(m, l, b)) return 1;
         for (uint32_t l = LAYERS; l-- > 0;)
             if (model_backward(m, l, b)) return 1;
     }
@@ -239,6 +275,7 @@ int model_beside_any_strategy(int rank, int size, const trial *of,
 
 void model_end(model *m)
 {
+    slc_pinned_destroy(&m->copies);
     sluice_runtime_destroy(m->rt);
     m->rt = NULL;
 }

@@ -2,6 +2,7 @@
  * those that return an int return 0, or 1 after a line on standard error. */
 #pragma once
 
+#include "lib/device/device.h"
 #include "tests/support/ranks.h"
 
 #include <sluice/sluice.h>
@@ -12,6 +13,7 @@ enum { LAYERS = 4, PARAMS_MAX = 12, COUNT_MAX = 1200, PADDED_MAX = 2048 };
 typedef struct {
     uint64_t seed;
     const char *optimizer, *strategy, *schedule, *fuse; /* NULL: onebit_adam, onebit, serial, off */
+    const char *device;                                 /* NULL: cpu */
     uint32_t onebit_layers; /* bit l: layer l is forced to be onebit; the others are `other`, if that is not NULL */
     const char *other;
     uint32_t micro_batches, bf16_layers;
@@ -37,6 +39,7 @@ typedef struct {
     sluice_activation *activations[LAYERS];
     known params[PARAMS_MAX];
     uint32_t param_count;
+    slc_pinned copies; /* of what lies in a GPU's memory; base NULL on the host */
     /* Creates the runtime; NULL: sluice_runtime_create. */
     sluice_status (*create)(sluice_world *world, const sluice_config *config, sluice_runtime **out);
     uint64_t calls;    /* steps that were computed */

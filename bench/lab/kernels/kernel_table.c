@@ -192,7 +192,7 @@ static sluice_status lamb_apply(slc_kernel_case *c)
     const slc_adamw_settings settings = settings_with_decay();
     slc_adamw_range range = range_of(c);
     const double *norms = c->workspace;
-    return slc_lamb_apply_measured(&c->stream, &settings, 1, &range, &norms, 0, 10);
+    return slc_lamb_apply_measured(&c->stream, &settings, 1, &range, &norms, &(slc_lamb_bounds){0, 10, 0, 10});
 }
 
 KERNEL(gradient_norm, slc_norm_add(&c->stream, c->dtype, c->count, c->array[0], c->workspace))
@@ -351,7 +351,7 @@ static char *packets_of(const slc_kernel_case *c, uint64_t which)
 
 static slc_residue residue_of(slc_kernel_case *c)
 {
-    return (slc_residue){c->array[2], c->workspace};
+    return (slc_residue){c->array[2], c->workspace, NULL};
 }
 
 /* array[2] gets errors of zero, array[4] a variance, the packets random bits with a small scale. */
@@ -393,12 +393,12 @@ static sluice_status compress_server(slc_kernel_case *c)
     for (uint64_t k = 0; k < shape.ranks; k++) {
         const void *packets[] = {packets_of(c, 0), packets_of(c, 1)};
         int64_t bins[SLC_NORM_BINS] = {0};
-        const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace};
+        const slc_residue server = {(float *)c->array[2] + k * chunk, c->workspace, NULL};
         const slc_compress_served served = {
             .shape = &shape, .packets = packets, .server = &server, .bins = bins, .packet = packets_of(c, 2 + k)};
         sluice_status status = slc_compress_server(&c->stream, &served, 0, chunk);
+        if (!status) status = slc_compress_server_end(&c->stream, &served);
         if (status) return status;
-        slc_compress_server_end(&served);
     }
     return SLUICE_OK;
 }
@@ -458,7 +458,8 @@ static sluice_status frozen_lamb_move(slc_kernel_case *c)
 {
     const slc_frozen_lamb_settings settings = frozen_lamb_settings();
     const slc_frozen_lamb_range range = frozen_lamb_range_of(c);
-    return slc_frozen_lamb_move(&c->stream, &settings, &range, 1);
+    const double coefficient = 1;
+    return slc_frozen_lamb_move(&c->stream, &settings, &range, &coefficient);
 }
 
 /* ---- 0/1 Adam in the middle of an interval ---- */
@@ -504,8 +505,7 @@ static sluice_status zero_one_local(slc_kernel_case *c)
 {
     const slc_adamw_settings settings = settings_with_decay();
     const slc_zero_one_range range = zero_one_range_of(c);
-    bool finite = true;
-    return slc_zero_one_local(&c->stream, &settings, c->dtype, c->array[0], &range, &finite);
+    return slc_zero_one_local(&c->stream, &settings, c->dtype, c->array[0], &range);
 }
 
 static sluice_status zero_one_exchanged(slc_kernel_case *c)

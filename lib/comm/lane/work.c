@@ -193,10 +193,10 @@ static sluice_status serve_piece(slc_comm *comm, slc_active_op *active, char *pa
     if (!status && !*whole) status = push_to_neighbours(comm, packet + scales_bytes + first / 8, *count / 8);
     active->offset += *count;
     if (status || active->offset < chunk) return status;
-    slc_compress_server_end(&served);
+    status = slc_compress_server_end(&comm->attached.stream, &served);
     memset(active->bins, 0, sizeof active->bins);
     active->offset = 0, active->tensor++;
-    return *whole ? SLUICE_OK : push_to_neighbours(comm, packet, scales_bytes);
+    return status || *whole ? status : push_to_neighbours(comm, packet, scales_bytes);
 }
 
 /* Serves as many tensors, or as much of one, as make up a piece of work. Tensors that are served whole go to every

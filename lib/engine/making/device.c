@@ -15,7 +15,7 @@ static sluice_status check_sums(const sluice_runtime *rt)
                      rt->config.device);
 }
 
-/* Both look at what lies in device memory on the host: rows are lists, and compression is done by host kernels. */
+/* Rows are lists, which the host looks at. */
 static sluice_status check_settings(const sluice_runtime *rt)
 {
     const sluice_config *c = &rt->config;
@@ -23,16 +23,12 @@ static sluice_status check_settings(const sluice_runtime *rt)
         return slc_error(SLUICE_ERR_UNSUPPORTED,
                          "device \"%s\": tied split gathers rows on the host; use tied joint, or device cpu",
                          c->device);
-    if (!strcmp(rt->planning.strategy, "onebit"))
-        return slc_error(SLUICE_ERR_UNSUPPORTED,
-                         "device \"%s\": the strategy onebit compresses on the host; use another one, or device cpu",
-                         c->device);
     const slc_optimizer_row *row = c->optimizer ? NULL : slc_optimizer_find(c->optimizer_name);
     char names[SLC_OPTIMIZER_NAMES_BYTES];
     if (row && !row->on_gpu)
-        return slc_error(SLUICE_ERR_UNSUPPORTED, "device \"%s\": optimizer %s %s; use %s, or device cpu", c->device,
-                         row->name, row->compressed ? "compresses on the host" : "has no kernels for a GPU",
-                         slc_optimizer_names(SLC_OPTIMIZERS_ON_GPU, names));
+        return slc_error(SLUICE_ERR_UNSUPPORTED,
+                         "device \"%s\": optimizer %s has no kernels for a GPU; use %s, or device cpu", c->device,
+                         row->name, slc_optimizer_names(SLC_OPTIMIZERS_ON_GPU, names));
     return SLUICE_OK;
 }
 

@@ -143,7 +143,6 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     rt->config = *config;
     rt->planning.planner = planner;
     rt->planning.cancel = (slc_cancel){world_has_failed, world};
-    rt->compression.bad_exchange = rt->compression.bad_local = SLC_NONE;
     rt->rank = sluice_world_rank(world);
     rt->size = sluice_world_size(world);
     rt->planning.strategy = strdup(config->strategy);
@@ -162,6 +161,8 @@ sluice_status slc_engine_create(sluice_world *world, const sluice_config *given,
     if (!status) status = slc_engine_open_device(rt);
     if (!status) status = slc_check_create(rt->device, &rt->check);
     if (!status) status = slc_stream_create(rt->device, threads, &rt->compute);
+    /* On a device that runs ahead it becomes the communication thread's (replan/place.c). */
+    rt->updates.device = rt->device;
     if (!status && !slc_device_runs_ahead(rt->device)) status = slc_stream_create(rt->device, 1, &rt->updates);
     if (!status) status = slc_lane_events_create(rt->device, SLC_LANE_PLACES, &rt->lanes.events);
     if (!status) status = set_optimizer(rt);
@@ -237,6 +238,7 @@ void sluice_runtime_destroy(sluice_runtime *rt)
     slc_engine_destroy_job(rt);
     slc_registration_fini(&rt->model);
     if (!rt->config.optimizer) slc_optimizer_destroy(&rt->optimizer, &rt->onebit);
+    slc_pinned_destroy(&rt->compression.memory);
     slc_norms_destroy(rt);
     if (rt->device) {
         slc_lane_events_destroy(&rt->lanes.events);

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/runtime.h"
+#include "lib/plan/strategy_table.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -112,19 +113,31 @@ static void end_wait(sluice_runtime *rt, ring *r, const mark *m, uint64_t ns)
     r->waiting_ns = 0;
 }
 
-/* A skipped step's updates do nothing. Such a step's state is kept until the next but one begins. */
+static bool exchanges(const sluice_runtime *rt, const slc_item *item)
+{
+    return item->unit != SLC_NONE && slc_exchanges(rt->units[item->unit].strategy);
+}
+
+/* A skipped step's updates do nothing, and the passes around an exchange are those of a step that exchanges. Such a
+ * step's state is kept until the next but one begins. */
 static bool skipped(const sluice_runtime *rt, const mark *m, const slc_item *item)
 {
     const uint32_t ago = rt->train.number - m->record.pass + item->late;
-    return item->kind == SLC_ITEM_UPDATE && ago < 2 && rt->steps[rt->train.parity ^ ago].skip;
+    const slc_step_state *step = ago < 2 ? &rt->steps[rt->train.parity ^ ago] : NULL;
+    if (item->kind != SLC_ITEM_UPDATE && item->kind != SLC_ITEM_COMPRESS) return false;
+    if (!step) return exchanges(rt, item);
+    return step->skip || (exchanges(rt, item) && step->exchange_off);
 }
 
 static void add_work(sluice_runtime *rt, const slc_item *item, const ring *r, uint64_t ns)
 {
     const uint64_t took_ns = ns - r->working_ns;
     if (skipped(rt, &r->working, item)) return;
-    if (item->kind == SLC_ITEM_UPDATE)
-        slc_measure_took(&rt->measure->update, took_ns, r->working.elements);
+    if (item->kind == SLC_ITEM_COMPRESS)
+        slc_measure_took(&rt->measure->compression[SLC_MEASURE_COMPRESS], took_ns, r->working.elements);
+    else if (item->kind == SLC_ITEM_UPDATE)
+        slc_measure_took(exchanges(rt, item) ? &rt->measure->compression[SLC_MEASURE_APPLY] : &rt->measure->update,
+                         took_ns, r->working.elements);
     else
         slc_measure_took(&rt->measure->inspection, took_ns, 0);
 }
@@ -174,7 +187,8 @@ static void take_compute(sluice_runtime *rt, ring *r, const mark *m, const slc_i
 static bool recorded(const mark *m, const slc_item *item)
 {
     if (m->record.kind == SLC_MOMENT_RECOMPUTED) return false;
-    return (m->record.kind != SLC_MOMENT_WORKS && m->record.kind != SLC_MOMENT_WORKED) || item->kind == SLC_ITEM_UPDATE;
+    return (m->record.kind != SLC_MOMENT_WORKS && m->record.kind != SLC_MOMENT_WORKED) ||
+           item->kind == SLC_ITEM_UPDATE || item->kind == SLC_ITEM_COMPRESS;
 }
 
 static bool time_of(const slc_marks *marks, const slc_event *event, uint64_t *ns)

@@ -69,9 +69,7 @@ static sluice_status average(const bench *b)
     const slc_compress_served chunk = {
         .shape = &b->shape, .packets = packets, .server = &b->server, .bins = bins, .packet = b->results};
     sluice_status status = slc_compress_server(b->stream, &chunk, 0, slc_compress_chunk(&b->shape));
-    if (!status) status = slc_stream_synchronize(b->stream);
-    if (!status) slc_compress_server_end(&chunk);
-    return status;
+    return status ? status : slc_compress_server_end(b->stream, &chunk);
 }
 
 static sluice_status apply(const bench *b)

@@ -6,6 +6,8 @@
 #include "lib/engine/runtime.h"
 #include "lib/plan/strategy_table.h"
 
+#include <string.h>
+
 /* One value per element of a unit: whole on every rank, or the owned parts only. Where the replicas of a whole array
  * are apart, only the owned parts count. */
 typedef struct {
@@ -119,14 +121,22 @@ sluice_status slc_param_add_owned(const sluice_param *param, uint32_t which, int
 {
     array source = array_of(param, which);
     uint64_t done = 0;
+    /* A GPU adds to memory that it reads in place. */
+    int64_t *sums = slc_bounce_room(&param->rt->memory.bounce);
+    if (sums)
+        memset(sums, 0, SLC_NORM_BINS * sizeof *sums);
+    else
+        sums = bins;
     for (slc_part range; (range = slc_part_first_owned(param, done, param->count - done)).count;) {
         done = range.first - param->first + range.count;
         const void *from = slc_element(source.data, source.dtype, source.sharded ? range.shard_first : range.first);
-        sluice_status status = slc_norm_add(&param->rt->compute, source.dtype, range.count, from, bins);
+        sluice_status status = slc_norm_add(&param->rt->compute, source.dtype, range.count, from, sums);
         if (status) return status;
         if (done == param->count) break;
     }
-    return slc_stream_synchronize(&param->rt->compute);
+    sluice_status status = slc_stream_synchronize(&param->rt->compute);
+    for (int i = 0; !status && sums != bins && i < SLC_NORM_BINS; i++) bins[i] += sums[i];
+    return status;
 }
 
 sluice_status slc_param_put(sluice_param *param, uint32_t which, uint64_t first, uint64_t count, const float *src)

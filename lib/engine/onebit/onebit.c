@@ -97,6 +97,13 @@ sluice_status slc_onebit_reset_errors(sluice_runtime *rt)
 
 /* ---- Operations ---- */
 
+/* The words that kernels of a onebit unit read, where something is to be learned from the agreement. */
+static const sluice_step_words *words_of(const sluice_runtime *rt, const slc_step_state *step)
+{
+    if (!step->ahead || !slc_waits_for_agreement(&rt->job, SLC_ONEBIT)) return NULL;
+    return step->mode == SLC_STEP_AVERAGE ? &step->ahead->words->told : &step->ahead->words->own;
+}
+
 static slc_onebit_unit describe_unit(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
 {
     const slc_unit_state *unit = &rt->units[u];
@@ -108,6 +115,8 @@ static slc_onebit_unit describe_unit(sluice_runtime *rt, uint32_t u, const slc_s
         update.gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
         update.gradient_dtype = unit->gradient_dtype;
         if (step->mode != SLC_STEP_AVERAGE) update.gradient_factor = step->own_scale * step->own_factor;
+        update.words = words_of(rt, step);
+        update.stream = &rt->updates;
         onebit->tensors[p] = update;
     }
     slc_onebit_unit out = {.tensor_count = unit->param_count,
@@ -127,11 +136,32 @@ static void note_bad(slc_step_state *step, uint32_t parameter)
     if (parameter < step->bad_param) step->bad_param = parameter;
 }
 
+static sluice_status inspect_own_ahead(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
+{
+    const slc_unit_state *unit = &rt->units[u];
+    slc_step_words_range ranges[SLC_STEP_WORDS_RANGES];
+    slc_step_words_inspect_args args = {.words = step->ahead->words,
+                                        .dtype = unit->gradient_dtype,
+                                        .norm = rt->config.clip > 0 ? SLC_INSPECT_OWN_NORM : SLC_INSPECT_FINITE,
+                                        .ranges = ranges};
+    sluice_status status = SLUICE_OK;
+    for (uint32_t p = 0; !status && p < unit->param_count; p++) {
+        const sluice_param *param = unit->params[p];
+        ranges[args.range_count++] = (slc_step_words_range){
+            param->count, slc_element(unit->gradient, unit->gradient_dtype, param->first), param->number};
+        if (args.range_count < SLC_STEP_WORDS_RANGES && p + 1 < unit->param_count) continue;
+        status = slc_step_words_inspect(&rt->updates, &args);
+        args.range_count = 0;
+    }
+    return status;
+}
+
 /* Inspects this rank's own gradients. The norm's last bin counts values that are not finite. */
 static sluice_status inspect_own(sluice_runtime *rt, uint32_t u, slc_step_state *step)
 {
     const slc_unit_state *unit = &rt->units[u];
     int64_t *bad = &step->own_bins[SLC_NORM_BINS - 1];
+    if (step->ahead) return inspect_own_ahead(rt, u, step);
     for (uint32_t p = 0; p < unit->param_count; p++) {
         const sluice_param *param = unit->params[p];
         const void *gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
@@ -157,12 +187,12 @@ sluice_status slc_onebit_inspect(sluice_runtime *rt, uint32_t u, slc_step_state 
 sluice_status slc_onebit_compress(sluice_runtime *rt, uint32_t u, slc_step_state *step)
 {
     bool agreed = slc_waits_for_agreement(&rt->job, SLC_ONEBIT);
-    if (step->skip || step->mode == SLC_STEP_AVERAGE) return SLUICE_OK;
+    if ((!step->ahead && step->skip) || step->mode == SLC_STEP_AVERAGE) return SLUICE_OK;
     if (step->mode == SLC_STEP_LOCAL) return agreed ? SLUICE_OK : inspect_own(rt, u, step);
     slc_onebit_unit unit = describe_unit(rt, u, step);
-    uint32_t bad = SLC_NONE;
-    sluice_status status = rt->onebit.compress(rt->onebit.context, &unit, &bad);
-    if (!status) status = slc_stream_synchronize(&rt->updates);
+    uint32_t bad = SLC_NONE, *found = !step->ahead ? &bad : agreed ? NULL : &step->ahead->words->first_bad;
+    sluice_status status = rt->onebit.compress(rt->onebit.context, &unit, found);
+    if (!status && !step->ahead) status = slc_stream_synchronize(&rt->updates);
     /* After the agreement it is too late to say so; the packets do, and the update finds out on every rank. */
     if (bad != SLC_NONE && !agreed) note_bad(step, bad);
     return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);
@@ -173,6 +203,7 @@ slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_
     const slc_onebit *onebit = rt->units[u].onebit;
     slc_op op = slc_exchange_op(&onebit->group, onebit->packets, onebit->results, onebit->servers);
     op.skip = &step->exchange_off;
+    op.words = words_of(rt, step);
     return op;
 }
 
@@ -186,9 +217,9 @@ sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t u, const slc_step_s
         for (uint32_t t = 0; !status && t < unit.tensor_count; t++)
             status = rt->optimizer.update(&unit.tensors[t], rt->optimizer.context);
         break;
-    case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->compression.bad_exchange); break;
-    case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->compression.bad_local); break;
+    case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->compression.bad[SLC_BAD_EXCHANGE]); break;
+    case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->compression.bad[SLC_BAD_LOCAL]); break;
     }
-    if (!status) status = slc_stream_synchronize(&rt->updates);
+    if (!status && !step->ahead) status = slc_stream_synchronize(&rt->updates);
     return slc_error_context(status, "optimizer %s, unit \"%s\"", rt->optimizer.name, rt->job.units[u].name);
 }

@@ -15,6 +15,16 @@ void slc_job_set_phase(slc_job *job, const slc_compressed_phase *phase)
     job->local_arrays = job->compressed ? phase->local_arrays : 0;
 }
 
+static sluice_status make_bads(sluice_runtime *rt)
+{
+    slc_compression *c = &rt->compression;
+    sluice_status status = slc_pinned_create(rt->device, SLC_BADS * sizeof *c->bad, &c->memory);
+    if (status) return status;
+    c->bad = c->memory.base;
+    for (int i = 0; i < SLC_BADS; i++) c->bad[i] = SLC_NONE;
+    return SLUICE_OK;
+}
+
 sluice_status slc_phase_commit(sluice_runtime *rt)
 {
     if (!rt->compression.on) return SLUICE_OK;
@@ -25,7 +35,8 @@ sluice_status slc_phase_commit(sluice_runtime *rt)
         parameters[p] = (slc_compressed_parameter){param->count, param->frozen, param->no_decay};
     }
     rt->compression.fuses = rt->onebit.phases[0].fuses;
-    sluice_status status = rt->onebit.commit(rt->onebit.context, (uint32_t)rt->size, rt->model.param_count, parameters);
+    sluice_status status = make_bads(rt);
+    if (!status) status = rt->onebit.commit(rt->onebit.context, (uint32_t)rt->size, rt->model.param_count, parameters);
     free(parameters);
     return status;
 }

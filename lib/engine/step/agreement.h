@@ -23,6 +23,7 @@ typedef struct {
     uint32_t norm_count;                 /* norms and maxima that the optimizer asks for, of all parameters */
     uint32_t norm_words;                 /* words that they take */
     int64_t (*norm_bins)[SLC_NORM_BINS]; /* this rank's sums in this step; of a maximum only the first word counts */
+    slc_agreed *agreed;                  /* of the call that tells the optimizer; NULL if it is not told */
     slc_word_set sets[2];                /* of steps[0], steps[1]; on a device that runs ahead, instead of the above */
     slc_pinned seen;                     /* their copies */
 } slc_agreement;
@@ -30,10 +31,11 @@ typedef struct {
 /* ---- norms.c: norms of whole parameters, for an optimizer that asks for them ---- */
 sluice_status slc_norms_create(sluice_runtime *rt);
 void slc_norms_destroy(sluice_runtime *rt);
-/* pack moves this rank's sums to the agreement's words and zeroes them. unpack makes norms of the ranks' sums, and
- * tells the optimizer unless a gradient is not finite. */
+/* pack moves this rank's sums to the agreement's words and zeroes them. unpack makes norms of the ranks' sums. */
 void slc_norms_pack(sluice_runtime *rt, int64_t *words);
 void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step);
+/* Tells the optimizer of the norms of all parameters that are not in a onebit unit; they lie where its kernels read. */
+sluice_status slc_norms_tell(const sluice_runtime *rt, const slc_step_state *step, double *norms);
 /* The norm of this rank's own gradients in onebit units, scaled as if they were averaged over one rank, before
  * clipping. */
 double slc_own_norm(const slc_step_state *step);

@@ -33,13 +33,14 @@ static sluice_status name_non_finite(sluice_runtime *rt, const slc_step_state *s
 /* No agreement has told yet of an overflow in the last updates, but every rank knows of it. */
 sluice_status slc_engine_check_exchanges(const sluice_runtime *rt)
 {
-    if (!rt->compression.on || rt->compression.bad_exchange == SLC_NONE || rt->config.nan != SLUICE_NAN_STOP)
-        return SLUICE_OK;
+    if (!rt->compression.on || rt->config.nan != SLUICE_NAN_STOP) return SLUICE_OK;
+    const uint32_t bad = rt->compression.bad[SLC_BAD_EXCHANGE];
+    if (bad == SLC_NONE) return SLUICE_OK;
     return slc_error(
         SLUICE_ERR_NON_FINITE,
         "step %llu: what was exchanged for \"%s\" holds NaN or infinity; lower the learning rate, clip, or "
         "skip such steps (config.nan = skip)",
-        (unsigned long long)rt->step, rt->model.params[rt->compression.bad_exchange]->name);
+        (unsigned long long)rt->step, rt->model.params[bad]->name);
 }
 
 sluice_status slc_engine_check_finite(sluice_runtime *rt, const slc_step_state *step)

@@ -28,6 +28,10 @@ sluice_status slc_norms_create(sluice_runtime *rt)
         rt->model.params[p]->norm = rt->agreement.norm_count;
         rt->agreement.norm_count += norms_of_param(rt);
     }
+    if (rt->agreement.norm_count && rt->onebit.agreed) {
+        rt->agreement.agreed = calloc(rt->model.param_count, sizeof *rt->agreement.agreed);
+        if (!rt->agreement.agreed) return slc_error(SLUICE_ERR_MEMORY, "norms of %u parameters", rt->model.param_count);
+    }
     if (slc_device_runs_ahead(rt->device)) rt->agreement.norm_words = (uint32_t)slc_pass_words_room(rt);
     if (!rt->agreement.norm_count || slc_device_runs_ahead(rt->device)) return SLUICE_OK;
     for (uint32_t i = 0; i < rt->agreement.norm_count; i++)
@@ -42,6 +46,7 @@ sluice_status slc_norms_create(sluice_runtime *rt)
 void slc_norms_destroy(sluice_runtime *rt)
 {
     free(rt->agreement.norm_bins);
+    free(rt->agreement.agreed);
     slc_pinned_destroy(&rt->agreement.seen);
     for (int i = 0; i < 2; i++) free(rt->steps[i].norms);
 }
@@ -70,13 +75,28 @@ static double largest(const int64_t *words, int count)
     return value;
 }
 
-static void tell_optimizer(const sluice_runtime *rt, const slc_step_state *step)
+/* A program's own optimizer is told of one parameter at a time. */
+static void tell_program(const sluice_runtime *rt, const slc_step_state *step, const double *norms)
 {
     for (uint32_t p = 0; p < rt->model.param_count; p++) {
         const sluice_param *param = rt->model.params[p];
-        if (param->frozen || slc_exchanges(rt->units[param->unit].strategy)) continue;
-        rt->optimizer.agreed(p, step->step, step->norms + param->norm, rt->optimizer.context);
+        if (!param->frozen) rt->optimizer.agreed(p, step->step, norms + param->norm, rt->optimizer.context);
     }
+}
+
+sluice_status slc_norms_tell(const sluice_runtime *rt, const slc_step_state *step, double *norms)
+{
+    uint32_t count = 0;
+    if (rt->agreement.norm_count && rt->optimizer.agreed) tell_program(rt, step, norms);
+    if (!rt->agreement.agreed) return SLUICE_OK;
+    for (uint32_t p = 0; p < rt->model.param_count; p++) {
+        const sluice_param *param = rt->model.params[p];
+        if (param->frozen || slc_exchanges(rt->units[param->unit].strategy)) continue;
+        const sluice_step_words *words =
+            step->ahead && rt->config.nan == SLUICE_NAN_SKIP ? &step->ahead->words->told : NULL;
+        rt->agreement.agreed[count++] = (slc_agreed){p, norms + param->norm, words};
+    }
+    return rt->onebit.agreed(rt->onebit.context, step->step, count, rt->agreement.agreed);
 }
 
 void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_state *step)
@@ -92,7 +112,6 @@ void slc_norms_unpack(const sluice_runtime *rt, const int64_t *words, slc_step_s
             words += rt->size;
         }
     }
-    if (rt->agreement.norm_count && rt->optimizer.agreed && !step->non_finite) tell_optimizer(rt, step);
 }
 
 double slc_own_norm(const slc_step_state *step)

@@ -32,13 +32,21 @@ static void tell_overflow(slc_step_state *step, uint32_t *parameter)
     *parameter = SLC_NONE;
 }
 
+/* On a device that runs ahead kernels have noted what they found, but what updates have found is still to be told. */
+static sluice_status begin_ahead(sluice_runtime *rt, const slc_step_state *step)
+{
+    sluice_status status = SLUICE_OK;
+    if (rt->compression.on)
+        status = slc_step_words_tell(&rt->updates, step->ahead->words, rt->config.nan == SLUICE_NAN_STOP ? SLC_BADS : 0,
+                                     rt->compression.bad);
+    return status ? status : slc_pass_words_pack(rt, step);
+}
+
 static sluice_status agreement_begin(sluice_runtime *rt, slc_step_state *step)
 {
-    if (step->ahead) return slc_pass_words_pack(rt, step);
-    if (rt->config.nan == SLUICE_NAN_STOP) {
-        tell_overflow(step, &rt->compression.bad_exchange);
-        tell_overflow(step, &rt->compression.bad_local);
-    }
+    if (step->ahead) return begin_ahead(rt, step);
+    for (int i = 0; rt->compression.on && rt->config.nan == SLUICE_NAN_STOP && i < SLC_BADS; i++)
+        tell_overflow(step, &rt->compression.bad[i]);
     memset(rt->agreement.words, 0, 8 * slc_agreement_words(&rt->job));
     memcpy(rt->agreement.words, step->bins, sizeof step->bins);
     rt->agreement.words[NON_FINITE_WORD] = step->non_finite;
@@ -53,7 +61,7 @@ static double clip_factor(double clip, double norm)
     return factor < 1 ? factor : 1;
 }
 
-static void agreement_end(sluice_runtime *rt, slc_step_state *step)
+static sluice_status agreement_end(sluice_runtime *rt, slc_step_state *step)
 {
     memcpy(step->bins, rt->agreement.words, sizeof step->bins);
     step->non_finite = rt->agreement.words[NON_FINITE_WORD];
@@ -65,6 +73,7 @@ static void agreement_end(sluice_runtime *rt, slc_step_state *step)
         step->factor = clip_factor(rt->config.clip, slc_norm_result(step->bins));
         step->own_factor = clip_factor(rt->config.clip, slc_own_norm(step));
     }
+    return step->non_finite ? SLUICE_OK : slc_norms_tell(rt, step, step->norms);
 }
 
 static const slc_item *item_of(const slc_operation *context)
@@ -92,9 +101,10 @@ static void record(const slc_operation *context, slc_moment_kind kind)
 static void record_work(const slc_operation *context, slc_moment_kind kind, uint64_t elements)
 {
     sluice_runtime *rt = context->rt;
+    const slc_item_kind of = item_of(context)->kind;
     if (rt->marks)
         slc_mark(rt, SLC_MOMENT_COMMUNICATION, make_record(context, kind), elements);
-    else if (item_of(context)->kind == SLC_ITEM_UPDATE)
+    else if (of == SLC_ITEM_UPDATE || of == SLC_ITEM_COMPRESS)
         record(context, kind);
 }
 
@@ -144,10 +154,10 @@ static sluice_status on_compress(void *argument)
     sluice_runtime *rt = context->rt;
     uint32_t unit = item_of(context)->unit;
     uint64_t began_ns = slc_clock_ns();
-    record(context, SLC_MOMENT_WORKS);
+    record_work(context, SLC_MOMENT_WORKS, rt->job.units[unit].elements);
     sluice_status status = slc_onebit_compress(rt, unit, context->step);
-    record(context, SLC_MOMENT_WORKED);
-    if (!context->step->exchange_off)
+    record_work(context, SLC_MOMENT_WORKED, rt->job.units[unit].elements);
+    if (!rt->marks && !context->step->exchange_off)
         slc_measure_add(&rt->measure->compression[SLC_MEASURE_COMPRESS], began_ns, rt->job.units[unit].elements);
     return status;
 }
@@ -166,9 +176,12 @@ static sluice_status on_reduced(void *argument)
 static sluice_status on_agreed(void *argument)
 {
     slc_operation *context = argument;
-    if (context->step->ahead) return slc_pass_words_agree(context->rt, context->step);
-    agreement_end(context->rt, context->step);
-    return SLUICE_OK;
+    slc_step_state *step = context->step;
+    if (step->ahead) {
+        sluice_status status = slc_pass_words_agree(context->rt, step);
+        return status ? status : slc_norms_tell(context->rt, step, step->ahead->norms);
+    }
+    return agreement_end(context->rt, context->step);
 }
 
 static sluice_status on_end(void *argument)

@@ -95,6 +95,7 @@ sluice_status slc_pass_words_agree(sluice_runtime *rt, const slc_step_state *ste
     const slc_step_words_sums_args sums = sums_of(rt, step);
     const slc_step_words_agree_args args = {.words = set->words,
                                             .clip = rt->config.clip,
+                                            .own_scale = step->own_scale,
                                             .skip_non_finite = rt->config.nan == SLUICE_NAN_SKIP,
                                             .norm_count = rt->agreement.norm_count,
                                             .norms_each = norms_each(rt),
@@ -111,6 +112,7 @@ void slc_pass_words_learn(slc_step_state *step)
     if (!step->ahead) return;
     const slc_step_words *seen = step->ahead->seen;
     memcpy(step->bins, seen->bins, sizeof step->bins);
+    memcpy(step->own_bins, seen->own_bins, sizeof step->own_bins);
     step->non_finite = (int64_t)seen->non_finite;
     step->bad_param = seen->first_bad;
     step->skip = seen->told.skip;

@@ -24,8 +24,11 @@
  * A packet is the message between two ranks about one chunk: its scales (fp32), then its bits, 1 for +1, the first
  * element in the highest bit of a byte. It may lie anywhere: its scales need not be aligned. The packets of a buffer
  * lie `stride` bytes apart: slc_compress_stride, or more if several tensors are exchanged together (compress_group.h).
- * Threads: any number; several streams at once only on different tensors. Errors: UNSUPPORTED (no host stream),
- * ARGUMENT. */
+ * Everything runs in stream order, and on a GPU with the same bits: all pointers but those of shapes and of
+ * slc_compress_served.packets itself are then memory of the stream's device. Where `words` is not NULL, kernels read
+ * from it, when they run, the factor of gradients and whether to change nothing.
+ * Threads: any number; several streams at once only on different tensors. Errors: ARGUMENT, UNSUPPORTED (more than
+ * SLC_COMPRESS_CUDA_MOST ranks at a GPU's server). */
 #pragma once
 
 #include "lib/kernels/adamw/adamw.h"
@@ -50,6 +53,8 @@ uint64_t slc_compress_stride(const slc_compress_shape *shape); /* for a tensor e
  * ranks * scales (with scale_elements 0 they are all equal); a server's has C sums and one chunk's scales. */
 typedef struct {
     float *sum, *scale;
+    int64_t *bins; /* SLC_NORM_BINS, in which a GPU's pass 1 adds up its norm where there is one scale; it keeps nothing
+                      there. Elsewhere NULL will do */
 } slc_residue;
 
 /* How far a rank has moved by itself since the last exchange, in units of the momentum (0/1 Adam):
@@ -67,6 +72,7 @@ typedef struct {
     const void *gradient, *momentum; /* only read; momentum may be NULL: zeros */
     double gradient_factor, factor, rest;
     slc_compress_moves moves;
+    const sluice_step_words *words; /* or NULL */
 } slc_compress_input;
 
 /* Runs pass 1. Writes the packets of all chunks; packet k, at packets + k * stride, is for rank k. In fp32 it moves
@@ -75,13 +81,17 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
                                   const slc_compress_input *input, const slc_residue *worker, void *packets,
                                   uint64_t stride);
 
+/* At most so many ranks has a GPU's server: their addresses go among the arguments of its kernel. */
+enum { SLC_COMPRESS_CUDA_MOST = 448 };
+
 /* A chunk at its server. */
 typedef struct {
     const slc_compress_shape *shape;
     const void *const *packets; /* packets[r] is the packet from rank r for this chunk */
     const slc_residue *server;
-    int64_t *bins; /* SLC_NORM_BINS, zeroed before the first piece */
-    void *packet;  /* receives the result */
+    int64_t *bins;                  /* SLC_NORM_BINS, zeroed before the first piece */
+    void *packet;                   /* receives the result */
+    const sluice_step_words *words; /* or NULL */
 } slc_compress_served;
 
 /* Runs the server's step in pieces, in any order: elements first..first+count-1 of its chunk, with `first` a multiple
@@ -89,13 +99,30 @@ typedef struct {
  * bits. */
 sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_served *chunk, uint64_t first,
                                   uint64_t count);
-/* Writes the result's scales; to be called after the last piece. Reads no packets. Host memory. */
-void slc_compress_server_end(const slc_compress_served *chunk);
+/* Writes the result's scales; to be called after the last piece. Reads no packets. */
+sluice_status slc_compress_server_end(sluice_stream *stream, const slc_compress_served *chunk);
 
 /* Replaces the sums by plain errors and the scales by 0. chunks: the number of ranks for a worker's residue, 1 for a
  * server's. */
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
                                 const slc_residue *residue);
+
+/* `skip` of words where the exchange of a tensor has failed. */
+enum { SLC_EXCHANGE_FAILED = 2 };
+
+/* Says what is to be done with a tensor after looking at all scales of its packets, `stride` bytes apart, one for each
+ * rank: *told becomes *words (factor 1 and no skip where that is NULL). But if these do not skip and a scale is not
+ * finite, its skip is SLC_EXCHANGE_FAILED, and *bad is lowered to `number`. told and bad may be NULL. */
+typedef struct {
+    const slc_compress_shape *shape;
+    const void *packets;
+    uint64_t stride;
+    const sluice_step_words *words;
+    sluice_step_words *told;
+    uint32_t *bad, number;
+} slc_compress_look_args;
+
+sluice_status slc_compress_look(sluice_stream *stream, const slc_compress_look_args *args);
 
 /* What an exchange gathered, and the elements of the tensor that are worked on: first..first+count-1, with `first` a
  * multiple of 16, and `count` too unless they end the tensor. */
@@ -121,7 +148,7 @@ typedef struct {
 } slc_frozen_range;
 
 /* Runs pass 2. range: the whole tensor (range->count is the shape's). *finite becomes false if a scale is not finite,
- * and is left alone otherwise. In fp32 it moves 16.1 bytes for each element. Errors: ARGUMENT. */
+ * and is left alone otherwise; it may be NULL. In fp32 it moves 16.1 bytes for each element. Errors: ARGUMENT. */
 sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_results *results, const slc_frozen_range *range, bool *finite);
 

@@ -295,7 +295,7 @@ void SLC_ISA(slc_compress_apply_range)(const void *context, uint32_t part, uint6
     for (uint64_t at = args->first + first, end = args->first + last; at < end;) {
         const packets_run run = packets_run_at(&args->packets, at, end);
         if (!isfinite(run.scale))
-            __atomic_store_n(args->finite, false, __ATOMIC_RELAXED);
+            packets_failed(args->finite);
         else if (range.momentum_dtype == SLUICE_BF16)
             apply_run(&factors, &range, SLUICE_BF16, &run);
         else

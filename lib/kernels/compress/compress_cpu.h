@@ -19,12 +19,15 @@ typedef struct {
     slc_compress_out out;
     slc_compress_input input;
     uint64_t count;
+    uint32_t ranks;
 } slc_compress_worker_args;
 
 typedef struct {
     slc_compress_out out;
     const void *const *packets;
     uint32_t ranks;
+    uint64_t count; /* elements of the piece */
+    const sluice_step_words *words;
 } slc_compress_server_args;
 
 /* The packets that pass 2 reads, one for each chunk. */
@@ -38,7 +41,8 @@ typedef struct {
     slc_frozen_range range;
     slc_compress_packets packets;
     uint64_t first; /* the element that the kernel's ranges count from */
-    bool *finite;   /* any thread may set it to false */
+    bool *finite;   /* or NULL; any thread may set it to false */
+    const sluice_step_words *words;
 } slc_compress_apply_args;
 
 typedef struct {
@@ -46,6 +50,7 @@ typedef struct {
     slc_frozen_range range;
     sluice_dtype gradient_dtype;
     const void *gradient;
+    const sluice_step_words *words;
 } slc_frozen_args;
 
 SLC_ISA_DECLARE(slc_compress_worker_range); /* over ranges of items */
@@ -54,10 +59,27 @@ SLC_ISA_DECLARE(slc_compress_fold_range);   /* over ranges of items; its argumen
 SLC_ISA_DECLARE(slc_compress_apply_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_frozen_range_update);   /* over ranges of elements */
 
-/* In compress.c. Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it. */
-/* elements: the number of elements of what is updated. */
+SLC_C_LINKAGE sluice_status slc_compress_worker_cuda(sluice_stream *stream, const slc_compress_worker_args *args);
+SLC_C_LINKAGE sluice_status slc_compress_server_cuda(sluice_stream *stream, const slc_compress_server_args *args);
+SLC_C_LINKAGE sluice_status slc_compress_server_end_cuda(sluice_stream *stream, const slc_compress_out *out,
+                                                         const sluice_step_words *words);
+SLC_C_LINKAGE sluice_status slc_compress_fold_cuda(sluice_stream *stream, const slc_compress_out *out, uint32_t chunks);
+SLC_C_LINKAGE sluice_status slc_compress_look_cuda(sluice_stream *stream, const slc_compress_look_args *args,
+                                                   uint64_t scales);
+SLC_C_LINKAGE sluice_status slc_compress_apply_cuda(sluice_stream *stream, const slc_compress_apply_args *args,
+                                                    uint64_t count);
+SLC_C_LINKAGE sluice_status slc_frozen_update_cuda(sluice_stream *stream, const slc_frozen_args *args);
+
+/* In compress.c. Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it.
+ * elements: the number of elements of what is updated. */
 sluice_status slc_compress_check_results(const slc_compress_results *results, uint64_t elements);
 slc_compress_packets slc_compress_packets_of(const slc_compress_results *results);
+
+/* Whether a step's words, if there are any, say that nothing is to be done. */
+static inline bool slc_compress_skips(const sluice_step_words *words)
+{
+    return words && words->skip;
+}
 
 /* In compress.c. Returns ||b|| / sqrt(count), with the norm from the bins, rounded to float; INFINITY if it is not
  * finite. */

@@ -1,6 +1,7 @@
-/* The kernels of compress_cuda.h. A thread takes grains of sixteen elements, in the host's order: a grain's squares are
- * summed in the host's tree, four grains' sums one after the other, and those go to the block's bins, whose sum has no
- * order (norm.h). So the bits are the host's. */
+/* The steps of compression on a GPU: those of the library's kernels (compress_cuda.cu) and, whole, those of
+ * compress_cuda.h. A thread takes grains of sixteen elements, in the host's order: a grain's squares are summed in the
+ * host's tree, four grains' sums one after the other, and those go to the block's bins, whose sum has no order
+ * (norm.h). So the bits are the host's. */
 #pragma once
 
 #include "lib/kernels/compress/compress_cuda.h"
@@ -21,11 +22,28 @@ static __device__ __forceinline__ compress_block compress_block_at(const slc_com
     return b;
 }
 
-static __device__ __forceinline__ float *compress_packet_scale(unsigned char *packet, uint64_t number)
+/* A packet may lie anywhere: scales that are not aligned go by bytes. */
+static __device__ __forceinline__ float compress_get_scale(const unsigned char *packet, uint64_t number)
 {
-    return (float *)packet + number;
+    const unsigned char *at = packet + number * sizeof(float);
+    if ((uintptr_t)at % sizeof(float) == 0) return *(const float *)at;
+    return __uint_as_float((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
+}
+static __device__ __forceinline__ void compress_put_scale(unsigned char *packet, uint64_t number, float scale)
+{
+    unsigned char *at = packet + number * sizeof(float);
+    if ((uintptr_t)at % sizeof(float) == 0) {
+        *(float *)at = scale;
+        return;
+    }
+    for (unsigned i = 0; i < sizeof(float); i++) at[i] = (unsigned char)(__float_as_uint(scale) >> 8 * i);
 }
 static __device__ __forceinline__ unsigned char *compress_packet_bits(unsigned char *packet, uint64_t scales)
+{
+    return packet + scales * sizeof(float);
+}
+static __device__ __forceinline__ const unsigned char *compress_packet_bits(const unsigned char *packet,
+                                                                            uint64_t scales)
 {
     return packet + scales * sizeof(float);
 }
@@ -34,6 +52,12 @@ static __device__ __forceinline__ unsigned char *compress_packet_bits(unsigned c
 static __device__ __forceinline__ bool compress_failed(float scale)
 {
     return (__float_as_uint(scale) & 0x7f800000u) == 0x7f800000u;
+}
+
+/* Returns the error that the last exchange has left of a sum. */
+static __device__ __forceinline__ float compress_error(float sum, float last, bool lost)
+{
+    return lost ? 0.0f : sum - (sum < 0.0f ? -last : last);
 }
 
 /* Adds the error of the last exchange, whose scale was `last`, to the first `left` of b, keeps the sums where `sum` is
@@ -46,8 +70,7 @@ static __device__ __forceinline__ void compress_keep(float b[GPU_GRAIN], float *
     unsigned signs = 0;
     if (sum) gpu_load_grain(sum, true, left, kept);
     for (unsigned i = 0; i < GPU_GRAIN; i++) {
-        const float error = lost ? 0.0f : kept[i] - (kept[i] < 0.0f ? -last : last);
-        b[i] = i < left ? b[i] + error : 0.0f;
+        b[i] = i < left ? b[i] + compress_error(kept[i], last, lost) : 0.0f;
         if (!(b[i] < 0.0f)) signs |= 0x80u >> i % 8 << i / 8 * 8;
     }
     if (sum) gpu_store8(sum, true, left, b);
@@ -66,9 +89,9 @@ static __device__ __forceinline__ void compress_add_squares(gpu_bins *bins, cons
 }
 
 /* Returns the scale of `count` elements, which one thread of the block does after all have met. */
-static __device__ float compress_scale(const gpu_bins *bins, uint64_t count)
+static __device__ float compress_scale(const int64_t *bins, uint64_t count)
 {
-    const float scale = (float)(norm_result((const int64_t *)bins->at) / sqrt((double)count));
+    const float scale = (float)(norm_result(bins) / sqrt((double)count));
     return compress_failed(scale) ? __uint_as_float(0x7f800000u) : scale;
 }
 
@@ -93,8 +116,8 @@ static __device__ __forceinline__ void compress_one_scale(gpu_bins *bins, const 
     }
     __syncthreads();
     if (threadIdx.x) return;
-    const float formed = compress_scale(bins, block.to - block.from);
-    *compress_packet_scale(packet, block.number) = formed;
+    const float formed = compress_scale((const int64_t *)bins->at, block.to - block.from);
+    compress_put_scale(packet, block.number, formed);
     if (scale) *scale = formed;
 }
 
@@ -111,27 +134,29 @@ static __device__ __forceinline__ void compress_worker(gpu_bins *bins, const slc
                        });
 }
 
-/* Adds the opinion of one packet on sixteen elements. */
-static __device__ __forceinline__ void compress_add_opinion(const slc_compress_cuda_server &s, uint32_t rank,
-                                                            const compress_block &block, uint64_t at, uint64_t left,
-                                                            float b[GPU_GRAIN])
+/* Adds what the packet of a rank says of sixteen elements, under its scale number `number`, times `share`. */
+static __device__ __forceinline__ void compress_add_opinion(const unsigned char *packet, uint64_t scales,
+                                                            uint64_t number, float share, bool first, uint64_t at,
+                                                            uint64_t left, float b[GPU_GRAIN])
 {
-    unsigned char *packet = (unsigned char *)(rank == s.rank ? s.own : s.packets + rank * s.shape.stride);
-    const unsigned char *bits = compress_packet_bits(packet, s.shape.scales) + at / 8;
-    const float size = *compress_packet_scale(packet, block.number) * (float)(1.0 / s.shape.ranks);
+    const unsigned char *bits = compress_packet_bits(packet, scales) + at / 8;
+    const float size = compress_get_scale(packet, number) * share;
     const unsigned signs = bits[0] | (left > GPU_EACH ? (unsigned)bits[1] << 8 : 0);
     for (unsigned i = 0; i < GPU_GRAIN; i++) {
         const float term = signs >> i / 8 * 8 & (0x80u >> i % 8) ? size : -size;
-        b[i] = rank ? b[i] + term : term;
+        b[i] = first ? term : b[i] + term;
     }
 }
 
 static __device__ __forceinline__ void compress_server(gpu_bins *bins, const slc_compress_cuda_server &s)
 {
     const compress_block block = compress_block_at(s.shape, blockIdx.x);
+    const float share = (float)(1.0 / s.shape.ranks);
     compress_one_scale(bins, block, s.sum, s.scale ? s.scale + block.number : NULL, s.result, s.shape.scales,
                        [&](uint64_t at, uint64_t left, float b[GPU_GRAIN]) {
-                           for (uint32_t r = 0; r < s.shape.ranks; r++) compress_add_opinion(s, r, block, at, left, b);
+                           for (uint32_t r = 0; r < s.shape.ranks; r++)
+                               compress_add_opinion(r == s.rank ? s.own : s.packets + r * s.shape.stride,
+                                                    s.shape.scales, block.number, share, r == 0, at, left, b);
                        });
 }
 
@@ -142,8 +167,8 @@ static __device__ __forceinline__ void compress_results(const slc_compress_cuda_
     for (uint64_t i = ((uint64_t)blockIdx.x * SLC_COMPRESS_CUDA_THREADS + threadIdx.x) * GPU_EACH; i < r.shape.count;
          i += step) {
         const uint64_t at = i % r.shape.chunk;
-        unsigned char *packet = (unsigned char *)r.results + i / r.shape.chunk * r.shape.stride;
-        const float size = *compress_packet_scale(packet, at / r.shape.scale_elements) * r.factor;
+        const unsigned char *packet = r.results + i / r.shape.chunk * r.shape.stride;
+        const float size = compress_get_scale(packet, at / r.shape.scale_elements) * r.factor;
         const unsigned signs = compress_packet_bits(packet, r.shape.scales)[at / 8];
         float out[GPU_EACH];
         for (unsigned e = 0; e < GPU_EACH; e++) out[e] = signs & (0x80u >> e) ? size : -size;

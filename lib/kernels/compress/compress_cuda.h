@@ -1,10 +1,11 @@
-/* One-bit compression in the memory of a GPU: the rules and the bits of compress.h, for fp32 numbers that come without
- * a momentum, with scale_elements > 0. One block of threads forms one scale, so that each pass is a single kernel that
- * touches every array once.
+/* One-bit compression in the memory of a GPU for programs beside the library: the rules and the bits of compress.h, for
+ * fp32 numbers that come without a momentum, with scale_elements > 0. One block of threads forms one scale, so that
+ * each pass is a single kernel that touches every array once.
  *
- * The kernels are not part of the library. Whoever wants them compiles compress_cuda.cuh into an image for CUDA's
- * driver and launches them with these arguments and grids. All pointers are the GPU's; those of packets, results, sums
- * and scales are multiples of 16, and so is the stride. A residue whose arrays are NULL is not kept: its error is 0. */
+ * These kernels are not part of the library, whose own are in compress_cuda.cu. Whoever wants them compiles
+ * compress_cuda.cuh into an image for CUDA's driver and launches them with these arguments and grids. All pointers are
+ * the GPU's; those of packets, results, sums and scales are multiples of 16, and so is the stride. A residue whose
+ * arrays are NULL is not kept: its error is 0. */
 #pragma once
 
 #include <stdint.h>

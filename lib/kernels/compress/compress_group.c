@@ -55,36 +55,50 @@ void slc_compress_group_fini(slc_compress_group *group)
     *group = (slc_compress_group){0};
 }
 
-/* Returns the bytes of a residue of `chunks` chunks; sets its arrays if there is memory. */
-static uint64_t place(const slc_compress_shape *shape, uint32_t chunks, char *memory, slc_residue *residue)
+/* Returns the bytes of a residue of `chunks` chunks, with `room` bytes for bins; sets its arrays if there is memory. */
+static uint64_t place(const slc_compress_shape *shape, uint32_t chunks, uint64_t room, char *memory,
+                      slc_residue *residue)
 {
     uint64_t sums = aligned(chunks * slc_compress_chunk(shape) * sizeof(float));
     uint64_t scales = aligned(chunks * slc_compress_scales(shape) * sizeof(float));
-    if (memory) *residue = (slc_residue){(float *)(void *)memory, (float *)(void *)(memory + sums)};
-    return sums + scales;
+    if (memory)
+        *residue = (slc_residue){(float *)(void *)memory, (float *)(void *)(memory + sums),
+                                 (int64_t *)(void *)(memory + sums + scales)};
+    return sums + scales + aligned(room);
 }
 
-static uint64_t place_all(const slc_compress_group *group, uint32_t chunks, char *memory, slc_residue *residues)
+static uint64_t place_all(const slc_compress_group *group, uint32_t chunks, uint64_t room, char *memory,
+                          slc_residue *residues)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < group->count; i++)
-        bytes += place(&group->shapes[i], chunks, memory ? memory + bytes : NULL, memory ? &residues[i] : NULL);
+        bytes += place(&group->shapes[i], chunks, room, memory ? memory + bytes : NULL, memory ? &residues[i] : NULL);
     return bytes;
+}
+
+static uint64_t place_workers(const slc_compress_group *group, char *memory, slc_residue *residues)
+{
+    return place_all(group, group->shapes[0].ranks, sizeof(slc_compress_room), memory, residues);
+}
+
+static uint64_t place_servers(const slc_compress_group *group, char *memory, slc_residue *residues)
+{
+    return place_all(group, 1, SLC_NORM_BINS * sizeof(int64_t), memory, residues);
 }
 
 uint64_t slc_compress_group_worker_bytes(const slc_compress_group *group)
 {
-    return place_all(group, group->shapes[0].ranks, NULL, NULL);
+    return place_workers(group, NULL, NULL);
 }
 
 uint64_t slc_compress_group_server_bytes(const slc_compress_group *group)
 {
-    return place_all(group, 1, NULL, NULL);
+    return place_servers(group, NULL, NULL);
 }
 
 void slc_compress_group_residues(const slc_compress_group *group, void *worker_memory, void *server_memory,
                                  slc_residue *workers, slc_residue *servers)
 {
-    if (worker_memory) place_all(group, group->shapes[0].ranks, worker_memory, workers);
-    if (server_memory) place_all(group, 1, server_memory, servers);
+    if (worker_memory) place_workers(group, worker_memory, workers);
+    if (server_memory) place_servers(group, server_memory, servers);
 }

@@ -5,7 +5,7 @@
  * none. For tensor i, slc_compress_worker and slc_compress_apply get `packets + offsets[i]` and the group's stride.
  *
  * The workers' residues of all tensors lie in one block of memory and the servers' in another, each array at a
- * multiple of 64 bytes; zeroed memory means no error. */
+ * multiple of 64 bytes, with bins, which for a worker are the first of a room; zeroed memory means no error. */
 #pragma once
 
 #include "lib/kernels/compress/compress.h"
@@ -17,6 +17,20 @@ typedef struct slc_compress_group {
     uint64_t packet_bytes;            /* bytes that a message carries; may be 0: then there is nothing to exchange */
     uint64_t stride;                  /* bytes between packets; a multiple of 64, above 0 */
 } slc_compress_group;
+
+/* Memory of the stream's device for numbers of a tensor, from one kernel of an update to the next; it keeps nothing. */
+typedef struct {
+    int64_t bins[2][SLC_NORM_BINS];
+    int64_t most;
+    double product;
+    sluice_step_words told;
+} slc_compress_room;
+
+/* Returns the room whose first bins the worker's residue has. */
+static inline slc_compress_room *slc_compress_room_of(const slc_residue *worker)
+{
+    return (slc_compress_room *)(void *)worker->bins;
+}
 
 /* Makes a group; end it with slc_compress_group_fini, which may be called on a zeroed group and repeatedly. Errors:
  * ARGUMENT (no tensors, different numbers of ranks, slc_compress_check), MEMORY. */

@@ -37,9 +37,9 @@ static void packets_lie_close(void **state)
     }
 }
 
-/* Arrays must be in order, aligned, free of overlap and inside the memory. */
-static void check_places(const slc_compress_group *group, uint32_t chunks, const char *memory, uint64_t bytes,
-                         const slc_residue *residues)
+/* Arrays must be in order, aligned, free of overlap and inside the memory. room: the bytes that bins have. */
+static void check_places(const slc_compress_group *group, uint32_t chunks, uint64_t room, const char *memory,
+                         uint64_t bytes, const slc_residue *residues)
 {
     const char *end = memory;
     for (uint32_t i = 0; i < group->count; i++) {
@@ -50,6 +50,8 @@ static void check_places(const slc_compress_group *group, uint32_t chunks, const
             assert_true((const char *)arrays[a] >= end && (uintptr_t)arrays[a] % 64 == 0);
             end = (const char *)(arrays[a] + lengths[a]);
         }
+        assert_true((const char *)residues[i].bins >= end && (uintptr_t)residues[i].bins % 64 == 0);
+        end = (const char *)residues[i].bins + room;
     }
     assert_true(end <= memory + bytes);
 }
@@ -66,8 +68,9 @@ static void residues_lie_apart(void **state)
         char *worker = test_zeroed(worker_bytes), *server = test_zeroed(server_bytes);
         slc_compress_group_residues(&group, worker, NULL, workers, NULL);
         slc_compress_group_residues(&group, NULL, server, NULL, servers);
-        check_places(&group, ranks, worker, worker_bytes, workers);
-        check_places(&group, 1, server, server_bytes, servers);
+        check_places(&group, ranks, sizeof(slc_compress_room), worker, worker_bytes, workers);
+        check_places(&group, 1, SLC_NORM_BINS * sizeof(int64_t), server, server_bytes, servers);
+        assert_ptr_equal(slc_compress_room_of(&workers[0])->bins[0], workers[0].bins);
         test_release(worker), test_release(server);
         slc_compress_group_fini(&group);
     }

@@ -1,5 +1,5 @@
-/* The rules of compress.h other than the arithmetic: padding, folded errors, zeros, non-finite numbers, wrong
- * arguments; and the update without compression. */
+/* The rules of compress.h other than the arithmetic: padding, folded errors, zeros, non-finite numbers, words,
+ * wrong arguments; and the update without compression. */
 #include "tests/support/kernels/compress_ranks.h"
 
 static void padding_is_the_rule_s(void **state)
@@ -33,6 +33,7 @@ static void folded_errors_go_on_to_the_same_bits(void **state)
     for (uint64_t scale_elements = 0; scale_elements < 100; scale_elements += 64) {
         float *first = NULL;
         parameter p = frozen_parameter_create(COUNT);
+        TEST_EACH_WAY(way)
         for (int folds = 0; folds < 2; folds++) {
             exchange e = compress_ranks_create(RANKS, COUNT, scale_elements, 1, SLUICE_FP32, SLUICE_FP32);
             for (uint64_t step = 0; step < 4; step++) {
@@ -62,7 +63,7 @@ static void zeros_have_scale_zero(void **state)
 {
     (void)state;
     enum { COUNT = 77, RANKS = 2 };
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     {
         exchange e = compress_ranks_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
         parameter p = frozen_parameter_create(COUNT);
@@ -94,7 +95,7 @@ static void what_is_not_finite_is_skipped(void **state)
     (void)state;
     enum { COUNT = 2003, RANKS = 3 };
     const float bad[] = {INFINITY, -INFINITY, NAN, 3e38f};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (size_t b = 0; b < TEST_COUNT_OF(bad); b++) {
         exchange e = compress_ranks_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
         parameter p = frozen_parameter_create(COUNT);
@@ -107,12 +108,12 @@ static void what_is_not_finite_is_skipped(void **state)
         assert_true(isinf(e.worker[1].scale[0]) && isfinite(e.worker[0].scale[0]));
 
         float *value = test_copy(COUNT, p.value), *momentum = test_copy(COUNT, e.momentum);
-        bool finite = true;
+        *e.finite = true;
         slc_frozen_range range = frozen_range_of(&e, &p, e.momentum, false);
         for (uint32_t k = 0; k < RANKS; k++) assert_true(isinf(packet_scale(&e, e.result + k * e.stride, 0)));
         const slc_compress_results results = {&e.shape, e.result, e.stride, 0, COUNT};
-        slc_compress_apply(&e.stream, &settings, &results, &range, &finite);
-        assert_false(finite);
+        slc_compress_apply(&e.stream, &settings, &results, &range, e.finite);
+        assert_false(*e.finite);
         assert_memory_equal(p.value, value, sizeof *value * COUNT);
         assert_memory_equal(e.momentum, momentum, sizeof *momentum * COUNT);
         compress_ranks_forget(&e);
@@ -138,7 +139,7 @@ static void frozen_update_agrees_with_float64(void **state)
     TEST_EACH_DTYPE(momentum)
     for (size_t c = 0; c < TEST_COUNT_OF(counts); c++) {
         float *first = NULL;
-        TEST_EACH_ISA(isa)
+        TEST_EACH_WAY_OF(way, counts[c])
         for (uint32_t threads = 1; threads <= 2; threads++) {
             exchange e = compress_ranks_create(1, counts[c], 0, threads, gradient, momentum);
             parameter p = frozen_parameter_create(counts[c]);
@@ -160,6 +161,80 @@ static void frozen_update_agrees_with_float64(void **state)
     }
 }
 
+/* Words must say what is to be done with a tensor, and kernels must heed them. */
+static void packets_are_looked_at(void **state)
+{
+    (void)state;
+    enum { COUNT = 2003, RANKS = 3 };
+    TEST_EACH_WAY(way)
+    for (int bad = 0; bad < 3; bad++)
+        for (int given = 0; given < 3; given++) {
+            exchange e = compress_ranks_create(RANKS, COUNT, bad == 2 ? 64 : 0, 1, SLUICE_FP32, SLUICE_FP32);
+            sluice_step_words *words = test_bytes(2 * sizeof *words), *told = words + 1;
+            uint32_t *lowest = test_bytes(sizeof *lowest);
+            const float infinite = -INFINITY;
+            *words = (sluice_step_words){0.25, given == 2};
+            *told = (sluice_step_words){7, 7};
+            *lowest = 9;
+            whole_step(&e, 1);
+            if (bad) memcpy(e.result + 2 * e.stride + 4 * (e.scales - 1), &infinite, sizeof infinite);
+            const slc_compress_look_args args = {&e.shape, e.result, e.stride, given ? words : NULL, told, lowest, 5};
+            assert_int_equal(slc_compress_look(&e.stream, &args), SLUICE_OK);
+            assert_true(told->gradient_factor == (given ? 0.25 : 1));
+            assert_int_equal(told->skip, given == 2 ? 1 : bad ? SLC_EXCHANGE_FAILED : 0);
+            assert_int_equal(*lowest, bad && given < 2 ? 5 : 9);
+            *lowest = 3;
+            assert_int_equal(slc_compress_look(&e.stream, &args), SLUICE_OK);
+            assert_int_equal(*lowest, 3);
+            test_release(words), test_release(lowest);
+            compress_ranks_destroy(&e);
+        }
+}
+
+/* A factor in the words must count as one in the input, and a skipped step must change nothing. */
+static void words_are_heeded(void **state)
+{
+    (void)state;
+    enum { COUNT = 1003, RANKS = 2 };
+    for (uint32_t skip = 0; skip < 2; skip++) {
+        float *first = NULL;
+        TEST_EACH_WAY(way)
+        for (int told = 0; told < 2; told++) {
+            exchange e = compress_ranks_create(RANKS, COUNT, 0, 1, SLUICE_FP32, SLUICE_FP32);
+            parameter p = frozen_parameter_create(COUNT);
+            sluice_step_words *words = test_bytes(sizeof *words);
+            *words = (sluice_step_words){clip, skip};
+            whole_step(&e, 1);
+            compress_ranks_draw(&e, 2);
+            slc_adamw_settings adam = settings;
+            slc_compress_input input = {.gradient = e.gradient[0],
+                                        .momentum = e.momentum,
+                                        .gradient_factor = told ? 3 : clip,
+                                        .factor = factor,
+                                        .rest = rest,
+                                        .words = told ? words : NULL};
+            if (told) adam.words = words, adam.gradient_factor = 3;
+            if (told || !skip) {
+                const void *packets[] = {e.packets[0], e.packets[1]};
+                slc_frozen_range range = frozen_range_of(&e, &p, e.momentum, true);
+                const slc_compress_results results = {&e.shape, e.packets[0], e.stride, 0, COUNT};
+                const slc_compress_served chunk = {&e.shape, packets, &e.server[0], e.bins, e.result, input.words};
+                memset(e.bins, 0, SLC_NORM_BINS * sizeof *e.bins);
+                assert_false(slc_compress_worker(&e.stream, &e.shape, &input, &e.worker[0], e.packets[0], e.stride));
+                assert_false(slc_compress_server(&e.stream, &chunk, 0, e.chunk));
+                assert_false(slc_compress_server_end(&e.stream, &chunk));
+                assert_false(slc_compress_apply(&e.stream, &adam, &results, &range, e.finite));
+                assert_false(slc_frozen_update(&e.stream, &adam, SLUICE_FP32, e.gradient[1], &range));
+            }
+            check_exchange_bits(&e, &p, &first);
+            compress_ranks_forget(&e), test_release(words);
+            frozen_parameter_destroy(&p);
+            compress_ranks_destroy(&e);
+        }
+        test_release(first);
+    }
+}
+
 static void wrong_arguments(void **state)
 {
     (void)state;
@@ -171,7 +246,7 @@ static void wrong_arguments(void **state)
     const void *packets[] = {e.packets[0], e.packets[1]};
     assert_int_equal(e.chunk, 504);
     const uint64_t pieces[][2] = {{16, 64}, {0, 100}, {64, 1024}, {1024, 64}, {64, 448}, {448, 64}, {64, 504}};
-    const slc_compress_served chunk = {&e.shape, packets, &e.server[0], bins, e.result};
+    const slc_compress_served chunk = {&e.shape, packets, &e.server[0], bins, e.result, NULL};
     for (size_t i = 0; i < TEST_COUNT_OF(pieces); i++)
         assert_int_equal(slc_compress_server(&e.stream, &chunk, pieces[i][0], pieces[i][1]), SLUICE_ERR_ARGUMENT);
     slc_frozen_range range = frozen_range_of(&e, &p, e.momentum, false);
@@ -193,6 +268,8 @@ int main(void)
         cmocka_unit_test(zeros_have_scale_zero),
         cmocka_unit_test(what_is_not_finite_is_skipped),
         cmocka_unit_test(frozen_update_agrees_with_float64),
+        cmocka_unit_test(packets_are_looked_at),
+        cmocka_unit_test(words_are_heeded),
         cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Both passes and the server must agree with float64, error feedback included, in fp32 and bf16, for 1 to 8 ranks and
- * lengths up to 10^6, with equal bits for every instruction set, thread count and cut. */
+ * lengths up to 10^6, with equal bits for every instruction set, on a GPU, for every thread count and cut. */
 #include "tests/support/kernels/compress_ranks.h"
 
 typedef struct {
@@ -29,9 +29,9 @@ static void check_case(const exchange_case *c)
 {
     float *first = NULL;
     const uint32_t most_threads = c->count < 10000 ? 1 : 2; /* a shorter tensor is not split */
-    TEST_EACH_ISA(isa)
-    for (uint32_t threads = 1; threads <= most_threads; threads++)
-        check_steps(c, 3, threads, isa % 2 ? 1000 : UINT64_C(1) << 40, &first);
+    TEST_EACH_WAY_OF(way, c->ranks * c->count)
+    for (uint32_t threads = 1; threads <= (test_on_gpu() ? 1 : most_threads); threads++)
+        check_steps(c, 3, threads, way % 2 ? 1000 : UINT64_C(1) << 40, &first);
     test_release(first);
 }
 

@@ -7,5 +7,6 @@
 sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_compress_input *input, float *out);
 
 /* out[i] = the result of an exchange for element first + i of the array; here `first` need only be a multiple of 8, and
- * any count goes. Non-finite scales pass through unchanged. */
-sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *results, float *out);
+ * any count goes. Non-finite scales pass through unchanged. words: NULL, or they may say that nothing is to change. */
+sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *results, const sluice_step_words *words,
+                            float *out);

@@ -12,3 +12,5 @@ typedef struct {
 
 SLC_ISA_DECLARE(slc_flat_write_range); /* over ranges of elements */
 SLC_ISA_DECLARE(slc_flat_read_range);
+SLC_C_LINKAGE sluice_status slc_flat_write_cuda(sluice_stream *stream, const slc_flat_args *args, uint64_t count);
+SLC_C_LINKAGE sluice_status slc_flat_read_cuda(sluice_stream *stream, const slc_flat_args *args, uint64_t count);

@@ -106,6 +106,12 @@ LANES_INLINE packets_run packets_run_at(const slc_compress_packets *p, uint64_t 
                          to < end ? to : end};
 }
 
+/* Notes that a scale is not finite. Any thread. */
+static inline void packets_failed(bool *finite)
+{
+    if (finite) __atomic_store_n(finite, false, __ATOMIC_RELAXED);
+}
+
 enum { PACKETS_SLACK = 8 + LANES };
 
 /* Decodes elements first..first+count-1, each divided by `divisor` and rounded once, into a buffer of count +

@@ -7,7 +7,8 @@
  * d / (sqrt(f) / sqrt(fresh_correction) + epsilon). So there are two passes. From an averaged gradient, on any
  * ranges: `measure`, which only reads, then `update`. From an exchange, on a whole tensor: `receive`, which stores m
  * and f, then `move`. All is elementwise, and sums are exact (norm.h): bits are equal for any cut into ranges,
- * threads and instruction set. */
+ * threads and instruction set, and on a GPU. The coefficient and the sums lie in memory of the stream's device.
+ * Where the settings have words, they are heeded as in slc_adamw_many, and nothing is measured in a skipped step. */
 #pragma once
 
 #include "lib/kernels/compress/compress.h"
@@ -39,16 +40,17 @@ sluice_status slc_frozen_lamb_measure(sluice_stream *stream, const slc_frozen_la
                                       const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
 sluice_status slc_frozen_lamb_update(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
                                      sluice_dtype gradient_dtype, const void *gradient,
-                                     const slc_frozen_lamb_range *range, double coefficient);
+                                     const slc_frozen_lamb_range *range, const double *coefficient);
 
 /* m is the result of an exchange, divided by `divisor`; `receive` stores it, and `move` reads it. The range is a whole
  * tensor: the exchanged array's elements that `results` names, though `first` need be no multiple of 16 here. Every
- * scale must be finite. */
+ * scale must be finite, or the words say SLC_EXCHANGE_FAILED: then f becomes f_last, because the fresh variance begins
+ * even if an exchange fails, and nothing else changes. */
 sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
                                       const slc_compress_results *results, double divisor,
                                       const slc_frozen_lamb_range *range, const slc_frozen_lamb_sums *sums);
 sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
-                                   const slc_frozen_lamb_range *range, double coefficient);
+                                   const slc_frozen_lamb_range *range, const double *coefficient);
 
 /* ---- Forms ---- */
 

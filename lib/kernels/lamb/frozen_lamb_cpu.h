@@ -7,7 +7,9 @@
 typedef struct {
     slc_adamw_factors factors; /* for learning rate 1 */
     float fresh_rescale;       /* 1 / sqrt(fresh_correction) */
-    float rate;                /* lr * coefficient */
+    double learning_rate;
+    const double *coefficient; /* of UPDATE and MOVE, read when the kernel runs */
+    float rate;                /* for the host's loop: lr * coefficient */
     slc_frozen_lamb_range range;
     sluice_dtype gradient_dtype;
     const void *gradient;
@@ -15,6 +17,7 @@ typedef struct {
     uint64_t offset;
     double divisor;
     slc_frozen_lamb_sums sums; /* added to atomically */
+    const sluice_step_words *words;
 } slc_frozen_lamb_args;
 
 /* `receive` adds up the squares of this many elements before they go to bins. */
@@ -26,3 +29,7 @@ SLC_ISA_DECLARE(slc_frozen_lamb_measure_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_update_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_receive_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_move_range);
+SLC_C_LINKAGE sluice_status slc_frozen_lamb_measure_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
+SLC_C_LINKAGE sluice_status slc_frozen_lamb_update_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
+SLC_C_LINKAGE sluice_status slc_frozen_lamb_receive_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
+SLC_C_LINKAGE sluice_status slc_frozen_lamb_move_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);

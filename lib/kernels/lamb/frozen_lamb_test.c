@@ -1,5 +1,6 @@
 /* Both ways through a frozen LAMB step must agree with float64, from gradients of either type and from packets of any
- * shape, offset and distance, with equal bits for every instruction set, thread count and cut into ranges. */
+ * shape, offset and distance, with equal bits for every instruction set, on a GPU, for every thread count and cut into
+ * ranges. */
 #include "lib/kernels/compress/flat.h"
 #include "tests/support/kernels/arrays.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
@@ -62,9 +63,18 @@ static void work_out(parameter *p, const double *received)
         p->value[i] -= settings.adam.learning_rate * coefficient * p->update[i];
 }
 
+/* In memory that a GPU reads in place, as `coefficient` is here. */
 typedef struct {
     int64_t move[SLC_NORM_BINS], update[SLC_NORM_BINS], ratio;
+    double coefficient;
 } numbers;
+
+static numbers *numbers_create(void)
+{
+    numbers *n = test_zeros(sizeof *n);
+    n->coefficient = coefficient;
+    return n;
+}
 
 static void check_numbers(const numbers *n, const double want[3])
 {
@@ -113,7 +123,7 @@ static void step_in_pieces(parameter *p, sluice_stream *stream, sluice_dtype dty
         for (uint64_t at = 0; at < count; at += piece) {
             slc_frozen_lamb_range r = piece_of(&p->range, at, piece);
             const void *g = gradient + at * bytes;
-            assert_int_equal(updates ? slc_frozen_lamb_update(stream, &settings, dtype, g, &r, coefficient)
+            assert_int_equal(updates ? slc_frozen_lamb_update(stream, &settings, dtype, g, &r, &n->coefficient)
                                      : slc_frozen_lamb_measure(stream, &settings, dtype, g, &r, &sums),
                              SLUICE_OK);
         }
@@ -126,19 +136,20 @@ static void check_gradients(uint64_t count, sluice_dtype dtype, int flags)
     double *wide = test_widen_typed(dtype, count, gradient);
     float *first[3] = {0};
     numbers first_numbers;
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY_OF(way, count)
     for (uint32_t i = 0; i < 3; i++) {
+        if (test_on_gpu() && count / pieces[i] > 100) continue; /* hundreds of blocks with little to do */
         parameter p = parameter_create(count, flags & 1, flags & 2, flags & 4, flags & 8);
         sluice_stream stream = test_stream(1 + i);
-        numbers n = {0};
+        numbers *n = numbers_create();
         double *m = test_doubles(count);
         for (uint64_t k = 0; k < count; k++) m[k] = 0.9 * p.momentum[k] + (1 - 0.9) * 0.7 * wide[k];
         work_out(&p, m);
-        step_in_pieces(&p, &stream, dtype, gradient, pieces[i], &n);
-        check_numbers(&n, p.numbers);
+        step_in_pieces(&p, &stream, dtype, gradient, pieces[i], n);
+        check_numbers(n, p.numbers);
         check_arrays(&p);
-        keep_bits(&p, &n, first, &first_numbers);
-        test_release(m);
+        keep_bits(&p, n, first, &first_numbers);
+        test_release(m), test_release(n);
         slc_stream_destroy(&stream);
         parameter_destroy(&p);
     }
@@ -168,8 +179,7 @@ static results results_create(uint64_t count, uint32_t ranks, uint64_t scale_ele
     results r = {.shape = {count, scale_elements, ranks}};
     const uint64_t scales = slc_compress_scales(&r.shape), bytes = slc_compress_packet_bytes(&r.shape);
     r.stride = bytes + 29; /* nothing is aligned */
-    r.packets = malloc(ranks * r.stride + 1);
-    assert_non_null(r.packets);
+    r.packets = test_bytes(ranks * r.stride + 1);
     for (uint64_t i = 0; i < ranks * r.stride; i++) r.packets[i] = (unsigned char)test_random(&seed);
     for (uint32_t k = 0; k < ranks; k++)
         for (uint64_t s = 0; s < scales; s++) {
@@ -194,24 +204,24 @@ static void check_results(const results *r, uint64_t offset, uint64_t count, int
     const double divisor = 1.7;
     float *first[3] = {0};
     numbers first_numbers;
-    TEST_EACH_ISA(isa)
-    for (uint32_t threads = 1; threads <= 3; threads++) {
+    TEST_EACH_WAY_OF(way, count)
+    for (uint32_t threads = 1; threads <= (test_on_gpu() ? 1 : 3); threads++) {
         parameter p = parameter_create(count, flags & 1, flags & 2, flags & 4, flags & 8);
         sluice_stream stream = test_stream(threads);
-        numbers n = {0};
+        numbers *n = numbers_create();
         double *m = test_doubles(count);
         for (uint64_t k = 0; k < count; k++) m[k] = result_at(r, offset + k) / divisor;
         work_out(&p, m);
         const slc_compress_results received = {&r->shape, r->packets, r->stride, offset, count};
         assert_int_equal(slc_frozen_lamb_receive(&stream, &settings, &received, divisor, &p.range,
-                                                 &(slc_frozen_lamb_sums){n.move, n.update, &n.ratio}),
+                                                 &(slc_frozen_lamb_sums){n->move, n->update, &n->ratio}),
                          SLUICE_OK);
-        check_numbers(&n, p.numbers);
+        check_numbers(n, p.numbers);
         for (uint64_t k = 0; k < count; k++) assert_true(p.range.momentum[k] == (float)p.momentum[k]);
-        assert_int_equal(slc_frozen_lamb_move(&stream, &settings, &p.range, coefficient), SLUICE_OK);
+        assert_int_equal(slc_frozen_lamb_move(&stream, &settings, &p.range, &n->coefficient), SLUICE_OK);
         check_arrays(&p);
-        keep_bits(&p, &n, first, &first_numbers);
-        test_release(m);
+        keep_bits(&p, n, first, &first_numbers);
+        test_release(m), test_release(n);
         slc_stream_destroy(&stream);
         parameter_destroy(&p);
     }
@@ -249,19 +259,19 @@ static void is_mean(float got, double momentum, double gradient)
 static void flat_arrays(void **state)
 {
     (void)state;
-    sluice_stream stream = test_stream(2);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (size_t i = 0; i < TEST_COUNT_OF(counts); i++) {
+        sluice_stream stream = test_stream(2);
         const uint64_t count = counts[i], first = count / 2 / 8 * 8;
         results r = results_create(count, 3, 0, i);
         float *out = test_floats(count + 4);
         slc_compress_results read = {&r.shape, r.packets, r.stride, first, count - first};
-        assert_int_equal(slc_flat_read(&stream, &read, out), SLUICE_OK);
+        assert_int_equal(slc_flat_read(&stream, &read, NULL, out), SLUICE_OK);
         for (uint64_t k = first; k < count; k++) assert_true((double)out[k - first] == result_at(&r, k));
         read.first = 4, read.count = 1;
-        if (count > 8) assert_int_equal(slc_flat_read(&stream, &read, out), SLUICE_ERR_ARGUMENT);
+        if (count > 8) assert_int_equal(slc_flat_read(&stream, &read, NULL, out), SLUICE_ERR_ARGUMENT);
         read.first = 0, read.count = count + 1;
-        assert_int_equal(slc_flat_read(&stream, &read, out), SLUICE_ERR_ARGUMENT);
+        assert_int_equal(slc_flat_read(&stream, &read, NULL, out), SLUICE_ERR_ARGUMENT);
 
         TEST_EACH_DTYPE(gradient)
         TEST_EACH_DTYPE(momentum)
@@ -282,8 +292,54 @@ static void flat_arrays(void **state)
             test_release(g), test_release(m), test_release(want), test_release(last);
         }
         test_release(out), test_release(r.packets);
+        slc_stream_destroy(&stream);
     }
-    slc_stream_destroy(&stream);
+}
+
+/* ---- Words ---- */
+
+/* A factor in the words must count as one in the settings; a skipped step must change and measure nothing, but after a
+ * failed exchange the fresh variance begins. */
+static void words_are_heeded(void **state)
+{
+    (void)state;
+    enum { COUNT = 997 };
+    for (uint32_t skip = 0; skip <= SLC_EXCHANGE_FAILED; skip++)
+        for (int received = 0; received < 2; received++) {
+            float *first[3] = {0};
+            numbers first_numbers;
+            results made = results_create(COUNT, 2, 0, 9);
+            float *gradient = test_uniform_floats(COUNT, -0.1f, 0.1f, 7);
+            TEST_EACH_WAY(way)
+            for (int told = 0; told < 2; told++) {
+                sluice_stream stream = test_stream(1);
+                parameter p = parameter_create(COUNT, true, false, false, true);
+                numbers *n = numbers_create();
+                sluice_step_words *words = test_bytes(sizeof *words);
+                *words = (sluice_step_words){settings.adam.gradient_factor, skip};
+                slc_frozen_lamb_settings own = settings;
+                if (told) own.adam.words = words, own.adam.gradient_factor = 3;
+                const slc_frozen_lamb_sums sums = {n->move, n->update, &n->ratio};
+                const slc_compress_results from = {&made.shape, made.packets, made.stride, 0, COUNT};
+                if (!told && skip && received && skip == SLC_EXCHANGE_FAILED)
+                    memcpy(p.range.fresh, p.range.exp_avg_sq, COUNT * sizeof(float));
+                if (received && (told || !skip)) {
+                    assert_false(slc_frozen_lamb_receive(&stream, &own, &from, 1.7, &p.range, &sums));
+                    assert_false(slc_frozen_lamb_move(&stream, &own, &p.range, &n->coefficient));
+                } else if (told || !skip) {
+                    assert_false(slc_frozen_lamb_measure(&stream, &own, SLUICE_FP32, gradient, &p.range, &sums));
+                    assert_false(
+                        slc_frozen_lamb_update(&stream, &own, SLUICE_FP32, gradient, &p.range, &n->coefficient));
+                }
+                assert_int_equal(n->ratio == 0, skip != 0);
+                keep_bits(&p, n, first, &first_numbers);
+                test_release(n), test_release(words);
+                slc_stream_destroy(&stream);
+                parameter_destroy(&p);
+            }
+            for (int i = 0; i < 3; i++) test_release(first[i]);
+            test_release(gradient), test_release(made.packets);
+        }
 }
 
 int main(void)
@@ -292,6 +348,7 @@ int main(void)
         cmocka_unit_test(gradients_agree_with_float64),
         cmocka_unit_test(packets_agree_with_float64),
         cmocka_unit_test(flat_arrays),
+        cmocka_unit_test(words_are_heeded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

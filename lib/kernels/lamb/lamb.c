@@ -32,9 +32,9 @@ sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *
     return SLC_DEVICE_RUN(stream, lamb_measure, &args);
 }
 
-double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest)
+double slc_lamb_trust(double value_norm, double update_norm, const slc_lamb_bounds *bounds)
 {
-    return lamb_trust(value_norm, update_norm, lowest, highest);
+    return lamb_trust(value_norm, update_norm, bounds);
 }
 
 static void lamb_apply_host(sluice_stream *stream, const slc_lamb_args *args)
@@ -58,10 +58,9 @@ sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *se
 }
 
 sluice_status slc_lamb_apply_measured(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
-                                      const slc_adamw_range *ranges, const double *const *norms, double lowest,
-                                      double highest)
+                                      const slc_adamw_range *ranges, const double *const *norms,
+                                      const slc_lamb_bounds *bounds)
 {
-    const slc_lamb_args args = {
-        .ranges = ranges, .range_count = range_count, .norms = norms, .lowest = lowest, .highest = highest};
+    const slc_lamb_args args = {.ranges = ranges, .range_count = range_count, .norms = norms, .bounds = *bounds};
     return apply(stream, settings, args);
 }

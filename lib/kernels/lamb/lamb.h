@@ -22,9 +22,14 @@ typedef struct {
 sluice_status slc_lamb_measure(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
                                const slc_adamw_range *ranges, const slc_lamb_bins *bins);
 
-/* Returns ||w|| / ||u||, or 1 if one of them is 0. ||w|| is first clamped to lowest..highest (phi in the paper; 0 and
- * INFINITY leave it as it is). Norms: slc_norm_result of the bins of the whole parameter. */
-double slc_lamb_trust(double value_norm, double update_norm, double lowest, double highest);
+/* Bounds of ||w|| (phi in the paper) and of the trust ratio; 0 and INFINITY leave each as it is. */
+typedef struct {
+    double lowest, highest, least, most;
+} slc_lamb_bounds;
+
+/* Returns ||w|| / ||u||, with both clamped as the bounds say, or 1 if a norm is 0. Norms: slc_norm_result of the bins
+ * of the whole parameter. */
+double slc_lamb_trust(double value_norm, double update_norm, const slc_lamb_bounds *bounds);
 
 /* Updates moments, values and `rounded` of range i with trust[i], which the call reads. */
 sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
@@ -33,8 +38,8 @@ sluice_status slc_lamb_apply(sluice_stream *stream, const slc_adamw_settings *se
 /* Does so with the ratio that slc_lamb_trust gives for ||w|| and ||u|| in norms[i], or with 1 where norms[i] is NULL.
  * Norms lie in memory of the stream's device and are read when the kernel runs. */
 sluice_status slc_lamb_apply_measured(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t range_count,
-                                      const slc_adamw_range *ranges, const double *const *norms, double lowest,
-                                      double highest);
+                                      const slc_adamw_range *ranges, const double *const *norms,
+                                      const slc_lamb_bounds *bounds);
 
 /* ---- Forms ---- */
 

@@ -99,7 +99,7 @@ static double trust_of(const slc_lamb_args *args, uint32_t i)
 {
     if (args->trust) return args->trust[i];
     const double *norms = args->norms[i];
-    return norms ? lamb_trust(norms[0], norms[1], args->lowest, args->highest) : 1;
+    return norms ? lamb_trust(norms[0], norms[1], &args->bounds) : 1;
 }
 
 void SLC_ISA(slc_lamb_apply_ranges)(const void *context, uint32_t part, uint64_t first, uint64_t last)

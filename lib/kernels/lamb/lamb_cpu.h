@@ -13,7 +13,7 @@ typedef struct {
     const slc_lamb_bins *bins;  /* one for each range; added to atomically */
     const double *trust;        /* one for each range; or NULL */
     const double *const *norms; /* without `trust`: two for each range, or NULL for a ratio of 1 */
-    double lowest, highest;     /* of the norm of values */
+    slc_lamb_bounds bounds;
 } slc_lamb_args;
 
 SLC_ISA_DECLARE(slc_lamb_measure_ranges);

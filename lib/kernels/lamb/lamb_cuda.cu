@@ -97,7 +97,8 @@ enum { APPLY_ELEMENTS = GPU_THREADS * GPU_EACH };
 struct apply_batch {
     slc_adamw_factors factors;
     const sluice_step_words *words;
-    double learning_rate, lowest, highest;
+    double learning_rate;
+    slc_lamb_bounds bounds;
     gpu_ranges<RANGES> ranges;
     double trust[RANGES];
     const double *norms[RANGES]; /* not NULL: the trust ratio follows from these two */
@@ -125,7 +126,7 @@ static __global__ void __launch_bounds__(GPU_THREADS) apply_ranges(apply_batch b
     if (at >= r.count || !slc_adamw_heed_words(batch.words, &factors)) return;
     if (r.no_decay) factors.decay = 0.0f;
     const double *norms = batch.norms[place];
-    const double trust = norms ? lamb_trust(norms[0], norms[1], batch.lowest, batch.highest) : batch.trust[place];
+    const double trust = norms ? lamb_trust(norms[0], norms[1], &batch.bounds) : batch.trust[place];
     const float rate = (float)(batch.learning_rate * trust);
     if (r.gradient_dtype == SLUICE_BF16)
         apply8<gpu_bf16>(factors, r, rate, at);
@@ -139,7 +140,7 @@ sluice_status slc_lamb_apply_cuda(sluice_stream *stream, const slc_lamb_args *ar
     batch.factors = args->factors;
     batch.words = args->words;
     batch.learning_rate = args->learning_rate;
-    batch.lowest = args->lowest, batch.highest = args->highest;
+    batch.bounds = args->bounds;
     const auto take_trust = [&](uint32_t place, uint32_t number) {
         batch.norms[place] = args->trust ? nullptr : args->norms[number];
         batch.trust[place] = args->trust ? args->trust[number] : 1;

@@ -5,6 +5,7 @@
 
 enum { PARAMETERS = 6, MOST_RANGES = 400, STEPS = 4 };
 static const uint64_t counts[PARAMETERS] = {1, 15, 197, 1000, 40003, 64};
+static const slc_lamb_bounds no_bounds = {0, INFINITY, 0, INFINITY};
 
 static slc_adamw_settings settings_at(int step)
 {
@@ -104,12 +105,12 @@ static void step_of(model *m, uint32_t threads, int step, uint64_t piece)
         for (int i = 0; i < 2; i++) m->norms[p][i] = slc_norm_result(m->bins[p][i]);
     for (uint32_t i = 0; i < count; i++) {
         norms[i] = m->norms[parameter[i]];
-        trust[i] = slc_lamb_trust(norms[i][0], norms[i][1], 0, INFINITY);
+        trust[i] = slc_lamb_trust(norms[i][0], norms[i][1], &no_bounds);
     }
     if (step % 2)
         assert_int_equal(slc_lamb_apply(&stream, &settings, count, ranges, trust), SLUICE_OK);
     else
-        assert_int_equal(slc_lamb_apply_measured(&stream, &settings, count, ranges, norms, 0, INFINITY), SLUICE_OK);
+        assert_int_equal(slc_lamb_apply_measured(&stream, &settings, count, ranges, norms, &no_bounds), SLUICE_OK);
     for (int p = 0; p < PARAMETERS; p++) test_release(m->gradient[p]);
     slc_stream_destroy(&stream);
 }
@@ -248,10 +249,11 @@ static void norms_give_the_trust_ratio(void **state)
 {
     (void)state;
     const double cases[][2] = {{3, 2}, {0, 2}, {3, 0}, {1e-3, 7}, {30, 2}, {12, 1e-30}, {1e9, 1e7}};
+    const slc_lamb_bounds bounds = {0.5, 20, 0.1, 1e6};
     slc_adamw_settings settings = settings_at(2);
     for (size_t c = 0; c <= TEST_COUNT_OF(cases); c++) {
         const bool none = c == TEST_COUNT_OF(cases); /* no norms: the ratio is 1 */
-        const double trust = none ? 1 : slc_lamb_trust(cases[c][0], cases[c][1], 0.5, 20);
+        const double trust = none ? 1 : slc_lamb_trust(cases[c][0], cases[c][1], &bounds);
         float *first[3] = {0};
         TEST_EACH_WAY(way)
         for (int measured = 0; measured < 2; measured++) {
@@ -261,7 +263,7 @@ static void norms_give_the_trust_ratio(void **state)
             if (!none) memcpy(norms, cases[c], sizeof cases[c]);
             const double *given = none ? NULL : norms;
             if (measured)
-                assert_int_equal(slc_lamb_apply_measured(&stream, &settings, 1, &one.range, &given, 0.5, 20),
+                assert_int_equal(slc_lamb_apply_measured(&stream, &settings, 1, &one.range, &given, &bounds),
                                  SLUICE_OK);
             else
                 assert_int_equal(slc_lamb_apply(&stream, &settings, 1, &one.range, &trust), SLUICE_OK);
@@ -315,12 +317,17 @@ static void words_are_heeded(void **state)
 static void trust_ratio(void **state)
 {
     (void)state;
-    assert_true(slc_lamb_trust(3, 2, 0, INFINITY) == 1.5);
-    assert_true(slc_lamb_trust(0, 2, 0, INFINITY) == 1);
-    assert_true(slc_lamb_trust(3, 0, 0, INFINITY) == 1);
-    assert_true(slc_lamb_trust(0, 2, 0.5, 10) == 1);
-    assert_true(slc_lamb_trust(30, 2, 0.5, 10) == 5);
-    assert_true(slc_lamb_trust(0.1, 2, 0.5, 10) == 0.25);
+    const slc_lamb_bounds norm = {0.5, 10, 0, INFINITY}, ratio = {0, INFINITY, 0.25, 4};
+    assert_true(slc_lamb_trust(3, 2, &no_bounds) == 1.5);
+    assert_true(slc_lamb_trust(0, 2, &no_bounds) == 1);
+    assert_true(slc_lamb_trust(3, 0, &no_bounds) == 1);
+    assert_true(slc_lamb_trust(0, 2, &norm) == 1);
+    assert_true(slc_lamb_trust(30, 2, &norm) == 5);
+    assert_true(slc_lamb_trust(0.1, 2, &norm) == 0.25);
+    assert_true(slc_lamb_trust(3, 2, &ratio) == 1.5);
+    assert_true(slc_lamb_trust(9, 2, &ratio) == 4);
+    assert_true(slc_lamb_trust(1, 8, &ratio) == 0.25);
+    assert_true(slc_lamb_trust(0, 8, &ratio) == 1);
 }
 
 int main(void)

@@ -4,12 +4,31 @@
 #include "lib/kernels/norm/norm_result.h"
 #include "lib/kernels/step_words/step_words.h"
 
-static inline SLC_HOST_AND_GPU void step_words_conclude(slc_step_words *words, double clip, bool skip_non_finite)
+static inline SLC_HOST_AND_GPU double step_words_factor(double clip, double norm)
 {
-    double factor = 1;
-    if (clip > 0 && !words->non_finite) factor = clip / (norm_result(words->bins) + 1e-6);
-    words->told.gradient_factor = factor < 1 ? factor : 1;
+    const double factor = clip / (norm + 1e-6);
+    return factor < 1 ? factor : 1;
+}
+
+static inline SLC_HOST_AND_GPU void step_words_conclude(slc_step_words *words, double clip, double own_scale,
+                                                        bool skip_non_finite)
+{
+    const bool clips = clip > 0 && !words->non_finite;
+    words->told.gradient_factor = clips ? step_words_factor(clip, norm_result(words->bins)) : 1;
     words->told.skip = skip_non_finite && words->non_finite;
+    words->own.gradient_factor =
+        own_scale * (clips ? step_words_factor(clip, norm_result(words->own_bins) * own_scale) : 1);
+    words->own.skip = words->told.skip;
+}
+
+/* Does what slc_step_words_tell does. */
+static inline SLC_HOST_AND_GPU void step_words_tell(slc_step_words *words, uint32_t count, uint32_t *numbers)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (numbers[i] < words->first_bad) words->first_bad = numbers[i];
+        numbers[i] = UINT32_MAX;
+    }
+    if (words->first_bad != UINT32_MAX && !words->non_finite) words->non_finite = 1;
 }
 
 /* Returns number i of those that parameters have, each norms_each norms and maxima_each maxima. */

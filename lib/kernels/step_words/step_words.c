@@ -9,7 +9,7 @@ static void step_words_begin_host(sluice_stream *stream, slc_step_words *words, 
                                   int64_t (*norm_bins)[SLC_NORM_BINS])
 {
     (void)stream;
-    *words = (slc_step_words){.told.gradient_factor = 1, .first_bad = UINT32_MAX};
+    *words = (slc_step_words){.told.gradient_factor = 1, .first_bad = UINT32_MAX, .own.gradient_factor = 1};
     if (norm_count) memset(norm_bins, 0, norm_count * sizeof *norm_bins);
 }
 
@@ -23,9 +23,10 @@ static sluice_status inspect_range(sluice_stream *stream, const slc_step_words_i
                                    const slc_step_words_range *range)
 {
     slc_step_words *words = args->words;
-    const int64_t *bad = &words->bins[SLC_NORM_BINS - 1], before = *bad;
+    int64_t *bins = args->norm == SLC_INSPECT_OWN_NORM ? words->own_bins : words->bins;
+    const int64_t *bad = &bins[SLC_NORM_BINS - 1], before = *bad;
     bool finite = true;
-    sluice_status status = args->norm ? slc_norm_add(stream, args->dtype, range->count, range->x, words->bins)
+    sluice_status status = args->norm ? slc_norm_add(stream, args->dtype, range->count, range->x, bins)
                                       : slc_all_finite(stream, args->dtype, range->count, range->x, &finite);
     if (status || (finite && *bad == before)) return status;
     words->non_finite++;
@@ -45,10 +46,21 @@ sluice_status slc_step_words_inspect(sluice_stream *stream, const slc_step_words
     return SLC_DEVICE_PICK(stream, step_words_inspect)(stream, args);
 }
 
+static void step_words_tell_host(sluice_stream *stream, slc_step_words *words, uint32_t count, uint32_t *numbers)
+{
+    (void)stream;
+    step_words_tell(words, count, numbers);
+}
+
+sluice_status slc_step_words_tell(sluice_stream *stream, slc_step_words *words, uint32_t count, uint32_t *numbers)
+{
+    return SLC_DEVICE_RUN(stream, step_words_tell, words, count, numbers);
+}
+
 static void step_words_agree_host(sluice_stream *stream, const slc_step_words_agree_args *args)
 {
     (void)stream;
-    step_words_conclude(args->words, args->clip, args->skip_non_finite);
+    step_words_conclude(args->words, args->clip, args->own_scale, args->skip_non_finite);
     for (uint32_t i = 0; i < args->norm_count; i++)
         args->norms[i] = step_words_number(i, args->norms_each, args->maxima_each, args->norm_bins[i]);
 }

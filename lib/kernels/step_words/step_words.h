@@ -13,7 +13,13 @@ typedef struct {
     int64_t bins[SLC_NORM_BINS]; /* norm.h, of the gradients that were inspected with `norm` */
     uint64_t non_finite;         /* 0: every element that was inspected is finite */
     uint32_t first_bad;          /* least number of a parameter with an element that is not; or UINT32_MAX */
+    /* What this rank alone needs to know of its own gradients, before they are averaged. */
+    sluice_step_words own;
+    int64_t own_bins[SLC_NORM_BINS];
 } slc_step_words;
+
+/* How gradients are inspected: whether they are finite, and which bins they are added to. */
+typedef enum { SLC_INSPECT_FINITE, SLC_INSPECT_NORM, SLC_INSPECT_OWN_NORM } slc_inspection;
 
 /* Makes the words say factor 1, no skip and nothing inspected, and zeroes the bins of `norm_count` norms (norm_bins may
  * be NULL with none). */
@@ -27,29 +33,35 @@ typedef struct {
     uint32_t parameter; /* its number */
 } slc_step_words_range;
 
-/* Looks at ranges, which are read once: with `norm` adds them to the words' bins as slc_norm_add does, and makes them
- * count in non_finite and first_bad if an element is NaN or infinite. On a GPU a launch takes up to
+/* Looks at ranges, which are read once: with a norm adds them to the words' bins, or to own_bins, as slc_norm_add does,
+ * and makes them count in non_finite and first_bad if an element is NaN or infinite. On a GPU a launch takes up to
  * SLC_STEP_WORDS_RANGES of them, which need not live on. */
 enum { SLC_STEP_WORDS_RANGES = 128 };
 typedef struct {
     slc_step_words *words;
     sluice_dtype dtype; /* of all elements */
-    bool norm;
+    slc_inspection norm;
     uint32_t range_count;
     const slc_step_words_range *ranges; /* in the host's memory */
 } slc_step_words_inspect_args;
 
 sluice_status slc_step_words_inspect(sluice_stream *stream, const slc_step_words_inspect_args *args);
 
+/* Makes each of `count` numbers of parameters that is not UINT32_MAX count in non_finite and first_bad, and sets it to
+ * UINT32_MAX. first_bad itself then counts in non_finite, if others than slc_step_words_inspect have lowered it. */
+sluice_status slc_step_words_tell(sluice_stream *stream, slc_step_words *words, uint32_t count, uint32_t *numbers);
+
 /* Concludes from what was inspected and measured:
  *   told.gradient_factor = min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_, where the norm is
  *                          slc_norm_result of the bins; 1 if clip is 0 or an element was not finite
  *   told.skip            = skip_non_finite, and an element was not finite
+ *   own.gradient_factor  = own_scale * min(1, clip / (own_scale * norm + 1e-6)), where the norm is that of own_bins
+ *   own.skip             = told.skip
  *   norms[i]             = slc_norm_result of norm_bins[i], or for a maximum the number whose bits norm_bins[i][0] is
  * All bits are those that the host computes from the same bins. */
 typedef struct {
     slc_step_words *words;
-    double clip;
+    double clip, own_scale;
     bool skip_non_finite;
     uint32_t norm_count; /* bins and numbers: for each parameter norms_each norms, then maxima_each maxima */
     uint32_t norms_each, maxima_each;
@@ -80,6 +92,7 @@ sluice_status slc_step_words_unpack(sluice_stream *stream, const slc_step_words_
 
 SLC_DEVICE_DECLARE(slc_step_words_begin);
 SLC_DEVICE_DECLARE(slc_step_words_inspect);
+SLC_DEVICE_DECLARE(slc_step_words_tell);
 SLC_DEVICE_DECLARE(slc_step_words_agree);
 SLC_DEVICE_DECLARE(slc_step_words_pack);
 SLC_DEVICE_DECLARE(slc_step_words_unpack);

@@ -12,10 +12,10 @@ static __global__ void __launch_bounds__(GPU_THREADS)
 {
     const uint64_t first = (uint64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
     for (uint64_t i = first; i < norm_words; i += (uint64_t)gridDim.x * GPU_THREADS) norm_bins[i] = 0;
-    if (first < SLC_NORM_BINS) words->bins[first] = 0;
+    if (first < SLC_NORM_BINS) words->bins[first] = words->own_bins[first] = 0;
     if (first) return;
-    words->told.gradient_factor = 1;
-    words->told.skip = 0;
+    words->told.gradient_factor = words->own.gradient_factor = 1;
+    words->told.skip = words->own.skip = 0;
     words->non_finite = 0;
     words->first_bad = UINT32_MAX;
 }
@@ -40,7 +40,7 @@ struct inspect_shared {
 struct inspect_batch {
     slc_step_words *words;
     uint64_t block_elements; /* that a block looks at, a multiple of GPU_THREADS * GPU_GRAIN */
-    bool norm;
+    slc_inspection norm;
     uint32_t count;
     uint32_t first_block[SLC_STEP_WORDS_RANGES];
     slc_step_words_range at[SLC_STEP_WORDS_RANGES];
@@ -80,7 +80,7 @@ template <class T> static __global__ void __launch_bounds__(GPU_THREADS) inspect
     }
     if (bad) atomicOr(&s.bad, 1u);
     __syncthreads();
-    gpu_bins_join(batch.words->bins, s.bins);
+    gpu_bins_join(batch.norm == SLC_INSPECT_OWN_NORM ? batch.words->own_bins : batch.words->bins, s.bins);
     if (threadIdx.x || !s.bad) return;
     atomicAdd((unsigned long long *)&batch.words->non_finite, 1ull);
     atomicMin(&batch.words->first_bad, r.parameter);
@@ -127,6 +127,19 @@ sluice_status slc_step_words_inspect_cuda(sluice_stream *stream, const slc_step_
     return status;
 }
 
+/* ---- tell ---- */
+
+static __global__ void __launch_bounds__(GPU_LANES) tell(slc_step_words *words, uint32_t count, uint32_t *numbers)
+{
+    if (!threadIdx.x) step_words_tell(words, count, numbers);
+}
+
+sluice_status slc_step_words_tell_cuda(sluice_stream *stream, slc_step_words *words, uint32_t count, uint32_t *numbers)
+{
+    GPU_START(tell, dim3(1), dim3(GPU_LANES), 0, slc_cuda_stream(stream), words, count, numbers);
+    return slc_cuda_launched(stream, "step_words_tell");
+}
+
 /* ---- agree ---- */
 
 /* A thread makes one number; the first one concludes, too. They are few and far between, so blocks are small. */
@@ -135,7 +148,7 @@ enum { AGREE_THREADS = 32 };
 static __global__ void __launch_bounds__(AGREE_THREADS) agree(slc_step_words_agree_args a)
 {
     const uint32_t i = blockIdx.x * AGREE_THREADS + threadIdx.x;
-    if (!i) step_words_conclude(a.words, a.clip, a.skip_non_finite);
+    if (!i) step_words_conclude(a.words, a.clip, a.own_scale, a.skip_non_finite);
     if (i < a.norm_count) a.norms[i] = step_words_number(i, a.norms_each, a.maxima_each, a.norm_bins[i]);
 }
 

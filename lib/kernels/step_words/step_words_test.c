@@ -53,7 +53,7 @@ static void begins_with_nothing_inspected(void **state)
     }
 }
 
-static void inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool norm,
+static void inspect(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, slc_inspection norm,
                     uint32_t parameter, slc_step_words *words)
 {
     const slc_step_words_range range = {.count = count, .x = x, .parameter = parameter};
@@ -76,8 +76,8 @@ static void check_words(const slc_step_words *got, const slc_step_words *want)
 
 /* One array is one parameter, given in pieces of drawn length, which all but the last are whole grains; `shift` moves
  * its beginning away from where loads of 16 bytes may begin. */
-static void inspect_in_pieces(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x, bool norm,
-                              uint32_t parameter, slc_step_words *words, uint64_t *seed)
+static void inspect_in_pieces(sluice_stream *stream, sluice_dtype dtype, uint64_t count, const void *x,
+                              slc_inspection norm, uint32_t parameter, slc_step_words *words, uint64_t *seed)
 {
     for (uint64_t at = 0, n; at < count; at += n) {
         n = 16 * (1 + test_random(seed) % (count / 16 + 1));
@@ -85,6 +85,15 @@ static void inspect_in_pieces(sluice_stream *stream, sluice_dtype dtype, uint64_
         const char *from = (const char *)x + at * sluice_dtype_bytes(dtype);
         inspect(stream, dtype, n, from, norm, parameter, words);
     }
+}
+
+/* Puts the bins of this rank's own gradients in the place of the others. */
+static void exchange_bins(slc_step_words *words)
+{
+    bins_of_norm bins;
+    memcpy(bins, words->bins, sizeof bins);
+    memcpy(words->bins, words->own_bins, sizeof bins);
+    memcpy(words->own_bins, bins, sizeof bins);
 }
 
 static void finds_what_a_plain_look_finds(void **state)
@@ -113,8 +122,12 @@ static void finds_what_a_plain_look_finds(void **state)
                 if (threads == 1)
                     inspect(&stream, dtype, count, from, norm, parameter, words);
                 else
-                    inspect_in_pieces(&stream, dtype, count, from, norm, parameter, words, &cuts);
+                    inspect_in_pieces(&stream, dtype, count, from, norm ? SLC_INSPECT_OWN_NORM : SLC_INSPECT_FINITE,
+                                      parameter, words, &cuts);
+                if (threads == 2) exchange_bins(words);
                 check_words(words, &want);
+                exchange_bins(words);
+                for (int i = 0; i < SLC_NORM_BINS; i++) assert_int_equal(words->bins[i], 0);
                 test_release(words);
                 slc_stream_destroy(&stream);
             }
@@ -179,6 +192,33 @@ static void many_parameters(void **state)
     }
 }
 
+/* ---- tell ---- */
+
+static void others_may_tell_of_parameters(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t first_bad, numbers[3], want;
+        uint64_t non_finite, want_non_finite;
+    } cases[] = {{UINT32_MAX, {UINT32_MAX, UINT32_MAX, UINT32_MAX}, UINT32_MAX, 0, 0},
+                 {UINT32_MAX, {UINT32_MAX, 8, 5}, 5, 0, 1},
+                 {4, {UINT32_MAX, 8, 5}, 4, 3, 3},
+                 {4, {UINT32_MAX, UINT32_MAX, UINT32_MAX}, 4, 0, 1}};
+    TEST_EACH_WAY(way)
+    for (size_t c = 0; c < TEST_COUNT_OF(cases); c++) {
+        sluice_stream stream = test_stream(1);
+        slc_step_words *words = new_words(&stream);
+        uint32_t *numbers = test_bytes(sizeof cases[c].numbers);
+        memcpy(numbers, cases[c].numbers, sizeof cases[c].numbers);
+        words->first_bad = cases[c].first_bad, words->non_finite = cases[c].non_finite;
+        assert_int_equal(slc_step_words_tell(&stream, words, 3, numbers), SLUICE_OK);
+        assert_true(words->first_bad == cases[c].want && words->non_finite == cases[c].want_non_finite);
+        for (int i = 0; i < 3; i++) assert_true(numbers[i] == UINT32_MAX);
+        test_release(words), test_release(numbers);
+        slc_stream_destroy(&stream);
+    }
+}
+
 /* ---- agree ---- */
 
 /* Fills bins with the squares of drawn floats of a drawn scale, from denormal to huge, or leaves them at 0. */
@@ -207,13 +247,20 @@ static void check_norm(double got, const int64_t *bins)
 static void check_conclusion(sluice_stream *stream, slc_step_words *words, double clip, bool skips)
 {
     const slc_step_words before = *words;
-    double want = 1;
-    if (clip > 0 && !before.non_finite) want = fmin(1, clip / (slc_norm_result(before.bins) + 1e-6));
-    words->told = (sluice_step_words){5, 7}; /* to be replaced */
-    const slc_step_words_agree_args args = {.words = words, .clip = clip, .skip_non_finite = skips};
+    const double own_scale = 1.0 / 3;
+    double want = 1, own = own_scale;
+    if (clip > 0 && !before.non_finite) {
+        want = fmin(1, clip / (slc_norm_result(before.bins) + 1e-6));
+        own = own_scale * fmin(1, clip / (slc_norm_result(before.own_bins) * own_scale + 1e-6));
+    }
+    words->told = words->own = (sluice_step_words){5, 7}; /* to be replaced */
+    const slc_step_words_agree_args args = {
+        .words = words, .clip = clip, .own_scale = own_scale, .skip_non_finite = skips};
     assert_int_equal(slc_step_words_agree(stream, &args), SLUICE_OK);
     assert_memory_equal(&words->told.gradient_factor, &want, sizeof want);
+    assert_memory_equal(&words->own.gradient_factor, &own, sizeof own);
     assert_int_equal(words->told.skip, skips && before.non_finite);
+    assert_int_equal(words->own.skip, skips && before.non_finite);
     assert_memory_equal(words->bins, before.bins, sizeof before.bins);
     assert_true(words->non_finite == before.non_finite && words->first_bad == before.first_bad);
 }
@@ -229,6 +276,7 @@ static void factor_is_the_hosts(void **state)
         slc_step_words *words = new_words(&stream);
         for (int round = 0; round < 100; round++) {
             draw_bins(words->bins, &seed);
+            draw_bins(words->own_bins, &seed);
             if (round == 7) words->bins[SLC_NORM_BINS - 1] = 2;
             words->non_finite = round == 7 || round % 5 == 0 ? 1 + (uint64_t)round : 0;
             for (size_t c = 0; c < TEST_COUNT_OF(clips); c++)
@@ -394,6 +442,7 @@ int main(void)
         cmocka_unit_test(finds_what_a_plain_look_finds),
         cmocka_unit_test(nothing_to_look_at),
         cmocka_unit_test(many_parameters),
+        cmocka_unit_test(others_may_tell_of_parameters),
         cmocka_unit_test(factor_is_the_hosts),
         cmocka_unit_test(norms_are_the_hosts),
         cmocka_unit_test(ranks_join_what_they_found),

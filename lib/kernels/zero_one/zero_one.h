@@ -11,8 +11,8 @@
  * the original, which is not the same to the bit. The first step of an interval reads neither u nor kept, so they carry
  * nothing from one interval to the next. With decay_moves u moves by -lr wd w too, as in the original.
  *
- * All are elementwise: the same bits for any split, thread count and instruction set. Errors: UNSUPPORTED (no host
- * stream), ARGUMENT (compress.h). */
+ * All are elementwise: the same bits for any split, thread count and instruction set, and on a GPU. Where the settings
+ * have words, they are heeded as in slc_adamw_many. Errors: ARGUMENT (compress.h). */
 #pragma once
 
 #include "lib/kernels/compress/compress.h"
@@ -24,8 +24,11 @@ typedef struct {
     void *rounded;             /* receives the new values in bf16, or NULL */
     float *accumulator, *kept; /* u, and w0 or NULL; `gradient` ignores both */
     bool no_decay, decay_moves;
-    bool mask;   /* if exp_avg_sq is 0: g of `gradient`, m of `local` and y of `exchanged` are 0 */
-    bool begins; /* this is the interval's first step */
+    bool mask;             /* if exp_avg_sq is 0: g of `gradient`, m of `local` and y of `exchanged` are 0 */
+    bool begins;           /* this is the interval's first step */
+    bool clears;           /* `exchanged`: u becomes 0 */
+    uint32_t *bad, number; /* `local`: *bad is lowered to `number` if an element would become infinite or NaN; `bad` may
+                              be NULL */
 } slc_zero_one_range;
 
 /* Updates the elements that `results` names; *finite is as in slc_compress_apply: elements under a scale that is not
@@ -33,11 +36,10 @@ typedef struct {
 sluice_status slc_zero_one_gradient(sluice_stream *stream, const slc_adamw_settings *settings,
                                     const slc_compress_results *results, const slc_zero_one_range *range, bool *finite);
 
-/* Updates any range of elements. An element that would become infinite or NaN stays untouched, and *finite becomes
- * false. In one pass it moves 32 bytes for each fp32 element (in the interval's first step 28, and 4 more with
- * `kept`). */
+/* Updates any range of elements. An element that would become infinite or NaN stays untouched. In one pass it moves 32
+ * bytes for each fp32 element (in the interval's first step 28, and 4 more with `kept`). */
 sluice_status slc_zero_one_local(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
-                                 const void *gradient, const slc_zero_one_range *range, bool *finite);
+                                 const void *gradient, const slc_zero_one_range *range);
 
 /* Updates the elements that `results` names, as slc_zero_one_gradient does. Of settings it reads only epsilon and
  * bias_correction2. value_factor counts as 1 for a tensor with no_decay. It moves 16.1 bytes for each fp32

@@ -44,6 +44,7 @@ LANES_INLINE void exchanged_some(const packets_args *a, uint64_t at, uint64_t le
     if (r->mask) y = where_positive(v, y);
     lanes w = lanes_add(lanes_mul(lanes_set(a->value_factor), before), lanes_div(y, moments_below(&a->factors, v)));
     lanes_store_some(r->exp_avg + at, left, lanes_mul(lanes_set(a->momentum_factor), y));
+    if (r->clears) lanes_store_some(r->accumulator + at, left, lanes_set(0.0f));
     store_value(r, at, left, w);
 }
 
@@ -56,7 +57,7 @@ LANES_INLINE void each_run(const packets_args *args, uint64_t first, uint64_t la
         const packets_run run = packets_run_at(&a.packets, at, end);
         const uint8_t *bits = run.bits;
         if (!isfinite(run.scale)) {
-            __atomic_store_n(a.finite, false, __ATOMIC_RELAXED);
+            packets_failed(a.finite);
             at = run.to;
             continue;
         }
@@ -114,6 +115,14 @@ LANES_INLINE lanes local_some(const slc_adamw_factors *f, const slc_zero_one_ran
     return odd;
 }
 
+static void note_bad(uint32_t *bad, uint32_t number)
+{
+    uint32_t least = __atomic_load_n(bad, __ATOMIC_RELAXED);
+    while (number < least &&
+           !__atomic_compare_exchange_n(bad, &least, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
 LANES_INLINE void local_range(sluice_dtype gradient_dtype, const local_args *args, uint64_t first, uint64_t last)
 {
     const local_args a = *args;
@@ -122,7 +131,7 @@ LANES_INLINE void local_range(sluice_dtype gradient_dtype, const local_args *arg
     for (; at + LANES <= last; at += LANES)
         odd = lanes_add(odd, local_some(&a.factors, &a.range, gradient_dtype, a.gradient, at, LANES));
     if (at < last) odd = lanes_add(odd, local_some(&a.factors, &a.range, gradient_dtype, a.gradient, at, last - at));
-    if (isnan(lanes_sum(odd))) __atomic_store_n(a.finite, false, __ATOMIC_RELAXED);
+    if (isnan(lanes_sum(odd)) && a.range.bad) note_bad(a.range.bad, a.range.number);
 }
 
 LANES_KERNEL(slc_zero_one_local_range, local_args, gradient_dtype, local_range)

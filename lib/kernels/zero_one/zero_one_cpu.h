@@ -10,7 +10,8 @@ typedef struct {
     slc_zero_one_range range;
     slc_compress_packets packets;
     uint64_t first; /* the element that the kernel's ranges count from */
-    bool *finite;   /* any thread may set it to false */
+    bool *finite;   /* or NULL; any thread may set it to false */
+    const sluice_step_words *words;
 } slc_zero_one_packets_args;
 
 typedef struct {
@@ -18,10 +19,15 @@ typedef struct {
     slc_zero_one_range range;
     sluice_dtype gradient_dtype;
     const void *gradient;
-    bool *finite; /* any thread may set it to false */
+    const sluice_step_words *words;
 } slc_zero_one_local_args;
 
 /* All work on ranges of elements. */
 SLC_ISA_DECLARE(slc_zero_one_gradient_range);
 SLC_ISA_DECLARE(slc_zero_one_exchanged_range);
 SLC_ISA_DECLARE(slc_zero_one_local_range);
+SLC_C_LINKAGE sluice_status slc_zero_one_gradient_cuda(sluice_stream *stream, const slc_zero_one_packets_args *args,
+                                                       uint64_t count);
+SLC_C_LINKAGE sluice_status slc_zero_one_exchanged_cuda(sluice_stream *stream, const slc_zero_one_packets_args *args,
+                                                        uint64_t count);
+SLC_C_LINKAGE sluice_status slc_zero_one_local_cuda(sluice_stream *stream, const slc_zero_one_local_args *args);

@@ -1,5 +1,5 @@
-/* Every update must agree with float64 on random packets, with equal bits for every instruction set, thread count and
- * cut; non-finite numbers must change nothing. */
+/* Every update must agree with float64 on random packets, with equal bits for every instruction set, on a GPU, for
+ * every thread count and cut; non-finite numbers must change nothing. */
 #include "tests/support/kernels/arrays.h"
 #include "lib/kernels/zero_one/zero_one.h"
 
@@ -18,7 +18,7 @@ typedef enum { GRADIENT, LOCAL, EXCHANGED, UPDATES } kind;
 typedef struct {
     uint64_t count, scale_elements;
     uint32_t ranks;
-    bool kept, no_decay, decay_moves, mask, begins, rounds;
+    bool kept, no_decay, decay_moves, mask, begins, rounds, clears;
 } update_case;
 
 /* A tensor between two steps; the variance is 0 at every seventh element. */
@@ -55,7 +55,8 @@ static slc_zero_one_range range_of(const update_case *c, const tensor *t)
                                 .no_decay = c->no_decay,
                                 .decay_moves = c->decay_moves,
                                 .mask = c->mask,
-                                .begins = c->begins};
+                                .begins = c->begins,
+                                .clears = c->clears};
 }
 
 static slc_compress_shape shape_of(const update_case *c)
@@ -96,20 +97,27 @@ static double *unpack(const slc_compress_shape *shape, const char *packets)
 
 /* Updates from packets in two pieces, the second one first. */
 static bool update(kind which, sluice_stream *stream, const slc_compress_shape *shape, const char *packets,
-                   sluice_dtype dtype, const void *gradient, const slc_zero_one_range *range)
+                   sluice_dtype dtype, const void *gradient, slc_zero_one_range *range)
 {
-    bool finite = true;
+    struct {
+        bool finite;
+        uint32_t bad;
+    } *found = test_bytes(sizeof *found);
+    found->finite = true, found->bad = 7;
+    range->bad = &found->bad, range->number = 5;
     uint64_t count = shape->count, cut = count / 32 * 16;
     for (int piece = 1; which != LOCAL && piece >= 0; piece--) {
         const slc_compress_results results = {shape, packets, stride_of(shape), piece ? cut : 0,
                                               piece ? count - cut : cut};
-        assert_int_equal(which == GRADIENT ? slc_zero_one_gradient(stream, &settings, &results, range, &finite)
+        assert_int_equal(which == GRADIENT ? slc_zero_one_gradient(stream, &settings, &results, range, &found->finite)
                                            : slc_zero_one_exchanged(stream, &settings, momentum_factor, value_factor,
-                                                                    &results, range, &finite),
+                                                                    &results, range, &found->finite),
                          SLUICE_OK);
     }
-    if (which == LOCAL)
-        assert_int_equal(slc_zero_one_local(stream, &settings, dtype, gradient, range, &finite), SLUICE_OK);
+    if (which == LOCAL) assert_int_equal(slc_zero_one_local(stream, &settings, dtype, gradient, range), SLUICE_OK);
+    const bool finite = found->finite && found->bad == 7;
+    assert_true(found->bad == 7 || (which == LOCAL && found->bad == 5));
+    test_release(found);
     return finite;
 }
 
@@ -139,6 +147,7 @@ static void check_against_float64(kind which, const update_case *c, const tensor
         slc_zero_one_exchanged_ref(&settings, momentum_factor, value_factor, &plain, exchanged);
     check_array("value", c->count, after->value, plain.value);
     check_array("exp_avg", c->count, after->exp_avg, plain.exp_avg);
+    if (which == EXCHANGED && c->clears) memset(plain.accumulator, 0, c->count * sizeof *plain.accumulator);
     check_array("accumulator", c->count, after->accumulator, plain.accumulator);
     if (c->kept) check_array("kept", c->count, after->kept, plain.kept);
     assert_memory_equal(after->exp_avg_sq, before->exp_avg_sq, c->count * sizeof(float));
@@ -156,8 +165,8 @@ static void check_case(kind which, sluice_dtype dtype, const update_case *c)
     double *exchanged = unpack(&shape, packets);
     void *gradient = test_uniform_typed(dtype, c->count, -0.1f, 0.1f, 9);
     double *wide = test_widen_typed(dtype, c->count, gradient);
-    TEST_EACH_ISA(isa)
-    for (uint32_t threads = 1; threads <= 2; threads++) {
+    TEST_EACH_WAY_OF(way, c->count)
+    for (uint32_t threads = 1; threads <= (test_on_gpu() ? 1 : 2); threads++) {
         sluice_stream stream = test_stream(threads);
         tensor before = tensor_create(c->count), t = tensor_create(c->count);
         slc_zero_one_range range = range_of(c, &t);
@@ -188,7 +197,8 @@ static void agrees_with_float64(void **state)
                                    .decay_moves = flags & 4,
                                    .mask = true,
                                    .begins = flags & 16,
-                                   .rounds = flags & 32};
+                                   .rounds = flags & 32,
+                                   .clears = flags & 32};
             for (kind which = GRADIENT; which < UPDATES; which++)
                 check_case(which, flags & 8 ? SLUICE_BF16 : SLUICE_FP32, &c);
         }
@@ -209,7 +219,7 @@ static void what_is_not_finite_changes_nothing(void **state)
     const float bad[] = {INFINITY, -INFINITY, NAN, 3e38f};
     const update_case c = {.count = COUNT, .ranks = 3, .kept = true, .mask = true, .rounds = true};
     const slc_compress_shape shape = shape_of(&c);
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (size_t b = 0; b < TEST_COUNT_OF(bad); b++)
         for (kind which = GRADIENT; which < UPDATES; which++) {
             sluice_stream stream = test_stream(1);
@@ -265,14 +275,15 @@ static void check_moves(uint64_t count, uint32_t arrays)
                                                 .decay = decay,
                                                 .rescale = rescale,
                                                 .epsilon = epsilon}};
-    TEST_EACH_ISA(isa)
-    for (uint32_t threads = 1; threads <= 2; threads++) {
+    TEST_EACH_WAY_OF(way, count)
+    for (uint32_t threads = 1; threads <= (test_on_gpu() ? 1 : 2); threads++) {
         sluice_stream stream = test_stream(threads);
-        float scale[3] = {0}, *sum = test_floats(all);
-        memset(sum, 0, all * sizeof *sum);
+        float *scale = test_zeros(3 * sizeof *scale), *sum = test_zeros(all * sizeof *sum);
+        int64_t *bins = test_bytes(SLC_NORM_BINS * sizeof *bins);
         assert_int_equal(
-            slc_compress_worker(&stream, &shape, &input, &(slc_residue){sum, scale}, packets, stride_of(&shape)),
+            slc_compress_worker(&stream, &shape, &input, &(slc_residue){sum, scale, bins}, packets, stride_of(&shape)),
             SLUICE_OK);
+        test_release(scale), test_release(bins);
         check_array("b", all, sum, x);
         test_same_bits("b", all, sum, &first);
         test_release(sum);
@@ -314,7 +325,7 @@ static void wrong_arguments(void **state)
     assert_int_equal(slc_zero_one_gradient(&stream, &settings, &results, &range, &finite), SLUICE_ERR_ARGUMENT);
     shape.count = range.count = results.count = 0;
     assert_int_equal(slc_zero_one_gradient(&stream, &settings, &results, &range, &finite), SLUICE_OK);
-    assert_int_equal(slc_zero_one_local(&stream, &settings, SLUICE_FP32, packets, &range, &finite), SLUICE_OK);
+    assert_int_equal(slc_zero_one_local(&stream, &settings, SLUICE_FP32, packets, &range), SLUICE_OK);
     test_release(packets);
     tensor_destroy(&t);
     slc_stream_destroy(&stream);

@@ -48,10 +48,10 @@ static sluice_status update(const sluice_update *u, void *context)
     if (phase == SLC_ONEBIT_DISCARD) return SLUICE_OK;
     if (phase == SLC_ONEBIT_FROZEN) {
         slc_frozen_range range = frozen_range(o, u);
-        return slc_frozen_update(o->stream, &settings, u->gradient_dtype, u->gradient, &range);
+        return slc_frozen_update(slc_adam_stream_of(u, o->stream), &settings, u->gradient_dtype, u->gradient, &range);
     }
     slc_adamw_range range = slc_adam_range_of(u);
-    return slc_adamw_many(o->stream, &settings, 1, &range);
+    return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, 1, &range);
 }
 
 /* ---- Phases ---- */
@@ -111,7 +111,8 @@ static sluice_status compress_tensor(const onebit_adam *o, const slc_onebit_unit
                                       .momentum = u->state[EXP_AVG],
                                       .gradient_factor = u->gradient_factor,
                                       .factor = o->settings.adamw.beta1,
-                                      .rest = 1 - o->settings.adamw.beta1};
+                                      .rest = 1 - o->settings.adamw.beta1,
+                                      .words = u->words};
     return slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
                                (char *)unit->packets + unit->group->offsets[i], unit->group->stride);
 }
@@ -122,31 +123,37 @@ static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32
     for (uint32_t i = 0; i < unit->tensor_count; i++) {
         sluice_status status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
         if (!status) status = compress_tensor(o, unit, i);
+        if (!status) status = slc_onebit_look(o->stream, unit, i, unit->packets, NULL, bad);
         if (status) return status;
-        slc_onebit_finite(unit, i, unit->packets, bad);
     }
     return SLUICE_OK;
+}
+
+static sluice_status apply_tensor(const onebit_adam *o, const slc_onebit_unit *unit, uint32_t i)
+{
+    const sluice_update *u = &unit->tensors[i];
+    slc_adamw_settings settings = settings_at(o, u);
+    slc_frozen_range range = frozen_range(o, u);
+    settings.words = &slc_compress_room_of(&unit->workers[i])->told;
+    const slc_compress_results results = {.shape = &unit->group->shapes[i],
+                                          .packets = (const char *)unit->results + unit->group->offsets[i],
+                                          .stride = unit->group->stride,
+                                          .count = u->count};
+    return slc_compress_apply(o->stream, &settings, &results, &range, NULL);
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_adam *o = context;
-    for (uint32_t i = 0; i < unit->tensor_count; i++) {
-        const sluice_update *u = &unit->tensors[i];
-        sluice_status status = slc_onebit_check(name, unit, i, phase(o, u->step).compressed);
-        if (status) return status;
-        if (!slc_onebit_finite(unit, i, unit->results, bad)) continue;
-        slc_adamw_settings settings = settings_at(o, u);
-        slc_frozen_range range = frozen_range(o, u);
-        bool finite = true; /* was checked above */
-        const slc_compress_results results = {.shape = &unit->group->shapes[i],
-                                              .packets = (const char *)unit->results + unit->group->offsets[i],
-                                              .stride = unit->group->stride,
-                                              .count = u->count};
-        status = slc_compress_apply(o->stream, &settings, &results, &range, &finite);
-        if (status) return status;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < unit->tensor_count; i++) {
+        status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
+        if (!status)
+            status =
+                slc_onebit_look(o->stream, unit, i, unit->results, &slc_compress_room_of(&unit->workers[i])->told, bad);
+        if (!status) status = apply_tensor(o, unit, i);
     }
-    return SLUICE_OK;
+    return status;
 }
 
 sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sluice_stream *stream,
@@ -165,7 +172,8 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
                                           .state_name = {"exp_avg", "exp_avg_sq"},
                                           .update = update,
                                           .context = o,
-                                          .mixed_precision = true},
+                                          .mixed_precision = true,
+                                          .on_stream = true},
                             .phase_count = 2,
                             .phases = {{.compressed = false}, {.compressed = true}},
                             .commit = commit,

@@ -115,7 +115,7 @@ static void check_modes(bool compat, bool mask, bool exchanged)
 {
     const slc_compressed_settings settings = {
         .adamw = adam, .onebit.freeze_step = FREEZE, .onebit.compat = compat, .onebit.compat_mask = mask};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
         check_mode(&settings, &(onebit_mode){ranks, 1, exchanged, ranks == 3 ? SLUICE_BF16 : SLUICE_FP32});
 }
@@ -148,8 +148,8 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
     const slc_compressed_settings settings = {.adamw = adam, .onebit.freeze_step = FREEZE};
     for (int exchanged = 0; exchanged < 2; exchanged++) {
         float *first[TEST_TENSORS][3] = {0};
-        TEST_EACH_ISA(isa)
-        for (uint32_t i = 0; i < 3; i++) {
+        TEST_EACH_WAY(way)
+        for (uint32_t i = 0; i < (test_on_gpu() ? 2 : 3); i++) {
             onebit_job j;
             job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1 + i, .exchanged = exchanged});
             for (uint64_t step = 1; step <= STEPS; step++) {

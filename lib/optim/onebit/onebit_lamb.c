@@ -1,37 +1,34 @@
-/* 1-bit LAMB: numbers that each parameter keeps in addition to its arrays, and the numbers of a step made of them. The
- * kernels do the rest. */
+/* 1-bit LAMB: the calls of kernels, in their order. The numbers that each parameter keeps in addition to its arrays lie
+ * in memory that the host and a GPU see: kernels bring them forward in each step, the host reads and writes them with
+ * nothing pending. */
 #include "lib/optim/onebit/onebit_lamb.h"
 
 #include "lib/base/numbers/equal_math.h"
 #include "lib/base/status.h"
 #include "lib/kernels/compress/flat.h"
 #include "lib/kernels/lamb/frozen_lamb.h"
-#include "lib/kernels/lamb/lamb.h"
+#include "lib/kernels/lamb/lamb_numbers.h"
 #include "lib/optim/adam.h"
 #include "lib/optim/onebit/freeze.h"
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char name[] = "1-bit LAMB";
 enum { EXP_AVG, EXP_AVG_SQ, FRESH, STATES };
 enum { NORM_VALUE, NORM_UPDATE, NORMS, FROZEN_MOVE = NORM_VALUE, FROZEN_UPDATE = NORM_UPDATE, FROZEN_RATIO = NORMS };
 
 typedef struct {
-    uint64_t count;
-    bool frozen, no_decay; /* frozen: has no gradient */
-    double coefficient, ratios;
-    double last_factor; /* after `agreed` or apply: the step's */
-    double scaling;
-} parameter;
-
-typedef struct {
     slc_compressed_settings settings;
     sluice_adamw adam;
     slc_freeze freeze;
-    parameter *parameters;
+    slc_lamb_rules rules;
+    slc_compressed_parameter *parameters;
+    slc_lamb_numbers *numbers; /* of each parameter, in `memory` */
+    slc_lamb_parameter *told;  /* [count], of the call that runs */
+    slc_pinned memory;
     uint32_t count;
     sluice_stream *stream;
 } onebit_lamb;
@@ -69,44 +66,44 @@ static bool trusts_one(const onebit_lamb *o, bool no_decay)
 
 /* ---- Numbers of a step ---- */
 
-static double trust_of(const onebit_lamb *o, bool no_decay, const double *norms)
+/* The bounds of the trust ratio in a step of the warm-up. */
+static slc_lamb_bounds trust_bounds(const onebit_lamb *o)
 {
     const slc_compressed_settings *s = &o->settings;
-    if (trusts_one(o, no_decay)) return 1;
-    if (!s->onebit.compat)
-        return slc_lamb_trust(norms[NORM_VALUE], norms[NORM_UPDATE], s->lamb.norm_min, s->lamb.norm_max);
-    if (!(norms[NORM_VALUE] > 0 && norms[NORM_UPDATE] > 0)) return 1;
-    return fmax(s->onebit.trust_min, fmin(s->onebit.trust_max, norms[NORM_VALUE] / norms[NORM_UPDATE]));
+    if (o->settings.onebit.compat) return (slc_lamb_bounds){0, INFINITY, s->onebit.trust_min, s->onebit.trust_max};
+    return (slc_lamb_bounds){s->lamb.norm_min, s->lamb.norm_max, 0, INFINITY};
 }
 
-static void average_trust(const onebit_lamb *o, parameter *p, const double *norms)
+static slc_lamb_rules rules_of(const slc_compressed_settings *s)
 {
-    const slc_compressed_settings *s = &o->settings;
-    double trust = trust_of(o, p->no_decay, norms);
-    if (trust == 1) return;
-    trust = fmax(s->onebit.trust_min, fmin(s->onebit.trust_max, trust));
-    p->coefficient = s->onebit.coefficient_beta * p->coefficient + (1 - s->onebit.coefficient_beta) * trust;
-    p->ratios++;
+    slc_lamb_rules rules = {.trust = {0, INFINITY, s->onebit.trust_min, s->onebit.trust_max},
+                            .clamps = s->onebit.compat,
+                            .beta = s->onebit.coefficient_beta,
+                            .least = s->onebit.factor_min,
+                            .most = s->onebit.factor_max,
+                            .threshold = s->onebit.factor_threshold};
+    if (!s->onebit.compat) rules.trust.lowest = s->lamb.norm_min, rules.trust.highest = s->lamb.norm_max;
+    return rules;
 }
 
-static double coefficient_of(const onebit_lamb *o, const parameter *p)
+/* Says what the compressed phase makes of the average of trust ratios. */
+static void settle(const onebit_lamb *o, uint32_t number)
 {
-    if (o->settings.onebit.compat) return p->coefficient;
-    return p->ratios > 0 ? p->coefficient / (1 - slc_power(o->settings.onebit.coefficient_beta, (uint64_t)p->ratios))
-                         : 1;
+    slc_lamb_numbers *n = &o->numbers[number];
+    const double beta = o->settings.onebit.coefficient_beta;
+    if (o->settings.onebit.compat)
+        n->settled = n->coefficient;
+    else
+        n->settled = n->ratios > 0 ? n->coefficient / (1 - slc_power(beta, (uint64_t)n->ratios)) : 1;
 }
 
-/* The factor of this step, which the next one starts from. fmax and fmin take a number before NaN. */
-static void next_factor(const onebit_lamb *o, parameter *p, const double *frozen)
+static slc_lamb_parameter parameter_of(const onebit_lamb *o, uint32_t number, const sluice_step_words *words)
 {
-    const slc_compressed_settings *s = &o->settings;
-    if (trusts_one(o, p->no_decay)) return;
-    double factor = frozen[FROZEN_RATIO], share = 1;
-    if (frozen[FROZEN_MOVE] < frozen[FROZEN_UPDATE]) share = frozen[FROZEN_MOVE] / frozen[FROZEN_UPDATE];
-    if (s->lamb.weight_decay > 0 && !p->no_decay) factor = factor * share + (1 - share);
-    factor = fmax(fmin(factor, s->onebit.factor_max), s->onebit.factor_min);
-    factor = fmin(factor, p->last_factor * (1 + s->onebit.factor_threshold));
-    p->last_factor = fmax(factor, p->last_factor * (1 - s->onebit.factor_threshold));
+    const bool no_decay = o->parameters[number].no_decay;
+    return (slc_lamb_parameter){.numbers = &o->numbers[number],
+                                .words = words,
+                                .decays = o->settings.lamb.weight_decay > 0 && !no_decay,
+                                .trusts_one = trusts_one(o, no_decay)};
 }
 
 /* ---- Averaged gradients ---- */
@@ -117,41 +114,49 @@ static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_
     slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
     if (phase == SLC_ONEBIT_DISCARD || trusts_one(o, u->no_decay)) return SLUICE_OK;
     slc_frozen_lamb_settings settings = settings_at(o, u);
+    sluice_stream *stream = slc_adam_stream_of(u, o->stream);
     if (phase == SLC_ONEBIT_FROZEN) {
         slc_frozen_lamb_range range = frozen_range(o, u);
         const slc_frozen_lamb_sums frozen = {sums[FROZEN_MOVE], sums[FROZEN_UPDATE], sums[FROZEN_RATIO]};
-        return slc_frozen_lamb_measure(o->stream, &settings, u->gradient_dtype, u->gradient, &range, &frozen);
+        return slc_frozen_lamb_measure(stream, &settings, u->gradient_dtype, u->gradient, &range, &frozen);
     }
     slc_adamw_range range = slc_adam_range_of(u);
     const slc_lamb_bins bins = {sums[NORM_VALUE], sums[NORM_UPDATE]};
-    return slc_lamb_measure(o->stream, &settings.adam, 1, &range, &bins);
+    return slc_lamb_measure(stream, &settings.adam, 1, &range, &bins);
 }
 
-static void agreed(uint32_t number, uint64_t step, const double *norms, void *context)
+/* In the compressed phase `update` finds the coefficient of its step in the place of the first norm. */
+static sluice_status agreed(void *context, uint64_t step, uint32_t count, const slc_agreed *parameters)
 {
     const onebit_lamb *o = context;
-    switch (slc_freeze_phase(&o->freeze, step)) {
-    case SLC_ONEBIT_DISCARD: break;
-    case SLC_ONEBIT_WARM_UP: average_trust(o, &o->parameters[number], norms); break;
-    case SLC_ONEBIT_FROZEN: next_factor(o, &o->parameters[number], norms); break;
+    const slc_onebit_phase phase = slc_freeze_phase(&o->freeze, step);
+    for (uint32_t i = 0; i < count; i++) {
+        o->told[i] = parameter_of(o, parameters[i].parameter, parameters[i].words);
+        o->told[i].norms = o->told[i].product = parameters[i].norms;
     }
+    switch (phase) {
+    case SLC_ONEBIT_DISCARD: break;
+    case SLC_ONEBIT_WARM_UP: return slc_lamb_average(o->stream, &o->rules, count, o->told);
+    case SLC_ONEBIT_FROZEN: return slc_lamb_factor(o->stream, &o->rules, count, o->told);
+    }
+    return SLUICE_OK;
 }
 
 static sluice_status update(const sluice_update *u, void *context)
 {
     const onebit_lamb *o = context;
+    sluice_stream *stream = slc_adam_stream_of(u, o->stream);
     slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
     if (phase == SLC_ONEBIT_DISCARD) return SLUICE_OK;
     slc_frozen_lamb_settings settings = settings_at(o, u);
     if (phase == SLC_ONEBIT_FROZEN) {
-        const parameter *p = &o->parameters[u->parameter];
         slc_frozen_lamb_range range = frozen_range(o, u);
-        return slc_frozen_lamb_update(o->stream, &settings, u->gradient_dtype, u->gradient, &range,
-                                      coefficient_of(o, p) * p->last_factor);
+        return slc_frozen_lamb_update(stream, &settings, u->gradient_dtype, u->gradient, &range, u->norms);
     }
     slc_adamw_range range = slc_adam_range_of(u);
-    double trust = trust_of(o, u->no_decay, u->norms);
-    return slc_lamb_apply(o->stream, &settings.adam, 1, &range, &trust);
+    const double *norms = trusts_one(o, u->no_decay) ? NULL : u->norms;
+    const slc_lamb_bounds bounds = trust_bounds(o);
+    return slc_lamb_apply_measured(stream, &settings.adam, 1, &range, &norms, &bounds);
 }
 
 /* ---- Phases ---- */
@@ -160,15 +165,19 @@ static sluice_status commit(void *context, uint32_t ranks, uint32_t count, const
 {
     (void)ranks;
     onebit_lamb *o = context;
-    o->parameters = calloc(count ? count : 1, sizeof *o->parameters);
-    if (!o->parameters) return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
+    const size_t most = count ? count : 1;
+    o->parameters = calloc(most, sizeof *o->parameters);
+    o->told = calloc(most, sizeof *o->told);
+    if (!o->parameters || !o->told) return slc_error(SLUICE_ERR_MEMORY, "%s: %u parameters", name, count);
+    sluice_status status = slc_pinned_create(o->stream->device, most * sizeof *o->numbers, &o->memory);
+    if (status) return slc_error_context(status, "%s: %u parameters", name, count);
+    o->numbers = o->memory.base;
     o->count = count;
-    for (uint32_t i = 0; i < count; i++)
-        o->parameters[i] = (parameter){.count = parameters[i].count,
-                                       .frozen = parameters[i].frozen,
-                                       .no_decay = parameters[i].no_decay,
-                                       .last_factor = 1,
-                                       .scaling = 1};
+    for (uint32_t i = 0; i < count; i++) {
+        o->parameters[i] = parameters[i];
+        o->numbers[i] = (slc_lamb_numbers){.last_factor = 1, .scaling = 1};
+        settle(o, i);
+    }
     return SLUICE_OK;
 }
 
@@ -199,16 +208,16 @@ static void scale_momenta(onebit_lamb *o, const double *momenta)
     double sum = 0;
     uint32_t moving = 0;
     for (uint32_t i = 0; i < o->count; i++) {
-        const parameter *p = &o->parameters[i];
+        const slc_compressed_parameter *p = &o->parameters[i];
         if (p->frozen || !(momenta[i] > 0)) continue;
         sum += momenta[i] / sqrt((double)p->count);
         moving++;
     }
     for (uint32_t i = 0; i < o->count; i++) {
-        parameter *p = &o->parameters[i];
+        const slc_compressed_parameter *p = &o->parameters[i];
         double scaling = sum / moving / (momenta[i] / sqrt((double)p->count));
         bool moves = !p->frozen && momenta[i] > 0 && scaling >= (double)FLT_MIN && scaling <= (double)FLT_MAX;
-        p->scaling = moves ? scaling : 1;
+        o->numbers[i].scaling = moves ? scaling : 1;
     }
 }
 
@@ -217,6 +226,7 @@ static uint32_t end_step(void *context, uint64_t step, const double *const norms
     onebit_lamb *o = context;
     if (!slc_freeze_end_step(&o->freeze, step, o->count, norms[EXP_AVG_SQ])) return 0;
     scale_momenta(o, norms[EXP_AVG]);
+    for (uint32_t i = 0; i < o->count; i++) settle(o, i);
     return SLC_PHASE_CHANGED | SLC_RESET_ERRORS;
 }
 
@@ -231,7 +241,7 @@ static void progress_save(const void *context, uint32_t number, double *values)
         slc_freeze_save(&o->freeze, values);
         return;
     }
-    const parameter *p = &o->parameters[number];
+    const slc_lamb_numbers *p = &o->numbers[number];
     values[COEFFICIENT] = p->coefficient, values[RATIOS] = p->ratios;
     values[LAST_FACTOR] = p->last_factor, values[SCALING] = p->scaling;
 }
@@ -249,9 +259,10 @@ static sluice_status progress_load(void *context, uint32_t number, const double 
                          "finite and not below 0, ratios whole, the last two above 0",
                          name, number, o->count, values[COEFFICIENT], values[RATIOS], values[LAST_FACTOR],
                          values[SCALING]);
-    parameter *p = &o->parameters[number];
+    slc_lamb_numbers *p = &o->numbers[number];
     p->coefficient = values[COEFFICIENT], p->ratios = values[RATIOS];
     p->last_factor = values[LAST_FACTOR], p->scaling = values[SCALING];
+    settle(o, number);
     return SLUICE_OK;
 }
 
@@ -259,14 +270,15 @@ static sluice_status progress_load(void *context, uint32_t number, const double 
 
 static slc_compress_input input_of(const onebit_lamb *o, const sluice_update *u)
 {
-    const double scaling = o->parameters[u->parameter].scaling;
+    const double scaling = o->numbers[u->parameter].scaling;
     return (slc_compress_input){.gradient_dtype = u->gradient_dtype,
                                 .momentum_dtype = SLUICE_FP32,
                                 .gradient = u->gradient,
                                 .momentum = u->state[EXP_AVG],
                                 .gradient_factor = u->gradient_factor,
                                 .factor = o->adam.beta1 * scaling,
-                                .rest = (1 - o->adam.beta1) * scaling};
+                                .rest = (1 - o->adam.beta1) * scaling,
+                                .words = u->words};
 }
 
 /* Are the unit's tensors there to be exchanged: each by itself, or in the flat array? */
@@ -288,7 +300,9 @@ static sluice_status compress_flat(const onebit_lamb *o, const slc_onebit_unit *
         if (status) return status;
         at += unit->tensors[i].count;
     }
-    const slc_compress_input whole = {.gradient = flat, .momentum = flat, .factor = 1};
+    /* The words' factor of gradients is in the flat array, which here is the momentum; with `rest` 0 it does no more.
+     */
+    const slc_compress_input whole = {.gradient = flat, .momentum = flat, .factor = 1, .words = unit->tensors[0].words};
     return slc_compress_worker(o->stream, &unit->group->shapes[0], &whole, &unit->workers[0], unit->packets,
                                unit->group->stride);
 }
@@ -309,7 +323,8 @@ static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32
     const onebit_lamb *o = context;
     sluice_status status = check_unit(o, unit);
     if (!status) status = o->settings.onebit.compat ? compress_flat(o, unit) : compress_each(o, unit);
-    for (uint32_t i = 0; !status && i < unit->group->count; i++) slc_onebit_finite(unit, i, unit->packets, bad);
+    for (uint32_t i = 0; !status && i < unit->group->count; i++)
+        status = slc_onebit_look(o->stream, unit, i, unit->packets, NULL, bad);
     return status;
 }
 
@@ -318,23 +333,24 @@ static sluice_status apply_tensor(const onebit_lamb *o, const slc_onebit_unit *u
                                   uint64_t offset)
 {
     const sluice_update *u = &unit->tensors[i];
-    parameter *p = &o->parameters[u->parameter];
-    int64_t move[SLC_NORM_BINS] = {0}, all[SLC_NORM_BINS] = {0}, ratio = 0;
+    slc_compress_room *room = slc_compress_room_of(&unit->workers[shape]);
     slc_frozen_lamb_settings settings = settings_at(o, u);
     slc_frozen_lamb_range range = frozen_range(o, u);
+    settings.adam.words = &room->told;
     const slc_compress_results results = {.shape = &unit->group->shapes[shape],
                                           .packets = (const char *)unit->results + unit->group->offsets[shape],
                                           .stride = unit->group->stride,
                                           .first = offset,
                                           .count = range.count};
-    sluice_status status = slc_frozen_lamb_receive(o->stream, &settings, &results, p->scaling, &range,
-                                                   &(slc_frozen_lamb_sums){move, all, &ratio});
-    if (!status) status = slc_stream_synchronize(o->stream);
-    if (status) return status;
-    double frozen[NORMS + 1] = {[FROZEN_MOVE] = slc_norm_result(move), [FROZEN_UPDATE] = slc_norm_result(all)};
-    memcpy(&frozen[FROZEN_RATIO], &ratio, sizeof ratio);
-    next_factor(o, p, frozen);
-    return slc_frozen_lamb_move(o->stream, &settings, &range, coefficient_of(o, p) * p->last_factor);
+    slc_lamb_parameter parameter = parameter_of(o, u->parameter, &room->told);
+    parameter.sums = (slc_frozen_lamb_sums){room->bins[0], room->bins[1], &room->most};
+    parameter.product = &room->product;
+    sluice_status status = slc_fill_zero(o->stream, room, offsetof(slc_compress_room, product));
+    if (!status)
+        status = slc_frozen_lamb_receive(o->stream, &settings, &results, o->numbers[u->parameter].scaling, &range,
+                                         &parameter.sums);
+    if (!status) status = slc_lamb_factor(o->stream, &o->rules, 1, &parameter);
+    return status ? status : slc_frozen_lamb_move(o->stream, &settings, &range, parameter.product);
 }
 
 /* The flat array's padding comes back to the next exchange; from the last multiple of 8 on it may be read. */
@@ -347,29 +363,24 @@ static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *u
                                           .stride = unit->group->stride,
                                           .first = first,
                                           .count = shape->count - first};
-    return slc_flat_read(o->stream, &results, unit->local[0][0] + first);
-}
-
-/* The fresh variance of a tensor begins even if the tensor's exchange failed. */
-static sluice_status begin_fresh(const onebit_lamb *o, const sluice_update *u)
-{
-    if (u->step != o->freeze.frozen_at + 1) return SLUICE_OK;
-    return slc_copy(o->stream, u->state[FRESH], u->state[EXP_AVG_SQ], u->count * sizeof(float));
+    return slc_flat_read(o->stream, &results, &slc_compress_room_of(&unit->workers[0])->told,
+                         unit->local[0][0] + first);
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_lamb *o = context;
     const bool flat = o->settings.onebit.compat;
-    bool finite = true;
     uint64_t elements = 0;
     sluice_status status = check_unit(o, unit);
     for (uint32_t i = 0; !status && i < unit->tensor_count; elements += unit->tensors[i++].count) {
-        if (!flat || !i) finite = slc_onebit_finite(unit, i, unit->results, bad);
-        status =
-            finite ? apply_tensor(o, unit, i, flat ? 0 : i, flat ? elements : 0) : begin_fresh(o, &unit->tensors[i]);
+        const uint32_t shape = flat ? 0 : i;
+        if (shape == i)
+            status =
+                slc_onebit_look(o->stream, unit, i, unit->results, &slc_compress_room_of(&unit->workers[i])->told, bad);
+        if (!status) status = apply_tensor(o, unit, i, shape, flat ? elements : 0);
     }
-    return !status && flat && finite ? keep_padding(o, unit, elements) : status;
+    return !status && flat ? keep_padding(o, unit, elements) : status;
 }
 
 /* ---- Creation ---- */
@@ -398,7 +409,9 @@ static sluice_status check_settings(const slc_compressed_settings *s)
 static void destroy(void *context)
 {
     onebit_lamb *o = context;
+    slc_pinned_destroy(&o->memory);
     free(o->parameters);
+    free(o->told);
     free(o);
 }
 
@@ -411,12 +424,13 @@ static const slc_compressed functions = {
                   .norm_count = NORMS,
                   .maximum_count = 1,
                   .measure = measure,
-                  .agreed = agreed},
+                  .on_stream = true},
     .local_name = {"flat"},
     .phase_count = 2,
     .phases = {{.compressed = false}, {.compressed = true}},
     .commit = commit,
     .phase = phase,
+    .agreed = agreed,
     .begin_step = begin_step,
     .compress = compress,
     .apply = apply,
@@ -443,7 +457,8 @@ sluice_status slc_onebit_lamb_create(const slc_compressed_settings *settings, sl
     if (status) return status;
     onebit_lamb *o = malloc(sizeof *o);
     if (!o) return slc_error(SLUICE_ERR_MEMORY, name);
-    *o = (onebit_lamb){.settings = *s, .adam = adam, .freeze = {.settings = freeze}, .stream = stream};
+    *o = (onebit_lamb){
+        .settings = *s, .adam = adam, .freeze = {.settings = freeze}, .rules = rules_of(s), .stream = stream};
     *out = functions;
     out->phases[0].fuses = out->phases[1].fuses = s->onebit.compat;
     out->phases[1].local_arrays = s->onebit.compat;

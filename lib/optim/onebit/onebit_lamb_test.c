@@ -252,7 +252,7 @@ static void check_mode(const slc_compressed_settings *settings, const onebit_mod
 
 static void check_modes(bool compat, bool mask, bool exchanged)
 {
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (uint32_t ranks = 1 + exchanged; ranks <= MOST_RANKS; ranks++)
         for (int decay = 0; decay < 2; decay++) {
             slc_compressed_settings settings = settings_of(compat, mask, decay ? 0.05 : 0);
@@ -289,8 +289,8 @@ static void threads_ranges_and_instruction_sets_change_no_bit(void **state)
     for (int variant = 0; variant < 4; variant++) {
         slc_compressed_settings settings = settings_of(variant & 1, false, 0.05);
         float *first[TEST_TENSORS][4] = {0};
-        TEST_EACH_ISA(isa)
-        for (uint32_t i = 0; i < 3; i++) {
+        TEST_EACH_WAY(way)
+        for (uint32_t i = 0; i < (test_on_gpu() ? 2 : 3); i++) {
             onebit_job j;
             job_init(&j, &settings, &(onebit_mode){.ranks = 3, .threads = 1 + i, .exchanged = variant & 2});
             for (uint64_t step = 1; step <= STEPS; step++) {
@@ -357,6 +357,7 @@ static void check_finite(const onebit_job *j)
 static void the_first_exchange_may_fail(void **state)
 {
     (void)state;
+    TEST_EACH_WAY(way)
     for (int compat = 0; compat < 2; compat++) {
         onebit_job j;
         slc_compressed_settings settings = settings_of(compat, true, 0.05);
@@ -380,6 +381,7 @@ static void the_first_exchange_may_fail(void **state)
 static void infinities_are_skipped(void **state)
 {
     (void)state;
+    TEST_EACH_WAY(way)
     for (int compat = 0; compat < 2; compat++) {
         onebit_job j;
         slc_compressed_settings settings = settings_of(compat, true, 0.05);

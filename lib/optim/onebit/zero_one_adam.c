@@ -161,7 +161,7 @@ static sluice_status update(const sluice_update *u, void *context)
     if (plan->discards) return SLUICE_OK;
     if (plan->refreshes) {
         slc_adamw_range range = slc_adam_range_of(u);
-        return slc_adamw_many(o->stream, &settings, 1, &range);
+        return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, 1, &range);
     }
     if (o->settings.onebit.compat && o->ranks == 1 && !plan->frozen) settings.beta1 = 1;
     const slc_frozen_range range = {.count = u->count,
@@ -172,7 +172,7 @@ static sluice_status update(const sluice_update *u, void *context)
                                     .rounded = u->rounded,
                                     .no_decay = u->no_decay,
                                     .mask = masks(o)};
-    return slc_frozen_update(o->stream, &settings, u->gradient_dtype, u->gradient, &range);
+    return slc_frozen_update(slc_adam_stream_of(u, o->stream), &settings, u->gradient_dtype, u->gradient, &range);
 }
 
 /* ---- Onebit units ---- */
@@ -192,7 +192,8 @@ static slc_zero_one_range range_of(const zero_one *o, const slc_onebit_unit *uni
                                 .no_decay = u->no_decay,
                                 .decay_moves = o->settings.onebit.compat,
                                 .mask = plan->mode == SLC_STEP_LOCAL ? !o->settings.onebit.compat : masks(o),
-                                .begins = plan->begins};
+                                .begins = plan->begins,
+                                .number = u->parameter};
 }
 
 /* The gradient itself, or u D with this step's move in it: (u - lr wd w) D - lr/c1 (b1 m + (1-b1) g). */
@@ -207,7 +208,8 @@ static slc_compress_input input_of(const zero_one *o, const slc_onebit_unit *uni
                                 .momentum_dtype = SLUICE_FP32,
                                 .gradient = u->gradient,
                                 .gradient_factor = u->gradient_factor,
-                                .rest = 1};
+                                .rest = 1,
+                                .words = u->words};
     if (!plan_of(o, u->step)->frozen) return input;
     input.momentum = range.exp_avg;
     input.factor = rate * s.beta1, input.rest = rate * (1 - s.beta1);
@@ -232,8 +234,8 @@ static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32
         const slc_compress_input input = input_of(o, unit, i);
         status = slc_compress_worker(o->stream, &group->shapes[i], &input, &unit->workers[i],
                                      (char *)unit->packets + group->offsets[i], group->stride);
+        if (!status) status = slc_onebit_look(o->stream, unit, i, unit->packets, NULL, bad);
         if (status) return status;
-        slc_onebit_finite(unit, i, unit->packets, bad);
     }
     return SLUICE_OK;
 }
@@ -247,17 +249,15 @@ static sluice_status apply_tensor(const zero_one *o, const slc_onebit_unit *unit
                                           .packets = (const char *)unit->results + group->offsets[i],
                                           .stride = group->stride,
                                           .count = u->count};
-    const slc_zero_one_range range = range_of(o, unit, i);
-    const slc_adamw_settings s = settings_at(o, u);
-    bool finite = true; /* looked at by apply */
-    if (!plan->frozen) return slc_zero_one_gradient(o->stream, &s, &results, &range, &finite);
+    slc_zero_one_range range = range_of(o, unit, i);
+    slc_adamw_settings s = settings_at(o, u);
+    s.words = &slc_compress_room_of(&unit->workers[i])->told;
+    if (!plan->frozen) return slc_zero_one_gradient(o->stream, &s, &results, &range, NULL);
     const double rates = plan->after.rates;
-    sluice_status status =
-        slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
-                               o->settings.onebit.compat ? 1 : plan->after.decayed, &results, &range, &finite);
     /* The next interval would begin without reading u; but whoever reads it in between finds that nothing has moved. */
-    if (!status && range.accumulator) status = slc_fill_zero(o->stream, range.accumulator, u->count * sizeof(float));
-    return status;
+    range.clears = range.accumulator != NULL;
+    return slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
+                                  o->settings.onebit.compat ? 1 : plan->after.decayed, &results, &range, NULL);
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
@@ -266,7 +266,10 @@ static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t 
     for (uint32_t i = 0; i < unit->tensor_count; i++) {
         bool exchanges = plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE;
         sluice_status status = slc_onebit_check(name, unit, i, exchanges);
-        if (!status && slc_onebit_finite(unit, i, unit->results, bad)) status = apply_tensor(o, unit, i);
+        if (!status)
+            status =
+                slc_onebit_look(o->stream, unit, i, unit->results, &slc_compress_room_of(&unit->workers[i])->told, bad);
+        if (!status) status = apply_tensor(o, unit, i);
         if (status) return status;
     }
     return SLUICE_OK;
@@ -279,12 +282,11 @@ static sluice_status local(void *context, const slc_onebit_unit *unit, uint32_t 
         const sluice_update *u = &unit->tensors[i];
         if (plan_of(o, u->step)->mode != SLC_STEP_LOCAL)
             return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not local", name, (unsigned long long)u->step);
-        const slc_zero_one_range range = range_of(o, unit, i);
+        slc_zero_one_range range = range_of(o, unit, i);
         const slc_adamw_settings s = settings_at(o, u);
-        bool finite = true;
-        sluice_status status = slc_zero_one_local(o->stream, &s, u->gradient_dtype, u->gradient, &range, &finite);
+        range.bad = bad;
+        sluice_status status = slc_zero_one_local(o->stream, &s, u->gradient_dtype, u->gradient, &range);
         if (status) return status;
-        if (!finite && u->parameter < *bad) *bad = u->parameter;
     }
     return SLUICE_OK;
 }
@@ -358,7 +360,8 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
                                           .state_name = {"exp_avg", "exp_avg_sq"},
                                           .update = update,
                                           .context = o,
-                                          .mixed_precision = true},
+                                          .mixed_precision = true,
+                                          .on_stream = true},
                             .local_name = {"accumulator", "kept"},
                             .phase_count = settings->onebit.local_step_clipper > 1 ? PHASES : MOVING,
                             .commit = commit,

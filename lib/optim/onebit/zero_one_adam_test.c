@@ -308,10 +308,11 @@ static void check_mode(mode c)
 static void check_modes(mode c, uint32_t least_ranks)
 {
     const uint64_t counts[] = {1, 70, 1003};
-    TEST_EACH_ISA(isa)
+    TEST_EACH_WAY(way)
     for (c.ranks = least_ranks; c.ranks <= MOST_RANKS; c.ranks++)
         for (size_t i = 0; i < TEST_COUNT_OF(counts); i++) {
-            c.count = counts[i], c.weight_decay = i % 2 ? 0 : 0.01, c.gradient_dtype = (c.ranks + isa) % 2;
+            if (test_on_gpu() && (i < 2 || c.ranks == 3)) continue; /* thousands of launches */
+            c.count = counts[i], c.weight_decay = i % 2 ? 0 : 0.01, c.gradient_dtype = (c.ranks + (uint32_t)way) % 2;
             check_mode(c);
             c.weight_decay = 0.01 - c.weight_decay;
             check_mode(c);

@@ -298,6 +298,11 @@ static inline unsigned atomicMax(unsigned *at, unsigned v)
 {
     return emulated_atomically<unsigned, uint32_t>(at, [v](unsigned old) { return old > v ? old : v; });
 }
+static inline unsigned long long atomicMax(unsigned long long *at, unsigned long long v)
+{
+    return emulated_atomically<unsigned long long, uint64_t>(at,
+                                                             [v](unsigned long long old) { return old > v ? old : v; });
+}
 static inline unsigned atomicOr(unsigned *at, unsigned v)
 {
     return __atomic_fetch_or(at, v, __ATOMIC_RELAXED);

@@ -36,6 +36,12 @@ void *test_bytes(size_t bytes)
     return block->memory.base;
 }
 
+void *test_zeros(uint64_t bytes)
+{
+    void *x = test_bytes((bytes + 127) / 64 * 64);
+    return memset(x, 0, (bytes + 127) / 64 * 64);
+}
+
 void *test_zeroed(uint64_t bytes)
 {
     void *x = aligned_alloc(64, (bytes + 127) / 64 * 64);

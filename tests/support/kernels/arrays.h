@@ -24,7 +24,8 @@ float test_uniform(uint64_t *state, float low, float high);
 /* Returns 64-byte aligned memory of at least one byte, which test_release frees. */
 void *test_bytes(size_t bytes);
 
-/* The same of plain memory, all zero. */
+/* The same, all zero; and of plain memory. */
+void *test_zeros(uint64_t bytes);
 void *test_zeroed(uint64_t bytes);
 
 /* Frees what test_bytes and its like gave, or malloc. */

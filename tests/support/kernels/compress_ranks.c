@@ -2,12 +2,13 @@
 
 static slc_residue residue_create(uint64_t sums, uint64_t scales)
 {
-    return (slc_residue){test_zeroed(sums * sizeof(float)), test_zeroed(scales * sizeof(float))};
+    return (slc_residue){test_zeros(sums * sizeof(float)), test_zeros(scales * sizeof(float)),
+                         test_zeros(SLC_NORM_BINS * sizeof(int64_t))};
 }
 
 static void residue_destroy(slc_residue *residue)
 {
-    test_release(residue->sum), test_release(residue->scale);
+    test_release(residue->sum), test_release(residue->scale), test_release(residue->bins);
 }
 
 exchange compress_ranks_create(uint32_t ranks, uint64_t count, uint64_t scale_elements, uint32_t threads,
@@ -23,9 +24,11 @@ exchange compress_ranks_create(uint32_t ranks, uint64_t count, uint64_t scale_el
     for (uint32_t r = 0; r < ranks; r++) {
         e.worker[r] = residue_create(ranks * e.chunk, ranks * e.scales);
         e.server[r] = residue_create(e.chunk, e.scales);
-        e.packets[r] = (char *)test_zeroed(ranks * e.stride) + SHIFT;
+        e.packets[r] = (char *)test_zeros(ranks * e.stride) + SHIFT;
     }
-    e.result = (char *)test_zeroed(ranks * e.stride) + SHIFT;
+    e.result = (char *)test_zeros(ranks * e.stride) + SHIFT;
+    e.bins = test_zeros(SLC_NORM_BINS * sizeof *e.bins);
+    e.finite = test_bytes(sizeof *e.finite);
     e.momentum = test_uniform_typed(momentum, count, -0.02f, 0.02f, count + 5);
     return e;
 }
@@ -34,7 +37,7 @@ void compress_ranks_destroy(exchange *e)
 {
     for (uint32_t r = 0; r < e->shape.ranks; r++)
         residue_destroy(&e->worker[r]), residue_destroy(&e->server[r]), test_release(e->packets[r] - SHIFT);
-    test_release(e->result - SHIFT), test_release(e->momentum);
+    test_release(e->result - SHIFT), test_release(e->momentum), test_release(e->bins), test_release(e->finite);
     slc_stream_destroy(&e->stream);
 }
 
@@ -65,17 +68,17 @@ void compress_rank(exchange *e, uint32_t rank)
 void serve_chunk(exchange *e, uint32_t chunk, uint64_t piece)
 {
     const void *packets[MOST_RANKS];
-    int64_t bins[SLC_NORM_BINS] = {0};
     char *result = e->result + chunk * e->stride;
+    memset(e->bins, 0, SLC_NORM_BINS * sizeof *e->bins);
     for (uint32_t r = 0; r < e->shape.ranks; r++) packets[r] = e->packets[r] + chunk * e->stride;
     uint64_t unit = e->shape.scale_elements ? e->shape.scale_elements : 64;
     piece = (piece + unit - 1) / unit * unit;
-    const slc_compress_served served = {&e->shape, packets, &e->server[chunk], bins, result};
+    const slc_compress_served served = {&e->shape, packets, &e->server[chunk], e->bins, result, NULL};
     for (uint64_t at = (e->chunk + piece - 1) / piece * piece; at > 0; at -= piece) {
         uint64_t first = at - piece, count = e->chunk - first < piece ? e->chunk - first : piece;
         assert_int_equal(slc_compress_server(&e->stream, &served, first, count), SLUICE_OK);
     }
-    slc_compress_server_end(&served);
+    assert_int_equal(slc_compress_server_end(&e->stream, &served), SLUICE_OK);
 }
 
 /* ---- The oracle ---- */
@@ -226,13 +229,13 @@ void apply_and_check(exchange *e, parameter *p, bool mask)
         m64[i] = packet_sign(e, packet, i % e->chunk) * (double)packet_scale(e, packet, i % e->chunk);
     }
     slc_frozen_range range = frozen_range_of(e, p, e->momentum, mask);
-    bool finite = true;
+    *e->finite = true;
     for (int piece = 1; piece >= 0; piece--) {
         const slc_compress_results results = {&e->shape, e->result, e->stride, piece ? cut : 0,
                                               piece ? count - cut : cut};
-        assert_int_equal(slc_compress_apply(&e->stream, &settings, &results, &range, &finite), SLUICE_OK);
+        assert_int_equal(slc_compress_apply(&e->stream, &settings, &results, &range, e->finite), SLUICE_OK);
     }
-    assert_true(finite);
+    assert_true(*e->finite);
     check_frozen_update(e, p, e->momentum, before, m64, mask, 0);
     test_release(before), test_release(m64);
 }

@@ -18,6 +18,8 @@ typedef struct {
     slc_residue worker[MOST_RANKS], server[MOST_RANKS];
     void *gradient[MOST_RANKS], *momentum;
     char *packets[MOST_RANKS], *result;
+    int64_t *bins; /* of servers */
+    bool *finite;
 } exchange;
 
 exchange compress_ranks_create(uint32_t ranks, uint64_t count, uint64_t scale_elements, uint32_t threads,

@@ -54,12 +54,12 @@ void test_exchange_init(test_exchange *e, uint32_t tensors, const slc_compress_s
     assert_int_equal(slc_compress_group_init(&e->group, tensors, shapes), SLUICE_OK);
     const uint32_t ranks = shapes[0].ranks;
     for (uint32_t r = 0; r < ranks; r++) {
-        e->worker_memory[r] = test_zeroed(slc_compress_group_worker_bytes(&e->group));
-        e->server_memory[r] = test_zeroed(slc_compress_group_server_bytes(&e->group));
+        e->worker_memory[r] = test_zeros(slc_compress_group_worker_bytes(&e->group));
+        e->server_memory[r] = test_zeros(slc_compress_group_server_bytes(&e->group));
         slc_compress_group_residues(&e->group, e->worker_memory[r], e->server_memory[r], e->worker[r], e->server[r]);
-        e->packets[r] = test_zeroed(ranks * e->group.stride);
+        e->packets[r] = test_zeros(ranks * e->group.stride);
     }
-    e->results = test_zeroed(ranks * e->group.stride);
+    e->results = test_zeros(ranks * e->group.stride);
 }
 
 void test_exchange_fini(test_exchange *e)
@@ -77,11 +77,12 @@ void test_exchange_run(test_exchange *e, sluice_stream *stream)
         for (uint32_t k = 0; k < shape->ranks && shape->count; k++) {
             const uint64_t at = k * e->group.stride + e->group.offsets[i];
             const void *packets[MOST_RANKS];
-            int64_t bins[SLC_NORM_BINS] = {0};
+            int64_t *bins = e->server[k][i].bins;
+            assert_int_equal(slc_fill_zero(stream, bins, SLC_NORM_BINS * sizeof *bins), SLUICE_OK);
             for (uint32_t r = 0; r < shape->ranks; r++) packets[r] = e->packets[r] + at;
-            const slc_compress_served chunk = {shape, packets, &e->server[k][i], bins, e->results + at};
+            const slc_compress_served chunk = {shape, packets, &e->server[k][i], bins, e->results + at, NULL};
             assert_int_equal(slc_compress_server(stream, &chunk, 0, slc_compress_chunk(shape)), SLUICE_OK);
-            slc_compress_server_end(&chunk);
+            assert_int_equal(slc_compress_server_end(stream, &chunk), SLUICE_OK);
         }
     }
 }

@@ -10,11 +10,11 @@ void onebit_job_begin(onebit_job *j, const onebit_mode *mode, bool fuses)
         shapes[t] = (slc_compress_shape){test_counts[t], 0, mode->ranks};
         j->value[t] = test_uniform_floats(test_counts[t], -1, 1, t);
         j->rounded[t] = test_typed(SLUICE_BF16, test_counts[t], j->value[t]);
-        for (int s = 0; s < TEST_STATES; s++) j->state[t][s] = test_zeroed(test_counts[t] * sizeof(float));
+        for (int s = 0; s < TEST_STATES; s++) j->state[t][s] = test_zeros(test_counts[t] * sizeof(float));
         j->elements += test_counts[t];
     }
     j->flat_elements = slc_flat_elements(j->elements, mode->ranks);
-    for (uint32_t r = 0; r < mode->ranks; r++) j->flat[r] = test_zeroed(j->flat_elements * sizeof(float));
+    for (uint32_t r = 0; r < mode->ranks; r++) j->flat[r] = test_zeros(j->flat_elements * sizeof(float));
     if (fuses) shapes[0].count = j->flat_elements;
     test_exchange_init(&j->exchange, fuses ? 1 : TEST_TENSORS, shapes);
     assert_int_equal(j->onebit.commit(j->onebit.context, mode->ranks, TEST_TENSORS, parameters), SLUICE_OK);
@@ -104,9 +104,11 @@ static void test_update_pieces(onebit_job *j, uint64_t step, uint64_t piece,
 static void test_average_step(onebit_job *j, uint64_t step, uint64_t piece)
 {
     const sluice_optimizer *o = &j->onebit.optimizer;
-    double norms[TEST_TENSORS][SLUICE_OPTIMIZER_NORMS_MAX];
+    double(*norms)[SLUICE_OPTIMIZER_NORMS_MAX] = test_bytes(TEST_TENSORS * sizeof *norms);
+    int64_t(*bins)[SLC_NORM_BINS] = test_bytes(SLUICE_OPTIMIZER_NORMS_MAX * sizeof *bins);
     for (uint32_t t = 0; o->norm_count && t < TEST_TENSORS; t++) {
-        int64_t bins[SLUICE_OPTIMIZER_NORMS_MAX][SLC_NORM_BINS] = {0}, *const sums[] = {bins[0], bins[1], bins[2]};
+        int64_t *const sums[] = {bins[0], bins[1], bins[2]};
+        memset(bins, 0, SLUICE_OPTIMIZER_NORMS_MAX * sizeof *bins);
         sluice_update all = test_update_of(j, step, t, j->average[t]);
         for (uint64_t at = 0; at < test_counts[t]; at += piece) {
             sluice_update u = test_piece_of(&all, at, piece);
@@ -115,9 +117,10 @@ static void test_average_step(onebit_job *j, uint64_t step, uint64_t piece)
         for (uint32_t i = 0; i < o->norm_count; i++) norms[t][i] = slc_norm_result(bins[i]);
         for (uint32_t i = o->norm_count; i < o->norm_count + o->maximum_count; i++)
             memcpy(&norms[t][i], bins[i], sizeof norms[t][i]);
-        o->agreed(t, step, norms[t], o->context);
+        assert_false(j->onebit.agreed(o->context, step, 1, &(slc_agreed){.parameter = t, .norms = norms[t]}));
     }
     test_update_pieces(j, step, piece, norms);
+    test_release(norms), test_release(bins);
 }
 
 void test_make_unit(onebit_job *j, uint64_t step, uint32_t rank, sluice_update updates[TEST_TENSORS],
@@ -142,15 +145,18 @@ uint32_t test_exchange_step(onebit_job *j, uint64_t step)
     sluice_update updates[TEST_TENSORS];
     slc_onebit_unit unit;
     float *flat[TEST_TENSORS];
-    uint32_t bad = UINT32_MAX;
+    uint32_t *found = test_bytes(sizeof *found);
+    *found = UINT32_MAX;
     for (uint32_t r = 0; r < j->mode.ranks; r++) {
         test_make_unit(j, step, r, updates, &unit, flat);
-        assert_int_equal(j->onebit.compress(j->onebit.context, &unit, &bad), SLUICE_OK);
+        assert_int_equal(j->onebit.compress(j->onebit.context, &unit, found), SLUICE_OK);
     }
     test_exchange_run(&j->exchange, &j->stream);
     test_make_unit(j, step, 0, updates, &unit, flat);
-    assert_int_equal(j->onebit.apply(j->onebit.context, &unit, &bad), SLUICE_OK);
+    assert_int_equal(j->onebit.apply(j->onebit.context, &unit, found), SLUICE_OK);
     for (uint32_t r = 1; r < j->mode.ranks; r++) memcpy(j->flat[r], j->flat[0], j->flat_elements * sizeof(float));
+    const uint32_t bad = *found;
+    test_release(found);
     return bad;
 }
 
@@ -163,9 +169,10 @@ static uint32_t test_end_step(onebit_job *j, uint64_t step)
     for (int s = 0; s < TEST_STATES; s++) {
         if (!(wanted >> s & 1)) continue;
         for (uint32_t t = 0; t < TEST_TENSORS; t++) {
-            int64_t bins[SLC_NORM_BINS] = {0};
+            int64_t *bins = test_zeros(SLC_NORM_BINS * sizeof *bins);
             assert_int_equal(slc_norm_add(&j->stream, SLUICE_FP32, test_counts[t], j->state[t][s], bins), SLUICE_OK);
             made[s][t] = slc_norm_result(bins);
+            test_release(bins);
         }
         made[s][TEST_TENSORS] = 1e30;
         norms[s] = made[s];

@@ -31,9 +31,9 @@ void zero_one_job_init(job *j, const mode *c)
         for (uint32_t i = 0; i < TENSORS; i++) {
             uint64_t count = j->shapes[i].count;
             j->value[r][i] = test_uniform_floats(count, -1, 1, 7 + i);
-            j->rounded[r][i] = test_zeroed(count * 2);
+            j->rounded[r][i] = test_zeros(count * 2);
             for (int a = 0; a < 2; a++) {
-                j->state[r][a][i] = test_zeroed(count * sizeof(float));
+                j->state[r][a][i] = test_zeros(count * sizeof(float));
                 j->local[r][a][i] = test_floats(count); /* its first content must not matter */
                 memset(j->local[r][a][i], 0xff, count * sizeof(float));
             }
@@ -89,12 +89,16 @@ void unit_of_rank_fini(unit_of_rank *u)
 
 void each_rank(job *j, uint64_t step, sluice_status (*run)(void *, const slc_onebit_unit *, uint32_t *), uint32_t *bad)
 {
+    uint32_t *found = test_bytes(sizeof *found);
+    *found = *bad;
     for (uint32_t r = 0; r < j->mode.ranks; r++) {
         unit_of_rank u;
         unit_of_rank_init(&u, j, step, r);
-        assert_int_equal(run(j->optimizer.context, &u.unit, bad), SLUICE_OK);
+        assert_int_equal(run(j->optimizer.context, &u.unit, found), SLUICE_OK);
         unit_of_rank_fini(&u);
     }
+    *bad = *found;
+    test_release(found);
 }
 
 static void update_all(job *j, uint64_t step)

@@ -71,8 +71,8 @@ typedef struct {
 static side side_create(const exchange *e)
 {
     const slc_compress_cuda_shape *s = &e->gpu_shape;
-    return (side){{zeroed(e->all * 4), zeroed(s->ranks * s->scales * 4)},
-                  {zeroed(s->chunk * 4), zeroed(s->scales * 4)},
+    return (side){{zeroed(e->all * 4), zeroed(s->ranks * s->scales * 4), NULL},
+                  {zeroed(s->chunk * 4), zeroed(s->scales * 4), NULL},
                   zeroed(s->ranks * s->stride),
                   zeroed(s->ranks * s->stride),
                   zeroed((s->count + 4) * 4)};
@@ -133,15 +133,15 @@ static void exchange_on_host(exchange *e, float factor)
         int64_t bins[SLC_NORM_BINS] = {0};
         unsigned char *result = e->host[0].results + k * stride;
         for (uint32_t r = 0; r < e->shape.ranks; r++) packets[r] = e->host[r].packets + k * stride;
-        const slc_compress_served chunk = {&e->shape, packets, &e->host[k].server, bins, result};
+        const slc_compress_served chunk = {&e->shape, packets, &e->host[k].server, bins, result, NULL};
         assert_int_equal(slc_compress_server(&e->stream, &chunk, 0, e->gpu_shape.chunk), SLUICE_OK);
-        slc_compress_server_end(&chunk);
+        assert_int_equal(slc_compress_server_end(&e->stream, &chunk), SLUICE_OK);
     }
     assert_int_equal(
         slc_flat_read(&e->stream,
                       &(slc_compress_results){
                           .shape = &e->shape, .packets = e->host[0].results, .stride = stride, .count = e->shape.count},
-                      e->host[0].out + e->shift),
+                      NULL, e->host[0].out + e->shift),
         SLUICE_OK);
     for (uint64_t i = 0; i < e->shape.count; i++) e->host[0].out[e->shift + i] *= factor;
 }
