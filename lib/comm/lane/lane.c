@@ -228,7 +228,9 @@ static uint64_t direct_bytes(const slc_comm *comm, const slc_active_op *active)
     case SLC_REDUCE_SCATTER:
     case SLC_ALL_GATHER: return part * peers;
     case SLC_ALL_REDUCE: return 2 * part * peers;
-    case SLC_COMPRESSED_EXCHANGE: return 2 * op->group->packet_bytes * peers;
+    case SLC_COMPRESSED_EXCHANGE: /* in stream order results travel with the gaps between them */
+        return (op->group->packet_bytes + (comm->stream_order.on ? op->group->stride : op->group->packet_bytes)) *
+               peers;
     case SLC_BROADCAST: return comm->rank == op->root ? bytes * peers : 0;
     default: return 0;
     }

@@ -9,7 +9,7 @@ static const uint64_t kept_by_cache = 32 << 20;
 
 uint64_t slc_comm_exchange_bytes(const slc_comm *comm, const slc_compress_group *group)
 {
-    return (comm->any_messages ? 2 : 1) * group->shapes[0].ranks * group->stride;
+    return (comm->any_messages || comm->stream_order.on ? 2 : 1) * group->shapes[0].ranks * group->stride;
 }
 
 bool slc_in_arena(const slc_comm *comm, const void *buffer, uint64_t bytes)

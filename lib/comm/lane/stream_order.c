@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
 #include "lib/comm/lane/scratch.h"
+#include "lib/comm/lane/serve.h"
 #include "lib/kernels/reduce/reduce.h"
 
 #include <stdio.h>
@@ -107,6 +108,33 @@ static sluice_status call_gather(slc_comm *comm, const slc_active_op *active, ui
         element_at(op->dst, op->dtype, block * op->block_elements), slc_part_length(op, block, comm->size), op->dtype);
 }
 
+/* The first group of a compressed exchange: each rank gets the packets of its chunk. */
+static sluice_status call_packets(slc_comm *comm, const slc_op *op)
+{
+    const sluice_transport_collectives_v2 *calls = comm->transport->collectives;
+    void *self = comm->transport->self;
+    const slc_compress_group *group = op->group;
+    sluice_status status = SLUICE_OK;
+    for (int i = 1; group->packet_bytes && !status && i < comm->size; i++) {
+        const int to = (comm->rank + i) % comm->size, from = (comm->rank + comm->size - i) % comm->size;
+        const char *packet = (const char *)op->src + (uint64_t)to * group->stride;
+        status = calls->send(self, to, packet, group->packet_bytes, SLUICE_UINT8);
+        if (!status)
+            status = calls->receive(self, from, slc_exchange_arrival(op, from), group->packet_bytes, SLUICE_UINT8);
+    }
+    return status;
+}
+
+/* The second one: all ranks get every owner's results. */
+static sluice_status call_results(slc_comm *comm, const slc_op *op)
+{
+    char *results = op->dst;
+    if (!op->group->packet_bytes) return SLUICE_OK;
+    return comm->transport->collectives->all_gather(comm->transport->self,
+                                                    results + (uint64_t)comm->rank * op->group->stride, results,
+                                                    op->group->stride, SLUICE_UINT8);
+}
+
 /* The operation's blocks follow each other in a whole buffer. */
 static sluice_status call_in_place(slc_comm *comm, const slc_op *op)
 {
@@ -121,6 +149,7 @@ static sluice_status call_all(slc_comm *comm, const slc_active_op *active, uint6
 {
     const slc_op *op = &active->op;
     sluice_status status = SLUICE_OK;
+    if (op->kind == SLC_COMPRESSED_EXCHANGE) return active->step ? call_results(comm, op) : call_packets(comm, op);
     if (op->kind == SLC_BROADCAST || sums_in_one_call(op)) return call_in_place(comm, op);
     for (uint64_t block = active->block; !status && block < end; block++)
         status = gathers_now(active) ? call_gather(comm, active, block)
@@ -180,6 +209,10 @@ static sluice_status scale_in_place(slc_comm *comm, const slc_op *op)
 static sluice_status follow_group(slc_comm *comm, slc_active_op *active)
 {
     const slc_op *op = &active->op;
+    if (op->kind == SLC_COMPRESSED_EXCHANGE && !active->step) {
+        active->step = 1;
+        return slc_exchange_serve(&comm->attached.stream, op, comm->rank);
+    }
     const bool sums = sums_through_scratch(op) && !gathers_now(active);
     sluice_status status = sums_in_one_call(op) ? scale_in_place(comm, op) : SLUICE_OK;
     for (uint64_t block = active->block; sums && !status && block < comm->stream_order.end; block++)

@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "lib/comm/lane/lane.h"
 #include "lib/comm/lane/stream_order.h"
+#include "tests/support/comm/compressed_exchange.h"
 #include "tests/support/comm/forked_ranks.h"
 #include "tests/support/comm/random_op.h"
 #include "tests/support/device/host_device.h"
@@ -502,6 +503,51 @@ static void trouble_waits_for_an_explanation(void **state)
     }
 }
 
+/* ---- Compressed exchanges ---- */
+
+enum { TENSORS = 4 };
+
+static void exchange_steps(int size, uint64_t seed)
+{
+    const uint64_t counts[TENSORS] = {700, 0, 2049, 3};
+    world *w = open_world(size, seed);
+    exchange all[MOST_RANKS];
+    uint64_t sent = 0;
+    for (int rank = 0; rank < size; rank++) {
+        slc_compress_shape shapes[TENSORS];
+        char *arena = w->ranks[rank].segment.base;
+        for (int i = 0; i < TENSORS; i++) shapes[i] = (slc_compress_shape){.count = counts[i], .ranks = (uint32_t)size};
+        all[rank] = exchange_create(&w->ranks[rank].comm, TENSORS, shapes, &arena);
+        assert_true(arena <= (char *)w->ranks[rank].segment.base + ARENA);
+    }
+    for (uint64_t step = 0; step < 4; step++) {
+        for (int rank = 0; rank < size; rank++) {
+            place *p = &w->ranks[rank];
+            exchange_prepare(&all[rank], &p->comm.attached.stream, rank, seed);
+            slc_op op = exchange_op(&all[rank]);
+            op.call = op.end = check_launched;
+            op.context = &w->bed.ranks[rank];
+            assert_int_equal(slc_comm_submit(&p->comm, &op, 1, NULL), SLUICE_OK);
+        }
+        run_world(w);
+        sent += (all[0].group.packet_bytes + all[0].group.stride) * (uint64_t)(size - 1);
+        for (int rank = 0; rank < size; rank++) {
+            exchange_check(&all[rank], rank), exchange_decompress(&all[rank]);
+            assert_int_equal(slc_comm_bytes_sent(&w->ranks[rank].comm), sent);
+        }
+    }
+    for (int rank = 0; rank < size; rank++) exchange_destroy(&all[rank]);
+    close_world(w);
+}
+
+/* Results and residues must be those of a simulation of all ranks, over many exchanges. */
+static void compressed_exchanges_are_as_simulated(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= MOST_RANKS; size++)
+        for (uint64_t seed = 1; seed <= 3; seed++) exchange_steps(size, test_seed(seed));
+}
+
 /* What the transport refuses is the program's own mistake, and told at once. */
 static void refusals_fail_at_once(void **state)
 {
@@ -523,6 +569,7 @@ int main(void)
         cmocka_unit_test(operations_do_what_the_oracle_does),
         cmocka_unit_test(little_scratch_makes_more_groups),
         cmocka_unit_test(trouble_waits_for_an_explanation),
+        cmocka_unit_test(compressed_exchanges_are_as_simulated),
         cmocka_unit_test(refusals_fail_at_once),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

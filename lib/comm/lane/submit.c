@@ -69,9 +69,8 @@ static sluice_status check_scratch(const slc_comm *comm, const slc_op *op)
 
 static sluice_status check_in_stream(const slc_op *op)
 {
-    if (op->kind <= SLC_BROADCAST) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED,
-                     "%s: barriers, rows and compressed exchanges work in the host's memory only", slc_op_name(op));
+    if (op->kind <= SLC_COMPRESSED_EXCHANGE) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_UNSUPPORTED, "%s: barriers and rows work in the host's memory only", slc_op_name(op));
 }
 
 static sluice_status check_operation(const slc_comm *comm, const slc_op *op)
