@@ -188,7 +188,7 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
         *arena_bytes = plan->arena_bytes;
     }
     if (!status && fine && trying->in_time && in->times) {
-        status = slc_plan_pack_in_time(in, scheduler, &effort, trying->memory, plan);
+        status = slc_plan_pack_in_time(in, scheduler, &effort, plan);
         *arena_bytes = plan->arena_bytes;
     }
     if (!status && fine) {

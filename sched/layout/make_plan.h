@@ -1,7 +1,6 @@
 /* From an order to a plan: buffers, lifetimes, packing and tickets. Every scheduler's order goes this way. */
 #pragma once
 
-#include "sched/layout/packing_memory.h"
 #include "sched/scheduler.h"
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
@@ -17,7 +16,6 @@ typedef struct {
     double at_most_s; /* longest step of interest in seconds; an order whose step is longer even if no buffers share
                          memory is given up early. 0: every step is of interest */
     bool in_time;     /* if the plan waits for memory, it is packed again so that it waits less, if that fits */
-    slc_packing_memory *memory; /* read and renewed; NULL: none */
 } slc_trying;
 
 /* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no

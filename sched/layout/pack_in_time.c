@@ -35,7 +35,6 @@ static void lives_in_time(const slc_program *program, const slc_item_times *time
 }
 
 static const double tolerances[] = {0, 0.003, 0.01, 0.03}; /* shares of the step that an item may wait for memory */
-enum { TOLERANCES = sizeof tolerances / sizeof *tolerances, AGAIN_AFTER = 8 };
 
 static void copy_offsets(slc_plan *plan, const uint64_t *offsets)
 {
@@ -84,20 +83,8 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
     return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
 }
 
-/* The tolerance to begin with: the one that did last, and now and then the one before it. */
-static size_t first_tolerance(slc_packing_memory *memory)
-{
-    if (!memory || !memory->tolerance) return 0;
-    if (memory->countdown) {
-        memory->countdown--;
-        return memory->tolerance;
-    }
-    memory->countdown = AGAIN_AFTER;
-    return memory->tolerance - 1;
-}
-
 sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
-                                    const slc_packing_effort *effort, slc_packing_memory *memory, slc_plan *plan)
+                                    const slc_packing_effort *effort, slc_plan *plan)
 {
     slc_forecast now;
     in_time t = {.times = malloc((plan->train.item_count + (size_t)1) * sizeof *t.times),
@@ -110,11 +97,9 @@ sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_schedule
         for (uint32_t b = 0; b < plan->buffer_count; b++) t.offsets[b] = plan->buffers[b].offset;
         status = simulate_by_sum(in, scheduler, plan, &t);
     }
-    for (size_t k = status ? TOLERANCES : first_tolerance(memory); !status && !better && k < TOLERANCES; k++) {
-        if (t.ideal.step_s * (1 + tolerances[k]) >= now.step_s * (1 - 1e-3)) break;
-        status = pack_in_time(in, scheduler, effort, tolerances[k], now.step_s, plan, &t, &better);
-        if (memory) memory->tolerance = (uint32_t)k;
-    }
+    for (size_t k = 0; !status && !better && k < sizeof tolerances / sizeof *tolerances; k++)
+        if (t.ideal.step_s * (1 + tolerances[k]) < now.step_s * (1 - 1e-3))
+            status = pack_in_time(in, scheduler, effort, tolerances[k], now.step_s, plan, &t, &better);
     /* A simulation that cannot go on leaves the plan as it was. */
     if ((!status || status == SLUICE_ERR_FORMAT) && !better) status = slc_plan_renew_waits(in, scheduler, plan);
     free(t.offsets);

@@ -3,7 +3,6 @@
 
 #include "lib/memory/pack.h"
 #include "lib/plan/strategy_table.h"
-#include "sched/layout/packing_memory.h"
 #include "sched/scheduler.h"
 
 #include <stddef.h>
@@ -55,9 +54,9 @@ typedef struct {
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
 
 /* Replaces the packing of a plan with waits, which fits in->limit, by one in which it waits less for memory, if there
- * is one; in->times must be there. `memory` (NULL: none) remembers how much less was within reach. Errors: MEMORY. */
+ * is one; in->times must be there. Errors: MEMORY. */
 sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
-                                    const slc_packing_effort *effort, slc_packing_memory *memory, slc_plan *plan);
+                                    const slc_packing_effort *effort, slc_plan *plan);
 
 /* Packs as slc_pack_within does, but keeps buffers that live at the same times next to each other. */
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,

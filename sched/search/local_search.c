@@ -20,8 +20,7 @@ typedef struct {
     const slc_scheduler *scheduler;
     const slc_search_options *options;
     slc_order current, work; /* without waits */
-    slc_packing_memory packing;
-    slc_item_times *times; /* of the current plan's items */
+    slc_item_times *times;   /* of the current plan's items */
     uint32_t times_room;
     uint32_t *waited; /* items of the current plan that the compute lane waited for, longest wait first */
     uint32_t waited_count;
@@ -261,7 +260,7 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     slc_order_settle_agreement(&s->work, s->in->job);
     slc_plan *plan;
     uint64_t arena;
-    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true, .memory = &s->packing};
+    slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true};
     sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
     if (status || !plan) return status;
     status = slc_simulate(s->in->job, s->in->times, plan, &(slc_simulation){.work = s->in->work}, forecast);
