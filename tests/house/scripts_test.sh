@@ -11,7 +11,7 @@ faults() { # SCRIPT...: a line for each
     for script; do
         code=$(sed 's/^ *#.*//' "$script")
         if grep -qE '((\$sluice|\$0)"|tool|run|line=\() ?train ' <<<"$code" &&
-            ! grep -qE -e '--schedule|/train_check\.sh"' <<<"$code"; then
+            ! grep -qE -e '--schedule|/(train_check|several_gpus)\.sh"' <<<"$code"; then
             echo "$script: it trains, and names no --schedule"
         fi
         if grep -qE '(^|[;&]) *wait( |$)' <<<"$code"; then
