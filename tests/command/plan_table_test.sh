@@ -238,7 +238,7 @@ damaged() {
     refuses 'plan empty.json' -n 2 --plan empty.json
     sed 's/"version": 1/"version": 7/' plan.json >version.json
     refuses 'version' -n 2 --plan version.json
-    sed 's/"head": "[a-z]*"/"head": "zero"/' plan.json >strategy.json
+    sed -E '0,/": "(dp|oss|sdp|fsdp)"/s//": "zero"/' plan.json >strategy.json
     refuses 'is no strategy' -n 2 --plan strategy.json
     sed 's/"arena_bytes": [0-9]*/"arena_bytes": 64/' plan.json >arena.json
     refuses 'give a whole number' -n 2 --plan arena.json
