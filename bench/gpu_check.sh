@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs on a machine with a GPU, in less than 8 minutes: the kernel tests, compute-sanitizer on a few of them, the times
 # of every kernel, some steps of GPT-2, a program with kernels of its own, programs that use NCCL, with the shim and
-# without it. Each part has a limit of its own, so that one that hangs costs only itself. Prints a table and writes one
+# without it, two ranks that train together. Each part has a limit of its own, so that one that hangs costs only itself. Prints a table and writes one
 # JSON file. docs/gpu.md says how to read them.
 #
 # gpu_check.sh [--small] [--tests REGEX] [--limit S] [--nccl FOLDERS] [--json FILE] [BUILD]
@@ -487,6 +487,76 @@ run_nccl() {
     nccl_part "$why" nccl_compressed 'SLUICE_SHIM_COMPRESS=1KiB' compressed_calls compressed
 }
 
+# ---- Several ranks of one training ----
+
+# Ranks load the NCCL of SLUICE_COMM_NCCL, or that of the machine.
+several_missing() { # why several ranks cannot train here; nothing where they can
+    if [[ $device != 'device: '* ]]; then
+        echo 'there is no GPU'
+    elif [ -z "${SLUICE_COMM_NCCL:-}" ] && [[ $device == 'device: cuda (emulated)'* ]]; then
+        echo 'the GPU is emulated, and SLUICE_COMM_NCCL names no NCCL for it'
+    elif [ -z "${SLUICE_COMM_NCCL:-}" ] && ! find_library libnccl.so.2 >"$work/comm-nccl"; then
+        echo 'libnccl.so.2: not in the path of the loader, nor in PyTorch or /usr/local/cuda; --nccl says where it is'
+    fi
+}
+# NCCL refuses two ranks on one GPU of a host. Where there is one GPU alone, both take it by turns, as if of two hosts.
+write_rank() { # ENDS: rank 1 is killed after so many seconds; 0: it is not
+    {
+        printf '#!/usr/bin/env bash\n'
+        [ "$(count_gpus)" -gt 1 ] || [[ $device == 'device: cuda (emulated)'* ]] ||
+            printf 'export NCCL_HOSTID=rank$RANK NCCL_NET=Socket SLUICE_CUDA_DEVICE=0\n'
+        [ "$1" = 0 ] || printf 'if [ $RANK = 1 ]; then (sleep %s; kill -KILL $$) & fi\n' "$1"
+        printf 'exec "$@"\n'
+    } >"$work/rank"
+    chmod +x "$work/rank"
+}
+train_ranks() { # LOG SECONDS RANKS OPTION...
+    local log=$1 seconds=$2 ranks=$3
+    shift 3
+    attempt "$log" "$(limit "$seconds")" env "SLUICE_COMM_NCCL=${SLUICE_COMM_NCCL:-$(cat "$work/comm-nccl")}" "$start" \
+        "$sluice" run -n "$ranks" -- "$work/rank" "$start" "$sluice" train --model gpt2 --device cuda \
+        --data "$data/text.txt" --eval-batches 0 "$@"
+}
+losses_of() { # FILE
+    tr -d ' \n' <"$1" | sed -n 's/.*"losses":\[\([^]]*\)\].*/\1/p'
+}
+train_together() {
+    local why name='two ranks train' options=(--size small --precision bf16 --context 512 --steps 6) begins=20 from apart
+    why=$(several_missing)
+    if [ -n "$why" ]; then
+        row "$name" 'not run' 0 "$why"
+        return
+    fi
+    if [ -n "$small" ]; then options=(--size nano --context 32 --steps 4) begins=3; fi
+    from=$(now)
+    write_rank 0
+    if ! train_ranks alone 60 1 "${options[@]}" --batch 4 --json "$work/alone.json"; then
+        row "$name" FAILED "$(since "$from")" "one rank: $(error_line alone)"
+    elif ! train_ranks together 90 2 "${options[@]}" --batch 2 --json "$work/together.json"; then
+        row "$name" FAILED "$(since "$from")" "$(error_line together)"
+    else
+        apart=$(paste -d, <(losses_of "$work/alone.json" | tr , '\n') <(losses_of "$work/together.json" | tr , '\n') |
+            awk -F, '$1 == "" || $2 == "" {bad = 1} {d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > most) most = d}
+                END {print bad || NR == 0 ? "missing" : most + 0}')
+        if awk -v d="$apart" 'BEGIN {exit !(d != "missing" && d <= 1e-3)}'; then
+            row "$name" ok "$(since "$from")" "losses of one rank within $apart"
+        else
+            row "$name" FAILED "$(since "$from")" "losses apart from one rank's: $apart"
+        fi
+    fi
+    name='a rank is killed' from=$(now)
+    write_rank "$begins"
+    if train_ranks killed 90 2 "${options[@]}" --batch 2 --steps 1000000; then
+        row "$name" FAILED "$(since "$from")" 'the other one went on to its end'
+    elif [ "$(seconds_of killed | cut -d. -f1)" -ge $((begins + 30)) ]; then
+        row "$name" FAILED "$(since "$from")" 'the other one did not end within 30 s'
+    elif grep -qE '^\[0\].*rank 1' "$work/log/killed"; then
+        row "$name" ok "$(since "$from")" "$(grep -E '^\[0\].*rank 1' "$work/log/killed" | tail -n 1)"
+    else
+        row "$name" FAILED "$(since "$from")" "the other one does not name it: $(error_line killed)"
+    fi
+}
+
 if [ -n "$programs" ]; then
     look_at_machine
     find_cublaslt
@@ -495,6 +565,7 @@ if [ -n "$programs" ]; then
     run_example
     run_tests
     run_nccl
+    train_together
     run_sanitizers
     if [ -s "$work/log/kernels" ]; then
         echo

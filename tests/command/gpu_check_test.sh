@@ -68,10 +68,13 @@ check 'the first line of a test' 'device cuda (emulated)' \
 cp "$source/bench/gpu_check.sh" "$work/elsewhere"
 
 nccl=()
+export SLUICE_COMM_NCCL=$build/tests/nccl/bed/hostnccl/emulated/libnccl.so.2
 export HOSTCUDA_KERNELS=$build/plugins/nccl/shim/transforms/libnccl_shim_kernels.so
 if [ -x "$pack/nccl/nccl_groups" ]; then nccl=(--nccl "$build/tests/nccl/bed/hostnccl:$build/tests/nccl/bed/hostcuda"); fi
 check_gpu --tests 'pool_test|lanes_test|device_streams_test' "${nccl[@]}"
 check 'the exit code' 0 $code
+check 'two ranks train' ok "$(part 'two ranks train')"
+check 'a rank is killed' ok "$(part 'a rank is killed')"
 if [ ${#nccl[@]} = 2 ]; then
     check_shim ok
 else
@@ -126,6 +129,7 @@ if [ -e "$work/elsewhere/data/digits.csv.gz" ]; then
     check 'a program of a user that needs it' FAILED "$(part 'digits_mlp_cuda, 300 steps')"
 fi
 check_shim 'not run'
+check 'ranks without GPUs' 'not run' "$(part 'two ranks train')"
 check 'why' yes "$(grep '^GPU ' "$work/out" | grep -q 'no GPU on this machine' && echo yes)"
 check 'a test that the host alone has run' FAILED "$(part kernels_pool_test)"
 check 'a test that hangs' FAILED "$(part kernels_hangs_test)"
