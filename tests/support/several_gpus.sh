@@ -4,6 +4,9 @@
 # options of the array `common` before their own, and comparisons of what they report.
 # shellcheck disable=SC2034,SC2154 # code is used by those who source it; sluice and work come from command_check.sh
 need_command train
+gpu=$("$sluice" info 2>"$work/err" | sed -n 's/^gpu *//p')
+check 'sluice info has a line of the GPU' yes "$([ -n "$gpu" ] && echo yes)"
+[ $failed = 0 ] || exit 1
 nccl=${sluice%/bench/*}/tests/nccl/bed/hostnccl/emulated/libnccl.so.2
 if [ ! -e "$nccl" ]; then
     skip "several GPUs: this build has no small NCCL over an emulated GPU"

@@ -368,7 +368,7 @@ static double found_by_all(const found *ranks, uint32_t count, uint32_t i, bool 
     bins_of_norm sum = {0};
     double most = 0, one;
     for (uint32_t r = 0; r < count; r++) {
-        for (int b = 0; b < SLC_NORM_BINS; b++) sum[b] += ranks[r].norms[i][b];
+        for (int b = 0; is_norm && b < SLC_NORM_BINS; b++) sum[b] += ranks[r].norms[i][b];
         memcpy(&one, &ranks[r].norms[i][0], sizeof one);
         if (!is_norm) most = fmax(most, one);
     }
