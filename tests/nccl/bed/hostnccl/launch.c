@@ -27,17 +27,17 @@ static bool brings_stream(const hostnccl_batch *batch, const hostnccl_operation 
     return o != batch->operations;
 }
 
-/* For messages; valid until the thread's next call. */
-static const char *name_of(const hostnccl_batch *batch)
+enum { NAME_BYTES = 128 };
+
+/* For messages. */
+static void name_batch(const hostnccl_batch *batch, char *name)
 {
     static const char *const kinds[] = {"",        "all-reduce", "reduce-scatter", "all-gather",
                                         "reduce",  "broadcast",  "all-to-all",     "gather",
                                         "scatter", "send",       "receive"};
-    static _Thread_local char name[128];
     const hostnccl_operation *first = batch->operations;
-    snprintf(name, sizeof name, "%s of %zu elements, rank %d of %d", kinds[first->kind], first->count,
-             batch->comm->rank, batch->comm->size);
-    return name;
+    snprintf(name, NAME_BYTES, "%s of %zu elements, rank %d of %d", kinds[first->kind], first->count, batch->comm->rank,
+             batch->comm->size);
 }
 
 /* Gives the batch to its stream, as the next one of its communicator. From then on the stream's thread frees it. */
@@ -45,12 +45,14 @@ static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
 {
     ncclComm_t comm = batch->comm;
     bool captured = batch->captured;
+    char name[NAME_BYTES];
+    name_batch(batch, name);
     pthread_mutex_lock(&comm->lock);
     batch->ticket = comm->launched;
     comm->launched += !captured;
     comm->users += !captured;
     pthread_mutex_unlock(&comm->lock);
-    cudaError_t error = emulated_launch_collective(stream, hostnccl_batch_run, batch, name_of(batch));
+    cudaError_t error = emulated_launch_collective(stream, hostnccl_batch_run, batch, name);
     pthread_mutex_lock(&comm->lock);
     if (error) {
         comm->launched -= !captured;
