@@ -417,7 +417,7 @@ static int train_with_trials(const trial *t, int rank, sluice_world *world, uint
 }
 
 /* Where nothing is tried: in a short run, where others are predicted far behind, and where there is no second plan. */
-static int try_none(trial t, int rank, sluice_world *world, char hex[3][65])
+static int try_none(trial t, int rank, sluice_world *world, char (*hex)[65])
 {
     uint32_t tried;
     t.short_run = true;
@@ -453,7 +453,7 @@ static int try_plans(int rank, int size, void *context)
     t.strategy = "auto";
     if (train_with_trials(&t, rank, world, &tried, hex[2])) return 1;
     RANK_CHECK(size == 1 ? tried == 0 : tried > 1 && tried <= 1 + TRIED);
-    if (runs > 3 && try_none(t, rank, world, &hex[3])) return 1;
+    if (runs > 3 && try_none(t, rank, world, hex + 3)) return 1;
     for (int i = 1; i < runs; i++) RANK_CHECK(!strcmp(hex[0], hex[i]));
     sluice_world_destroy(world);
     return 0;
