@@ -50,8 +50,8 @@ static sluice_status begin(slc_slot_search *search)
     return proven ? no_room(search, slc_serial_peak(search->memory, &search->least, search->rows)) : SLUICE_OK;
 }
 
-/* What room and memory are worth in the relaxation: a row's or column's reduced cost at its upper end. Those with the
- * tie-breaking term are good enough where the effort ends before it is left out. */
+/* Keeps the prices of room and memory in the relaxation: the reduced costs of their rows and columns at the upper end.
+ * Prices from the program with the tie-breaking term do where the effort ends before that term is left out. */
 static void keep_prices(slc_slot_search *search)
 {
     const slc_slot_program *program = search->program;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is looked at, in cells of a program that is set up: a slot, an unusual position, and a family besides them. */
+/* Looking at a slot, at an unusual position and at a family (besides those two) costs as much as setting up so many
+ * cells of a program. */
 static const double SLOT_CELLS = 0.015, POSITION_CELLS = 0.4, FAMILY_CELLS = 2;
 enum { ROUNDS = 200, PATIENCE = 6 }; /* evaluations; those without gain before steps are halved */
 

@@ -134,7 +134,7 @@ static sluice_status load_library(const char *name, void **out)
     return SLUICE_OK;
 }
 
-/* What a library exports: a table of version 1, or version 2's two groups. */
+/* The tables of slots that a library exports: version 1's, or version 2's two groups. */
 typedef struct {
     const sluice_transport_v1 *base;
     const sluice_transport_collectives_v2 *collectives; /* NULL: none */
@@ -220,7 +220,7 @@ static sluice_status load_tables(slc_transport *transport, const char *name, plu
     return find_tables(name, library, out);
 }
 
-/* Whoever wraps another transport knows version 1, and wraps its messages. */
+/* A transport that wraps another one knows version 1's table, and wraps the other's messages. */
 static sluice_status host_load(void *context, const char *name, const sluice_transport_v1 **table)
 {
     plugin_tables tables;

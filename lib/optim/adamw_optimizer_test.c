@@ -32,7 +32,7 @@ static void train(const sluice_optimizer *optimizer, parameter *p, uint64_t piec
     }
 }
 
-/* The same with the ranges of a step in one call. */
+/* Trains as `train` does, but passes all ranges of a step in one call. */
 static void train_together(const sluice_optimizer *optimizer, parameter *p, uint64_t piece, bool no_decay)
 {
     for (uint64_t step = 1; step <= STEPS; step++) {

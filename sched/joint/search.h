@@ -37,7 +37,7 @@ double slc_joint_best_s(const slc_joint_search *j);
 double slc_joint_left_s(slc_joint_search *j);
 /* Is effort left, and of a deep job enough for another plan? Those take a good part of a small effort. */
 bool slc_joint_affords_plan(slc_joint_search *j);
-/* The same for one of this scheduler. */
+/* Is effort left, and of a deep job enough for another plan of this scheduler? */
 bool slc_joint_affords(slc_joint_search *j, const slc_scheduler *scheduler);
 /* The effort at which the search ends for now, in nominal seconds. */
 double slc_joint_end_s(const slc_joint_search *j);

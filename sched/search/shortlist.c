@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the fastest of each kind may stay, two plans of different kinds may have the same choices. */
+/* Finds the plan with these choices. Plans of the model and others count apart if the list keeps the fastest of each.
+ */
 static const slc_candidate *find_choices(const slc_shortlist *list, const slc_strategy *strategies,
                                          const bool *recompute, bool of_model)
 {

@@ -2,10 +2,10 @@
  * column-major order of BLAS. Operands are read into rows of floats and the result is stored where sanitizers see it
  * (this file is compiled with them); the product between is a plain loop that they do not slow down.
  *
- * What the library does not promise is refused: operands, bias and workspace that are not as aligned as the preference
- * of the algorithm said (256 bytes where it said nothing), a workspace that is smaller than the algorithm's, and with
- * SLUICE_EMULATED_PRODUCTS=0 the heuristic knows no algorithm. Each shape counts as a kernel that is loaded when it is
- * first launched. */
+ * A call is refused if the real library promises nothing for it: operands, bias and workspace that are not as aligned
+ * as the preference of the algorithm said (256 bytes where it said nothing), a workspace that is smaller than the
+ * algorithm's, and with SLUICE_EMULATED_PRODUCTS=0 the heuristic knows no algorithm. Each shape counts as a kernel that
+ * is loaded when it is first launched. */
 #include "tests/cuda_emulated/streams.h"
 
 #include <cublasLt.h>
@@ -31,7 +31,7 @@ struct emulated_preference {
     uint64_t workspace_bytes;
     uint32_t alignments[OPERANDS]; /* of A, B, C and D, in bytes */
 };
-/* What an algorithm needs; it lies in the words of cublasLtMatmulAlgo_t. */
+/* The conditions of an algorithm, which lie in the words of cublasLtMatmulAlgo_t. */
 struct emulated_algorithm {
     uint64_t magic, workspace_bytes;
     uint32_t alignments[OPERANDS];

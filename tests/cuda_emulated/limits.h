@@ -1,5 +1,5 @@
-/* What a launch may ask for: the same in the emulation and in tests/nccl/bed/hostcuda. Kernels have numbers of their
- * own. */
+/* The limits of a launch, which are the same in the emulation and in tests/nccl/bed/hostcuda. Kernels have numbers of
+ * their own. */
 #pragma once
 
 #include "tests/cuda_emulated/runtime.h"

@@ -1,5 +1,5 @@
-/* What the files of the emulated runtime share. Streams, memory and limits (streams.cc, loading.cc, limits.cc,
- * memory.cc, bytes.cc) are the same in two libraries: the emulation for this project's kernels, and
+/* Declarations that the files of the emulated runtime share. Streams, memory and limits (streams.cc, loading.cc,
+ * limits.cc, memory.cc, bytes.cc) are the same in two libraries: the emulation for this project's kernels, and
  * tests/nccl/bed/hostcuda, which runs other people's programs. What the two do not have in common they say by their
  * rules and by functions of their own.
  *

@@ -75,7 +75,7 @@ void emulated_wait_for_stream(CUstream_st *stream);
 /* Called before a kernel is launched: the first time on its GPU waits until all streams there are empty. `kernel` is a
  * number of its own, `name` is for messages. */
 void emulated_load(cudaStream_t stream, uint64_t kernel, const char *name);
-/* Who gives a GPU work holds the lock meanwhile, and so does who loads a kernel. */
+/* A thread holds the lock of a device's context while it gives that GPU work, or loads a kernel there. */
 void emulated_context_lock(int device);
 void emulated_context_unlock(int device);
 void emulated_is_stream(CUstream_st *stream); /* the calling thread is this stream's */

@@ -40,7 +40,7 @@ static int add_own(const known *k, uint64_t *print)
     static float x[2 * PADDED_MAX * PARAMS_MAX];
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         const uint64_t count = sluice_param_state_count(k->param, names[n]);
-        /* Where a state of all ranks has no such name, only a rank's own array has a count. */
+        /* The count is 0 if this optimizer has no array of that name. */
         if (!count) continue;
         RANK_CHECK(count <= sizeof x / sizeof *x);
         RANK_CHECK(!sluice_param_state_read(k->param, names[n], 0, count, x));

@@ -27,7 +27,7 @@ gpus() {
     code=$?
 }
 
-# The same with a drawn seed for each rank's GPU, and ranks that begin at drawn times.
+# RANKS OPTION...: as gpus, with a drawn seed for each rank's GPU, and ranks that begin at drawn times.
 skewed_gpus() {
     local ranks=$1 seed=$((RANDOM * 32768 + RANDOM))
     shift

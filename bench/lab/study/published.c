@@ -150,7 +150,8 @@ static json_t *seconds(double s)
     return s > 0 ? json_real(s) : json_null();
 }
 
-/* What a row is of: a kept one with equal values here need not be measured again. */
+/* Makes the key of a row: the model, the cluster, the limit and the settings that it was measured with. A row that was
+ * kept with an equal key is not measured again. */
 static json_t *key_of(const slc_study *study, const slc_profile *profile, const char *cluster, uint64_t limit)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:I}", "study", "published", "model", profile->model,

@@ -1,4 +1,4 @@
-/* What is known of training data without reading them. */
+/* Facts about training data that are known before any sequence or image is read. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* How a name ends. Any thread. */
+/* Checks the end of a name. Any thread. */
 #pragma once
 
 #include <stdbool.h>

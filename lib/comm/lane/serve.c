@@ -8,7 +8,7 @@ char *slc_exchange_arrival(const slc_op *op, int peer)
     return (char *)op->dst + op->elements + (uint64_t)peer * op->group->stride;
 }
 
-/* Where the packet lies that rank `from` has for this rank, `rank`. */
+/* Returns the address of the packet that rank `from` has for this rank, `rank`. */
 static const char *packet_from(const slc_op *op, int rank, int from)
 {
     return from == rank ? (const char *)op->src + (uint64_t)rank * op->group->stride : slc_exchange_arrival(op, from);

@@ -4,7 +4,7 @@
 
 #include "lib/comm/comm.h"
 
-/* Where the packet of `peer` arrives: behind the results. */
+/* Returns the address at which the packet of `peer` arrives; packets lie after the results. */
 char *slc_exchange_arrival(const slc_op *op, int peer);
 
 /* Averages and compresses this rank's chunk of every tensor of the operation, from its own packets and those that have

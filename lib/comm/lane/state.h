@@ -105,7 +105,7 @@ typedef struct {
     uint32_t idle;         /* a bit for each slot that is free again while an older one is not */
 } slc_scratch;
 
-/* How far the group of the transport's calls is that is under way. */
+/* The stage of the group of calls that is under way. */
 typedef enum {
     SLC_GROUP_NONE,
     SLC_GROUP_LAUNCHING, /* its calls are made */

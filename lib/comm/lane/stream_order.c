@@ -34,13 +34,14 @@ static uint64_t room_of_block(const slc_comm *comm, const slc_op *op)
     return slc_scratch_slot_bytes(comm->size, longest * sluice_dtype_bytes(op->dtype));
 }
 
-/* Where what belongs to a block of the group under way arrives; a sum that the transport has made is alone there. */
+/* Returns the scratch in which a block's parts from the other ranks arrive. A sum that the transport has made takes
+ * their place. */
 static char *arrivals(const slc_comm *comm, const slc_active_op *active, uint64_t block)
 {
     return comm->scratch.base + (block - active->block) * room_of_block(comm, &active->op);
 }
 
-/* Where `peer`'s part of it does. */
+/* Returns the scratch in which `peer`'s part of a block arrives. */
 static char *arrival(const slc_comm *comm, const slc_active_op *active, uint64_t block, int peer)
 {
     const uint64_t place = (uint64_t)(peer < comm->rank ? peer : peer - 1);

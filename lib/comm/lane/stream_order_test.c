@@ -548,7 +548,7 @@ static void compressed_exchanges_are_as_simulated(void **state)
         for (uint64_t seed = 1; seed <= 3; seed++) exchange_steps(size, test_seed(seed));
 }
 
-/* What the transport refuses is the program's own mistake, and told at once. */
+/* A call that the transport refuses is a mistake of the program itself, so the operation fails at once. */
 static void refusals_fail_at_once(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ static sluice_status release_statics(sluice_runtime *rt)
     return status;
 }
 
-/* What the larger of both plans takes, as far as the arena has it. */
+/* Returns the bytes of the larger of the two plans, at most those of the arena. */
 static uint64_t room_of_both(const sluice_runtime *rt, const slc_plan *plan)
 {
     const uint64_t larger = slc_most(rt->current.plan->arena_bytes, plan->arena_bytes);
@@ -141,7 +141,7 @@ static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer
     if (!status && regrouping) status = collect(rt, regrouping, transition, room_of_both(rt, answer->plan));
     if (!status)
         status = transition->larger.base ? move_to_larger(rt, transition) : move_in_place(rt, transition, bytes);
-    /* How much scratch peers know of follows from the units. */
+    /* Peers know this rank's scratch, whose size follows from the units, so it is attached anew. */
     if (regrouping) rt->memory.attached = false;
     if (left)
         *left = rt->current.plan;

@@ -1,6 +1,6 @@
-/* What a rank owns of units that are new comes to it: blocks of the units before are gathered one by one in the staging
- * buffer, and each rank copies from there what is its own of the new units. tests/engine/regroup_test.c covers this
- * file. */
+/* Collects the parts of new units that this rank owns. The blocks of the units before are gathered one after the other
+ * in the staging buffer, and each rank copies its own parts from there. tests/engine/regroup_test.c covers this file.
+ */
 #include "lib/engine/replan/regroup.h"
 
 #include "lib/base/integer.h"

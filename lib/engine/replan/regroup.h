@@ -1,6 +1,6 @@
-/* Which layers share a unit: decided at commit from estimated times, and again by a re-plan from measured ones.
- * Numerics are those of parameters, so units change no bit of the weights; where an optimizer exchanges the tensors of
- * a unit together, compressed, they stay as they are. Private to lib/engine. */
+/* The choice of the layers that share a unit. It is made at commit from estimated times, and again by a re-plan from
+ * measured ones. Numerics are those of parameters, so units change no bit of the weights; where an optimizer exchanges
+ * the tensors of a unit together, compressed, they stay as they are. Private to lib/engine. */
 #pragma once
 
 #include "lib/engine/replan/transition.h"

@@ -55,7 +55,7 @@ typedef struct {
     uint64_t first, first_before, count;
 } slc_unit_piece;
 
-/* Where units come from that are not those of the plan before. */
+/* The units of the plan before, of which the units of a new grouping are made. */
 typedef struct {
     const slc_job *job_before;
     const uint32_t *same; /* [units] the unit of before with the same parameters; SLC_NONE: it is made of pieces */

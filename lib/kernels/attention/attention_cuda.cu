@@ -35,8 +35,8 @@ struct tile_shared {
 };
 static_assert(sizeof(tile_shared) <= GPU_SHARED_WITHOUT_ASKING, "shared memory that every GPU gives");
 
-/* Where a block is. Sequence and head are its x, because a grid has at most 65535 blocks along y: there are its rows.
- */
+/* The sequence and the head of a block. Both are in the block's x and its rows are in y, because a grid has at most
+ * 65535 blocks along y. */
 struct head_place {
     uint32_t batch, head;
     uint64_t first_row; /* of this sequence in arrays of tokens */

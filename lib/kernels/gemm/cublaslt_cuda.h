@@ -1,4 +1,4 @@
-/* Which of CUDA's libraries of products a process can use. Private to lib/kernels/gemm. */
+/* Finds the version of cublasLt that a process can use. Private to lib/kernels/gemm. */
 #pragma once
 
 /* Opens libcublasLt of a folder, or with "" of the loader's path: the newest that a driver which knows CUDA versions up

@@ -71,7 +71,7 @@ static sluice_status load(void)
 
 /* ---- Products ---- */
 
-/* What cublasLt gets begins at a multiple of 256 bytes, which it asks for; callers promise no more than 64. */
+/* The workspace begins at a multiple of 256 bytes, because cublasLt asks for that; callers promise 64 only. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 #if defined(EMULATED_CUDA)
 enum { WORKSPACE_BYTES = 4096 }; /* tests with thousands of products allocate it each time */

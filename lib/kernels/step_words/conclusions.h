@@ -41,7 +41,7 @@ static inline SLC_HOST_AND_GPU double step_words_number(uint32_t i, uint32_t nor
     return most;
 }
 
-/* Where number i has its words, counted from `head` on; i = norm_count: where they end. */
+/* Returns the first word of number i, counted from `head` on; for i = norm_count, the end of all words. */
 static inline SLC_HOST_AND_GPU uint64_t step_words_place(const slc_step_words_sums_args *a, uint32_t i)
 {
     const uint32_t each = a->norms_each + a->maxima_each;

@@ -13,12 +13,12 @@ typedef struct {
     int64_t bins[SLC_NORM_BINS]; /* norm.h, of the gradients that were inspected with `norm` */
     uint64_t non_finite;         /* 0: every element that was inspected is finite */
     uint32_t first_bad;          /* least number of a parameter with an element that is not; or UINT32_MAX */
-    /* What this rank alone needs to know of its own gradients, before they are averaged. */
+    /* Words and bins of this rank's own gradients, before they are averaged; no other rank reads them. */
     sluice_step_words own;
     int64_t own_bins[SLC_NORM_BINS];
 } slc_step_words;
 
-/* How gradients are inspected: whether they are finite, and which bins they are added to. */
+/* The kinds of inspection: for finite elements alone, with the norm in `bins`, or with the norm in `own_bins`. */
 typedef enum { SLC_INSPECT_FINITE, SLC_INSPECT_NORM, SLC_INSPECT_OWN_NORM } slc_inspection;
 
 /* Makes the words say factor 1, no skip and nothing inspected, and zeroes the bins of `norm_count` norms (norm_bins may
@@ -71,9 +71,10 @@ typedef struct {
 
 sluice_status slc_step_words_agree(sluice_stream *stream, const slc_step_words_agree_args *args);
 
-/* What ranks add up to know of each other's words, as `count` int64 words in memory of the stream's device: the bins of
- * the gradients, then non_finite, zeros up to `head`, and for each parameter its norms, packed into SLC_NORM_WORDS each
- * (slc_norm_pack), and its maxima, each with a word for every rank; then zeros. first_bad stays a rank's own. */
+/* The int64 words that ranks add up in order to know each other's findings, `count` of them in memory of the stream's
+ * device: the bins of the gradients, then non_finite, zeros up to `head`, and for each parameter its norms, packed into
+ * SLC_NORM_WORDS each (slc_norm_pack), and its maxima, each with a word for every rank; then zeros. first_bad stays a
+ * rank's own. */
 typedef struct {
     slc_step_words *words;
     uint32_t norm_count, norms_each, maxima_each; /* as in slc_step_words_agree_args */

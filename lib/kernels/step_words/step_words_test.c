@@ -336,7 +336,7 @@ static void norms_are_the_hosts(void **state)
 
 enum { RANKS_MOST = 4, HEAD = 64 };
 
-/* What one rank has found. */
+/* The findings of one rank. */
 typedef struct {
     slc_step_words *words;
     bins_of_norm *norms;

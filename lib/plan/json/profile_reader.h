@@ -4,7 +4,7 @@
 #include "lib/plan/json/json_read.h"
 #include "lib/plan/profile.h"
 
-/* What of the document's own members does not go into the job or the times as it is. */
+/* Members of the document's top level that do not go into the job or the times unchanged. */
 typedef struct {
     const char *model, *source, *accumulate, *wire;
     uint32_t version;

@@ -5,7 +5,7 @@
 #define BOTH .send = send, .receive = receive
 #define NO_REDOP .redop = SLC_RECORD_NO_REDOP
 
-/* What is recorded of a call of each. */
+/* The fields of a record that a call of each function fills. */
 #define OF_AllReduce .operation = SLC_RECORD_ALL_REDUCE, BOTH, .redop = op, .peer = -1
 #define OF_ReduceScatter .operation = SLC_RECORD_REDUCE_SCATTER, BOTH, .redop = op, .peer = -1
 #define OF_AllGather .operation = SLC_RECORD_ALL_GATHER, BOTH, NO_REDOP, .peer = -1

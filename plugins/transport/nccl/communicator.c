@@ -81,7 +81,7 @@ static const char *environment(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* What decided which GPU a rank has, for people. */
+/* Names, for people, the variable that decided which GPU this rank has. */
 static void tell_choice(char *text, size_t bytes)
 {
     static const char *const names[] = {"SLUICE_CUDA_DEVICE", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",

@@ -1,4 +1,4 @@
-/* What went wrong, as lines for the host. tests/nccl/transport/nccl_library_test.c covers this file. */
+/* Errors, as lines for the host. tests/nccl/transport/nccl_library_test.c covers this file. */
 #include "state.h"
 
 #include <stdarg.h>

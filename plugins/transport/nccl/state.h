@@ -19,7 +19,7 @@ typedef struct {
     int rank; /* root, or the other end of a message */
 } nccl_call;
 
-/* What peers get for connect. */
+/* The address that peers get for connect. */
 typedef struct {
     uint64_t magic;
     int version;

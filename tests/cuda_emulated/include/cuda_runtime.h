@@ -121,7 +121,7 @@ static const int warpSize = EMULATED_LANES;
 typedef void emulated_operation(void *const *lanes, uint32_t mask);
 #define EMULATED_OPERATION __attribute__((no_sanitize_thread)) void
 
-/* Where in the source an operation of several threads is: those that do it together must do it at one place. */
+/* The place in the source of an operation of several threads: all threads that take part must be at one place. */
 struct emulated_place_of {
     int number; /* tells two places on one line apart; 0: the line is enough */
     const char *file;

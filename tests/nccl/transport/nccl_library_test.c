@@ -1,5 +1,5 @@
-/* Which NCCL the transport takes: there is none, it is no NCCL, it is too old, it lacks something, it is newer than
- * what was known, or it is one of those between. And what becomes of NCCL's errors, by a script in NCCL's place. */
+/* The transport refuses a library that is absent, that is no NCCL, that is too old or lacks a function, and takes newer
+ * ones and those between. Errors of NCCL become the transport's, as a script in NCCL's place shows. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void what_is_no_nccl_is_refused(void **state)
     (void)state;
     refused("/nowhere/libnccl.so.2", "SLUICE_COMM_NCCL=/nowhere/libnccl.so.2 cannot be loaded", "No such file");
     refused("libm.so.6", "libm.so.6 does not say which NCCL it is", "SLUICE_COMM_NCCL");
-    /* What this test's loader finds is a text (CMakeLists.txt). */
+    /* The loader's path of this test has a text of that name (CMakeLists.txt). */
     refused("", "no NCCL is here (", "2.18.3 or newer");
     refused(NULL, "libnccl.so.2: ", "SLUICE_COMM_NCCL");
 }

@@ -25,7 +25,7 @@ enum { COUNTS = 4, WORLD_MOST = RANKS_MOST };
 
 /* ---- Values ---- */
 
-/* What rank `rank` brings at place i. */
+/* Returns the element i of the data that rank `rank` sends. */
 static int value_of(int rank, size_t i)
 {
     return (int)((i * 7 + (size_t)rank * 5) % 23) + 1;
