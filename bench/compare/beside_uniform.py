@@ -17,7 +17,8 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "peers"))
 from ablation_table import budgets as budgets_of
-from kept_runs import ROOT, KeptRuns, find_sluice, mean_ratio, run_quietly, train
+from kept_runs import (KeptRuns, add_model, add_places, find_sluice, interval_text, mean_ratio, model_options, run_quietly,
+                       settings_of, train)
 from results import machine, write
 
 UNIFORM = ("dp", "oss", "sdp", "fsdp")
@@ -31,23 +32,18 @@ def parse():
     parser.add_argument("--survey-steps", type=int, default=20, metavar="N", help="of a run that looks for the best (default 20)")
     parser.add_argument("--throttles", default="none,1gbit,4gbit", metavar="LIST")
     parser.add_argument("--budgets", type=int, default=5, metavar="N", help="number of budgets (default 5)")
-    parser.add_argument("--size", default="mini")
-    parser.add_argument("--batch", default="4")
-    parser.add_argument("--context", default="64")
-    parser.add_argument("--folder", default=os.path.join(ROOT, "out/beside_uniform"))
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench/results/beside_uniform.json"), metavar="FILE")
+    add_model(parser)
+    add_places(parser, "beside_uniform")
     return parser.parse_args()
 
 
 class Cells:
     def __init__(self, options):
         self.options = options
-        settings = {key: value for key, value in vars(options).items() if key not in ("folder", "json")}
         self.throttles = options.throttles.split(",")
         cells = len(self.throttles) * options.budgets
-        self.runs = KeptRuns(options.folder, settings, 1 + cells * (len(UNIFORM) + 3 * options.pairs))
-        self.model = ["-n", "2", "--size", options.size, "--batch", options.batch, "--context", options.context,
-                      "--threads", "1"]
+        self.runs = KeptRuns(options.folder, settings_of(options), 1 + cells * (len(UNIFORM) + 3 * options.pairs))
+        self.model = ["-n", "2", *model_options(options)]
         self.scratch = os.path.join(options.folder, "scratch")
 
     def find_budgets(self):
@@ -103,9 +99,8 @@ def show(rows):
     print(f"{'throttle':10}{'budget, MB':>11} {'strategy':9}{'auto, ms':>9}{'its, ms':>9}{'ratio':>8}  interval")
     for row in rows:
         slower = row["ratio"] > AIMS["cell"] or (row["low"] is not None and row["low"] > 1)
-        interval = f"{row['low']:.3f} to {row['high']:.3f}" if row["low"] is not None else "-"
         print(f"{row['throttle']:10}{row['budget_bytes'] / 1e6:11.1f} {row['strategy']:9}{1e3 * row['auto_step_s']:9.1f}"
-              f"{1e3 * row['step_s']:9.1f}{row['ratio']:8.3f}{'!' if slower else ' '} {interval}")
+              f"{1e3 * row['step_s']:9.1f}{row['ratio']:8.3f}{'!' if slower else ' '} {interval_text(row)}")
     mean = statistics.fmean(row["ratio"] for row in rows)
     worst = max(row["ratio"] for row in rows)
     above = sum(row["low"] is not None and row["low"] > 1 for row in rows)

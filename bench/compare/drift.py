@@ -10,7 +10,6 @@ so that the same command goes on where it was interrupted. SLUICE=the command.
 """
 import argparse
 import glob
-import json
 import os
 import re
 import shutil
@@ -22,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "peers"))
-from kept_runs import ROOT, KeptRuns, find_sluice
+from kept_runs import ROOT, KeptRuns, add_model, add_places, find_sluice, model_options, settings_of, take_result
 from results import machine, write
 
 AIMS = {"steps": 40, "prediction": 0.10}
@@ -39,11 +38,8 @@ def parse():
     parser.add_argument("--kinds", default="rank,link", metavar="LIST", help="rank, link (default both)")
     parser.add_argument("--rate", default="1gbit", metavar="RATE", help="of the link (default 1gbit)")
     parser.add_argument("--halved", default="500mbit", metavar="RATE", help="(default 500mbit)")
-    parser.add_argument("--size", default="mini")
-    parser.add_argument("--batch", default="4")
-    parser.add_argument("--context", default="64")
-    parser.add_argument("--folder", default=os.path.join(ROOT, "out/drift"))
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench/results/drift.json"), metavar="FILE")
+    add_model(parser)
+    add_places(parser, "drift")
     return parser.parse_args()
 
 
@@ -128,9 +124,8 @@ def follow(options, kind, scratch):
     """Runs, changes times after the step, and returns what was seen."""
     saved = os.path.join(options.folder, "saved")
     shutil.rmtree(saved, ignore_errors=True)
-    command = [find_sluice(), "train", "--size", options.size, "--batch", options.batch, "--context", options.context,
-               "--threads", "1", "--steps", str(options.steps), "--eval-batches", "0", "--save", saved, "--save-every",
-               str(options.after), "--replan-trials", "0", "--json", scratch]
+    command = [find_sluice(), "train", *model_options(options), "--steps", str(options.steps), "--eval-batches", "0",
+               "--save", saved, "--save-every", str(options.after), "--replan-trials", "0", "--json", scratch]
     change = KINDS[kind](options, command)
     environment = os.environ | {"SLUICE_LOG_LEVEL": "info", "SLUICE": find_sluice()}
     run = subprocess.Popen(change.command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -146,9 +141,7 @@ def follow(options, kind, scratch):
         shutil.rmtree(saved, ignore_errors=True)
     if code or errors:
         sys.exit("\n" + "".join(lines) + "".join(errors) + f"\ncode {code}")
-    with open(scratch, encoding="utf-8") as file:
-        result = json.load(file)["runs"][0]
-    os.remove(scratch)
+    result = take_result(scratch)
     found = [re.search(r"step (\d+): steps take .*measuring and planning again", line) for line in lines]
     return {"noticed": [{"step": int(match[1]), "why": match[0]} for match in found if match],
             "plans": [line.strip() for line in lines if re.search(r"\bplan \d+:", line)],
@@ -181,9 +174,8 @@ def show(rows):
 
 def main():
     options = parse()
-    settings = {key: value for key, value in vars(options).items() if key not in ("folder", "json")}
     kinds = options.kinds.split(",")
-    runs = KeptRuns(options.folder, settings, options.rounds * len(kinds))
+    runs = KeptRuns(options.folder, settings_of(options), options.rounds * len(kinds))
     rows = []
     for round_number in range(options.rounds):
         for kind in kinds:

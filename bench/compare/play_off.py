@@ -19,7 +19,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "peers"))
-from kept_runs import ROOT, KeptRuns, mean_ratio, train
+from kept_runs import KeptRuns, add_model, add_places, interval_text, mean_ratio, model_options, settings_of, train
 from results import machine, write
 
 AIM = 0.02
@@ -33,17 +33,13 @@ def parse():
     parser.add_argument("--steps", type=int, default=200, metavar="N", help="of a run (default 200)")
     parser.add_argument("--throttles", default="none,1gbit,4gbit", metavar="LIST")
     parser.add_argument("--budgets", default="60%,100%", metavar="LIST", help="of what dp needs (default 60%%,100%%)")
-    parser.add_argument("--size", default="mini")
-    parser.add_argument("--batch", default="4")
-    parser.add_argument("--context", default="64")
-    parser.add_argument("--folder", default=os.path.join(ROOT, "out/play_off"))
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench/results/play_off.json"), metavar="FILE")
+    add_model(parser)
+    add_places(parser, "play_off")
     return parser.parse_args()
 
 
 def train_cell(options, throttle, budget, trials):
-    how = ["-n", "2", "--size", options.size, "--batch", options.batch, "--context", options.context, "--threads", "1",
-           "--steps", str(options.steps), "--eval-batches", "0", "--budget", budget]
+    how = ["-n", "2", *model_options(options), "--steps", str(options.steps), "--eval-batches", "0", "--budget", budget]
     how += ["--throttle", throttle] if throttle != "none" else []
     run = train(how + ([] if trials else ["--replan-trials", "0"]), os.path.join(options.folder, "scratch"))
     if not run:
@@ -77,18 +73,16 @@ def row_of(options, runs, throttle, budget):
 def show(rows):
     print(f"{'throttle':10}{'budget':>7}{'cost':>8} {'whole':>8}  interval         plans tried; which stayed")
     for row in rows:
-        interval = f"{row['low']:.3f} to {row['high']:.3f}" if row["low"] is not None else "-"
         stayed = ", ".join(sorted({name for name in row["stayed"] if name})) or "-"
         print(f"{row['throttle']:10}{row['budget']:>7}{row['cost']:+8.2%}{'!' if row['cost'] > AIM else ' '}"
-              f"{row['whole']:8.3f}  {interval:16} {statistics.median(row['tried']):.0f}; {stayed}"
+              f"{row['whole']:8.3f}  {interval_text(row):16} {statistics.median(row['tried']):.0f}; {stayed}"
               f"{'' if row['weights'] == 1 else '; OTHER WEIGHTS'}")
 
 
 def main():
     options = parse()
     throttles, budgets = options.throttles.split(","), options.budgets.split(",")
-    settings = {key: value for key, value in vars(options).items() if key not in ("folder", "json")}
-    runs = KeptRuns(options.folder, settings, 2 * options.pairs * len(throttles) * len(budgets))
+    runs = KeptRuns(options.folder, settings_of(options), 2 * options.pairs * len(throttles) * len(budgets))
     rows = [row_of(options, runs, throttle, budget) for throttle in throttles for budget in budgets]
     runs.end()
     show(rows)

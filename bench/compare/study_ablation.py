@@ -18,7 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "peers"))
-from kept_runs import ROOT, KeptRuns
+from kept_runs import ROOT, KeptRuns, add_places
 from results import machine, write
 
 PARTS = ("strategies", "order", "blocks", "recomputation")
@@ -34,8 +34,7 @@ def parse():
     parser.add_argument("--budgets", type=int, default=5, metavar="N", help="of each (default 5)")
     parser.add_argument("--effort", type=float, default=0, metavar="S", help="of a plan (default: the planner's own)")
     parser.add_argument("--minutes", type=float, default=math.inf, metavar="M")
-    parser.add_argument("--folder", default=os.path.join(ROOT, "out/study_ablation"))
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench/results/study_ablation.json"), metavar="FILE")
+    add_places(parser, "study_ablation")
     return parser.parse_args()
 
 

@@ -22,6 +22,29 @@ def find_sluice():
     return os.path.realpath(path)
 
 
+def add_places(parser, name):
+    """Options of where runs and rows are kept."""
+    parser.add_argument("--folder", default=os.path.join(ROOT, "out", name))
+    parser.add_argument("--json", default=os.path.join(ROOT, f"bench/results/{name}.json"), metavar="FILE")
+
+
+def add_model(parser):
+    """Options of the model that two ranks train."""
+    parser.add_argument("--size", default="mini")
+    parser.add_argument("--batch", default="4")
+    parser.add_argument("--context", default="64")
+
+
+def model_options(options):
+    """Those of `sluice train` and `bench`; a rank has one thread."""
+    return ["--size", options.size, "--batch", options.batch, "--context", options.context, "--threads", "1"]
+
+
+def settings_of(options):
+    """All options that results depend on: those that are not of add_places."""
+    return {key: value for key, value in vars(options).items() if key not in ("folder", "json")}
+
+
 def say_time(seconds):
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
@@ -94,6 +117,11 @@ def train(options, scratch, environment=None):
     """The result of `sluice train`; None: it does not fit the budget."""
     if not run_quietly([find_sluice(), "train", *options, "--json", scratch], environment, refused="budget"):
         return None
+    return take_result(scratch)
+
+
+def take_result(scratch):
+    """The only run of a result file, which is removed."""
     with open(scratch, encoding="utf-8") as file:
         run = json.load(file)["runs"][0]
     os.remove(scratch)
@@ -108,3 +136,8 @@ def mean_ratio(ratios):
         return math.exp(mean), None, None
     half = STUDENT[min(len(logs) - 2, len(STUDENT) - 1)] * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def interval_text(row):
+    """The interval of mean_ratio in a row's `low` and `high`, for a table."""
+    return f"{row['low']:.3f} to {row['high']:.3f}" if row["low"] is not None else "-"
