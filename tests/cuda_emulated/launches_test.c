@@ -1,6 +1,7 @@
 /* A step of a model inspects and updates a unit by one launch each, whatever the number of its parameters and blocks.
  * The emulated runtime counts. */
 #include "lib/engine/runtime.h"
+#include "tests/cuda_emulated/nano.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,26 +10,19 @@
 #include <cmocka.h>
 
 #include <emulated.h>
-#include <sluice/model.h>
-#include <sluice/sluice.h>
 #include <string.h>
 
-enum { BATCH = 2, LENGTH = 16, ROWS = BATCH * LENGTH, FIRST_STEPS = 3, STEPS = 2 };
+enum { FIRST_STEPS = 3, STEPS = 2 };
 
 static void must(sluice_status status)
 {
     if (status) fail_msg("%s: %s", sluice_status_name(status), sluice_last_error());
 }
 
-static void step(sluice_runtime *rt, sluice_model *model)
+static void step(const nano *n)
 {
-    int32_t tokens[ROWS];
-    for (int i = 0; i < ROWS; i++) tokens[i] = i * 7 % 256;
-    must(sluice_step_begin(rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 1e-3)));
-    must(sluice_model_forward(model, &SLUICE_INIT(sluice_batch, .tokens = tokens, .targets = tokens)));
-    must(sluice_model_backward(model, NULL));
-    must(sluice_step_end(rt, NULL));
-    must(sluice_runtime_sync(rt));
+    must(nano_step(n, 1, 0));
+    must(sluice_runtime_sync(n->rt));
 }
 
 typedef struct {
@@ -43,13 +37,9 @@ static counts count_now(void)
 
 static void count_steps(uint64_t block_bytes, const char *optimizer, sluice_dtype precision, double clip)
 {
-    sluice_world *world;
-    sluice_runtime *rt;
-    sluice_model *model;
+    nano n;
     sluice_config config;
-    sluice_model_config gpt2 = SLUICE_INIT(sluice_model_config);
     sluice_config_init(&config);
-    config.device = "cuda";
     config.schedule = "serial";
     config.strategy = "dp";
     config.fuse = "off";
@@ -57,22 +47,18 @@ static void count_steps(uint64_t block_bytes, const char *optimizer, sluice_dtyp
     config.optimizer_name = optimizer;
     config.precision = precision;
     config.clip = clip;
-    must(sluice_model_config_named("gpt2", "nano", &gpt2));
-    must(sluice_world_create(NULL, &world));
-    must(sluice_runtime_create(world, &config, &rt));
-    must(sluice_model_create(rt, &gpt2, &SLUICE_INIT(sluice_model_options, .batch = BATCH, .length = LENGTH), &model));
-    must(sluice_runtime_commit(rt));
-    must(sluice_model_init(model, 1));
+    must(nano_create(config, &n));
+    const sluice_runtime *rt = n.rt;
     uint64_t blocks = 0, params = 0;
     const uint32_t units = rt->job.unit_count;
     for (uint32_t u = 0; u < units; u++) {
         blocks += slc_unit_blocks(&rt->job.units[u]);
         params += rt->units[u].param_count;
     }
-    for (int i = 0; i < FIRST_STEPS; i++) step(rt, model);
+    for (int i = 0; i < FIRST_STEPS; i++) step(&n);
     for (int i = 0; i < STEPS; i++) {
         const counts before = count_now();
-        step(rt, model);
+        step(&n);
         const counts now = count_now();
         const uint64_t inspected = now.inspections - before.inspections, updated = now.updates - before.updates;
         const uint64_t measured = now.measurements - before.measurements;
@@ -86,9 +72,7 @@ static void count_steps(uint64_t block_bytes, const char *optimizer, sluice_dtyp
         assert_in_range(measured, strcmp(optimizer, "lamb") ? 0 : 1, strcmp(optimizer, "lamb") ? 0 : units);
     }
     assert_true(params > 2 * units);
-    sluice_model_destroy(model);
-    sluice_runtime_destroy(rt);
-    sluice_world_destroy(world);
+    nano_destroy(&n);
 }
 
 static void blocks_cost_no_launch(void **state)
