@@ -2,6 +2,7 @@
  * them into the stream, then the kernels that need what arrived follow. stream_order_test.c covers this file. */
 #include "lib/comm/lane/stream_order.h"
 
+#include "lib/base/element.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/geometry.h"
@@ -16,11 +17,6 @@ static const uint64_t patience_ns = 1500000000u; /* the control connections' tim
 static const uint64_t look_ns = 50000u;          /* between two looks whether the device has done a group */
 
 /* ---- Where things lie ---- */
-
-static char *element_at(const void *buffer, sluice_dtype dtype, uint64_t at)
-{
-    return (char *)(uintptr_t)buffer + at * sluice_dtype_bytes(dtype);
-}
 
 static uint64_t part_at(const slc_comm *comm, const slc_op *op, slc_layout layout, uint64_t block, int rank)
 {
@@ -85,7 +81,7 @@ static sluice_status call_exchange(slc_comm *comm, const slc_active_op *active, 
     sluice_status status = SLUICE_OK;
     for (int i = 1; !status && i < comm->size; i++) {
         const int to = (comm->rank + i) % comm->size, from = (comm->rank + comm->size - i) % comm->size;
-        status = calls->send(self, to, element_at(op->src, op->dtype, part_at(comm, op, SLC_WHOLE, block, to)), count,
+        status = calls->send(self, to, slc_element(op->src, op->dtype, part_at(comm, op, SLC_WHOLE, block, to)), count,
                              op->dtype);
         if (!status) status = calls->receive(self, from, arrival(comm, active, block, from), count, op->dtype);
     }
@@ -96,7 +92,7 @@ static sluice_status call_reduce_scatter(slc_comm *comm, const slc_active_op *ac
 {
     const slc_op *op = &active->op;
     return comm->transport->collectives->reduce_scatter(
-        comm->transport->self, element_at(op->src, op->dtype, block * op->block_elements),
+        comm->transport->self, slc_element(op->src, op->dtype, block * op->block_elements),
         arrivals(comm, active, block), slc_part_length(op, block, comm->size), op->dtype);
 }
 
@@ -105,8 +101,8 @@ static sluice_status call_gather(slc_comm *comm, const slc_active_op *active, ui
     const slc_op *op = &active->op;
     const void *own = op->kind == SLC_ALL_REDUCE ? op->dst : op->src;
     return comm->transport->collectives->all_gather(
-        comm->transport->self, element_at(own, op->dtype, part_at(comm, op, op->src_layout, block, comm->rank)),
-        element_at(op->dst, op->dtype, block * op->block_elements), slc_part_length(op, block, comm->size), op->dtype);
+        comm->transport->self, slc_element(own, op->dtype, part_at(comm, op, op->src_layout, block, comm->rank)),
+        slc_element(op->dst, op->dtype, block * op->block_elements), slc_part_length(op, block, comm->size), op->dtype);
 }
 
 /* The first group of a compressed exchange: each rank gets the packets of its chunk. */
@@ -140,7 +136,7 @@ static sluice_status call_results(slc_comm *comm, const slc_op *op)
 static sluice_status call_in_place(slc_comm *comm, const slc_op *op)
 {
     const sluice_transport_collectives_v2 *calls = comm->transport->collectives;
-    char *data = element_at(op->dst, op->dtype, op->first_block * op->block_elements);
+    char *data = slc_element(op->dst, op->dtype, op->first_block * op->block_elements);
     if (op->kind == SLC_BROADCAST)
         return calls->broadcast(comm->transport->self, data, slc_op_length(op), op->dtype, op->root);
     return calls->all_reduce(comm->transport->self, data, data, slc_op_length(op), op->dtype);
@@ -167,13 +163,13 @@ static sluice_status add_up(slc_comm *comm, const slc_active_op *active, uint64_
     const slc_op *op = &active->op;
     const uint64_t count = slc_part_length(op, block, comm->size);
     const void **from = comm->work.sources;
-    void *to = element_at(op->dst, slc_op_result(op), part_at(comm, op, op->dst_layout, block, comm->rank));
+    void *to = slc_element(op->dst, slc_op_result(op), part_at(comm, op, op->dst_layout, block, comm->rank));
     const uint32_t sources = op->any_order ? 1 : (uint32_t)comm->size;
     if (op->any_order)
         from[0] = arrivals(comm, active, block);
     else
         for (int rank = 0; rank < comm->size; rank++)
-            from[rank] = rank == comm->rank ? element_at(op->src, op->dtype, part_at(comm, op, SLC_WHOLE, block, rank))
+            from[rank] = rank == comm->rank ? slc_element(op->src, op->dtype, part_at(comm, op, SLC_WHOLE, block, rank))
                                             : arrival(comm, active, block, rank);
     if (op->dtype == SLUICE_FP64)
         return slc_reduce_float64(&comm->attached.stream, count, (const double *const *)from, sources,
@@ -193,7 +189,7 @@ static sluice_status add_up(slc_comm *comm, const slc_active_op *active, uint64_
 /* Scales a sum that the transport has made in place. */
 static sluice_status scale_in_place(slc_comm *comm, const slc_op *op)
 {
-    void *data = element_at(op->dst, op->dtype, op->first_block * op->block_elements);
+    void *data = slc_element(op->dst, op->dtype, op->first_block * op->block_elements);
     if ((op->dtype != SLUICE_FP32 && op->dtype != SLUICE_BF16) || op->scale == 1) return SLUICE_OK;
     const slc_reduce_args args = {.count = slc_op_length(op),
                                   .from = op->dtype,

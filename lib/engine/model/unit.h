@@ -2,17 +2,12 @@
  * parameter's. Private to lib/engine. */
 #pragma once
 
+#include "lib/base/element.h"
 #include "lib/base/ownership.h"
 #include "lib/engine/model/state.h"
 #include "lib/engine/step_state.h"
 
 #include <sluice/runtime.h>
-
-/* The address of element number `element` of an array. */
-static inline void *slc_element(const void *array, sluice_dtype dtype, uint64_t element)
-{
-    return (unsigned char *)(uintptr_t)array + element * sluice_dtype_bytes(dtype);
-}
 
 /* ---- Parts ---- */
 

@@ -1,0 +1,11 @@
+/* Elements of arrays whose type is known at run time. Any thread. */
+#pragma once
+
+#include <sluice/dtype.h>
+#include <stdint.h>
+
+/* The address of element number `element` of an array. */
+static inline void *slc_element(const void *array, sluice_dtype dtype, uint64_t element)
+{
+    return (unsigned char *)(uintptr_t)array + element * sluice_dtype_bytes(dtype);
+}
