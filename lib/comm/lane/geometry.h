@@ -43,6 +43,12 @@ static inline uint64_t slc_part_begin(const slc_op *op, slc_layout layout, uint6
     return layout == SLC_SHARD ? part.shard_first : part.first;
 }
 
+/* Compressed exchange: the address at which the packet of `peer` for this rank's chunks arrives, after the results. */
+static inline char *slc_exchange_arrival(const slc_op *op, int peer)
+{
+    return (char *)op->dst + op->elements + (uint64_t)peer * op->group->stride;
+}
+
 /* The number of elements in the operation's blocks. */
 static inline uint64_t slc_op_length(const slc_op *op)
 {

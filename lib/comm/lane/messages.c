@@ -215,11 +215,6 @@ static bool is_sum(const slc_op *op)
 }
 
 /* Contributions lie after the results in the same buffer. */
-char *slc_messages_packet(const slc_comm *comm, const slc_active_op *active, int rank)
-{
-    return part_at(comm, active, active->op.dst, SLC_WHOLE, 0, rank) + active->op.elements;
-}
-
 /* Whether each owner's result goes to all ranks. */
 static bool sends_results(const slc_op *op)
 {
@@ -266,8 +261,7 @@ static void receive_from(slc_comm *comm, slc_active_op *active, uint64_t block, 
     }
     if (op->kind == SLC_COMPRESSED_EXCHANGE) {
         state->contributions++;
-        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_messages_packet(comm, active, peer),
-                     bytes);
+        post_receive(comm, active, block, PHASE_PART, CONTRIBUTION, peer, slc_exchange_arrival(op, peer), bytes);
     }
     if (sends_results(op) || op->kind == SLC_ALL_GATHER) {
         state->results++;

@@ -21,8 +21,6 @@ bool slc_messages_step(slc_comm *comm);
 void slc_messages_reduced(slc_comm *comm, slc_active_op *active, uint64_t block);
 /* Whether all contributions of a block are here. */
 bool slc_messages_arrived(slc_comm *comm, slc_active_op *active, uint64_t block);
-/* Compressed exchange: where the packet lies that `rank` sent for this rank's chunks. */
-char *slc_messages_packet(const slc_comm *comm, const slc_active_op *active, int rank);
 /* Whether the messages of all blocks are done. */
 bool slc_messages_finished(const slc_comm *comm, const slc_active_op *active);
 /* Notes that a peer cannot be reached, which the control connection may explain. Keeps the first one. Any thread. */

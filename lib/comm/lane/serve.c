@@ -2,11 +2,7 @@
 #include "lib/comm/lane/serve.h"
 
 #include "lib/base/status.h"
-
-char *slc_exchange_arrival(const slc_op *op, int peer)
-{
-    return (char *)op->dst + op->elements + (uint64_t)peer * op->group->stride;
-}
+#include "lib/comm/lane/geometry.h"
 
 /* Returns the address of the packet that rank `from` has for this rank, `rank`. */
 static const char *packet_from(const slc_op *op, int rank, int from)

@@ -4,9 +4,6 @@
 
 #include "lib/comm/comm.h"
 
-/* Returns the address at which the packet of `peer` arrives; packets lie after the results. */
-char *slc_exchange_arrival(const slc_op *op, int peer);
-
 /* Averages and compresses this rank's chunk of every tensor of the operation, from its own packets and those that have
  * arrived, into its own place among the results. Issues kernels alone. Errors: those of slc_compress_server. */
 sluice_status slc_exchange_serve(sluice_stream *stream, const slc_op *op, int rank);

@@ -2,6 +2,8 @@
  * results and servers must be those of a plain exchange, on the host and on a GPU to the same bits. */
 #include "lib/comm/lane/serve.h"
 
+#include "lib/comm/lane/geometry.h"
+
 #include "tests/support/kernels/arrays.h"
 
 enum { MOST_RANKS = 4, TENSORS = 5, STEPS = 3 };

@@ -159,10 +159,9 @@ static void find_packets(slc_comm *comm, const slc_active_op *active)
     const uint64_t offset = op->group->offsets[active->tensor];
     const char *own = (const char *)op->src + slc_part_begin(op, SLC_WHOLE, 0, comm->rank, comm->size) + offset;
     for (int rank = 0; rank < comm->size; rank++)
-        comm->work.sources[rank] = rank == comm->rank ? own
-                                   : slc_is_neighbour(comm->neighbours, rank)
-                                       ? slc_at_neighbour(comm, rank, own)
-                                       : slc_messages_packet(comm, active, rank) + offset;
+        comm->work.sources[rank] = rank == comm->rank                         ? own
+                                   : slc_is_neighbour(comm->neighbours, rank) ? slc_at_neighbour(comm, rank, own)
+                                                                              : slc_exchange_arrival(op, rank) + offset;
 }
 
 static sluice_status push_to_neighbours(slc_comm *comm, char *own, uint64_t bytes)
