@@ -6,6 +6,7 @@
 #include "lib/engine/model/buffers.h"
 #include "lib/engine/model/unit.h"
 #include "lib/engine/runtime.h"
+#include "lib/kernels/step_words/looking.h"
 #include "lib/plan/strategy_table.h"
 
 #include <stdlib.h>
@@ -139,21 +140,16 @@ static void note_bad(slc_step_state *step, uint32_t parameter)
 static sluice_status inspect_own_ahead(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
 {
     const slc_unit_state *unit = &rt->units[u];
-    slc_step_words_range ranges[SLC_STEP_WORDS_RANGES];
-    slc_step_words_inspect_args args = {.words = step->ahead->words,
-                                        .dtype = unit->gradient_dtype,
-                                        .norm = rt->config.clip > 0 ? SLC_INSPECT_OWN_NORM : SLC_INSPECT_FINITE,
-                                        .ranges = ranges};
+    slc_looking l;
+    slc_looking_begin(&l, &rt->updates, step->ahead->words, unit->gradient_dtype,
+                      rt->config.clip > 0 ? SLC_INSPECT_OWN_NORM : SLC_INSPECT_FINITE);
     sluice_status status = SLUICE_OK;
     for (uint32_t p = 0; !status && p < unit->param_count; p++) {
         const sluice_param *param = unit->params[p];
-        ranges[args.range_count++] = (slc_step_words_range){
-            param->count, slc_element(unit->gradient, unit->gradient_dtype, param->first), param->number};
-        if (args.range_count < SLC_STEP_WORDS_RANGES && p + 1 < unit->param_count) continue;
-        status = slc_step_words_inspect(&rt->updates, &args);
-        args.range_count = 0;
+        const void *gradient = slc_element(unit->gradient, unit->gradient_dtype, param->first);
+        status = slc_looking_add(&l, &(slc_step_words_range){param->count, gradient, param->number});
     }
-    return status;
+    return status ? status : slc_looking_end(&l);
 }
 
 /* Inspects this rank's own gradients. The norm's last bin counts values that are not finite. */

@@ -12,6 +12,7 @@
 #include "lib/engine/runtime.h"
 #include "lib/kernels/convert/convert.h"
 #include "lib/kernels/host.h"
+#include "lib/kernels/step_words/looking.h"
 #include "lib/plan/roles.h"
 #include "lib/plan/strategy_table.h"
 
@@ -129,52 +130,24 @@ static sluice_status measure_ahead(sluice_runtime *rt, uint32_t unit, uint64_t f
     return status ? status : gathering_end(&gathered);
 }
 
-/* The ranges of a unit that one call of the kernel looks at. */
-typedef struct {
-    sluice_runtime *rt;
-    slc_step_words_inspect_args args;
-    slc_step_words_range at[SLC_STEP_WORDS_RANGES];
-} looking;
-
-static sluice_status looking_end(looking *l)
-{
-    sluice_status status = l->args.range_count ? slc_step_words_inspect(&l->rt->updates, &l->args) : SLUICE_OK;
-    l->args.range_count = 0;
-    return status;
-}
-
-static sluice_status look_at(looking *l, const slc_step_words_range *range)
-{
-    slc_step_words_range *last = l->args.range_count ? &l->at[l->args.range_count - 1] : NULL;
-    if (last && last->parameter == range->parameter && range->x == slc_element(last->x, l->args.dtype, last->count)) {
-        last->count += range->count;
-        return SLUICE_OK;
-    }
-    sluice_status status = l->args.range_count == SLC_STEP_WORDS_RANGES ? looking_end(l) : SLUICE_OK;
-    l->at[l->args.range_count++] = *range;
-    return status;
-}
-
-/* On a device that runs ahead the kernels note what they find, by parameter, in the step's words. */
 static sluice_status inspect_ahead(sluice_runtime *rt, uint32_t unit, uint64_t first, uint64_t count,
                                    const slc_step_state *step)
 {
     const slc_unit_state *state = &rt->units[unit];
-    looking l = {.rt = rt,
-                 .args = {.words = step->ahead->words, .dtype = state->reduced_dtype, .norm = rt->config.clip > 0}};
-    l.args.ranges = l.at;
+    slc_looking l;
+    slc_looking_begin(&l, &rt->updates, step->ahead->words, state->reduced_dtype,
+                      rt->config.clip > 0 ? SLC_INSPECT_NORM : SLC_INSPECT_FINITE);
     sluice_status status = SLUICE_OK;
     for (uint64_t b = first; b < first + count; b++) {
         const slc_part part = owned_part(rt, unit, b);
         for (uint32_t p = 0; !status && p < state->param_count; p++) {
             const slc_part range = slc_part_of_param(&part, state->params[p]);
             if (range.count)
-                status = look_at(&l, &(slc_step_words_range){.count = range.count,
-                                                             .x = slc_reduced_at(rt, unit, &range),
-                                                             .parameter = state->params[p]->number});
+                status = slc_looking_add(&l, &(slc_step_words_range){range.count, slc_reduced_at(rt, unit, &range),
+                                                                     state->params[p]->number});
         }
     }
-    if (!status) status = looking_end(&l);
+    if (!status) status = slc_looking_end(&l);
     return status || !rt->agreement.norm_count ? status : measure_ahead(rt, unit, first, count, step);
 }
 
