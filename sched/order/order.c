@@ -54,45 +54,18 @@ void slc_order_fini(slc_order *order)
 slc_item *slc_order_take_items(slc_order *order)
 {
     slc_item *items = order->items;
-    free(order->users);
-    free(order->first_user);
+    slc_layer_users_fini(&order->users);
     *order = (slc_order){0};
     return items;
-}
-
-/* ---- Units by layer ---- */
-
-static bool is_repeated(const slc_unit *unit, uint32_t use)
-{
-    for (uint32_t i = 0; i < use; i++)
-        if (unit->uses[i].layer == unit->uses[use].layer) return true;
-    return false;
-}
-
-static bool list_users(slc_order *order, const slc_job *job)
-{
-    size_t uses = 0;
-    for (uint32_t u = 0; u < job->unit_count; u++) uses += job->units[u].use_count;
-    order->users = malloc((uses + 1) * sizeof *order->users);
-    uint32_t *first = order->first_user = calloc((size_t)job->layer_count + 2, sizeof *first);
-    if (!order->users || !first) return false;
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        for (uint32_t i = 0; i < job->units[u].use_count; i++)
-            if (!is_repeated(&job->units[u], i)) first[job->units[u].uses[i].layer + 2]++;
-    for (uint32_t l = 0; l < job->layer_count; l++) first[l + 2] += first[l + 1];
-    for (uint32_t u = 0; u < job->unit_count; u++)
-        for (uint32_t i = 0; i < job->units[u].use_count; i++)
-            if (!is_repeated(&job->units[u], i)) order->users[first[job->units[u].uses[i].layer + 1]++] = u;
-    return true;
 }
 
 const uint32_t *slc_order_users(slc_order *order, const slc_job *job, uint32_t layer, uint32_t *count)
 {
     *count = 0;
-    if (!order->failed && !order->first_user) order->failed = !list_users(order, job);
+    if (!order->failed && !order->users.first) order->failed = !slc_layer_users_init(&order->users, job);
     if (order->failed) return NULL;
-    *count = order->first_user[layer + 1] - order->first_user[layer];
-    return order->users + order->first_user[layer];
+    *count = order->users.first[layer + 1] - order->users.first[layer];
+    return order->users.units + order->users.first[layer];
 }
 
 void slc_order_gather_window(slc_order *order, const slc_job *job, uint32_t micro_batch, uint32_t unit, uint32_t window)

@@ -6,6 +6,7 @@
 #include "lib/plan/roles.h"
 #include "lib/plan/times.h"
 #include "lib/plan/work.h"
+#include "sched/order/layer_users.h"
 
 #include <stddef.h>
 
@@ -13,8 +14,8 @@
 typedef struct {
     slc_item *items;
     uint32_t count, capacity;
-    bool failed;                  /* no memory for an item, or cancelled; the caller looks once, at the end */
-    uint32_t *users, *first_user; /* the job's units by layer, once slc_order_users has been asked; else NULL */
+    bool failed;           /* no memory for an item, or cancelled; the caller looks once, at the end */
+    slc_layer_users users; /* listed once slc_order_users has been asked */
 } slc_order;
 
 /* The input of a scheduler. */

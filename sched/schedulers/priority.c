@@ -58,10 +58,10 @@ typedef struct {
     bool *busy;      /* [units] is the chain's gradient under way? */
     window *windows; /* by units */
     uint32_t window_count;
-    uint32_t *first_window;       /* [units + 1] where each unit's windows begin */
-    uint32_t *first_user, *users; /* [layers + 1] where each layer's units begin in `users`, which lists them once */
-    uint32_t *open, open_count;   /* windows that may be issued, and some that are all issued */
-    operation *lane;              /* operations in order, from the very first step */
+    uint32_t *first_window; /* [units + 1] where each unit's windows begin */
+    slc_layer_users users;
+    uint32_t *open, open_count;               /* windows that may be issued, and some that are all issued */
+    operation *lane;                          /* operations in order, from the very first step */
     size_t lane_count, lane_over, lane_first; /* all; those that have ended; the first of `step` */
     bool last;                                /* the current step is the one that is written down */
     uint64_t begun, over; /* slots that have begun, that have ended, counted from the very first step */
@@ -113,25 +113,6 @@ static void windows_init(queue *q, uint32_t u)
     q->first_window[u + 1] = q->window_count;
 }
 
-/* Lists the units of each layer, each once, in their order. */
-static void users_init(queue *q)
-{
-    const slc_job *job = q->job;
-    for (int writes = 0; writes < 2; writes++) {
-        for (uint32_t u = 0; u < job->unit_count; u++)
-            for (uint32_t i = 0; i < job->units[u].use_count; i++) {
-                uint32_t layer = job->units[u].uses[i].layer, before = 0;
-                while (before < i && job->units[u].uses[before].layer != layer) before++;
-                if (before < i) continue;
-                if (writes) q->users[q->first_user[layer]] = u;
-                q->first_user[layer + (writes ? 0 : 1)]++;
-            }
-        for (uint32_t l = 0; !writes && l < job->layer_count; l++) q->first_user[l + 1] += q->first_user[l];
-    }
-    memmove(q->first_user + 1, q->first_user, job->layer_count * sizeof *q->first_user);
-    q->first_user[0] = 0;
-}
-
 static void open_window(queue *q, uint32_t w)
 {
     if (q->windows[w].first > q->begun || q->windows[w].listed) return;
@@ -143,8 +124,9 @@ static void open_window(queue *q, uint32_t w)
 static void open_windows(queue *q)
 {
     const uint32_t layer = slc_slot_layer(q->job, (uint32_t)(q->begun % slc_job_slots(q->job)));
-    for (uint32_t k = q->first_user[layer]; k < q->first_user[layer + 1]; k++)
-        for (uint32_t w = q->first_window[q->users[k]]; w < q->first_window[q->users[k] + 1]; w++) open_window(q, w);
+    for (uint32_t k = q->users.first[layer]; k < q->users.first[layer + 1]; k++)
+        for (uint32_t w = q->first_window[q->users.units[k]]; w < q->first_window[q->users.units[k] + 1]; w++)
+            open_window(q, w);
 }
 
 static size_t most_operations(const queue *q)
@@ -181,14 +163,11 @@ static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *time
                  .busy = calloc((size_t)job->unit_count + 1, sizeof *q->busy),
                  .windows = calloc(most_windows, sizeof *q->windows),
                  .open = calloc(most_windows, sizeof *q->open),
-                 .first_window = calloc((size_t)job->unit_count + 1, sizeof *q->first_window),
-                 .first_user = calloc((size_t)job->layer_count + 2, sizeof *q->first_user),
-                 .users = calloc(most_windows, sizeof *q->users)};
-    if (!q->chains || !q->busy || !q->windows || !q->open || !q->first_window || !q->first_user || !q->users)
-        return false;
+                 .first_window = calloc((size_t)job->unit_count + 1, sizeof *q->first_window)};
+    if (!q->chains || !q->busy || !q->windows || !q->open || !q->first_window) return false;
+    if (!slc_layer_users_init(&q->users, job)) return false;
     for (uint32_t u = 0; u < job->unit_count; u++) chain_init(q, u);
     for (uint32_t u = 0; u < job->unit_count; u++) windows_init(q, u);
-    users_init(q);
     open_windows(q);
     q->lane = calloc(most_operations(q), sizeof *q->lane);
     return q->lane != NULL;
@@ -197,8 +176,7 @@ static bool queue_init(queue *q, const slc_scheduling *in, const slc_times *time
 static void queue_fini(queue *q)
 {
     free(q->lane);
-    free(q->users);
-    free(q->first_user);
+    slc_layer_users_fini(&q->users);
     free(q->first_window);
     free(q->open);
     free(q->windows);
@@ -277,8 +255,8 @@ static bool slot_may_begin(const queue *q)
     bool next = q->begun == (q->step + 1) * q->slots_a_step;
     if (q->begun > q->over || (next && (q->last || q->agree_over < q->step + !q->runs_to_reduce))) return false;
     if (next && !splits_are_updated(q, false)) return false;
-    for (uint32_t k = q->first_user[layer]; k < q->first_user[layer + 1]; k++)
-        for (uint32_t u = q->users[k], i = 0; i < q->job->units[u].use_count; i++) {
+    for (uint32_t k = q->users.first[layer]; k < q->users.first[layer + 1]; k++)
+        for (uint32_t u = q->users.units[k], i = 0; i < q->job->units[u].use_count; i++) {
             const slc_use *use = &q->job->units[u].uses[i];
             if (use->layer != layer) continue;
             if ((forward || use->backward_value) && !values_are_there(q, u)) return false;
@@ -300,8 +278,8 @@ static void end_slot(queue *q)
 {
     uint32_t slots = slc_job_slots(q->job), slot = (uint32_t)(q->over % slots);
     uint32_t m = (uint32_t)(q->over % q->slots_a_step / slots), layer = slc_slot_layer(q->job, slot);
-    for (uint32_t k = q->first_user[layer]; k < q->first_user[layer + 1]; k++) {
-        const uint32_t u = q->users[k];
+    for (uint32_t k = q->users.first[layer]; k < q->users.first[layer + 1]; k++) {
+        const uint32_t u = q->users.units[k];
         for (uint32_t i = q->first_window[u]; i < q->first_window[u + 1]; i++) {
             window *w = &q->windows[i];
             if (w->last != q->over) continue;
