@@ -76,7 +76,7 @@ sluice_status slc_compress_check_results(const slc_compress_results *results, ui
 slc_compress_packets slc_compress_packets_of(const slc_compress_results *results);
 
 /* Whether a step's words, if there are any, say that nothing is to be done. */
-static inline bool slc_compress_skips(const sluice_step_words *words)
+static inline SLC_HOST_AND_GPU bool slc_compress_skips(const sluice_step_words *words)
 {
     return words && words->skip;
 }

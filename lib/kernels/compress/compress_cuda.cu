@@ -14,17 +14,12 @@ static __device__ __forceinline__ unsigned char *packet_at(const slc_compress_ou
     return (unsigned char *)out.packets + chunk * out.stride;
 }
 
-static __device__ __forceinline__ bool skips(const sluice_step_words *words)
-{
-    return words && words->skip;
-}
-
 /* input.at(chunk, number, at, left, b) gives up to sixteen numbers of a chunk, under its scale number `number`. */
 template <class F>
 static __global__ void __launch_bounds__(SLC_COMPRESS_CUDA_THREADS) sum_blocks(slc_compress_out out, F input)
 {
     SLC_SHARED(gpu_bins, bins);
-    if (skips(input.words)) return;
+    if (slc_compress_skips(input.words)) return;
     const uint64_t item = out.first_item + blockIdx.x;
     compress_block block = {item / out.scales, item % out.scales, 0, 0};
     block.from = block.number * out.scale_elements;
@@ -44,7 +39,7 @@ template <class F>
 static __global__ void __launch_bounds__(GPU_THREADS) sum_grains(slc_compress_out out, uint64_t grains, F input)
 {
     SLC_SHARED(sums_shared, s);
-    if (skips(input.words)) return;
+    if (slc_compress_skips(input.words)) return;
     const uint64_t each = (out.chunk + SLC_COMPRESS_GRAIN - 1) / SLC_COMPRESS_GRAIN * (SLC_COMPRESS_GRAIN / GPU_GRAIN);
     gpu_bins_clear(&s.bins);
     __syncthreads();
@@ -74,7 +69,7 @@ static __global__ void __launch_bounds__(GPU_LANES)
     give_scale(slc_compress_out out, uint32_t chunks, uint64_t count, const sluice_step_words *words)
 {
     SLC_SHARED(scale_shared, s);
-    if (skips(words)) return;
+    if (slc_compress_skips(words)) return;
     if (!threadIdx.x) s.scale = compress_scale(out.bins, count);
     __syncthreads();
     for (uint32_t k = threadIdx.x; k < chunks; k += GPU_LANES) {
@@ -258,7 +253,7 @@ static __global__ void __launch_bounds__(GPU_THREADS)
     SLC_SHARED(look_shared, s);
     if (!threadIdx.x) s.failed = 0;
     __syncthreads();
-    const bool skip = skips(words);
+    const bool skip = slc_compress_skips(words);
     bool failed = false;
     for (uint64_t i = threadIdx.x; !skip && i < ranks * scales; i += GPU_THREADS)
         failed = failed || compress_failed(compress_get_scale(packets + i / scales * stride, i % scales));
@@ -335,7 +330,7 @@ template <class M> struct apply_elements {
     __device__ void operator()(uint64_t i, uint64_t left) const
     {
         float m[GPU_EACH];
-        if (skips(to.words)) return;
+        if (slc_compress_skips(to.words)) return;
         if (gpu_decode8(packets, first + i, finite, m)) to.update(to.factors, first + i, left, m);
     }
 };

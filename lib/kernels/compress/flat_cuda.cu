@@ -14,7 +14,7 @@ template <class G, class M> struct write_elements {
     __device__ void operator()(uint64_t i, uint64_t left) const
     {
         float g[GPU_EACH], m[GPU_EACH];
-        if (words && words->skip) return;
+        if (slc_compress_skips(words)) return;
         const float scaled = words ? (float)words->gradient_factor : gradient_factor;
         gpu_load8(gradient + i, gradient_aligned, left, 0.0f, g);
         gpu_load8(momentum + i, momentum_aligned, left, 0.0f, m);
@@ -51,7 +51,7 @@ struct read_elements {
     __device__ void operator()(uint64_t i, uint64_t left) const
     {
         float x[GPU_EACH];
-        if (words && words->skip) return;
+        if (slc_compress_skips(words)) return;
         gpu_decode<GPU_EACH>(packets, first + i, left, 1, x);
         gpu_store8(out + i, aligned, left, x);
     }

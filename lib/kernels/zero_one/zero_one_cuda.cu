@@ -50,7 +50,7 @@ struct gradient_elements {
         const slc_zero_one_range &r = to.range;
         float g[GPU_EACH], v[GPU_EACH], m[GPU_EACH], w[GPU_EACH];
         const uint64_t at = first + i;
-        if ((words && words->skip) || !gpu_decode8(packets, at, finite, g)) return;
+        if (slc_compress_skips(words) || !gpu_decode8(packets, at, finite, g)) return;
         gpu_load8(r.exp_avg_sq + at, to.aligned, left, 0.0f, v);
         gpu_load8(r.value + at, to.aligned, left, 0.0f, w);
         gpu_load8(r.exp_avg + at, to.aligned, left, 0.0f, m);
@@ -98,7 +98,7 @@ struct exchanged_elements {
         const slc_zero_one_range &r = to.range;
         float y[GPU_EACH], v[GPU_EACH], w[GPU_EACH];
         const uint64_t at = first + i;
-        if ((words && words->skip) || !gpu_decode8(packets, at, finite, y)) return;
+        if (slc_compress_skips(words) || !gpu_decode8(packets, at, finite, y)) return;
         gpu_load8(r.exp_avg_sq + at, to.aligned, left, 0.0f, v);
         load_before(at, left, w);
         for (int e = 0; e < GPU_EACH; e++) {
