@@ -202,7 +202,7 @@ static sluice_status step_words_inspect(slc_kernel_case *c)
 {
     const slc_step_words_range range = {.count = c->count, .x = c->array[0]};
     const slc_step_words_inspect_args args = {
-        .words = c->workspace, .dtype = c->dtype, .norm = true, .range_count = 1, .ranges = &range};
+        .words = c->workspace, .dtype = c->dtype, .norm = SLC_INSPECT_NORM, .range_count = 1, .ranges = &range};
     return slc_step_words_inspect(&c->stream, &args);
 }
 
