@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tests/support/base/folder.h"
+#include "lib/base/numbers/random.h"
 #include "lib/data/images/picture.h"
+#include "tests/support/base/folder.h"
+#include "tests/support/seed.h"
 
 #include <math.h>
 #include <png.h>
@@ -274,12 +276,67 @@ static void making_smaller_is_pillows(void **state)
     }
 }
 
+static double filter_at(double x, bool cubic)
+{
+    x = fabs(x);
+    if (!cubic) return x < 1 ? 1 - x : 0;
+    return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? ((-.5 * x + 2.5) * x - 4) * x + 2 : 0;
+}
+
+/* The share of each source in one place of a row or column that becomes `side` long: weights of `size` elements. */
+static void shares(double *weights, uint32_t size, uint32_t side, uint32_t place, bool cubic)
+{
+    const double scale = (double)size / side, stretch = scale > 1 ? scale : 1, centre = (place + .5) * scale;
+    double sum = 0;
+    for (uint32_t k = 0; k < size; k++) sum += weights[k] = filter_at((k + .5 - centre) / stretch, cubic);
+    for (uint32_t k = 0; k < size; k++) weights[k] /= sum;
+}
+
+/* Images of every width that is more or less than a block of columns, against all sums in double. */
+static void resizing_is_the_sum_in_double(void **state)
+{
+    (void)state;
+    enum { SIDE = 7, MOST = 75 };
+    static uint8_t samples[MOST * MOST * 3];
+    static double columns[MOST], rows[MOST];
+    static float out[3 * SIDE * SIDE];
+    for (uint64_t draw = 0; draw < 60; draw++) {
+        const uint64_t seed = test_seed(71);
+        const slc_raster raster = {.width = 1 + (uint32_t)slc_random_below(seed, 1, draw, MOST),
+                                   .height = 1 + (uint32_t)slc_random_below(seed, 2, draw, MOST),
+                                   .channels = draw % 3 ? 3 : 1,
+                                   .white = 200,
+                                   .samples = samples};
+        for (uint32_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)slc_random_below(seed, 3 + draw, i, 201);
+        slc_image_shape shape = {.channels = draw % 3 == 1 ? 1 : 3, .side = SIDE, .deviation = {1, 1, 1}};
+        shape.filter = draw % 2 ? SLC_FILTER_BICUBIC : SLC_FILTER_BILINEAR;
+        works(slc_raster_pixels(&raster, &shape, out));
+        for (uint32_t i = 0; i < SIDE * SIDE * shape.channels; i++) {
+            const uint32_t channel = i / (SIDE * SIDE);
+            double sum = 0;
+            shares(columns, raster.width, SIDE, i % SIDE, draw % 2);
+            shares(rows, raster.height, SIDE, i / SIDE % SIDE, draw % 2);
+            for (uint32_t y = 0; y < raster.height; y++)
+                for (uint32_t x = 0; x < raster.width; x++) {
+                    const uint8_t *at = samples + (y * raster.width + x) * raster.channels;
+                    const double luma = raster.channels == 3 ? .299 * at[0] + .587 * at[1] + .114 * at[2] : at[0];
+                    const double value = raster.channels == 1 || shape.channels == 1 ? luma : at[channel];
+                    sum += rows[y] * columns[x] * value;
+                }
+            sum = sum / raster.white < 0 ? 0 : sum / raster.white > 1 ? 1 : sum / raster.white;
+            if (fabs(out[i] - sum) > 2e-6)
+                fail_msg("%u x %u x %u, element %u: %.8f, not %.8f", raster.width, raster.height, raster.channels, i,
+                         (double)out[i], sum);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_of_png_is_read), cmocka_unit_test(every_form_of_jpeg_is_read),
         cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(kinds_are_recognised),
-        cmocka_unit_test(making_smaller_is_pillows),
+        cmocka_unit_test(making_smaller_is_pillows), cmocka_unit_test(resizing_is_the_sum_in_double),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -17,6 +17,8 @@ typedef struct {
     uint32_t most;
 } taps;
 
+typedef float four __attribute__((vector_size(16)));
+
 static double triangle(double x)
 {
     x = fabs(x);
@@ -74,32 +76,49 @@ static sluice_status make_taps(uint32_t size, uint32_t side, slc_image_filter fi
     return SLUICE_OK;
 }
 
-/* One row of a channel as numbers; where the model has one channel and the image three, their luma. */
-static void take_row(const slc_raster *raster, uint32_t y, uint32_t channel, bool luma, float *out)
+/* Row i of the result, from all columns of the source: as many numbers as a row of the source has samples. Columns go
+ * by the block, whose sums stay in registers. */
+static void sum_down(const slc_raster *raster, const taps *down, uint32_t i, float *out)
 {
-    const uint8_t *at = raster->samples + (size_t)y * raster->width * raster->channels;
-    for (uint32_t x = 0; x < raster->width; x++, at += raster->channels)
-        out[x] = luma ? .299f * at[0] + .587f * at[1] + .114f * at[2] : at[channel];
-}
-
-static float weighted(const taps *t, uint32_t i, const float *from, size_t distance)
-{
-    const float *weights = t->weights + (size_t)i * t->most;
-    float sum = 0;
-    from += t->first[i] * distance;
-    for (uint32_t k = 0; k < t->count[i]; k++) sum += weights[k] * from[k * distance];
-    return sum;
-}
-
-static void resize(const slc_raster *raster, uint32_t channel, bool luma, const taps *down, const taps *across,
-                   uint32_t side, float *row, float *rows, float *out)
-{
-    for (uint32_t y = 0; y < raster->height; y++) {
-        take_row(raster, y, channel, luma, row);
-        for (uint32_t j = 0; j < side; j++) rows[(size_t)y * side + j] = weighted(across, j, row, 1);
+    enum { BLOCK = 32 };
+    const size_t length = (size_t)raster->width * raster->channels;
+    const uint8_t *from = raster->samples + down->first[i] * length;
+    const float *weights = down->weights + (size_t)i * down->most;
+    size_t at = 0;
+    for (; at + BLOCK <= length; at += BLOCK) {
+        float sums[BLOCK] = {0};
+        for (uint32_t k = 0; k < down->count[i]; k++)
+            for (int b = 0; b < BLOCK; b++) sums[b] += weights[k] * from[k * length + at + (size_t)b];
+        memcpy(out + at, sums, sizeof sums);
     }
-    for (uint32_t i = 0; i < side; i++)
-        for (uint32_t j = 0; j < side; j++) out[(size_t)i * side + j] = weighted(down, i, rows + j, side);
+    for (; at < length; at++) {
+        float sum = 0;
+        for (uint32_t k = 0; k < down->count[i]; k++) sum += weights[k] * from[k * length + at];
+        out[at] = sum;
+    }
+}
+
+static void take_luma(float *row, uint32_t width)
+{
+    for (uint32_t x = 0; x < width; x++) row[x] = .299f * row[3 * x] + .587f * row[3 * x + 1] + .114f * row[3 * x + 2];
+}
+
+/* One row of each channel's plane, from one of interleaved channels. Three channels and the number behind them are added
+ * at once, as one vector; behind the row's end is one number that counts for nothing. */
+static void sum_across(const float *row, uint32_t channels, const taps *across, uint32_t side, size_t plane, float *out)
+{
+    for (uint32_t j = 0; j < side; j++) {
+        const float *weights = across->weights + (size_t)j * across->most;
+        const float *from = row + (size_t)across->first[j] * channels;
+        four sums = {0};
+        for (uint32_t k = 0; channels == 3 && k < across->count[j]; k++) {
+            four numbers;
+            memcpy(&numbers, from + 3 * k, sizeof numbers);
+            sums += weights[k] * numbers;
+        }
+        for (uint32_t k = 0; channels == 1 && k < across->count[j]; k++) sums[0] += weights[k] * from[k];
+        for (uint32_t c = 0; c < channels; c++) out[c * plane + j] = sums[c];
+    }
 }
 
 /* Makes pixels of samples, in place; a cubic filter may have left the range. */
@@ -113,13 +132,16 @@ static void normalise(const slc_image_shape *shape, uint32_t channel, float whit
 }
 
 static void convert(const slc_raster *raster, const slc_image_shape *shape, const taps *down, const taps *across,
-                    float *row, float *rows, float *out)
+                    float *row, float *out)
 {
-    size_t plane = (size_t)shape->side * shape->side;
-    bool luma = raster->channels == 3 && shape->channels == 1;
-    uint32_t planes = raster->channels == 1 ? 1 : shape->channels;
-    for (uint32_t c = 0; c < planes; c++)
-        resize(raster, c, luma, down, across, shape->side, row, rows, out + c * plane);
+    const size_t plane = (size_t)shape->side * shape->side;
+    const bool luma = raster->channels == 3 && shape->channels == 1;
+    const uint32_t planes = luma ? 1 : raster->channels;
+    for (uint32_t i = 0; i < shape->side; i++) {
+        sum_down(raster, down, i, row);
+        if (luma) take_luma(row, raster->width);
+        sum_across(row, planes, across, shape->side, plane, out + (size_t)i * shape->side);
+    }
     for (uint32_t c = shape->channels; c-- > 0;) /* from the last: the first is the source of grey images */
         normalise(shape, c, (float)raster->white, out + (c < planes ? c : 0) * plane, out + c * plane);
 }
@@ -127,15 +149,13 @@ static void convert(const slc_raster *raster, const slc_image_shape *shape, cons
 sluice_status slc_raster_pixels(const slc_raster *raster, const slc_image_shape *shape, float *out)
 {
     taps down = {0}, across = {0};
-    float *row = malloc(raster->width * sizeof *row);
-    float *rows = malloc((size_t)raster->height * shape->side * sizeof *rows);
-    sluice_status status = row && rows ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "resizing an image");
+    float *row = calloc((size_t)raster->width * raster->channels + 1, sizeof *row);
+    sluice_status status = row ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "resizing an image");
     if (!status) status = make_taps(raster->height, shape->side, shape->filter, &down);
     if (!status) status = make_taps(raster->width, shape->side, shape->filter, &across);
-    if (!status) convert(raster, shape, &down, &across, row, rows, out);
+    if (!status) convert(raster, shape, &down, &across, row, out);
     free_taps(&down);
     free_taps(&across);
     free(row);
-    free(rows);
     return status;
 }
