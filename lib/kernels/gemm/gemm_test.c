@@ -178,6 +178,29 @@ static void tiles(void **state)
     draws(sizes, TEST_COUNT_OF(sizes), 6);
 }
 
+/* Products with few rows of A, on each instruction set. */
+static void few_rows(void **state)
+{
+    (void)state;
+    const uint64_t sizes[][3] = {{1, 257, 131}, {2, 33, 200}, {4, 96, 768}, {3, 515, 100}, {4, 640, 37}};
+    uint64_t seed = 11;
+    skip_without_host_products();
+    for (slc_isa isa = 0; isa < SLC_ISA_COUNT; isa++) {
+        if (!test_use_way(isa, 0)) continue;
+        for (uint32_t threads = 1; threads <= 3; threads += 2) {
+            sluice_stream stream = test_stream(threads);
+            for (size_t i = 0; i < TEST_COUNT_OF(sizes); i++)
+                for (int draw = 0; draw < (test_brief() ? 4 : 24); draw++) {
+                    slc_gemm_shape s = combination(test_random(&seed) % COMBINATIONS, sizes[i]);
+                    s.transpose_a = false, s.lda = s.lda ? s.k + GAP : 0;
+                    check(&stream, s);
+                }
+            slc_stream_destroy(&stream);
+        }
+    }
+    test_back_to_host();
+}
+
 static void repeats_to_the_bit(void **state)
 {
     (void)state;
@@ -273,8 +296,13 @@ int main(void)
     if (!most && host_multiplies())
         printf("instruction sets: ran%s; lacking%s\n", amx ? " amx" : "", amx ? "" : " amx");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_combinations),   cmocka_unit_test(sizes_and_threads),    cmocka_unit_test(tiles),
-        cmocka_unit_test(repeats_to_the_bit), cmocka_unit_test(from_several_threads), cmocka_unit_test(wrong_arguments),
+        cmocka_unit_test(all_combinations),
+        cmocka_unit_test(sizes_and_threads),
+        cmocka_unit_test(tiles),
+        cmocka_unit_test(few_rows),
+        cmocka_unit_test(repeats_to_the_bit),
+        cmocka_unit_test(from_several_threads),
+        cmocka_unit_test(wrong_arguments),
     };
 #if defined(__SANITIZE_THREAD__)
     cmocka_set_test_filter("from_several_threads"); /* the others have one thread */

@@ -4,6 +4,7 @@
 
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
+#include "lib/kernels/gemm/gemm_few.h"
 #include "lib/kernels/gemm/gemm_rows.h"
 
 #include <string.h>
@@ -214,6 +215,10 @@ sluice_status slc_gemm_route_find(const sluice_stream *stream, const slc_gemm_sh
     if (!s->lda) s->lda = s->transpose_a ? s->m : s->k;
     if (!s->ldb) s->ldb = s->transpose_b ? s->k : s->n;
     if (!s->ldc) s->ldc = s->n;
+    if ((r->few = slc_gemm_few_takes(s))) {
+        r->bytes = slc_gemm_few_bytes(s);
+        return SLUICE_OK;
+    }
     sluice_status status = choose_copies(r);
     if (status) return status;
     choose_tiles(r);
@@ -316,5 +321,9 @@ static sluice_status run_tile(const slc_gemm_route *r, const tile *t, void *cont
 sluice_status slc_gemm_route_run(const slc_gemm_route *route, const slc_gemm_operands *operands, void *workspace)
 {
     run x = {.operands = operands, .workspace = workspace};
+    if (route->few) {
+        slc_gemm_few(route->stream, &route->shape, operands, workspace);
+        return SLUICE_OK;
+    }
     return each_tile(route, run_tile, &x);
 }

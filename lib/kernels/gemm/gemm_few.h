@@ -1,0 +1,30 @@
+/* Products with few rows of A, where reading B takes the time: B is read once, in the order in which it lies in memory,
+ * and used for all rows. Sums are in fp32 and rounded once. B with whole columns (stored n x k) gives dot products,
+ * else blocks of columns are summed row by row. Threads share the columns, so their number changes no bit; instruction
+ * sets that multiply and add at once round otherwise than those that do not. */
+#pragma once
+
+#include "lib/kernels/gemm/gemm.h"
+#include "lib/kernels/isa.h"
+
+/* Is this kernel the faster one for this product? Strides in the shape are true distances, never 0. */
+bool slc_gemm_few_takes(const slc_gemm_shape *shape);
+uint64_t slc_gemm_few_bytes(const slc_gemm_shape *shape); /* of workspace, aligned to 64 */
+void slc_gemm_few(const sluice_stream *stream, const slc_gemm_shape *shape, const slc_gemm_operands *operands,
+                  void *workspace);
+
+/* ---- Forms ---- */
+
+enum { SLC_GEMM_FEW_UNIT = 32 }; /* columns of a thread begin at a multiple of it */
+
+typedef struct {
+    sluice_dtype dtype; /* of B */
+    const slc_gemm_shape *shape;
+    const slc_gemm_operands *operands;
+    const float *a; /* m rows of k in fp32. For dots of bf16 whole 32 elements have those at even places first */
+    uint64_t lda;
+    float *sums; /* m rows of n, rounded up to a unit; for sums by row alone */
+} slc_gemm_few_args;
+
+SLC_ISA_DECLARE(slc_gemm_few_dots); /* over ranges of columns */
+SLC_ISA_DECLARE(slc_gemm_few_sums);

@@ -1,0 +1,154 @@
+/* See gemm_few.h. gemm_test.c covers this file. */
+#include "lib/kernels/gemm/gemm_few.h"
+
+#include "lib/kernels/lanes.h"
+
+/* a b + c, rounded once where the instruction set can do that at no cost. */
+LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c)
+{
+#if defined(__FMA__)
+    return lanes_fma(a, b, c);
+#else
+    return lanes_add(lanes_mul(a, b), c);
+#endif
+}
+
+/* Writes one element of C. */
+LANES_INLINE void finish(const slc_gemm_few_args *x, uint64_t row, uint64_t column, float sum)
+{
+    const slc_gemm_shape *s = x->shape;
+    const uint64_t at = row * s->ldc + column;
+    if (s->bias) sum += lanes_get_as(s->dtype, x->operands->bias, column);
+    if (s->accumulate) sum += lanes_get_as(s->out, x->operands->c, at);
+    if (s->residual) sum += lanes_get_as(s->out, x->operands->residual, at);
+    lanes_put_as(s->out, x->operands->c, at, sum);
+}
+
+/* ---- B stored n x k: dot products ---- */
+
+enum { STEP = 2 * LANES, STRANDS = 2, MOST = 2 }; /* STEP: elements of B that are loaded at once; MOST: rows of A */
+
+LANES_INLINE void load_step(sluice_dtype dtype, const void *p, uint64_t at, lanes part[2])
+{
+    if (dtype == SLUICE_BF16) {
+        lanes_load_pair_bf16((const uint16_t *)p + at, &part[0], &part[1]);
+    } else {
+        part[0] = lanes_load((const float *)p + at);
+        part[1] = lanes_load((const float *)p + at + LANES);
+    }
+}
+
+/* Adds 32 products of some rows of A and a row of B to one strand of their sums. */
+LANES_INLINE void add_step(sluice_dtype dtype, const slc_gemm_few_args *x, const int rows, const float *a,
+                           uint64_t begin, uint64_t k, const int strand, lanes sums[][STRANDS][2])
+{
+    lanes part[2];
+    load_step(dtype, x->operands->b, begin + k, part);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+            sums[r][strand][half] = multiply_add(
+                part[half], lanes_load(a + (uint64_t)r * x->lda + k + (uint64_t)half * LANES), sums[r][strand][half]);
+}
+
+/* `rows` rows of A from `row`, which is a constant wherever this is inlined, by one row of B. Strands of sums that do
+ * not wait for each other take turns, and stay in registers. */
+LANES_INLINE void dots(sluice_dtype dtype, const slc_gemm_few_args *x, const int rows, uint64_t row, uint64_t column)
+{
+    const slc_gemm_shape *s = x->shape;
+    const float *a = x->a + row * x->lda;
+    const uint64_t begin = column * s->ldb, whole = s->k / STEP * STEP,
+                   long_whole = s->k / (STEP * STRANDS) * STEP * STRANDS;
+    lanes sums[MOST][STRANDS][2];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int i = 0; i < STRANDS; i++) sums[r][i][0] = sums[r][i][1] = lanes_set(0);
+    for (uint64_t k = 0; k < long_whole; k += STEP * STRANDS)
+#pragma GCC unroll 4
+        for (int i = 0; i < STRANDS; i++) add_step(dtype, x, rows, a, begin, k + (uint64_t)i * STEP, i, sums);
+    for (uint64_t k = long_whole; k < whole; k += STEP) add_step(dtype, x, rows, a, begin, k, 0, sums);
+    for (int r = 0; r < rows; r++) {
+        lanes all = lanes_add(sums[r][0][0], sums[r][0][1]);
+        for (int i = 1; i < STRANDS; i++) all = lanes_add(all, lanes_add(sums[r][i][0], sums[r][i][1]));
+        float sum = lanes_sum(all);
+        for (uint64_t k = whole; k < s->k; k++)
+            sum += a[(uint64_t)r * x->lda + k] * lanes_get_as(dtype, x->operands->b, begin + k);
+        finish(x, row + (uint64_t)r, column, sum);
+    }
+}
+
+LANES_INLINE void dots_range(sluice_dtype dtype, const slc_gemm_few_args *x, uint64_t first, uint64_t last)
+{
+    for (uint64_t column = first; column < last; column++) {
+        uint64_t row = 0;
+        for (; row + 2 <= x->shape->m; row += 2) dots(dtype, x, 2, row, column);
+        if (row < x->shape->m) dots(dtype, x, 1, row, column);
+    }
+}
+
+LANES_KERNEL(slc_gemm_few_dots, slc_gemm_few_args, dtype, dots_range)
+
+/* ---- B stored k x n: sums by row ---- */
+
+enum { DEEP = 8, BLOCK = 4096 }; /* rows of B that are added at once; columns whose sums stay in the cache */
+
+/* Adds `deep` rows of B from row k, in columns first to last, to the sums of all rows of A. Sums of bf16 lie as
+ * load_step leaves them: 32 at a time, those of even columns first. */
+LANES_INLINE void add_rows(sluice_dtype dtype, const slc_gemm_few_args *x, const int deep, uint64_t k, uint64_t first,
+                           uint64_t last, bool fresh)
+{
+    const slc_gemm_shape *s = x->shape;
+    const uint64_t stride = (s->n + SLC_GEMM_FEW_UNIT - 1) / SLC_GEMM_FEW_UNIT * SLC_GEMM_FEW_UNIT;
+    uint64_t column = first;
+    for (; column + STEP <= last; column += STEP) {
+        lanes part[DEEP][2];
+#pragma GCC unroll 8
+        for (int d = 0; d < deep; d++) load_step(dtype, x->operands->b, (k + (uint64_t)d) * s->ldb + column, part[d]);
+        for (uint64_t row = 0; row < s->m; row++) {
+            const float *a = x->a + row * x->lda + k;
+            float *sums = x->sums + row * stride + column;
+            lanes low = fresh ? lanes_set(0) : lanes_load(sums), high = fresh ? low : lanes_load(sums + LANES);
+#pragma GCC unroll 8
+            for (int d = 0; d < deep; d++) {
+                const lanes factor = lanes_set(a[d]);
+                low = multiply_add(part[d][0], factor, low), high = multiply_add(part[d][1], factor, high);
+            }
+            lanes_store(sums, low), lanes_store(sums + LANES, high);
+        }
+    }
+    for (; column < last; column++)
+        for (uint64_t row = 0; row < s->m; row++) {
+            float *sum = x->sums + row * stride + column;
+            if (fresh) *sum = 0;
+            for (int d = 0; d < deep; d++)
+                *sum += x->a[row * x->lda + k + (uint64_t)d] *
+                        lanes_get_as(dtype, x->operands->b, (k + (uint64_t)d) * s->ldb + column);
+        }
+}
+
+/* Where a column's sum lies. */
+LANES_INLINE uint64_t place_of(sluice_dtype dtype, uint64_t column, uint64_t whole)
+{
+    if (dtype != SLUICE_BF16 || column >= whole) return column;
+    return column / STEP * STEP + column % 2 * LANES + column % STEP / 2;
+}
+
+LANES_INLINE void sums_range(sluice_dtype dtype, const slc_gemm_few_args *x, uint64_t first, uint64_t last)
+{
+    const slc_gemm_shape *s = x->shape;
+    const uint64_t stride = (s->n + SLC_GEMM_FEW_UNIT - 1) / SLC_GEMM_FEW_UNIT * SLC_GEMM_FEW_UNIT;
+    for (uint64_t block = first; block < last; block += BLOCK) {
+        const uint64_t end = block + BLOCK < last ? block + BLOCK : last;
+        uint64_t k = 0;
+        for (; k + DEEP <= s->k; k += DEEP) add_rows(dtype, x, DEEP, k, block, end, k == 0);
+        for (; k < s->k; k++) add_rows(dtype, x, 1, k, block, end, k == 0);
+        const uint64_t whole = block + (end - block) / STEP * STEP;
+        for (uint64_t row = 0; row < s->m; row++)
+            for (uint64_t column = block; column < end; column++)
+                finish(x, row, column, x->sums[row * stride + place_of(dtype, column, whole)]);
+    }
+}
+
+LANES_KERNEL(slc_gemm_few_sums, slc_gemm_few_args, dtype, sums_range)
