@@ -8,6 +8,8 @@
 #include "sched/planner/parts.h"
 #include "sched/simulate/simulate.h"
 
+#include <stdio.h>
+
 enum { JOBS = 3 };
 
 typedef struct {
@@ -110,7 +112,10 @@ static sluice_status solve_least(void *context)
 static void the_slot_model_tells(void **state)
 {
     (void)state;
-    if (!slc_slot_model_solver()) skip();
+    if (!slc_slot_model_solver()) {
+        puts("SKIP: the slot model without memory: built without GLPK");
+        skip();
+    }
     static slot_job t;
     slot_dice dice = {.seed = 3};
     for (int i = 0; i < JOBS; i++) {

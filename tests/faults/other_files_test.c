@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+
+#include <stdio.h>
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -315,7 +317,10 @@ static void what_loading_puts_is_compared(void **state)
 static void other_weights_are_refused(void **state)
 {
     (void)state;
-    if (!has_weights()) skip();
+    if (!has_weights()) {
+        puts("SKIP: ranks with other weights: no pretrained weights are at hand");
+        skip();
+    }
     same_files();
     flip_bit("weights/model.safetensors", 0);
     tries(load_weights,

@@ -142,7 +142,10 @@ static bool lacks_gpu;
 
 static void is_the_hosts(int ranks, const run *of)
 {
-    if (lacks_gpu || (ranks > 1 && !getenv("SLUICE_COMM_NCCL"))) skip();
+    if (lacks_gpu || (ranks > 1 && !getenv("SLUICE_COMM_NCCL"))) {
+        printf("SKIP: compressed updates of %d rank(s) on a GPU: no %s\n", ranks, lacks_gpu ? "GPU" : "NCCL");
+        skip();
+    }
     record *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(r != MAP_FAILED);
     r->run = *of;

@@ -1,5 +1,5 @@
-/* SHA-256 as in FIPS 180-4; the names follow section 6.2 of the standard. Processors that have instructions for it (Intel,
- * "Intel SHA Extensions", 2013) use them. */
+/* SHA-256 as in FIPS 180-4; the names follow section 6.2 of the standard. Processors that have instructions for it
+ * (Intel, "Intel SHA Extensions", 2013) use them. */
 #include "lib/base/hash/sha256.h"
 
 #include <stdio.h>

@@ -156,8 +156,14 @@ static void test_addresses(void **state)
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limit = before;
     limit.rlim_cur = large; /* sanitizers map terabytes */
-    if (before.rlim_max != RLIM_INFINITY && before.rlim_max < limit.rlim_cur) skip();
-    if (setrlimit(RLIMIT_AS, &limit)) skip();
+    if (before.rlim_max != RLIM_INFINITY && before.rlim_max < limit.rlim_cur) {
+        puts("SKIP: memory under a limit of the address space: this process may not set one");
+        skip();
+    }
+    if (setrlimit(RLIMIT_AS, &limit)) {
+        puts("SKIP: memory under a limit of the address space: it cannot be set");
+        skip();
+    }
     slc_host_memory memory = look();
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_int_equal(memory.address_bytes, large - gib);

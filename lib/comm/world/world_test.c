@@ -116,7 +116,8 @@ static bool others_may_enter(const char *folder)
     if (!realpath(folder, path)) return false;
     for (char *end = path + strlen(path); end > path; *end = 0) {
         if (stat(path, &facts) || !(facts.st_mode & S_IXOTH)) return false;
-        while (*--end != '/') {}
+        while (*--end != '/') {
+        }
     }
     return true;
 }

@@ -103,8 +103,8 @@ static void take_luma(float *row, uint32_t width)
     for (uint32_t x = 0; x < width; x++) row[x] = .299f * row[3 * x] + .587f * row[3 * x + 1] + .114f * row[3 * x + 2];
 }
 
-/* One row of each channel's plane, from one of interleaved channels. Three channels and the number behind them are added
- * at once, as one vector; behind the row's end is one number that counts for nothing. */
+/* One row of each channel's plane, from one of interleaved channels. Three channels and the number behind them are
+ * added at once, as one vector; behind the row's end is one number that counts for nothing. */
 static void sum_across(const float *row, uint32_t channels, const taps *across, uint32_t side, size_t plane, float *out)
 {
     for (uint32_t j = 0; j < side; j++) {

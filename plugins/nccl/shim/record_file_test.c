@@ -35,7 +35,10 @@ static void records_go_where_all_was_well(void **state)
 {
     run *r = *state;
     char path[512];
-    if (access("/dev/shm", W_OK)) skip();
+    if (access("/dev/shm", W_OK)) {
+        puts("SKIP: records in /dev/shm: it cannot be written");
+        skip();
+    }
     run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "path", ECHO_PATH));
     expect_well(r);
     standard_record(r->pid, path);
@@ -95,7 +98,10 @@ static void old_records_go(void **state)
     run *r = *state;
     char old[512], young[512], path[512], others[600];
     unsigned long long space;
-    if (access("/dev/shm", W_OK)) skip();
+    if (access("/dev/shm", W_OK)) {
+        puts("SKIP: records in /dev/shm: it cannot be written");
+        skip();
+    }
     leave_record(r, "path", path);
     const char *rest = strrchr(path, '-'); /* HOST-NAMESPACE-PID-STARTED */
     while (*--rest != '-') continue;
@@ -124,7 +130,10 @@ static void records_of_left_communicators_stay_a_while(void **state)
 {
     run *r = *state;
     char left[512], path[512];
-    if (access("/dev/shm", W_OK)) skip();
+    if (access("/dev/shm", W_OK)) {
+        puts("SKIP: records in /dev/shm: it cannot be written");
+        skip();
+    }
     run_with(r, SETTINGS("SLUICE_SHIM_DIR="), PROGRAM(CLIENT, "leaves", ECHO_PATH));
     expect_well(r);
     standard_record(r->pid, left);
@@ -144,7 +153,10 @@ static void killed_processes_give_back_what_they_never_used(void **state)
     run *r = *state;
     char ready[8], killed[512];
     struct stat before, after;
-    if (access("/dev/shm", W_OK)) skip();
+    if (access("/dev/shm", W_OK)) {
+        puts("SKIP: records in /dev/shm: it cannot be written");
+        skip();
+    }
     int output =
         run_start(r, SETTINGS("SLUICE_SHIM_DIR=", "SLUICE_SHIM_ENTRIES=65536"), PROGRAM(CLIENT, "threads", ECHO_PATH));
     assert_true(read(output, ready, sizeof ready) > 0);
@@ -222,7 +234,10 @@ static bool run_in_small_folder(run *r, int mebibytes, const char *entries)
 static void little_space_makes_a_small_ring(void **state)
 {
     run *r = *state;
-    if (!run_in_small_folder(r, 20, "SLUICE_SHIM_ENTRIES=")) skip();
+    if (!run_in_small_folder(r, 20, "SLUICE_SHIM_ENTRIES=")) {
+        puts("SKIP: a folder with little space: no file system can be mounted");
+        skip();
+    }
     expect_well(r);
     const unsigned long rows = SLC_RECORD_COMMUNICATORS * sizeof(slc_record_communicator),
                         modules = SLC_RECORD_MODULES * sizeof(slc_record_module);
