@@ -80,6 +80,7 @@ ROOMS = {
         "search": ["order", "layout", "simulate"],
         "joint": ["order", "layout", "simulate", "schedulers", "search"],
         "planner": ["order", "layout", "simulate", "schedulers", "search", "joint"],
+        "pipeline": ["order", "layout"],
         "study": ["order", "layout", "simulate", "joint", "planner"],
     },
     "ilp": {"parts": [], "solver": ["parts"], "search": ["parts", "solver"]},
