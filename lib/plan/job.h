@@ -68,6 +68,15 @@ typedef struct {
                           dropped after the forward slot and made again in the backward slot */
 } slc_activation_life;
 
+/* A stage of a pipeline holds several micro-batches at once, so each of its activations comes several times: this one
+ * has those micro-batches m for which m % turns is turn. */
+typedef struct {
+    uint32_t turns, turn;
+    /* A message that brings it may come as early as so many tasks of the stage before its first slot's; one that takes
+     * it away may take until so many tasks after its last slot's have run. A slot item's `index` is its task. */
+    uint32_t early, late;
+} slc_activation_turn;
+
 typedef struct {
     const char *name;
     uint64_t bytes;
@@ -98,8 +107,9 @@ typedef struct {
     uint32_t activation_count;
     slc_workspace_life *workspaces;
     uint32_t workspace_count;
-    uint64_t scratch_bytes;  /* communication's scratch memory for messages */
-    uint64_t reserved_bytes; /* memory that the binary keeps itself, outside of the arena */
+    uint64_t scratch_bytes;           /* communication's scratch memory for messages */
+    uint64_t reserved_bytes;          /* memory that the binary keeps itself, outside of the arena */
+    const slc_activation_turn *turns; /* [activations]; NULL: an activation has all micro-batches, one after another */
 } slc_job;
 
 /* How many strategies, from the first enumerator on, the units of the job may have; for one unit see slc_unit_may_be

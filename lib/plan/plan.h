@@ -102,9 +102,9 @@ typedef struct {
     bool on_compute; /* only for an UPDATE of a unit that is not onebit: it runs on the compute lane, between slots, on
                         the compute threads */
     uint32_t micro_batch;
-    uint32_t slot;                     /* SLC_ITEM_SLOT: number within its micro-batch */
-    uint32_t unit;                     /* operations */
-    uint32_t index;                    /* GATHER_WINDOW: number of the window */
+    uint32_t slot;  /* SLC_ITEM_SLOT: number within its micro-batch */
+    uint32_t unit;  /* operations */
+    uint32_t index; /* GATHER_WINDOW: number of the window; SLOT of a stage of a pipeline: its task, else 0 */
     uint64_t first_block, block_count; /* operations */
     slc_after *after;                  /* items that must have ended before this one starts */
     uint32_t after_count;

@@ -123,19 +123,50 @@ static bool is_recomputed(const claims *c, const slc_activation_life *life)
     return life->recomputable && c->plan->recompute[slc_slot_layer(c->job, life->first_slot)];
 }
 
+/* The first slot of the task so many tasks before that of `item`; the first of all where there are not as many. */
+static uint32_t slot_before(const claims *c, uint32_t item, uint32_t tasks)
+{
+    const slc_item *items = c->program->items;
+    uint32_t found = item;
+    for (uint32_t i = item; tasks && i-- > 0;)
+        if (items[i].kind == SLC_ITEM_SLOT) {
+            if (items[i].index + tasks < items[item].index) break;
+            found = i;
+        }
+    return found;
+}
+
+/* The last slot of the task so many tasks after that of `item`; the last of all where there are not as many. */
+static uint32_t slot_after(const claims *c, uint32_t item, uint32_t tasks)
+{
+    const slc_item *items = c->program->items;
+    uint32_t found = item;
+    for (uint32_t i = item + 1; tasks && i < c->program->item_count; i++)
+        if (items[i].kind == SLC_ITEM_SLOT) {
+            if (items[i].index > items[item].index + tasks) break;
+            found = i;
+        }
+    return found;
+}
+
 static void claim_activation(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)
 {
-    const slc_activation_life *life = &c->job->activations[c->plan->buffers[buffer].index];
+    const uint32_t index = c->plan->buffers[buffer].index;
+    const slc_activation_life *life = &c->job->activations[index];
+    const slc_activation_turn turn = c->job->turns ? c->job->turns[index] : (slc_activation_turn){.turns = 1};
     uint32_t last = evaluate ? life->last_forward_slot : life->last_slot;
     if (last < life->first_slot || (evaluate && last >= c->job->layer_count)) return;
+    if (micro_batch % turn.turns != turn.turn) return;
     uint32_t from = slc_find_slot(&c->places, micro_batch, life->first_slot);
     uint32_t to = slc_find_slot(&c->places, micro_batch, last);
-    if (evaluate || !is_recomputed(c, life)) {
-        claim_whole(c, buffer, from, to);
+    if (!evaluate && is_recomputed(c, life)) {
+        claim_whole(c, buffer, from, from);
+        claim_whole(c, buffer, to, to);
         return;
     }
-    claim_whole(c, buffer, from, from);
-    claim_whole(c, buffer, to, to);
+    if (from != SLC_NONE) from = slot_before(c, from, turn.early);
+    if (to != SLC_NONE) to = slot_after(c, to, turn.late);
+    claim_whole(c, buffer, from, to);
 }
 
 static void claim_workspace(claims *c, uint32_t buffer, uint32_t micro_batch, bool evaluate)

@@ -14,16 +14,27 @@
 
 #define FIELD(name) SLC_OPTION_FIELD(slc_plan_files, name)
 
-static const slc_option option_rows[] = {
-    {"profile", "FILE", 0, SLC_OPTION_TEXT, FIELD(profile_path), NULL, 0,
-     "The profile that the plan was made from (sluice profile)"},
-    {"plan", "FILE", 0, SLC_OPTION_TEXT, FIELD(plan_path), NULL, 0, "The plan (sluice plan)"},
-    {"world", "N", 0, SLC_OPTION_COUNT, FIELD(world), NULL, 0,
-     "Ranks, where the plan is for more or fewer than the profile's", 1, SLC_PROFILE_WORLD_MAX},
-    {"lossy", "WHAT", 0, SLC_OPTION_WORD, FIELD(lossy), NULL, 0, "none or onebit (default: as the plan was made)",
-     .choices = "none,onebit"},
-    {0},
-};
+#define FILE_ROWS                                                                                                      \
+    {"profile",           "FILE", 0, SLC_OPTION_TEXT,                                                                  \
+     FIELD(profile_path), NULL,   0, "The profile that the plan was made from (sluice profile)"},                      \
+        {"plan", "FILE", 0, SLC_OPTION_TEXT, FIELD(plan_path), NULL, 0, "The plan (sluice plan)"},                     \
+        {"world",                                                                                                      \
+         "N",                                                                                                          \
+         0,                                                                                                            \
+         SLC_OPTION_COUNT,                                                                                             \
+         FIELD(world),                                                                                                 \
+         NULL,                                                                                                         \
+         0,                                                                                                            \
+         "Ranks, where the plan is for more or fewer than the profile's",                                              \
+         1,                                                                                                            \
+         SLC_PROFILE_WORLD_MAX},                                                                                       \
+    {                                                                                                                  \
+        "lossy", "WHAT", 0, SLC_OPTION_WORD, FIELD(lossy), NULL, 0, "none or onebit (default: as the plan was made)",  \
+            .choices = "none,onebit"                                                                                   \
+    }
+
+static const slc_option file_rows[] = {FILE_ROWS, {0}};
+static const slc_option shown_rows[] = {FILE_ROWS, SLC_PIPELINE_OPTION_ROWS(slc_plan_files, pipeline, 0), {0}};
 
 static sluice_status check(void *options)
 {
@@ -32,7 +43,20 @@ static sluice_status check(void *options)
     return files->plan_path ? SLUICE_OK : slc_error(SLUICE_ERR_ARGUMENT, "--plan FILE is missing");
 }
 
-const slc_command_line slc_plan_files_line = {.rows = option_rows, .check = check};
+static sluice_status check_shown(void *options)
+{
+    const slc_plan_files *files = options;
+    sluice_status status = slc_pipeline_options_check(&files->pipeline);
+    if (status || !files->pipeline.stages) return status ? status : check(options);
+    if (!files->profile_path) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing");
+    if (files->plan_path || files->lossy)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline plans by itself; leave --%s out",
+                         files->plan_path ? "plan" : "lossy");
+    return SLUICE_OK;
+}
+
+const slc_command_line slc_plan_files_line = {.rows = file_rows, .check = check};
+const slc_command_line slc_plan_or_pipeline_line = {.rows = shown_rows, .check = check_shown};
 
 /* Was the plan made for a compressed phase? A faulty file is reported later, when it is read. */
 static bool is_compressed(const char *plan_path)
@@ -82,6 +106,14 @@ sluice_status slc_plan_files_simulate(slc_plan_files *files, const slc_simulatio
     if (!files->items) return slc_error(SLUICE_ERR_MEMORY, "times of %u items", count);
     status = slc_simulate_items(&profile->job, &profile->times, files->plan, options, &files->forecast, files->items);
     return slc_error_context(status, "plan %s", files->plan_path);
+}
+
+sluice_status slc_plan_files_pipeline(slc_plan_files *files, slc_pipelined *made)
+{
+    *made = (slc_pipelined){0};
+    sluice_status status = slc_profile_read(files->profile_path, &files->profile);
+    if (!status && files->world) status = slc_profile_set_world(files->profile, files->world);
+    return status ? status : slc_pipelined_make(&files->pipeline, files->profile, NULL, NULL, NULL, made);
 }
 
 sluice_status slc_plan_files_trace(const slc_plan_files *files, uint32_t steps, const char *path)

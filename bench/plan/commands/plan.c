@@ -8,6 +8,7 @@
 #include "bench/plan/comparison/comparison.h"
 #include "bench/plan/pictures/memory_picture.h"
 #include "bench/plan/pictures/picture.h"
+#include "bench/plan/pipeline/pipelined.h"
 #include "bench/plan/words/table.h"
 #include "lib/base/clock.h"
 #include "lib/base/text/parse_quantity.h"
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 20 };
+enum { MOST_OPTIONS = 24 };
 
 /* Finding the next best choices may take this share of the effort that the plan took. */
 static const double OTHERS_SHARE = 0.5;
@@ -33,6 +34,7 @@ typedef struct {
     const char *profile, *budget, *strategy, *force, *schedule, *recompute, *lossy, *output, *picture, *json;
     const char *compare, *second; /* files of plans */
     uint32_t world;               /* 0: the profile's */
+    slc_pipeline_options pipeline;
     double time_limit_s, effort_s;
     const char *typed[MOST_OPTIONS];
 } plan_options;
@@ -68,6 +70,7 @@ static const slc_option option_rows[] = {
     {"time-limit", "S", 0, SLC_OPTION_TIME, FIELD(time_limit_s), NULL, 0,
      "Take the best plan found after so many seconds, which may differ from run to run (default: none)",
      SLC_OPTION_ABOVE_0},
+    SLC_PIPELINE_OPTION_ROWS(plan_options, pipeline, 0),
     {"picture", "FILE", 0, SLC_OPTION_SET, FIELD(picture), NULL, 0,
      "Draw memory over the step and by layer at its peak: FILE.svg or FILE.png (needs gnuplot)",
      .set = slc_picture_option},
@@ -84,9 +87,9 @@ static const char doc[] = "Plans a training step: how each layer is sharded, and
                           "  sluice plan --profile profile.json --budget 900MiB -o plan.json\n"
                           "  sluice plan --profile gpt3.json --world 64 --budget 60GiB --effort 20\n"
                           "  sluice plan --profile profile.json --budget 80% --lossy onebit\n"
-                          "  sluice plan --profile profile.json --budget 60% --picture memory.svg\n"
                           "  sluice plan --profile profile.json --budget 60% --force h.3=fsdp,h.4..h.6=sdp\n"
                           "  sluice plan --profile profile.json --compare a.json b.json\n"
+                          "  sluice plan --profile profile.json --world 4 --pipeline 4 --micro-batches 8\n"
                           "Then: sluice sim, sluice check, sluice trace.\n"
                           "More: docs/what-a-plan-says.md";
 
@@ -118,11 +121,26 @@ static sluice_status check_compare(const plan_options *o)
     return SLUICE_OK;
 }
 
+/* Stages are planned on paper, without choices of layers and without a file that could be run. */
+static sluice_status check_pipeline(const plan_options *o)
+{
+    static const char *const refused[] = {"force", "schedule", "effort", "time-limit", "picture", "output"};
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+        if (slc_option_typed(option_rows, o->typed, refused[k]))
+            return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline plans stages on paper; leave --%s out", refused[k]);
+    if (o->lossy && strcmp(o->lossy, "none") != 0)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--lossy %s: stages are exact; leave it out with --pipeline", o->lossy);
+    return SLUICE_OK;
+}
+
 static sluice_status check(void *options)
 {
     const plan_options *o = options;
     if (!o->profile) return slc_error(SLUICE_ERR_ARGUMENT, "--profile FILE is missing; sluice profile writes one");
     if (o->compare) return check_compare(o);
+    if (o->pipeline.stages) return check_pipeline(o);
+    sluice_status status = slc_pipeline_options_check(&o->pipeline);
+    if (status) return status;
     if (o->lossy && !strcmp(o->lossy, "none") && !strcmp(o->strategy, "onebit"))
         return slc_error(SLUICE_ERR_ARGUMENT, "--strategy onebit with --lossy none: onebit is lossy");
     if (slc_is_standard_output(o->json) && slc_is_standard_output(o->output))
@@ -320,14 +338,29 @@ static sluice_status compare(const plan_options *o)
     return compare_files(&files, o->second, o->json);
 }
 
+static sluice_status plan_pipeline(const plan_options *o, slc_profile *profile)
+{
+    slc_pipelined made;
+    FILE *out = slc_is_standard_output(o->json) ? stderr : stdout;
+    const uint64_t start = slc_clock_ns();
+    sluice_status status = slc_pipelined_make(&o->pipeline, profile, o->strategy, o->recompute, o->budget, &made);
+    if (!status) {
+        slc_pipelined_print(out, &made);
+        fprintf(out, "planned    in %.2f s\n", slc_seconds(slc_clock_ns() - start));
+    }
+    if (!status && o->json) status = slc_result_file_write_json(o->json, slc_pipelined_json(&made));
+    slc_pipelined_fini(&made);
+    return status;
+}
+
 static sluice_status make(plan_options *o)
 {
     slc_profile *profile = NULL;
     sluice_status status = slc_profile_read(o->profile, &profile);
     if (!status && o->world) status = slc_profile_set_world(profile, o->world);
-    if (!o->lossy && !strcmp(o->strategy, "onebit")) o->lossy = "onebit";
+    if (!o->lossy && !strcmp(o->strategy, "onebit") && !o->pipeline.stages) o->lossy = "onebit";
     if (!status && o->lossy) status = slc_profile_set_compressed(profile, !strcmp(o->lossy, "onebit"));
-    if (!status) status = plan_and_print(o, profile);
+    if (!status) status = o->pipeline.stages ? plan_pipeline(o, profile) : plan_and_print(o, profile);
     slc_profile_destroy(profile);
     return status;
 }

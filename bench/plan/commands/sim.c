@@ -103,25 +103,67 @@ static sluice_status show_simulation(const sim_options *o)
     return slc_outcome_status(&outcome);
 }
 
+/* ---- Pipelines ---- */
+
+enum { PICTURE_WIDTH = 96 };
+
+static sluice_status show_pipeline(const sim_options *o, const slc_pipelined *made)
+{
+    FILE *out = slc_is_standard_output(o->json) || slc_is_standard_output(o->trace) ? stderr : stdout;
+    slc_outcome outcome = {0};
+    slc_pipelined_print(out, made);
+    fputc('\n', out);
+    slc_pipelined_draw(out, made, PICTURE_WIDTH);
+    if (o->json) slc_outcome_add(&outcome, slc_result_file_write_json(o->json, slc_pipelined_json(made)));
+    if (o->trace) slc_outcome_add(&outcome, slc_pipelined_trace(made, TRACED_STEPS, o->trace));
+    return slc_outcome_status(&outcome);
+}
+
+static sluice_status simulate_pipeline(sim_options *o)
+{
+    slc_pipelined made;
+    sluice_status status = slc_plan_files_pipeline(&o->files, &made);
+    if (!status) status = show_pipeline(o, &made);
+    slc_pipelined_fini(&made);
+    return status;
+}
+
+static sluice_status simulate_plan(sim_options *o)
+{
+    sluice_status status = slc_plan_files_simulate(&o->files, &o->simulation);
+    return status ? status : show_simulation(o);
+}
+
+static sluice_status check_sim(void *options)
+{
+    const sim_options *o = options;
+    if (o->files.pipeline.stages && (o->simulation.spread > 0 || o->simulation.passes))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline is simulated exactly; leave --spread and --passes out");
+    return SLUICE_OK;
+}
+
 static int run_sim(int argc, char **argv)
 {
     sim_options o = {0};
     const slc_command_line line = {
         .rows = option_rows,
-        .shared = &slc_plan_files_line,
+        .check = check_sim,
+        .shared = &slc_plan_or_pipeline_line,
         .shared_field = offsetof(sim_options, files),
-        .doc = "Simulates a plan's steps with the times of its profile.\v"
-               "Compute and communication are two lanes, as in the engine; where they overlap they slow each other "
-               "down as the profile says. The table tells which layers wait, for what, largest first.\n\n"
-               "Examples:\n"
-               "  sluice sim --profile profile.json --plan plan.json\n"
-               "  sluice sim --profile profile.json --plan plan.json --spread 0.1 --seed 3 --passes 50\n"
-               "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -\n"
-               "More: docs/timelines.md",
+        .doc =
+            "Simulates a plan's steps with the times of its profile.\v"
+            "Compute and communication are two lanes, as in the engine; where they overlap they slow each other "
+            "down as the profile says. The table tells which layers wait, for what, largest first. With --pipeline all "
+            "stages are simulated and drawn.\n\n"
+            "Examples:\n"
+            "  sluice sim --profile profile.json --plan plan.json\n"
+            "  sluice sim --profile profile.json --plan plan.json --spread 0.1 --seed 3 --passes 50\n"
+            "  sluice sim --profile profile.json --plan plan.json --trace step.json --json -\n"
+            "  sluice sim --profile profile.json --pipeline 4 --micro-batches 8\n"
+            "More: docs/timelines.md",
     };
     slc_command_line_parse(&line, argc, argv, &o);
-    sluice_status status = slc_plan_files_simulate(&o.files, &o.simulation);
-    if (!status) status = show_simulation(&o);
+    sluice_status status = o.files.pipeline.stages ? simulate_pipeline(&o) : simulate_plan(&o);
     slc_plan_files_fini(&o.files);
     return status ? slc_fail("sluice sim") : 0;
 }

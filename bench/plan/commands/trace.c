@@ -35,6 +35,8 @@ static const slc_option option_rows[] = {
 static sluice_status check(void *options)
 {
     const trace_options *o = options;
+    if (o->files.pipeline.stages && (!o->output || o->picture))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--pipeline has no picture but that of sluice sim; give -o FILE");
     if (!o->output && !o->picture) return slc_error(SLUICE_ERR_ARGUMENT, "give -o FILE or --picture FILE");
     if (o->budget && !o->picture) return slc_error(SLUICE_ERR_ARGUMENT, "--budget goes with --picture");
     return SLUICE_OK;
@@ -98,29 +100,44 @@ static sluice_status write_all(const trace_options *o)
     return slc_outcome_status(&outcome);
 }
 
+static sluice_status trace_pipeline(trace_options *o)
+{
+    slc_pipelined made;
+    sluice_status status = slc_plan_files_pipeline(&o->files, &made);
+    if (!status) status = slc_pipelined_trace(&made, o->steps, o->output);
+    slc_pipelined_fini(&made);
+    return status;
+}
+
+static sluice_status trace_plan(trace_options *o)
+{
+    sluice_status status = slc_plan_files_simulate(&o->files, NULL);
+    if (!status && !(o->files.forecast.step_s > 0))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "profile %s: all times are 0, there is nothing to show",
+                           o->files.profile_path);
+    return status ? status : write_all(o);
+}
+
 static int run_trace(int argc, char **argv)
 {
     trace_options o = {0};
     const slc_command_line line = {
         .rows = option_rows,
         .check = check,
-        .shared = &slc_plan_files_line,
+        .shared = &slc_plan_or_pipeline_line,
         .shared_field = offsetof(trace_options, files),
         .doc = "Shows the timeline of a plan, as the simulator runs it.\v"
                "Lanes for compute, communication and updates, an arrow from what a slot waited for to the slot, and "
                "memory by category. Open the JSON at https://ui.perfetto.dev or chrome://tracing. Of a real run, "
-               "`sluice train --trace FILE` writes the same.\n\n"
+               "`sluice train --trace FILE` writes the same. With --pipeline: of all its stages.\n\n"
                "Examples:\n"
                "  sluice trace --profile profile.json --plan plan.json -o step.json\n"
                "  sluice trace --profile profile.json --plan plan.json --picture step.svg\n"
+               "  sluice trace --profile profile.json --pipeline 4 --micro-batches 8 -o stages.json\n"
                "More: docs/timelines.md",
     };
     slc_command_line_parse(&line, argc, argv, &o);
-    sluice_status status = slc_plan_files_simulate(&o.files, NULL);
-    if (!status && !(o.files.forecast.step_s > 0))
-        status = slc_error(SLUICE_ERR_ARGUMENT, "profile %s: all times are 0, there is nothing to show",
-                           o.files.profile_path);
-    if (!status) status = write_all(&o);
+    sluice_status status = o.files.pipeline.stages ? trace_pipeline(&o) : trace_plan(&o);
     slc_plan_files_fini(&o.files);
     return status ? slc_fail("sluice trace") : 0;
 }

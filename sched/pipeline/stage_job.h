@@ -1,0 +1,47 @@
+/* A stage of a pipeline as a job of its own: its layers, the units that lie there, R ranks, M micro-batches, and a
+ * place for each micro-batch that it holds at once. So the strategy table, the lifetimes and the packer say what a
+ * stage needs as they do for a job without a pipeline.
+ *
+ * A stage keeps an activation that it has received, and whose life ends in a backward of another stage, until its own
+ * backward of that piece ends: who reads it there is not known. A message is in memory at its receiver from
+ * slc_pipeline_ahead tasks before the one that reads it, and at its sender while the task after the one that made it
+ * runs.
+ */
+#pragma once
+
+#include "sched/order/order.h"
+#include "sched/pipeline/costs.h"
+
+/* A slot of the stage's step: its number in the stage's job, and the task that it is part of. */
+typedef struct {
+    uint32_t micro_batch, slot, task;
+} slc_stage_slot;
+
+typedef struct {
+    uint32_t stage;
+    slc_job job; /* world R; its arrays belong to it, names to the profile */
+    slc_times times;
+    slc_strategy *strategies;    /* [units] */
+    bool *recompute;             /* [layers] */
+    uint32_t *layer;             /* [layers] the layer in the profile; SLC_NONE: the one that stage_job.c adds */
+    uint32_t *first_local;       /* [chunks + 1] first layer of each chunk in this job */
+    slc_stage_slot *slots;       /* in the order of the schedule */
+    uint32_t slot_count;         /* M times those of a micro-batch */
+    slc_activation_turn *turns;  /* the job's */
+    uint64_t older_values_bytes; /* of job.scratch_bytes: versions of the values before the latest */
+} slc_stage_job;
+
+/* Makes the job of a stage from the programs of one step; slc_stage_job_fini frees it, after an error too. Errors:
+ * MEMORY. */
+sluice_status slc_stage_job_init(const slc_cut_job *cut, const slc_pipeline_program *program, uint32_t stage,
+                                 slc_stage_job *out);
+void slc_stage_job_fini(slc_stage_job *stage);
+
+/* Writes the stage's step: slots in the order of the schedule; after a unit's last gradient its reduction and its
+ * update; at the end the agreement, updates that wait for it, and gathers of values. The caller frees it by
+ * slc_order_fini. Errors: MEMORY. */
+sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order);
+
+/* Bytes that a rank of the stage needs, as packed, with what the binary reserves. Errors: MEMORY; FORMAT (a defect of
+ * ours). */
+sluice_status slc_stage_bytes(const slc_stage_job *stage, uint64_t *bytes);
