@@ -9,6 +9,9 @@
 
 enum { NONE = UINT32_MAX };
 
+/* Sums in another order differ by less than this share. */
+static const double ROUNDING = 1e-12;
+
 /* One way to cut the layers before some layer into stages: no other has both less sum and less tail. */
 typedef struct {
     double sum_s, tail_s, most_s;
@@ -85,22 +88,31 @@ static void keep_way(search *s, uint32_t stages, uint32_t end, way found)
     *head = s->way_count++;
 }
 
-/* Goes on from every way to cut the layers before `first` into `stages` stages by a stage up to `end`. */
-static void extend(search *s, uint32_t stages, uint32_t first, uint32_t end)
+/* May stage `stage` have these layers, and no others before `cap_s` is over? *longer: nor may it have more of them. */
+static bool may_have(const search *s, uint32_t stage, uint32_t first, uint32_t end, double cap_s, bool *longer)
+{
+    const uint64_t *limit = s->in->limit_bytes;
+    *longer = s->time_s[end] - s->time_s[first] <= cap_s && !(limit && bytes_of(s, stage, first, end) > limit[stage]);
+    return *longer && may_end(s, end) && stage_s(s, first, end) <= cap_s;
+}
+
+/* Goes on from every way to cut the layers before `first` into `stages` stages by a stage up to `end`. Ways whose sum
+ * and tail cannot stay below `below_s` are of no interest. */
+static void extend(search *s, uint32_t stages, uint32_t first, uint32_t end, double below_s)
 {
     const double takes_s = stage_s(s, first, end), tail_s = tail_of(s, stages, first, end);
+    const double left_s = s->time_s[s->layers] - s->time_s[end];
     for (uint32_t w = *ways_of(s, stages, first); w != NONE; w = s->ways[w].next) {
         const way before = s->ways[w];
-        keep_way(
-            s, stages + 1, end,
-            (way){before.sum_s + takes_s, fmax(before.tail_s, tail_s), fmax(before.most_s, takes_s), first, w, NONE});
+        const way found = {
+            before.sum_s + takes_s, fmax(before.tail_s, tail_s), fmax(before.most_s, takes_s), first, w, NONE};
+        if ((found.sum_s + left_s + found.tail_s) * (1 - ROUNDING) < below_s) keep_way(s, stages + 1, end, found);
     }
 }
 
-/* Finds the best way in which no stage takes longer than `cap_s`; NONE: there is none. */
-static uint32_t best_within(search *s, double cap_s)
+/* Finds the best way in which no stage takes longer than `cap_s`, among those below `below_s`; NONE: there is none. */
+static uint32_t best_within(search *s, double cap_s, double below_s)
 {
-    const uint64_t *limit = s->in->limit_bytes;
     s->way_count = 0;
     for (size_t i = 0; i < (size_t)(s->stages + 1) * (s->layers + 1); i++) s->first_way[i] = NONE;
     keep_way(s, 0, 0, (way){.first_layer = 0, .before = NONE});
@@ -108,16 +120,30 @@ static uint32_t best_within(search *s, double cap_s)
         for (uint32_t first = stages; first < s->layers; first++) {
             if (*ways_of(s, stages, first) == NONE) continue;
             const uint32_t last_end = s->layers - (s->stages - stages - 1);
-            for (uint32_t end = stages + 1 == s->stages ? s->layers : first + 1; end <= last_end; end++) {
-                if (s->time_s[end] - s->time_s[first] > cap_s) break;
-                if (limit && bytes_of(s, stages, first, end) > limit[stages]) break;
-                if (may_end(s, end) && stage_s(s, first, end) <= cap_s) extend(s, stages, first, end);
-            }
+            bool longer = true;
+            for (uint32_t end = stages + 1 == s->stages ? s->layers : first + 1; end <= last_end && longer; end++)
+                if (may_have(s, stages, first, end, cap_s, &longer)) extend(s, stages, first, end, below_s);
         }
     uint32_t best = NONE;
     for (uint32_t w = *ways_of(s, s->stages, s->layers); w != NONE; w = s->ways[w].next)
         if (best == NONE || s->ways[w].sum_s + s->ways[w].tail_s < s->ways[best].sum_s + s->ways[best].tail_s) best = w;
     return best;
+}
+
+/* Is there a way at all in which no stage takes longer than `cap_s`? */
+static bool exists_within(search *s, double cap_s)
+{
+    uint32_t *reached = s->first_way; /* by so many stages, up to this layer */
+    const uint32_t width = s->layers + 1;
+    for (size_t i = 0; i < (size_t)(s->stages + 1) * width; i++) reached[i] = 0;
+    reached[0] = 1;
+    for (uint32_t stage = 0; stage < s->stages; stage++)
+        for (uint32_t first = stage; first < s->layers; first++) {
+            bool longer = reached[(size_t)stage * width + first];
+            for (uint32_t end = first + 1; end <= s->layers && longer; end++)
+                if (may_have(s, stage, first, end, cap_s, &longer)) reached[(size_t)(stage + 1) * width + end] = 1;
+        }
+    return reached[(size_t)s->stages * width + s->layers];
 }
 
 static void take_cuts(const search *s, uint32_t best, uint32_t *first_layer)
@@ -147,13 +173,13 @@ static double *possible_maxima(const search *s, size_t *count)
     return maxima;
 }
 
-/* The number of the least cap within which there is a way; there is one within the last. */
+/* The number of the least cap within which there is a way; `count`: there is none. */
 static size_t least_cap(search *s, const double *maxima, size_t count)
 {
-    size_t low = 0, high = count - 1;
-    while (low < high && !s->failed) {
+    size_t low = 0, high = count;
+    while (low < high) {
         const size_t middle = (low + high) / 2;
-        if (best_within(s, maxima[middle]) != NONE)
+        if (exists_within(s, maxima[middle]))
             high = middle;
         else
             low = middle + 1;
@@ -161,23 +187,28 @@ static size_t least_cap(search *s, const double *maxima, size_t count)
     return low;
 }
 
+/* A cap beyond the least one pays only if it makes sum and tail shorter, for the maximum is longer then: by less than
+ * what sum and tail can become at all. */
 static sluice_status go(search *s, uint32_t *first_layer, double *cost_s)
 {
     size_t count;
-    double *maxima = possible_maxima(s, &count);
+    double *maxima = possible_maxima(s, &count), least_s = s->time_s[s->layers];
     *cost_s = INFINITY;
     if (!maxima) return slc_error(SLUICE_ERR_MEMORY, "times of %u layers", s->layers);
     const double more = s->in->micro_batches - 1.0;
-    const uint32_t any = best_within(s, maxima[count - 1]);
-    const double least_s = any == NONE ? INFINITY : s->ways[any].sum_s + s->ways[any].tail_s;
-    for (size_t c = any == NONE ? count : least_cap(s, maxima, count); c < count && !s->failed; c++) {
+    const size_t least = least_cap(s, maxima, count);
+    for (size_t c = least; c < count && !s->failed; c++) {
         if (least_s + more * maxima[c] >= *cost_s) break;
-        const uint32_t best = best_within(s, maxima[c]);
-        if (best == NONE) continue;
-        const double found_s = s->ways[best].sum_s + s->ways[best].tail_s + more * s->ways[best].most_s;
-        if (found_s >= *cost_s) continue;
-        *cost_s = found_s;
-        take_cuts(s, best, first_layer);
+        const uint32_t best = best_within(s, maxima[c], *cost_s - more * maxima[c]);
+        if (best != NONE) {
+            const double found_s = s->ways[best].sum_s + s->ways[best].tail_s + more * s->ways[best].most_s;
+            if (found_s < *cost_s) take_cuts(s, best, first_layer);
+            *cost_s = fmin(*cost_s, found_s);
+        }
+        if (c > least) continue;
+        const uint32_t any = best_within(s, maxima[count - 1], *cost_s - more * maxima[c]);
+        if (any == NONE) break;
+        least_s = s->ways[any].sum_s + s->ways[any].tail_s;
     }
     free(maxima);
     return s->failed ? slc_error(SLUICE_ERR_MEMORY, "cuts of %u layers", s->layers) : SLUICE_OK;

@@ -67,6 +67,13 @@ static double stage_within(const search *s, uint32_t first, uint32_t end, uint32
     return replicated_s(s, &s->in->levels[0], s->time_s[end] - s->time_s[first], first, end, replicas);
 }
 
+/* Do these layers and any more of them not fit into the last stage of `up_to` ranks, however many of these it has? */
+static bool is_too_large(const search *s, uint32_t first, uint32_t end, uint32_t up_to, const behind *after)
+{
+    const uint64_t ranks = (uint64_t)s->ranks * after->replicas + after->ranks;
+    return !fits(s, first, end, ranks, up_to * after->replicas);
+}
+
 /* Fills s->within for the layers from `from` on. */
 static void fill_within(search *s, uint32_t from, const behind *after)
 {
@@ -74,7 +81,9 @@ static void fill_within(search *s, uint32_t from, const behind *after)
     for (uint32_t end = from + 1; end <= s->layers; end++)
         for (uint32_t n = 1; n <= s->ranks; n++) {
             best_cut best = {stage_within(s, from, end, n, n, after), from, n};
-            for (uint32_t first = from + 1; first < end; first++) {
+            for (uint32_t first = end; --first > from;) {
+                if ((s->time_s[end] - s->time_s[first]) / n >= best.period_s || is_too_large(s, first, end, n, after))
+                    break;
                 if (!may_cut(s, first)) continue;
                 const double message = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[0].bytes_per_s;
                 for (uint32_t r = 1; r < n; r++) {
@@ -125,7 +134,8 @@ static sluice_status fill_across(search *s)
     for (uint32_t end = 1; end <= s->layers; end++)
         for (uint32_t n = 1; n <= s->hosts; n++) {
             best_cut best = {stage_across(s, periods_on_host(s, n, n), 0, end, n), 0, n};
-            for (uint32_t first = 1; first < end; first++) {
+            for (uint32_t first = end; --first > 0;) {
+                if ((s->time_s[end] - s->time_s[first]) / ((double)n * s->ranks) >= best.period_s) break;
                 if (!may_cut(s, first)) continue;
                 const double message = 2 * (double)s->in->boundary_bytes[first - 1] / s->in->levels[1].bytes_per_s;
                 for (uint32_t h = 1; h < n; h++) {
