@@ -347,7 +347,9 @@ SLUICE_API sluice_status sluice_runtime_reserve(sluice_runtime *rt, const char *
  * activation whose life ends before it begins, or that is recomputable where its layer is not; plan_file does otherwise
  * than a layer's strategy or `recompute` asks), FORMAT (the file of strategies, or plan_file: with its place),
  * UNSUPPORTED (1-bit LAMB with compat and layers of different precisions or strategies), INTERRUPTED (the world failed
- * while rank 0 planned), SYSTEM (shared memory). */
+ * while rank 0 planned), SYSTEM (shared memory), ORDER (another runtime of this world is committed: nothing has
+ * changed).
+ */
 SLUICE_API sluice_status sluice_runtime_commit(sluice_runtime *rt);
 
 /* Collective, between steps: makes a new plan and moves values and optimizer states to it, not changing a bit; weights

@@ -155,6 +155,7 @@ sluice_status slc_comm_choose(slc_comm *comm, const slc_device *device);
  * scratch_bytes that slc_comm_scratch_bytes says. Errors: MISMATCH (sizes differ between ranks), those of mapping, and
  * the world's failure. */
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
+bool slc_comm_is_attached(const slc_comm *comm);
 
 /* Bytes of scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,
  * else depth * block_bytes * (N-1)/N, rounded up. The same on every rank. In memory of a device more of it makes longer

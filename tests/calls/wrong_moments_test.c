@@ -95,9 +95,44 @@ static void a_number_of_updates_is_checked(void **state)
     assert_int_equal(run_ranks(2, odd_numbers_of_steps, NULL, LIMIT_S), 0);
 }
 
+/* A world serves one runtime at a time: the second is refused where it would take the first one's memory away, the
+ * first goes on, and once it is gone the second commits. */
+static int second_commit(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    program p, other;
+    sluice_config config;
+    if (create(&p)) return 1;
+    RANK_CHECK(!sluice_runtime_commit(p.rt));
+    sluice_config_init(&config);
+    config.schedule = "one_ahead";
+    other = p;
+    RANK_CHECK(!sluice_runtime_create(p.world, &config, &other.rt));
+    RANK_CHECK(!sluice_layer_add(other.rt, "only", &other.layer));
+    RANK_CHECK(
+        !sluice_param_add(other.layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = ELEMENTS), &other.w));
+    RANK_CHECK(sluice_runtime_commit(other.rt) == SLUICE_ERR_ORDER);
+    RANK_CHECK(strstr(sluice_last_error(), "another runtime of this world"));
+    if (one_step(&p)) return 1;
+    sluice_runtime_destroy(p.rt);
+    RANK_CHECK(!sluice_runtime_commit(other.rt));
+    if (one_step(&other)) return 1;
+    sluice_runtime_destroy(other.rt);
+    sluice_world_destroy(p.world);
+    return 0;
+}
+
+static void one_runtime_at_a_time(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(2, second_commit, NULL, LIMIT_S), 0);
+    assert_int_equal(run_ranks(1, second_commit, NULL, LIMIT_S), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_world_outlives_its_runtimes),
+                                       cmocka_unit_test(one_runtime_at_a_time),
                                        cmocka_unit_test(a_number_of_updates_is_checked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

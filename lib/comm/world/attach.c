@@ -74,6 +74,11 @@ static sluice_status reach(slc_comm *comm, slc_segment *segment, uint64_t deadli
     return !status && comm->stream_order.on ? slc_stream_order_attach(comm) : status;
 }
 
+bool slc_comm_is_attached(const slc_comm *comm)
+{
+    return comm->attached.segment != NULL;
+}
+
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
 {
     sluice_world *world = slc_comm_world(comm);

@@ -180,6 +180,11 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
     slc_host_look host;
     sluice_status status = slc_runtime_require(rt, false, "commit");
     if (status) return status;
+    if (slc_comm_is_attached(rt->comm))
+        return slc_error(
+            SLUICE_ERR_ORDER,
+            "commit: another runtime of this world is committed, and a world serves one at a time; destroy "
+            "that one first, or give this one a world of its own (sluice_world_create, with another port)");
     if (!rt->model.layer_count || !rt->model.param_count)
         return slc_error(SLUICE_ERR_ARGUMENT, "commit: there is no layer or no parameter; register the model first");
 
