@@ -89,6 +89,19 @@ static uint64_t limit_of(const planning *p)
     return !budget ? UINT64_MAX : budget > reserved ? budget - reserved : 0;
 }
 
+/* Nobody who asks for sharding and names no budget wants more memory than dp takes: gathers that come early may use
+ * that much. A plan that cannot do with so little takes what it needs. */
+static uint64_t bound_of(const planning *p)
+{
+    bool shards = false;
+    if (p->answer->budget_bytes) return limit_of(p);
+    for (uint32_t u = 0; u < p->job->unit_count; u++) {
+        if (p->strategies[u] == SLC_STRATEGIES) return UINT64_MAX;
+        shards |= p->strategies[u] != slc_unit_strategy(p->job, &p->job->units[u], SLC_DP);
+    }
+    return shards ? p->answer->dp_bytes - p->job->reserved_bytes : UINT64_MAX;
+}
+
 static sluice_status fill_free_units(planning *p)
 {
     if (!slc_strategies_free(p->job, p->strategies)) return SLUICE_OK;
@@ -129,7 +142,7 @@ static sluice_status make_within(planning *p)
     slc_plan *plan;
     slc_forecast forecast;
     slc_scheduling in = scheduling(p, p->strategies);
-    in.limit = limit_of(p);
+    in.limit = bound_of(p);
     sluice_status status = slc_plan_make(&in, p->scheduler, &plan);
     if (status) return status;
     if (plan->arena_bytes > limit_of(p))
@@ -152,7 +165,7 @@ static slc_joint_request joint_request(planning *p)
                                .times = p->times,
                                .strategies = p->strategies,
                                .recompute = p->request->recompute,
-                               .limit = limit_of(p),
+                               .limit = bound_of(p),
                                .updates = p->request->updates,
                                .effort_s = p->request->effort_s,
                                .steps_left = p->request->steps_left,
@@ -207,6 +220,10 @@ static sluice_status make_joint(planning *p)
     slc_smallest_arena least = {p->scratch, p->recompute, 0, false};
     ask.least = &least;
     sluice_status status = slc_joint_plan(&ask, &found, NULL);
+    if (status == SLUICE_ERR_BUDGET && ask.limit < limit_of(p)) {
+        ask.limit = limit_of(p);
+        status = slc_joint_plan(&ask, &found, NULL);
+    }
     if (status == SLUICE_ERR_BUDGET && least.arena_bytes) return refuse_budget(p, &ask);
     if (status) return status;
     note_forecast(p, &found.forecast);

@@ -196,6 +196,28 @@ static void a_fraction_is_of_what_dp_needs(void **state)
     assert_int_equal(slc_plan_for_budget(&t.job, &request, &answer), SLUICE_ERR_ARGUMENT);
 }
 
+/* Without a budget a plan that shards takes no more than dp, where one of that size exists. */
+static void sharding_without_a_budget_takes_no_more_than_dp(void **state)
+{
+    (void)state;
+    static test_job t;
+    static const char *const bounded_by[] = {"greedy", "portfolio"};
+    uint32_t bounded = 0;
+    for (uint32_t i = 0; i < jobs(); i++)
+        for (int s = 0; s < 2; s++) {
+            slc_plan_answer answer;
+            draw_job(&t, 700 + i);
+            assert_int_equal(ask(&t.job, "fsdp", bounded_by[s], 0, &answer), SLUICE_OK);
+            assert_int_equal(answer.budget_bytes, 0);
+            const uint64_t bytes = answer.plan->arena_bytes + t.job.reserved_bytes, dp_bytes = answer.dp_bytes;
+            slc_plan_destroy(answer.plan);
+            if (!works(&t.job, "fsdp", bounded_by[s], dp_bytes)) continue;
+            assert_true(bytes <= dp_bytes);
+            bounded++;
+        }
+    assert_true(bounded > jobs() / 2);
+}
+
 static void random_is_deterministic(void **state)
 {
     (void)state;
@@ -385,11 +407,17 @@ static void onebit_is_drawn_in_its_phase(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_of_an_error_work),          cmocka_unit_test(ilp_is_there_where_its_solver_is),
-        cmocka_unit_test(error_names_the_largest_consumers), cmocka_unit_test(mixed_grows_with_the_budget),
-        cmocka_unit_test(a_fraction_is_of_what_dp_needs),    cmocka_unit_test(random_is_deterministic),
-        cmocka_unit_test(forced_strategies_go_over_all),     cmocka_unit_test(onebit_waits_for_its_phase),
-        cmocka_unit_test(onebit_is_drawn_in_its_phase),      cmocka_unit_test(says_what_there_is),
+        cmocka_unit_test(figures_of_an_error_work),
+        cmocka_unit_test(ilp_is_there_where_its_solver_is),
+        cmocka_unit_test(error_names_the_largest_consumers),
+        cmocka_unit_test(mixed_grows_with_the_budget),
+        cmocka_unit_test(a_fraction_is_of_what_dp_needs),
+        cmocka_unit_test(sharding_without_a_budget_takes_no_more_than_dp),
+        cmocka_unit_test(random_is_deterministic),
+        cmocka_unit_test(forced_strategies_go_over_all),
+        cmocka_unit_test(onebit_waits_for_its_phase),
+        cmocka_unit_test(onebit_is_drawn_in_its_phase),
+        cmocka_unit_test(says_what_there_is),
         cmocka_unit_test(reads_strategies_from_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
