@@ -163,6 +163,8 @@ typedef struct {
                                  optimizer or one rank. Rank 0's counts */
     sluice_sums sums;         /* on device "cuda", of a world's ranks; a setting of the job: weights differ by rounding.
                                  Either kind moves as many bytes */
+    bool measure_norm;        /* the norm of the gradient is measured without clipping too, for the step's report; it
+                                 adds no barrier and changes no bit */
 } sluice_config;
 
 /* sluice_config_init for a struct of `struct_size` bytes, for callers in other languages. Writes nothing where `config`
@@ -222,7 +224,8 @@ SLUICE_API void sluice_config_init_sized(sluice_config *config, size_t struct_si
  *   sgd.dampening = 0
  *   sgd.weight_decay = 0                   (as PyTorch; of all parameters but those with no_decay)
  *   sgd.nesterov = false
- *   replan_trials = 0                      (none; `sluice train` has 3) */
+ *   replan_trials = 0                      (none; `sluice train` has 3)
+ *   measure_norm = false */
 static inline void sluice_config_init(sluice_config *config)
 {
     sluice_config_init_sized(config, sizeof *config);
@@ -417,8 +420,9 @@ typedef struct {
     double step_s;        /* since the last step_begin's call */
     double exposed_s;     /* time that compute stood at gates in this step */
     bool compressed;      /* a step of the compressed phase */
-    double gradient_norm; /* of the whole reduced, scaled gradient, before clipping; NaN without clip. In the compressed
-                             phase without the layers under onebit, but in 0/1 Adam's refreshes, which average them. */
+    double gradient_norm; /* of the whole reduced, scaled gradient, before clipping; NaN without clip and measure_norm.
+                             In the compressed phase without the layers under onebit, but in 0/1 Adam's refreshes, which
+                             average them. */
     double own_norm;      /* what layers under onebit were clipped by: of this rank's own gradient of all of them; NaN
                              without clip or such layers */
     bool skipped;         /* NAN_SKIP: a gradient was not finite, nothing was updated */

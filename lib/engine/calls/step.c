@@ -259,7 +259,7 @@ static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_s
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
         .exposed_s = step->exposed_s,
-        .gradient_norm = rt->config.clip > 0 ? slc_norm_result(step->bins) : NAN,
+        .gradient_norm = rt->config.clip > 0 || rt->config.measure_norm ? slc_norm_result(step->bins) : NAN,
         .compressed = step->compressed,
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,

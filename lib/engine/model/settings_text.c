@@ -92,6 +92,7 @@ void slc_settings_text(const sluice_runtime *rt, char out[SLC_SETTINGS_BYTES])
     CHOICE(&t, "accumulate", c->accumulate, "last", "each");
     CHOICE(&t, "tied", c->tied, "joint", "split");
     CHOICE(&t, "sums", c->sums, "ordered", "nccl");
+    CHOICE(&t, "measure_norm", c->measure_norm, "false", "true");
     add_name(&t, "device", c->device);
     add(&t, "precision %s\n", sluice_dtype_name(c->precision));
     add(&t, "wire %s\n", sluice_dtype_name(c->wire));
