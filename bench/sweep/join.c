@@ -8,6 +8,7 @@
 #include "bench/sweep/opening.h"
 #include "bench/sweep/figures/table.h"
 #include "lib/base/file/path_error.h"
+#include "lib/base/file/make_folder.h"
 #include "lib/base/status.h"
 #include "lib/base/text/ending.h"
 
@@ -111,7 +112,7 @@ static sluice_status find_folder(slc_bench_options *o)
         status = slc_folder_name("join", number, o->chosen);
         if (!status && !has_results(o->chosen)) o->output = o->chosen;
     }
-    return status ? status : slc_folder_make(o->output);
+    return status ? status : slc_error_context(slc_make_folder(o->output), "--output");
 }
 
 sluice_status slc_bench_join(slc_bench_options *options, FILE *out)

@@ -6,6 +6,7 @@
 #include "bench/cli/outcome.h"
 #include "bench/sweep/figures/figures.h"
 #include "bench/sweep/folder/agreement.h"
+#include "lib/base/file/make_folder.h"
 #include "lib/base/status.h"
 
 #include <string.h>
@@ -137,7 +138,7 @@ sluice_status slc_bench_open(slc_bench_options *options, int ranks, bool retry, 
     json_t *settings = slc_agreement_settings(&options->training);
     if (!status && !settings) status = slc_error(SLUICE_ERR_MEMORY, "settings of the sweep");
     if (!status && !options->output) status = slc_bench_choose_folder(options, ranks, settings, suits);
-    if (!status) status = slc_folder_make(options->output);
+    if (!status) status = slc_error_context(slc_make_folder(options->output), "--output");
     if (!status) status = slc_folder_lock(options->output);
     if (!status && !options->overwrite) {
         slc_bench_results_free(results);

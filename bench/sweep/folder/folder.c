@@ -21,26 +21,6 @@
 enum { LOCK_TRIES = 100, SETTLED_S = 1 };
 static const struct timespec LOCK_PAUSE = {.tv_nsec = 50000000};
 
-sluice_status slc_folder_make(const char *path)
-{
-    char *copy = strdup(path);
-    if (!copy) return slc_error(SLUICE_ERR_MEMORY, "--output");
-    int why = 0;
-    for (char *at = copy + 1; !why; at++) {
-        if (*at && *at != '/') continue;
-        char end = *at;
-        *at = 0;
-        if (mkdir(copy, 0777) && errno != EEXIST) why = errno;
-        *at = end;
-        if (!end) break;
-    }
-    struct stat info;
-    if (!why && (stat(path, &info) || !S_ISDIR(info.st_mode))) why = ENOTDIR;
-    free(copy);
-    return why ? slc_error(slc_path_status(why), "--output: cannot make the folder %s: %s", path, strerror(why))
-               : SLUICE_OK;
-}
-
 sluice_status slc_folder_path(const char *folder, const char *name, char *path)
 {
     if (snprintf(path, SLC_FOLDER_BYTES, "%s/%s", folder, name) < SLC_FOLDER_BYTES) return SLUICE_OK;

@@ -1,4 +1,4 @@
-/* The folder of a sweep's results: its name, its making, and the lock that keeps two sweeps from writing into it at
+/* The folder of a sweep's results: its name, and the lock that keeps two sweeps from writing into it at
  * once. One thread. */
 #pragma once
 
@@ -6,9 +6,6 @@
 #include <stddef.h>
 
 enum { SLC_FOLDER_BYTES = 4096 };
-
-/* Makes the folder and those above it. Errors: PATH, IO, MEMORY. */
-sluice_status slc_folder_make(const char *path);
 
 /* Writes the path of a file in the folder, into SLC_FOLDER_BYTES. Errors: ARGUMENT (it is too long). */
 sluice_status slc_folder_path(const char *folder, const char *name, char *path);

@@ -5,6 +5,7 @@
 #include "bench/cli/environment.h"
 #include "bench/sweep/folder/agreement.h"
 #include "bench/sweep/opening.h"
+#include "lib/base/file/make_folder.h"
 #include "lib/base/status.h"
 
 #include <unistd.h>
@@ -57,7 +58,7 @@ sluice_status slc_tradeoff_open(slc_bench_options *options, int ranks, json_t **
     *settings = make_settings(options, ranks);
     if (!*settings) status = slc_error(SLUICE_ERR_MEMORY, "settings of the trade-off");
     if (!status && !options->output) status = slc_bench_choose_folder(options, ranks, *settings, suits);
-    if (!status) status = slc_folder_make(options->output);
+    if (!status) status = slc_error_context(slc_make_folder(options->output), "--output");
     if (!status) status = slc_folder_lock(options->output);
     if (status || options->overwrite) return status;
     status = read_there(options, *settings, finished);

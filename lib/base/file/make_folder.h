@@ -1,0 +1,11 @@
+/* Folders for what a program is about to write. Any thread. */
+#pragma once
+
+#include <sluice/status.h>
+
+/* Makes the folder and those that it lies in, where they are not there. Errors name the path: PATH, IO (a part of it is
+ * no folder, or may not be made), MEMORY. */
+sluice_status slc_make_folder(const char *path);
+
+/* The same, and finds out whether files can be made in it, which takes hours to learn otherwise. */
+sluice_status slc_make_writable_folder(const char *path);
