@@ -16,24 +16,32 @@
 enum { TASTE_STREAM = 0x57 };
 static const double MOST_VISITS = 1e7;        /* of cells, in one dive */
 enum { BRANCHES = 3, PLACEMENTS_A_DIVE = 2 }; /* orders looked at from one place; placements of a dive per buffer */
+enum { LOOKS_A_LIFE = 2 };                    /* they take as long as to look at one life of SLC_WORK_PACKED */
 
 /* The weights of a choice's price: free bytes that it loses, in shares of what its moments may lose; then the share of
  * all moments at which it lives, its height in the arena, and chance. */
 static const double SPARE_SHARE = 0.01, LONG_LIFE = 0.1, HIGH_UP = 0.3, CHANCE = 0.3;
 
+/* The live bytes at one moment lie in [low, high) of the buffer; `live` is their sum, in which bytes of two parts count
+ * twice. high 0: none live. */
 typedef struct {
-    uint32_t moment;
-    int64_t low, high; /* the live bytes lie in [low, high) of the buffer */
-    int64_t live;      /* their sum; bytes of two parts count twice */
-} cell;
+    int64_t low, high, live;
+} hull;
+
+/* Moments [first, end) with the same live bytes. */
+typedef struct {
+    uint32_t first, end;
+    int64_t low, high;
+} stretch;
 
 typedef struct {
-    const cell *cells;
-    uint32_t cell_count;
-    uint32_t buffer; /* its number */
-    int64_t top;     /* end of its highest live byte */
-    int64_t lowest;  /* the lowest offset that the heights allow now */
-    double taste;    /* what this dive adds to its price */
+    const stretch *stretches; /* ascending */
+    uint32_t stretch_count;
+    uint32_t cell_count; /* moments at which it lives */
+    uint32_t buffer;     /* its number */
+    int64_t top;         /* end of its highest live byte */
+    int64_t lowest;      /* the lowest offset that the heights allow now */
+    double taste;        /* what this dive adds to its price */
     bool placed;
 } block;
 
@@ -41,19 +49,23 @@ struct slc_stack {
     block *blocks;
     uint32_t block_count, moment_count;
     bool has_gaps; /* some buffer lives on both sides of dead bytes, or may */
-    cell *cells;
+    stretch *stretches;
     int64_t *height;  /* [moments] everything below is taken or lost */
     int64_t *waiting; /* [moments] bytes that live then and are not placed yet */
     int64_t *floor;   /* [moments] the lowest address at which any of them can begin */
-    int64_t *undo;    /* heights before each placement */
+    int64_t *all;     /* [moments] bytes that live then */
+    /* [moments + 1] sums over the moments before: of what a byte of a hole costs there, and of that times the floor. So
+     * the holes below a block cost as much to look at however long it lives. */
+    double *byte_price, *floor_price;
+    int64_t *undo; /* heights before each placement */
     size_t undo_count;
     int64_t *offset; /* [buffers] */
     uint32_t buffer_count;
     int64_t target;
+    uint32_t tightest; /* the block that lacked room when an order was given up last */
     uint64_t placements_left;
     uint64_t drawn;
-    size_t waiting_cells; /* of the blocks that are not placed */
-    uint64_t looked_at;
+    uint64_t looks; /* at a height, a floor or what waits */
 };
 
 typedef struct {
@@ -131,25 +143,34 @@ static uint32_t kept_before(const kept_moments *kept, uint32_t time)
     return low;
 }
 
-/* Writes one cell for each moment at which the buffer lives and returns their number. `whole` has a cell for each
- * moment. */
-static uint32_t list_cells(const slc_pack_buffer *buffer, const kept_moments *kept, cell *whole, cell *out)
+/* Finds the moments between the first and the last at which the buffer lives; none: first is not before end. */
+static void find_span(const slc_pack_buffer *buffer, const kept_moments *kept, uint32_t *first, uint32_t *end)
 {
-    const uint32_t moments = kept->count;
-    for (uint32_t m = 0; m < moments; m++) whole[m] = (cell){m, INT64_MAX, 0, 0};
+    uint32_t start = UINT32_MAX, last = 0;
     for (uint32_t i = 0; i < buffer->part_count; i++) {
         const slc_pack_part *part = &buffer->parts[i];
         if (is_empty(part)) continue;
-        for (uint32_t m = kept_before(kept, part->start), end = kept_before(kept, part->end); m < end; m++) {
-            if ((int64_t)part->first_byte < whole[m].low) whole[m].low = (int64_t)part->first_byte;
-            if ((int64_t)part->end_byte > whole[m].high) whole[m].high = (int64_t)part->end_byte;
-            whole[m].live += (int64_t)(part->end_byte - part->first_byte);
+        if (part->start < start) start = part->start;
+        if (part->end > last) last = part->end;
+    }
+    *first = kept_before(kept, start);
+    *end = kept_before(kept, last);
+}
+
+/* Writes the hull of the buffer's live bytes at each moment of [first, end), outside of which it does not live. */
+static void list_hulls(const slc_pack_buffer *buffer, const kept_moments *kept, uint32_t first, uint32_t end,
+                       hull *hulls)
+{
+    for (uint32_t m = first; m < end; m++) hulls[m] = (hull){INT64_MAX, 0, 0};
+    for (uint32_t i = 0; i < buffer->part_count; i++) {
+        const slc_pack_part *part = &buffer->parts[i];
+        if (is_empty(part)) continue;
+        for (uint32_t m = kept_before(kept, part->start), over = kept_before(kept, part->end); m < over; m++) {
+            if ((int64_t)part->first_byte < hulls[m].low) hulls[m].low = (int64_t)part->first_byte;
+            if ((int64_t)part->end_byte > hulls[m].high) hulls[m].high = (int64_t)part->end_byte;
+            hulls[m].live += (int64_t)(part->end_byte - part->first_byte);
         }
     }
-    uint32_t count = 0;
-    for (uint32_t m = 0; m < moments; m++)
-        if (whole[m].high) out[count++] = whole[m];
-    return count;
 }
 
 /* Counts the cells of all buffers, or a little more. */
@@ -166,21 +187,41 @@ static size_t most_cells(const slc_pack_buffer *buffers, size_t count, const kep
     return most;
 }
 
-static void add_blocks(slc_stack *s, const slc_pack_buffer *buffers, const kept_moments *kept, cell *whole)
+static bool goes_on(const stretch *last, uint32_t moment, const hull *at)
+{
+    return last->end == moment && last->low == at->low && last->high == at->high;
+}
+
+/* Joins moments of equal hulls to stretches, which are written from `out` on, and sums up what the block is. */
+static void describe_block(slc_stack *s, block *it, const hull *hulls, uint32_t first, uint32_t end, stretch *out)
+{
+    it->stretches = out;
+    for (uint32_t m = first; m < end; m++) {
+        const hull *at = &hulls[m];
+        if (!at->high) continue;
+        if (it->stretch_count && goes_on(&out[it->stretch_count - 1], m, at))
+            out[it->stretch_count - 1].end++;
+        else
+            out[it->stretch_count++] = (stretch){m, m + 1, at->low, at->high};
+        it->cell_count++;
+        if (at->high > it->top) it->top = at->high;
+        s->all[m] += at->high - at->low;
+        s->has_gaps |= at->live != at->high - at->low;
+    }
+}
+
+static void add_blocks(slc_stack *s, const slc_pack_buffer *buffers, const kept_moments *kept, hull *hulls)
 {
     size_t used = 0;
     for (uint32_t b = 0; b < s->buffer_count; b++) {
         block *it = &s->blocks[s->block_count];
-        *it = (block){.cells = s->cells + used, .buffer = b};
-        it->cell_count = list_cells(&buffers[b], kept, whole, s->cells + used);
-        if (!it->cell_count) continue;
-        used += it->cell_count;
-        s->block_count++;
-        for (uint32_t i = 0; i < it->cell_count; i++) {
-            const cell *c = &it->cells[i];
-            if (c->high > it->top) it->top = c->high;
-            s->has_gaps |= c->live != c->high - c->low;
-        }
+        uint32_t first, end;
+        *it = (block){.buffer = b};
+        find_span(&buffers[b], kept, &first, &end);
+        list_hulls(&buffers[b], kept, first, end, hulls);
+        describe_block(s, it, hulls, first, end, s->stretches + used);
+        used += it->stretch_count;
+        s->block_count += it->stretch_count > 0;
     }
 }
 
@@ -188,7 +229,7 @@ sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc
 {
     slc_stack *s = calloc(1, sizeof *s);
     kept_moments kept = {0};
-    cell *whole = NULL;
+    hull *hulls = NULL;
     sluice_status status = SLUICE_ERR_MEMORY;
     *out = NULL;
     if (!s || keep_moments(buffers, count, &kept)) goto free_all;
@@ -200,20 +241,23 @@ sluice_status slc_stack_create(const slc_pack_buffer *buffers, size_t count, slc
         goto free_all;
     }
     s->blocks = malloc((count + 1) * sizeof *s->blocks);
-    s->cells = malloc((cells + 1) * sizeof *s->cells);
-    s->height = malloc((3 * (size_t)moments + 1) * sizeof *s->height);
+    s->stretches = malloc((cells + 1) * sizeof *s->stretches);
+    s->height = calloc(4 * (size_t)moments + 1, sizeof *s->height);
+    s->byte_price = calloc(2 * ((size_t)moments + 1), sizeof *s->byte_price);
     s->undo = malloc((cells + 1) * sizeof *s->undo);
     s->offset = calloc(count + 1, sizeof *s->offset);
-    whole = malloc(((size_t)moments + 1) * sizeof *whole);
-    if (!s->blocks || !s->cells || !s->height || !s->undo || !s->offset || !whole) goto free_all;
+    hulls = malloc(((size_t)moments + 1) * sizeof *hulls);
+    if (!s->blocks || !s->stretches || !s->height || !s->byte_price || !s->undo || !s->offset || !hulls) goto free_all;
     s->waiting = s->height + moments;
     s->floor = s->waiting + moments;
-    add_blocks(s, buffers, &kept, whole);
+    s->all = s->floor + moments;
+    s->floor_price = s->byte_price + moments + 1;
+    add_blocks(s, buffers, &kept, hulls);
     *out = s;
     status = SLUICE_OK;
 
 free_all:
-    free(whole);
+    free(hulls);
     free(kept.ends);
     if (!*out) slc_stack_destroy(s);
     return status ? slc_error(status, "packing %zu buffers", count) : SLUICE_OK;
@@ -224,47 +268,96 @@ void slc_stack_destroy(slc_stack *s)
     if (!s) return;
     free(s->offset);
     free(s->undo);
+    free(s->byte_price);
     free(s->height);
-    free(s->cells);
+    free(s->stretches);
     free(s->blocks);
     free(s);
 }
 
 /* ---- One placement ---- */
 
-/* Finds how low each waiting block could go, and the floors. False: some moment lacks room whatever comes next. */
+static int64_t highest(const int64_t *of, const stretch *over)
+{
+    int64_t most = of[over->first];
+    for (uint32_t m = over->first + 1; m < over->end; m++)
+        if (of[m] > most) most = of[m];
+    return most;
+}
+
+/* Finds how low a block could go. */
+static int64_t lowest_of(const slc_stack *s, const block *it)
+{
+    int64_t lowest = 0;
+    for (uint32_t i = 0; i < it->stretch_count; i++) {
+        const int64_t above = highest(s->height, &it->stretches[i]) - it->stretches[i].low;
+        if (above > lowest) lowest = above;
+    }
+    return (lowest + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
+}
+
+static void lower_floors(slc_stack *s, const block *it)
+{
+    for (uint32_t i = 0; i < it->stretch_count; i++) {
+        const stretch *over = &it->stretches[i];
+        const int64_t begin = it->lowest + over->low;
+        for (uint32_t m = over->first; m < over->end; m++)
+            if (begin < s->floor[m]) s->floor[m] = begin;
+    }
+}
+
+/* A byte of a hole costs more where there is less room beyond what waits. False: some moment lacks room. */
+static bool price_holes(slc_stack *s)
+{
+    const double spare = SPARE_SHARE * (double)s->target;
+    for (uint32_t m = 0; m < s->moment_count; m++) {
+        const bool waits = s->floor[m] != INT64_MAX;
+        const int64_t room = waits ? s->target - s->floor[m] - s->waiting[m] : 0;
+        if (room < 0) return false;
+        const double price = waits ? 1 / ((double)room + spare) : 0;
+        s->byte_price[m + 1] = s->byte_price[m] + price;
+        s->floor_price[m + 1] = s->floor_price[m] + (waits ? price * (double)s->floor[m] : 0);
+    }
+    return true;
+}
+
+/* Finds how low a waiting block could go. False: not low enough. */
+static bool find_lowest(slc_stack *s, uint32_t b)
+{
+    block *it = &s->blocks[b];
+    s->looks += it->cell_count;
+    it->lowest = lowest_of(s, it);
+    if (it->lowest + it->top <= s->target) return true;
+    s->tightest = b;
+    return false;
+}
+
+/* Finds how low each waiting block could go, the floors, and what holes cost. False: some moment lacks room whatever
+ * comes next. That is mostly the one of the block that lacked it last, which is therefore looked at first. */
 static bool find_floors(slc_stack *s)
 {
+    if (s->block_count && !s->blocks[s->tightest].placed && !find_lowest(s, s->tightest)) return false;
     for (uint32_t m = 0; m < s->moment_count; m++) s->floor[m] = INT64_MAX;
     for (uint32_t b = 0; b < s->block_count; b++) {
-        block *it = &s->blocks[b];
-        if (it->placed) continue;
-        int64_t lowest = 0;
-        for (uint32_t i = 0; i < it->cell_count; i++) {
-            int64_t above = s->height[it->cells[i].moment] - it->cells[i].low;
-            if (above > lowest) lowest = above;
-        }
-        it->lowest = lowest = (lowest + SLC_PACK_ALIGNMENT - 1) / SLC_PACK_ALIGNMENT * SLC_PACK_ALIGNMENT;
-        if (lowest + it->top > s->target) return false;
-        for (uint32_t i = 0; i < it->cell_count; i++) {
-            int64_t begin = lowest + it->cells[i].low;
-            if (begin < s->floor[it->cells[i].moment]) s->floor[it->cells[i].moment] = begin;
-        }
+        if (s->blocks[b].placed) continue;
+        if (!find_lowest(s, b)) return false;
+        lower_floors(s, &s->blocks[b]);
+        s->looks += 2 * (uint64_t)s->blocks[b].cell_count; /* now, and when it is priced */
     }
-    for (uint32_t m = 0; m < s->moment_count; m++)
-        if (s->floor[m] != INT64_MAX && s->floor[m] + s->waiting[m] > s->target) return false;
-    return true;
+    s->looks += s->moment_count + s->block_count;
+    return price_holes(s);
 }
 
 /* Prices the block as the next one. False: some moment would lack room. */
 static bool price_of(const slc_stack *s, const block *it, double *price)
 {
-    double spare = SPARE_SHARE * (double)s->target, lost = 0;
-    for (uint32_t i = 0; i < it->cell_count; i++) {
-        uint32_t m = it->cells[i].moment;
-        int64_t hole = it->lowest + it->cells[i].low - s->floor[m], room = s->target - s->floor[m] - s->waiting[m];
-        if (hole > room) return false;
-        if (hole) lost += (double)hole / ((double)room + spare);
+    double lost = 0;
+    for (uint32_t i = 0; i < it->stretch_count; i++) {
+        const stretch *over = &it->stretches[i];
+        const int64_t begin = it->lowest + over->low;
+        if (begin + highest(s->waiting, over) > s->target) return false;
+        lost += (double)begin * (s->byte_price[over->end] - s->byte_price[over->first]) -
+                (s->floor_price[over->end] - s->floor_price[over->first]);
     }
     *price = lost - LONG_LIFE * it->cell_count / s->moment_count + it->taste +
              HIGH_UP * (double)it->lowest / (double)s->target;
@@ -292,13 +385,14 @@ static void place(slc_stack *s, const choice *next)
 {
     block *it = &s->blocks[next->block];
     it->placed = true;
-    s->waiting_cells -= it->cell_count;
     s->offset[it->buffer] = next->offset;
-    for (uint32_t i = 0; i < it->cell_count; i++) {
-        const cell *c = &it->cells[i];
-        s->undo[s->undo_count++] = s->height[c->moment];
-        s->height[c->moment] = next->offset + c->high;
-        s->waiting[c->moment] -= c->high - c->low;
+    for (uint32_t i = 0; i < it->stretch_count; i++) {
+        const stretch *over = &it->stretches[i];
+        for (uint32_t m = over->first; m < over->end; m++) {
+            s->undo[s->undo_count++] = s->height[m];
+            s->height[m] = next->offset + over->high;
+            s->waiting[m] -= over->high - over->low;
+        }
     }
 }
 
@@ -306,12 +400,14 @@ static void take_back(slc_stack *s, const choice *next)
 {
     block *it = &s->blocks[next->block];
     it->placed = false;
-    s->waiting_cells += it->cell_count;
     s->undo_count -= it->cell_count;
-    for (uint32_t i = 0; i < it->cell_count; i++) {
-        const cell *c = &it->cells[i];
-        s->height[c->moment] = s->undo[s->undo_count + i];
-        s->waiting[c->moment] += c->high - c->low;
+    const int64_t *before = s->undo + s->undo_count;
+    for (uint32_t i = 0; i < it->stretch_count; i++) {
+        const stretch *over = &it->stretches[i];
+        for (uint32_t m = over->first; m < over->end; m++) {
+            s->height[m] = *before++;
+            s->waiting[m] += over->high - over->low;
+        }
     }
 }
 
@@ -323,7 +419,6 @@ static outcome dive(slc_stack *s, uint32_t depth)
     if (depth == s->block_count) return STACKED;
     if (!s->placements_left) return SPENT;
     s->placements_left--;
-    s->looked_at += 2 * (s->waiting_cells + s->moment_count) + s->block_count;
     if (!find_floors(s)) return STUCK;
     int count = list_choices(s, list);
     outcome result = STUCK;
@@ -345,22 +440,18 @@ static double draw(slc_stack *s)
 static void begin_dive(slc_stack *s)
 {
     memset(s->height, 0, s->moment_count * sizeof *s->height);
-    memset(s->waiting, 0, s->moment_count * sizeof *s->waiting);
+    memcpy(s->waiting, s->all, s->moment_count * sizeof *s->waiting);
     s->undo_count = 0;
-    s->waiting_cells = 0;
     for (uint32_t b = 0; b < s->block_count; b++) {
         block *it = &s->blocks[b];
-        s->waiting_cells += it->cell_count;
         it->placed = false;
         it->taste = CHANCE * draw(s);
-        for (uint32_t i = 0; i < it->cell_count; i++)
-            s->waiting[it->cells[i].moment] += it->cells[i].high - it->cells[i].low;
     }
 }
 
 uint64_t slc_stack_looked_at(const slc_stack *s)
 {
-    return s->looked_at;
+    return s->looks / LOOKS_A_LIFE;
 }
 
 uint64_t slc_stack_lower_bound(slc_stack *s, bool *exact)
@@ -368,7 +459,6 @@ uint64_t slc_stack_lower_bound(slc_stack *s, bool *exact)
     int64_t bound = 0;
     s->target = INT64_MAX / 2;
     begin_dive(s);
-    s->looked_at += s->waiting_cells + s->moment_count;
     find_floors(s);
     for (uint32_t m = 0; m < s->moment_count; m++)
         if (s->floor[m] + s->waiting[m] > bound) bound = s->floor[m] + s->waiting[m];
