@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Looking at a slot, at an unusual position and at a family (besides those two) costs as much as setting up so many
- * cells of a program. */
+/* Looking at a slot or a row of slots, at an unusual position and at a family (besides those) costs as much as setting
+ * up so many cells of a program. */
 static const double SLOT_CELLS = 0.015, POSITION_CELLS = 0.4, FAMILY_CELLS = 2;
+enum { ROW = 32 };                   /* slots that are passed over together if none of them can be the cheapest */
 enum { ROUNDS = 200, PATIENCE = 6 }; /* evaluations; those without gain before steps are halved */
 
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
     double *sums;      /* [half_rows + 1] sums of the prices of memory before each half row */
     double *slot_s;    /* [2 * slots] what a second of communication costs in each slot; infinite: no position */
     double *slot_sums; /* [2 * slots] sums of the prices of memory up to each slot's start */
+    double *row_s;     /* [2 * slots / ROW + 1] the least slot_s of each row of slots */
     double *family_s;  /* [families] what a family costs at its cheapest position */
     uint32_t *family_position; /* [families] that position */
     double *later_bytes; /* [families] by how many bytes in a half row it holds more if it moves a half row later; NAN:
@@ -98,22 +100,36 @@ static void take_cheaper(pricing *p, uint32_t family, uint32_t position)
     p->family_position[family] = position;
 }
 
+/* Looks for a cheaper slot in [from, end), which lies in one row. Its place there is no cheaper than its least slot_s
+ * and the least of the sums, which rise from slot to slot. */
+static void search_row(pricing *p, double seconds, double bytes, uint32_t from, uint32_t end, double *least_s,
+                       uint32_t *found)
+{
+    const double *slot_s = p->slot_s, *sums = p->slot_sums;
+    p->cells += SLOT_CELLS;
+    if (!(seconds * p->row_s[from / ROW] + bytes * sums[bytes < 0 ? end - 1 : from] < *least_s)) return;
+    for (uint32_t k = from; k < end; k++) {
+        const double here_s = seconds * slot_s[k] + bytes * sums[k];
+        if (!(here_s < *least_s)) continue;
+        *least_s = here_s;
+        *found = k;
+    }
+    p->cells += SLOT_CELLS * (end - from);
+}
+
 /* The cheapest of the slots in the range of a family that holds equally more in each half row that it moves later;
  * SLC_NONE: there is none. */
 static uint32_t cheapest_slot(pricing *p, uint32_t family)
 {
     const slc_flow_family *s = &p->parts->families[family];
-    const double seconds = s->seconds, bytes = p->later_bytes[family], *slot_s = p->slot_s, *sums = p->slot_sums;
     const uint32_t end = s->last / 2 + 1;
     double least_s = INFINITY;
     uint32_t found = SLC_NONE;
-    for (uint32_t k = (s->first + 1) / 2; k < end; k++) {
-        const double here_s = seconds * slot_s[k] + bytes * sums[k];
-        if (!(here_s < least_s)) continue;
-        least_s = here_s;
-        found = k;
+    for (uint32_t from = (s->first + 1) / 2, next; from < end; from = next) {
+        next = (from / ROW + 1) * ROW;
+        if (next > end) next = end;
+        search_row(p, s->seconds, p->later_bytes[family], from, next, &least_s, &found);
     }
-    p->cells += SLOT_CELLS * (end - (s->first + 1) / 2);
     return found;
 }
 
@@ -230,6 +246,7 @@ static void list_prices(pricing *p)
     for (uint32_t k = 0; k < 2 * slots; k++) {
         p->slot_s[k] = slc_slot_is_offered(parts, k) ? place_s(p, 2 * k, 1) : INFINITY;
         p->slot_sums[k] = p->sums[2 * (k % slots) + 1] + (k < slots ? 0 : p->sums[rows]);
+        if (!(k % ROW) || p->slot_s[k] < p->row_s[k / ROW]) p->row_s[k / ROW] = p->slot_s[k];
     }
 }
 
@@ -431,6 +448,7 @@ static sluice_status pricing_init(pricing *p)
     p->sums = calloc((size_t)parts->half_rows + 1, sizeof *p->sums);
     p->slot_s = calloc(2 * (size_t)parts->slots, sizeof *p->slot_s);
     p->slot_sums = calloc(2 * (size_t)parts->slots, sizeof *p->slot_sums);
+    p->row_s = calloc(2 * (size_t)parts->slots / ROW + 1, sizeof *p->row_s);
     p->later_bytes = calloc((size_t)parts->family_count + 1, sizeof *p->later_bytes);
     p->first_dropped = calloc((size_t)parts->job->layer_count + 2, sizeof *p->first_dropped);
     p->dropped = calloc((size_t)parts->job->activation_count + 1, sizeof *p->dropped);
@@ -439,8 +457,8 @@ static sluice_status pricing_init(pricing *p)
     p->positions = calloc(4 * (size_t)parts->slots + 8, sizeof *p->positions);
     p->spans = calloc(slc_strategy_spans_max(parts) + 1, sizeof *p->spans);
     p->memory_scale = slc_fixed_s(parts) / parts->slots / (double)parts->request->limit;
-    if (!p->load || !p->bytes || !p->sums || !p->slot_s || !p->slot_sums || !p->later_bytes || !p->first_dropped ||
-        !p->dropped || !p->family_s || !p->family_position || !p->positions || !p->spans)
+    if (!p->load || !p->bytes || !p->sums || !p->slot_s || !p->slot_sums || !p->row_s || !p->later_bytes ||
+        !p->first_dropped || !p->dropped || !p->family_s || !p->family_position || !p->positions || !p->spans)
         return slc_error(SLUICE_ERR_MEMORY, "bound: no memory for %u slots", parts->slots);
     for (uint32_t i = 0; i < parts->family_count; i++) p->later_bytes[i] = later_bytes(parts, &parts->families[i]);
     list_dropped(p);
@@ -454,6 +472,7 @@ static void pricing_fini(pricing *p)
     free(p->dropped);
     free(p->first_dropped);
     free(p->later_bytes);
+    free(p->row_s);
     free(p->slot_sums);
     free(p->slot_s);
     free(p->family_position);
