@@ -7,7 +7,6 @@
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/make_plan.h"
-#include "sched/simulate/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,9 +122,9 @@ static sluice_status try_choices(growth *g, bool *faster)
     if (resident_bytes(g) > in.limit) return SLUICE_OK;
     g->scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
-    if (!status) status = slc_plan_try(&in, &order, g->scheduler, &(slc_trying){.at_most_s = below_s}, &plan, &arena);
-    if (!status && plan) status = slc_simulate(in.job, in.times, plan, &(slc_simulation){.work = in.work}, &forecast);
-    *faster = !status && plan && (below_s <= 0 || forecast.step_s <= below_s);
+    const slc_trying trying = {.at_most_s = below_s};
+    if (!status) status = slc_plan_try(&in, &order, g->scheduler, &trying, &plan, &arena, &forecast);
+    *faster = !status && plan;
     if (*faster) g->step_s = forecast.step_s;
     slc_plan_destroy(plan);
     slc_order_fini(&order);

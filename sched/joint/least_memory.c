@@ -70,7 +70,7 @@ static sluice_status press_winner(smallest *s, const slc_scheduler *scheduler)
     for (int round = 0; !status && in.limit > too_low && round < ROUNDS && !is_over(s); round++) {
         slc_plan *plan;
         uint64_t arena;
-        status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+        status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena, NULL);
         if (plan)
             s->best = in.limit;
         else

@@ -56,14 +56,15 @@ static sluice_status try_scheduler(slc_joint_search *j, const slc_scheduler *sch
     slc_scheduling in = baseline_scheduling(j);
     slc_order order = {0};
     slc_plan *plan = NULL;
+    slc_forecast forecast;
     uint64_t arena;
     const double begun_s = j->work->spent_s;
     scheduler->train(&in, &order);
     sluice_status status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
     slc_trying trying = {.tries = tries, .at_most_s = slc_joint_below_s(j, scheduler), .in_time = tries > 0};
-    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena);
+    if (!status) status = slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena, &forecast);
     slc_order_fini(&order);
-    if (!status && plan) status = slc_joint_consider(j, plan, scheduler, member);
+    if (!status && plan) status = slc_joint_consider(j, plan, &forecast, scheduler, member);
     if (!scheduler->measures) j->plan_s = fmax(j->plan_s, j->work->spent_s - begun_s);
     return status;
 }

@@ -84,13 +84,14 @@ static sluice_status write_down(slc_joint_search *j, const slc_slot_solution *so
         slc_scheduling in = slc_joint_scheduling_of(j);
         slc_order order = {0}, larger;
         slc_plan *plan = NULL;
+        slc_forecast forecast;
         uint64_t arena = UINT64_MAX;
         if (v && !slc_joint_affords_plan(j)) break;
         slc_order_from_slots(&in, solution, &list[v], &order);
         status = order.failed ? slc_error(SLUICE_ERR_MEMORY, "order") : SLUICE_OK;
         slc_trying trying = {
             .tries = PATIENT_TRIES, .at_most_s = slc_joint_below_s(j, &slc_scheduler_ilp), .in_time = true};
-        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena);
+        if (!status) status = slc_plan_try(&in, &order, &slc_scheduler_ilp, &trying, &plan, &arena, &forecast);
         larger = order;
         if (arena < smallest) {
             smallest = arena;
@@ -98,7 +99,7 @@ static sluice_status write_down(slc_joint_search *j, const slc_slot_solution *so
             *nearest = order;
         }
         slc_order_fini(&larger);
-        if (!status && plan) status = slc_joint_consider(j, plan, &slc_scheduler_ilp, "ilp");
+        if (!status && plan) status = slc_joint_consider(j, plan, &forecast, &slc_scheduler_ilp, "ilp");
     }
     *excess = smallest > limit && smallest != UINT64_MAX ? smallest - limit : 0;
     return status;
@@ -109,13 +110,15 @@ static sluice_status fit_nearest(slc_joint_search *j, const slc_slot_solution *s
                                  uint64_t *excess)
 {
     slc_plan *plan = NULL;
+    slc_forecast forecast;
     uint64_t arena = UINT64_MAX;
     take_choices(j, solution);
     slc_scheduling in = slc_joint_scheduling_of(j);
     const double most_s = slc_joint_left_s(j) / FIT_PART;
-    sluice_status status = slc_fit_order(&in, &slc_scheduler_ilp, j->work->spent_s + most_s, nearest, &plan, &arena);
+    sluice_status status =
+        slc_fit_order(&in, &slc_scheduler_ilp, j->work->spent_s + most_s, nearest, &plan, &arena, &forecast);
     if (plan) *excess = 0;
-    return status || !plan ? status : slc_joint_consider(j, plan, &slc_scheduler_ilp, "ilp");
+    return status || !plan ? status : slc_joint_consider(j, plan, &forecast, &slc_scheduler_ilp, "ilp");
 }
 
 /* Makes plans of the model's answer for ask->limit. *excess is that of write_down; *feasible: the model has an answer

@@ -7,7 +7,6 @@
 #include "lib/base/status.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/layout/parts.h"
-#include "sched/simulate/simulate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -85,27 +84,25 @@ double slc_joint_below_s(const slc_joint_search *j, const slc_scheduler *schedul
     return slc_shortlist_below_s(&j->list, j->strategies, j->recompute, is_of_model(scheduler));
 }
 
-sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_scheduler *scheduler,
-                                 const char *member)
+sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_forecast *forecast,
+                                 const slc_scheduler *scheduler, const char *member)
 {
     const slc_job *job = j->request->job;
     slc_candidate candidate = {.strategies = j->strategies,
                                .recompute = j->recompute,
                                .scheduler = scheduler,
                                .plan = plan,
+                               .forecast = *forecast,
                                .of_model = is_of_model(scheduler),
                                .bound_s = j->bound_s};
     const double below_s = slc_joint_below_s(j, scheduler);
     if (plan->arena_bytes < j->least) j->least = plan->arena_bytes;
-    sluice_status status = plan->arena_bytes > j->request->limit ? SLUICE_ERR_BUDGET : SLUICE_OK;
-    if (!status)
-        status = slc_simulate(job, j->request->times, plan, &(slc_simulation){.work = j->work}, &candidate.forecast);
-    bool taken = !status && (!below_s || candidate.forecast.step_s < below_s);
+    const bool taken = plan->arena_bytes <= j->request->limit && (!below_s || forecast->step_s < below_s);
     slc_work_add(j->work, SLC_WORK_CHECKED, taken ? slc_plan_length(plan) : 0);
-    if (taken) status = slc_plan_validate(job, plan);
+    sluice_status status = taken ? slc_plan_validate(job, plan) : SLUICE_OK;
     if (!taken || status) {
         slc_plan_destroy(plan);
-        return status == SLUICE_ERR_BUDGET ? SLUICE_OK : status;
+        return status;
     }
     if (!j->list.count) j->answer->first_s = slc_seconds(slc_clock_ns() - j->start_ns);
     snprintf(candidate.member, sizeof candidate.member, "%s", member);

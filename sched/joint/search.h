@@ -50,9 +50,9 @@ slc_scheduling slc_joint_scheduling_of(const slc_joint_search *j);
 /* Seconds that the step of a plan of this scheduler with the choices looked at must be below to be of interest; 0: any
  * is. */
 double slc_joint_below_s(const slc_joint_search *j, const slc_scheduler *scheduler);
-/* Takes the plan over if it fits and its step is short enough; else destroys it. */
-sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_scheduler *scheduler,
-                                 const char *member);
+/* Takes the plan, of this forecast, over if it fits and its step is short enough; else destroys it. */
+sluice_status slc_joint_consider(slc_joint_search *j, slc_plan *plan, const slc_forecast *forecast,
+                                 const slc_scheduler *scheduler, const char *member);
 /* Looks at one strategy for all free units; free layers recompute if `recompute_free`. */
 void slc_joint_choose_uniform(slc_joint_search *j, slc_strategy strategy, bool recompute_free);
 /* Is recomputation of any layer free? */

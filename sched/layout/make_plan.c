@@ -152,23 +152,41 @@ static sluice_status finish_plan(const slc_scheduling *in, const slc_scheduler *
 }
 
 /* Could the plan be fast enough if no two buffers shared memory? Packing costs most, so it is done only for plans that
- * could. */
+ * could. *least_s becomes the step that it would have. */
 static sluice_status could_be_fast(const slc_scheduling *in, const slc_scheduler *scheduler, double at_most_s,
-                                   slc_plan *plan, bool *could)
+                                   slc_plan *plan, double *least_s, bool *could)
 {
+    const slc_packing_effort apart = {.apart = true, .work = in->work};
     slc_forecast forecast;
-    sluice_status status =
-        finish_plan(in, scheduler, &(slc_packing_effort){.apart = true, .work = in->work}, plan, could);
-    if (!status && *could)
-        status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &forecast);
-    *could = !status && *could && forecast.step_s <= at_most_s;
+    sluice_status status = slc_plan_pack(plan, &apart);
+    *could = !status && plan->lower_bound <= in->limit;
+    if (*could) status = slc_plan_renew_training_waits(in, scheduler, plan);
+    *could = *could && !status && !waits_for_later(&plan->train);
+    if (*could) status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &forecast);
+    *could = *could && !status && forecast.step_s <= at_most_s;
+    if (*could) *least_s = forecast.step_s;
+    return status;
+}
+
+/* Simulates the packed plan, and packs it again if it should wait less. False in *wanted: its step is too long. */
+static sluice_status look_ahead(const slc_scheduling *in, const slc_scheduler *scheduler, const slc_trying *trying,
+                                const slc_packing_effort *effort, double least_s, slc_plan *plan,
+                                slc_forecast *forecast, bool *wanted)
+{
+    const slc_packing_aim aim = {least_s, trying->at_most_s};
+    sluice_status status = trying->in_time
+                               ? slc_plan_pack_in_time(in, scheduler, effort, &aim, plan, forecast)
+                               : slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, forecast);
+    *wanted = !status && !(trying->at_most_s > 0 && forecast->step_s > trying->at_most_s);
     return status;
 }
 
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes)
+                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes, slc_forecast *forecast)
 {
     slc_plan *plan = calloc(1, sizeof *plan);
+    slc_forecast own;
+    double least_s = 0;
     *out = NULL;
     *arena_bytes = UINT64_MAX;
     if (!plan) return slc_error(SLUICE_ERR_MEMORY, "plan");
@@ -180,15 +198,15 @@ sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, con
     if (!status) status = slc_plan_order_is_legal(in->job, plan, &fine);
     if (!status && fine) status = add_lives(in, plan);
     if (!status && fine && in->times && trying->at_most_s > 0) {
-        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &fine);
+        status = could_be_fast(in, scheduler, trying->at_most_s, plan, &least_s, &fine);
         if (!status && !fine && plan->lower_bound > in->limit) *arena_bytes = plan->lower_bound;
     }
     if (!status && fine) {
         status = finish_plan(in, scheduler, &effort, plan, &fine);
         *arena_bytes = plan->arena_bytes;
     }
-    if (!status && fine && trying->in_time && in->times) {
-        status = slc_plan_pack_in_time(in, scheduler, &effort, plan);
+    if (!status && fine && in->times && (forecast || trying->in_time)) {
+        status = look_ahead(in, scheduler, trying, &effort, least_s, plan, forecast ? forecast : &own, &fine);
         *arena_bytes = plan->arena_bytes;
     }
     if (!status && fine) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sched/scheduler.h"
+#include "sched/simulate/forecast.h"
 
 /* Makes, packs and validates a plan. The caller destroys it. Errors: MEMORY; FORMAT (a defect of ours). */
 sluice_status slc_plan_make(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan **out);
@@ -20,9 +21,9 @@ typedef struct {
 
 /* Makes a plan for a search that makes many; the plan is not validated yet. *out is NULL if the order is illegal, of no
  * interest, or needs an arena above in->limit. *arena_bytes is the arena's size or a lower bound of it; UINT64_MAX: not
- * known. Errors: MEMORY. */
+ * known. *forecast becomes the plan's, for which in->times must be there; NULL: nobody asks. Errors: MEMORY. */
 sluice_status slc_plan_try(const slc_scheduling *in, const slc_order *train, const slc_scheduler *scheduler,
-                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes);
+                           const slc_trying *trying, slc_plan **out, uint64_t *arena_bytes, slc_forecast *forecast);
 
 /* Makes only items, lifetimes and packing, so also of a plan that is too large. NULL in *out: the order is illegal.
  * Errors: MEMORY. */

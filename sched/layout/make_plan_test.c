@@ -222,25 +222,31 @@ static void serial_does_not_overlap(void **state)
 
 /* ---- Packing by time ---- */
 
-/* The step of the scheduler's order within the limit, whose plan must be valid; 0 if it does not fit. */
+/* The step of the scheduler's order within the limit, whose plan must be valid and have the forecast that is told; 0 if
+ * it does not fit. If half of that is asked for, there is no plan. */
 static double step_within(const slc_profile *profile, const slc_strategy *strategies, const slc_scheduler *scheduler,
                           uint64_t limit, bool in_time)
 {
     slc_scheduling in = {.job = &profile->job, .times = &profile->times, .strategies = strategies, .limit = limit};
     slc_order order = {0};
     slc_plan *plan = NULL;
-    slc_forecast forecast;
+    slc_plan *faster = NULL;
+    slc_forecast told, forecast;
     uint64_t arena;
     scheduler->train(&in, &order);
     assert_false(order.failed);
     slc_trying trying = {.tries = 50, .in_time = in_time};
-    assert_int_equal(slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena), SLUICE_OK);
+    assert_int_equal(slc_plan_try(&in, &order, scheduler, &trying, &plan, &arena, &told), SLUICE_OK);
+    if (plan) assert_int_equal(arena, plan->arena_bytes);
+    trying.at_most_s = plan ? told.step_s / 2 : 0;
+    if (plan) assert_int_equal(slc_plan_try(&in, &order, scheduler, &trying, &faster, &arena, &forecast), SLUICE_OK);
+    assert_null(faster);
     slc_order_fini(&order);
     if (!plan) return 0;
-    assert_int_equal(arena, plan->arena_bytes);
     assert_true(plan->lower_bound <= plan->arena_bytes && plan->arena_bytes <= limit);
     if (slc_plan_validate(in.job, plan)) fail_msg("%s: %s", profile->source, sluice_last_error());
     assert_int_equal(slc_simulate(in.job, in.times, plan, NULL, &forecast), SLUICE_OK);
+    assert_true(told.step_s == forecast.step_s && told.peak_bytes == forecast.peak_bytes);
     slc_plan_destroy(plan);
     return forecast.step_s;
 }

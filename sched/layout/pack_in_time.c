@@ -48,6 +48,14 @@ typedef struct {
     slc_forecast ideal;
 } in_time;
 
+/* Steps that differ by less are not told apart. */
+static const double LITTLE = 1e-3;
+
+static bool is_shorter(double step_s, double than_s)
+{
+    return step_s < than_s * (1 - LITTLE);
+}
+
 static sluice_status simulate_by_sum(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan,
                                      in_time *t)
 {
@@ -60,10 +68,11 @@ static sluice_status simulate_by_sum(const slc_scheduling *in, const slc_schedul
     return status;
 }
 
-/* Packs again for the tolerance; *better: the plan fits and is faster. Otherwise its offsets are as they were. */
+/* Packs again for the tolerance; *better: the plan fits and is faster than *forecast, which becomes its own. Otherwise
+ * its offsets are as they were. */
 static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
-                                  const slc_packing_effort *effort, double tolerance, double step_s, slc_plan *plan,
-                                  in_time *t, bool *better)
+                                  const slc_packing_effort *effort, double tolerance, slc_plan *plan, in_time *t,
+                                  slc_forecast *forecast, bool *better)
 {
     slc_forecast found;
     slc_packing_effort mine = *effort;
@@ -76,32 +85,45 @@ static sluice_status pack_in_time(const slc_scheduling *in, const slc_scheduler 
     if (*better) status = slc_plan_renew_waits(in, scheduler, plan);
     if (*better && !status)
         status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &found);
-    *better = *better && !status && found.step_s < step_s;
-    if (*better) return SLUICE_OK;
+    *better = *better && !status && found.step_s < forecast->step_s;
+    if (*better) {
+        *forecast = found;
+        return SLUICE_OK;
+    }
     copy_offsets(plan, t->offsets);
     plan->arena_bytes = arena_bytes;
     return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
 }
 
-sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
-                                    const slc_packing_effort *effort, slc_plan *plan)
+/* Tries the tolerances in turn, if the plan is of interest at all. */
+static sluice_status wait_less(const slc_scheduling *in, const slc_scheduler *scheduler,
+                               const slc_packing_effort *effort, double at_most_s, slc_plan *plan, in_time *t,
+                               slc_forecast *forecast)
 {
-    slc_forecast now;
+    bool better = false;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) t->offsets[b] = plan->buffers[b].offset;
+    sluice_status status = simulate_by_sum(in, scheduler, plan, t);
+    const bool in_vain = at_most_s > 0 && forecast->step_s > at_most_s && t->ideal.step_s > at_most_s;
+    if (!status && in_vain) return SLUICE_OK;
+    for (size_t k = 0; !status && !better && k < sizeof tolerances / sizeof *tolerances; k++)
+        if (is_shorter(t->ideal.step_s * (1 + tolerances[k]), forecast->step_s))
+            status = pack_in_time(in, scheduler, effort, tolerances[k], plan, t, forecast, &better);
+    /* A simulation that cannot go on leaves the plan as it was. */
+    if ((!status || status == SLUICE_ERR_FORMAT) && !better) status = slc_plan_renew_waits(in, scheduler, plan);
+    return status;
+}
+
+sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
+                                    const slc_packing_effort *effort, const slc_packing_aim *aim, slc_plan *plan,
+                                    slc_forecast *forecast)
+{
+    sluice_status status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, forecast);
+    if (status || !is_shorter(aim->least_s, forecast->step_s)) return status;
     in_time t = {.times = malloc((plan->train.item_count + (size_t)1) * sizeof *t.times),
                  .until = malloc((plan->train.claim_count + (size_t)1) * sizeof *t.until),
                  .offsets = malloc((plan->buffer_count + (size_t)1) * sizeof *t.offsets)};
-    sluice_status status = t.times && t.until && t.offsets ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");
-    bool better = false;
-    if (!status) status = slc_simulate(in->job, in->times, plan, &(slc_simulation){.work = in->work}, &now);
-    if (!status) {
-        for (uint32_t b = 0; b < plan->buffer_count; b++) t.offsets[b] = plan->buffers[b].offset;
-        status = simulate_by_sum(in, scheduler, plan, &t);
-    }
-    for (size_t k = 0; !status && !better && k < sizeof tolerances / sizeof *tolerances; k++)
-        if (t.ideal.step_s * (1 + tolerances[k]) < now.step_s * (1 - 1e-3))
-            status = pack_in_time(in, scheduler, effort, tolerances[k], now.step_s, plan, &t, &better);
-    /* A simulation that cannot go on leaves the plan as it was. */
-    if ((!status || status == SLUICE_ERR_FORMAT) && !better) status = slc_plan_renew_waits(in, scheduler, plan);
+    status = t.times && t.until && t.offsets ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "plan");
+    if (!status) status = wait_less(in, scheduler, effort, aim->at_most_s, plan, &t, forecast);
     free(t.offsets);
     free(t.until);
     free(t.times);

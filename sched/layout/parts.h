@@ -4,6 +4,7 @@
 #include "lib/memory/pack.h"
 #include "lib/plan/strategy_table.h"
 #include "sched/scheduler.h"
+#include "sched/simulate/forecast.h"
 
 #include <stddef.h>
 
@@ -21,7 +22,10 @@ sluice_status slc_plan_add_waits(const slc_job *job, slc_plan *plan, bool slots_
  * cannot be run with them, but the simulator can. Errors: MEMORY. */
 sluice_status slc_plan_add_waits_by_sum(const slc_job *job, slc_plan *plan, bool slots_wait_for_all, uint64_t limit);
 
-/* Fills the waits of both programs in place of those that there are, and counts the work. Errors: MEMORY. */
+/* Fills the waits of the training program in place of those that there are, and counts the work. Errors: MEMORY. */
+sluice_status slc_plan_renew_training_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan);
+
+/* The same for both programs. */
 sluice_status slc_plan_renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan);
 
 /* Items and claims of both programs: by how much of a plan its work is counted. */
@@ -53,10 +57,18 @@ typedef struct {
 /* Fills offsets, arena_bytes and lower_bound. */
 sluice_status slc_plan_pack(slc_plan *plan, const slc_packing_effort *effort);
 
+/* Steps in seconds that packing may look forward to. */
+typedef struct {
+    double least_s;   /* no packing of the plan makes its step shorter; 0: not known */
+    double at_most_s; /* the longest step of interest; 0: every one is */
+} slc_packing_aim;
+
 /* Replaces the packing of a plan with waits, which fits in->limit, by one in which it waits less for memory, if there
- * is one; in->times must be there. Errors: MEMORY. */
+ * is one; in->times must be there. *forecast becomes that of the plan. A plan whose step is above at_most_s all the
+ * same is left without waits. Errors: MEMORY; FORMAT if the plan as it was cannot go on. */
 sluice_status slc_plan_pack_in_time(const slc_scheduling *in, const slc_scheduler *scheduler,
-                                    const slc_packing_effort *effort, slc_plan *plan);
+                                    const slc_packing_effort *effort, const slc_packing_aim *aim, slc_plan *plan,
+                                    slc_forecast *forecast);
 
 /* Packs as slc_pack_within does, but keeps buffers that live at the same times next to each other. */
 sluice_status slc_pack_bundled(slc_pack_buffer *buffers, uint32_t count, uint64_t target, uint32_t tries,

@@ -214,6 +214,7 @@ enum { ORDINARY, WRAPPING, LATE_FROM, HOLDERS, LEFT_BEFORE = HOLDERS, PLACES };
 typedef struct {
     uint64_t *edges; /* where claims begin and end, ascending */
     size_t edge_count;
+    size_t *first, *end;      /* [claims] between which edges each lies */
     uint32_t *holder[PLACES]; /* [kinds of holders][ranges between two edges] a claim; SLC_NONE: nobody */
     uint32_t next;            /* the next claim to be made; the claims of earlier items are in `holder` */
 } holders;
@@ -229,25 +230,25 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t stretch_of(const holders *h, uint64_t edge)
+static size_t edge_at(const holders *h, uint64_t address)
 {
-    const uint64_t *found = bsearch(&edge, h->edges, h->edge_count, sizeof edge, by_value);
+    const uint64_t *found = bsearch(&address, h->edges, h->edge_count, sizeof address, by_value);
     return (size_t)(found - h->edges);
 }
 
-static void hold(holders *h, const slc_plan *plan, const slc_program *program, uint32_t claim)
+static void hold(holders *h, const slc_program *program, uint32_t claim)
 {
     const slc_claim *c = &program->claims[claim];
-    size_t end = stretch_of(h, address(plan, c, c->end_byte));
     uint32_t *holder = h->holder[slc_claim_wraps(program, c)    ? WRAPPING
                                  : program->items[c->from].late ? LATE_FROM
                                                                 : ORDINARY];
-    for (size_t s = stretch_of(h, address(plan, c, c->first_byte)); s < end; s++) holder[s] = claim;
+    for (size_t s = h->first[claim]; s < h->end[claim]; s++) holder[s] = claim;
 }
 
 static void holders_fini(holders *h)
 {
     for (int p = 0; p < PLACES; p++) free(h->holder[p]);
+    free(h->first);
     free(h->edges);
 }
 
@@ -255,14 +256,15 @@ static void holders_fini(holders *h)
 static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_program *program)
 {
     size_t room = 2 * (size_t)program->claim_count + 1;
-    *h = (holders){.edges = malloc(room * sizeof *h->edges)};
-    bool ok = h->edges;
+    *h = (holders){.edges = malloc(room * sizeof *h->edges), .first = malloc(room * sizeof *h->first)};
+    bool ok = h->edges && h->first;
     for (int p = 0; p < PLACES; p++) ok &= !!(h->holder[p] = malloc(room * sizeof **h->holder));
     if (!ok) {
         holders_fini(h);
         return slc_error(SLUICE_ERR_MEMORY, "no memory for tickets");
     }
     size_t count = 0;
+    h->end = h->first + program->claim_count;
     for (uint32_t c = 0; c < program->claim_count; c++) {
         h->edges[count++] = address(plan, &program->claims[c], program->claims[c].first_byte);
         h->edges[count++] = address(plan, &program->claims[c], program->claims[c].end_byte);
@@ -270,9 +272,13 @@ static sluice_status holders_init(holders *h, const slc_plan *plan, const slc_pr
     if (count) qsort(h->edges, count, sizeof *h->edges, by_value);
     for (size_t i = 0; i < count; i++)
         if (!i || h->edges[i] != h->edges[i - 1]) h->edges[h->edge_count++] = h->edges[i];
+    for (uint32_t c = 0; c < program->claim_count; c++) {
+        h->first[c] = edge_at(h, address(plan, &program->claims[c], program->claims[c].first_byte));
+        h->end[c] = edge_at(h, address(plan, &program->claims[c], program->claims[c].end_byte));
+    }
     for (int p = 0; p < HOLDERS; p++)
         for (size_t s = 0; s < h->edge_count; s++) h->holder[p][s] = SLC_NONE;
-    for (uint32_t c = 0; c < program->claim_count; c++) hold(h, plan, program, c);
+    for (uint32_t c = 0; c < program->claim_count; c++) hold(h, program, c);
     memcpy(h->holder[LEFT_BEFORE], h->holder[ORDINARY], h->edge_count * sizeof **h->holder);
     return SLUICE_OK;
 }
@@ -284,9 +290,7 @@ static void tickets(waits *w, holders *h)
     uint32_t first = h->next;
     int places = w->program->items[w->item].late ? PLACES : HOLDERS;
     for (uint32_t c = first; c < w->program->claim_count && w->program->claims[c].from == w->item; c++, h->next++) {
-        const slc_claim *mine = &w->program->claims[c];
-        size_t end = stretch_of(h, address(w->plan, mine, mine->end_byte));
-        for (size_t s = stretch_of(h, address(w->plan, mine, mine->first_byte)); s < end; s++)
+        for (size_t s = h->first[c]; s < h->end[c]; s++)
             for (int p = 0; p < places; p++) {
                 uint32_t holder = h->holder[p][s];
                 if (holder == SLC_NONE) continue;
@@ -295,7 +299,7 @@ static void tickets(waits *w, holders *h)
                 wait_for(w, before->to, earlier && !slc_claim_wraps(w->program, before));
             }
     }
-    for (uint32_t c = first; c < h->next; c++) hold(h, w->plan, w->program, c);
+    for (uint32_t c = first; c < h->next; c++) hold(h, w->program, c);
 }
 
 /* ---- Waits by the sum of bytes ---- */
@@ -473,12 +477,22 @@ void slc_program_forget_waits(slc_program *program)
     }
 }
 
+static sluice_status renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan,
+                                 bool evaluate)
+{
+    slc_program *program = evaluate ? &plan->evaluate : &plan->train;
+    slc_work_add(in->work, SLC_WORK_WAIT, (double)program->item_count + program->claim_count);
+    slc_program_forget_waits(program);
+    return slc_plan_add_waits(in->job, plan, scheduler->slots_wait_for_all, evaluate);
+}
+
+sluice_status slc_plan_renew_training_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
+{
+    return renew_waits(in, scheduler, plan, false);
+}
+
 sluice_status slc_plan_renew_waits(const slc_scheduling *in, const slc_scheduler *scheduler, slc_plan *plan)
 {
-    const bool for_all = scheduler->slots_wait_for_all;
-    slc_work_add(in->work, SLC_WORK_WAIT, slc_plan_length(plan));
-    slc_program_forget_waits(&plan->train);
-    slc_program_forget_waits(&plan->evaluate);
-    sluice_status status = slc_plan_add_waits(in->job, plan, for_all, false);
-    return status ? status : slc_plan_add_waits(in->job, plan, for_all, true);
+    sluice_status status = renew_waits(in, scheduler, plan, false);
+    return status ? status : renew_waits(in, scheduler, plan, true);
 }

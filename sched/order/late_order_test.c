@@ -42,7 +42,7 @@ static void what_is_tried_is_valid(void **state)
             slc_plan *plan;
             uint64_t arena;
             if (k) change(&order, &dice);
-            assert_int_equal(slc_plan_try(&in, &order, &slc_scheduler_random, &(slc_trying){0}, &plan, &arena),
+            assert_int_equal(slc_plan_try(&in, &order, &slc_scheduler_random, &(slc_trying){0}, &plan, &arena, NULL),
                              SLUICE_OK);
             if (plan && slc_plan_validate(&t.job, plan))
                 fail_msg("seed %llu, change %d: %s", (unsigned long long)seed, k, sluice_last_error());

@@ -131,7 +131,7 @@ static sluice_status try_once(const slc_scheduling *in, const slc_scheduler *sch
 }
 
 sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *scheduler, double until_s, slc_order *order,
-                            slc_plan **plan, uint64_t *arena_bytes)
+                            slc_plan **plan, uint64_t *arena_bytes, slc_forecast *forecast)
 {
     fitting f = {.job = in->job};
     slc_plan *now = NULL;
@@ -152,7 +152,7 @@ sluice_status slc_fit_order(const slc_scheduling *in, const slc_scheduler *sched
     *arena_bytes = now->arena_bytes;
     if (!status && now->arena_bytes <= in->limit)
         status = slc_plan_try(in, order, scheduler, &(slc_trying){.tries = PACKING_TRIES, .in_time = true}, plan,
-                              arena_bytes);
+                              arena_bytes, forecast);
     slc_plan_destroy(now);
     return status;
 }

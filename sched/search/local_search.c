@@ -261,15 +261,9 @@ static sluice_status try_once(search *s, double at_most_s, slc_plan **next, slc_
     slc_plan *plan;
     uint64_t arena;
     slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s, .in_time = true};
-    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena);
-    if (status || !plan) return status;
-    status = slc_simulate(s->in->job, s->in->times, plan, &(slc_simulation){.work = s->in->work}, forecast);
-    if (!status && forecast->step_s <= at_most_s) {
-        *next = plan;
-        return SLUICE_OK;
-    }
-    slc_plan_destroy(plan);
-    return status == SLUICE_ERR_FORMAT ? SLUICE_OK : status;
+    sluice_status status = slc_plan_try(s->in, &s->work, s->scheduler, &trying, &plan, &arena, forecast);
+    *next = plan;
+    return status;
 }
 
 /* Takes a faster plan over. */

@@ -191,15 +191,14 @@ static sluice_status try_order(const lanes *l, const slc_order *order, double at
     *out = NULL;
     if (order->failed) return slc_error(SLUICE_ERR_MEMORY, "order");
     slc_trying trying = {.tries = PACKING_TRIES, .at_most_s = at_most_s};
-    sluice_status status = slc_plan_try(l->in, order, l->scheduler, &trying, out, &arena);
+    sluice_status status = slc_plan_try(l->in, order, l->scheduler, &trying, out, &arena, forecast);
     if (status || !*out) return status;
-    status = slc_simulate(l->in->job, l->in->times, *out, &(slc_simulation){.work = l->in->work}, forecast);
-    bool better = !status && (!(at_most_s > 0) || forecast->step_s < at_most_s);
+    bool better = !(at_most_s > 0) || forecast->step_s < at_most_s;
     slc_work_add(l->in->work, SLC_WORK_CHECKED, better ? slc_plan_length(*out) : 0);
     if (better && !slc_plan_validate(l->in->job, *out)) return SLUICE_OK;
     slc_plan_destroy(*out);
     *out = NULL;
-    return status == SLUICE_ERR_MEMORY ? status : SLUICE_OK;
+    return SLUICE_OK;
 }
 
 /* Tries the chosen units' updates at one kind of place. If the step is shorter than at_most_s, *best becomes that plan

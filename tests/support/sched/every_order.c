@@ -399,17 +399,15 @@ static void judge(search *s)
     slc_forecast forecast;
     uint64_t arena;
     write_way(s);
-    if (!s->status)
-        s->status =
-            slc_plan_try(&in, &s->order, &slc_scheduler_ilp, &(slc_trying){.tries = PACKING_TRIES}, &plan, &arena);
+    const slc_trying trying = {.tries = PACKING_TRIES};
+    if (!s->status) s->status = slc_plan_try(&in, &s->order, &slc_scheduler_ilp, &trying, &plan, &arena, &forecast);
     s->answer->packed++;
     if (s->status) return;
     if (!plan) {
         s->answer->refused++;
         return;
     }
-    s->status = slc_simulate(r->job, r->times, plan, NULL, &forecast);
-    bool better = !s->status && forecast.step_s < s->wanted_s;
+    bool better = forecast.step_s < s->wanted_s;
     if (better) s->status = slc_plan_validate(r->job, plan);
     if (better && !s->status) {
         slc_plan_destroy(s->answer->plan);
