@@ -208,8 +208,9 @@ sluice_status slc_optimizer_create(const sluice_config *config, sluice_stream *s
     const slc_optimizer_row *row = slc_optimizer_find(config->optimizer_name);
     char names[SLC_OPTIMIZER_NAMES_BYTES];
     if (row) return row->create(config, stream, out, compressed);
-    return slc_error(SLUICE_ERR_ARGUMENT, "there is no optimizer \"%s\"; give %s", config->optimizer_name,
-                     slc_optimizer_names(SLC_OPTIMIZERS_ALL, names));
+    return slc_error(SLUICE_ERR_ARGUMENT,
+                     "there is no optimizer \"%s\"; give %s, or one of your own (sluice_config.optimizer)",
+                     config->optimizer_name, slc_optimizer_names(SLC_OPTIMIZERS_ALL, names));
 }
 
 void slc_optimizer_destroy(sluice_optimizer *optimizer, slc_compressed *compressed)
