@@ -54,6 +54,12 @@ flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs sluice)
 # shellcheck disable=SC2086
 "${CC:-cc}" -Wall -Werror "$work/hello.c" $flags -o "$work/by_pkg_config"
 expect "$work/by_pkg_config"
+# README's line for its own example.
+line=$(sed -n 's/^\(cc docs\/examples\/digits_mlp.c .* -o \)digits_mlp .*/\1/p' "$source/README.md")
+if ! (cd "$source" && PKG_CONFIG_PATH=$(dirname "$pc") bash -ec "$line '$work/digits_mlp'") || [ ! -x "$work/digits_mlp" ]; then
+    echo "README.md: its line does not build docs/examples/digits_mlp.c: $line"
+    exit 1
+fi
 if PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=rpath= --libs sluice | grep -q rpath; then
     echo 'sluice.pc: --define-variable=rpath= does not leave the run path out'
     exit 1
@@ -81,6 +87,12 @@ done
 if ! bash -c '. "$1" && complete -p sluice' _ "$work/place/share/bash-completion/completions/sluice" >/dev/null ||
     [ ! -f "$work/place/share/doc/sluice/docs/launching.md" ]; then
     echo 'the completion does not complete sluice, or the documents are missing'
+    exit 1
+fi
+
+named=$("$work/place/bin/sluice" run --help | sed -n 's/^More: //p')
+if [ "$named" != "$(realpath "$work/place/share/doc/sluice/docs/launching.md")" ]; then
+    echo "sluice run --help names \"$named\", which is not the page that was installed"
     exit 1
 fi
 

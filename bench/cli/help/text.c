@@ -3,6 +3,7 @@
 #include "bench/cli/help/forms.h"
 #include "bench/cli/help/help.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -100,6 +101,24 @@ static void print_options(const slc_help_page *page, bool all, FILE *out)
 static const char exit_codes[] = "Exit codes: 0 done, 1 failed, 2 an option or a file cannot be used, 130 stopped; "
                                  "docs/errors.md has all of them.";
 
+/* Prints where the page is: of an installed command in share/doc beside it, else as the tree has it. */
+static void print_more(const char *page, FILE *out)
+{
+    char self[PATH_MAX], *slash;
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length > 0) {
+        char path[2 * PATH_MAX], real[PATH_MAX];
+        self[length] = 0;
+        if ((slash = strrchr(self, '/'))) *slash = 0;
+        snprintf(path, sizeof path, "%s/../share/doc/sluice/%s", self, page);
+        if (realpath(path, real)) {
+            fprintf(out, "More: %s\n", real);
+            return;
+        }
+    }
+    fprintf(out, "More: %s\n", page);
+}
+
 void slc_help_text(const slc_help_page *page, bool all, FILE *out)
 {
     print_wrapped(out, page->about, strlen(page->about), 0, 0);
@@ -118,7 +137,7 @@ void slc_help_text(const slc_help_page *page, bool all, FILE *out)
     if (page->has_short && !all)
         fprintf(out, "`%s --help-all` explains all %zu options.\n", page->program, page->options);
     print_wrapped(out, exit_codes, sizeof exit_codes - 1, 0, 0);
-    if (*page->more) fprintf(out, "More: %s\n", page->more);
+    if (*page->more) print_more(page->more, out);
 }
 
 void slc_help_usage(const slc_help_page *page, FILE *out)
