@@ -21,6 +21,7 @@ extern const sluice_command slc_command_estimate;
 extern const sluice_command slc_command_eval;
 extern const sluice_command slc_command_generate;
 extern const sluice_command slc_command_train;
+extern const sluice_command slc_command_weights;
 
 extern const sluice_command slc_command_check;
 extern const sluice_command slc_command_info;

@@ -25,12 +25,13 @@ static const slc_training_difference differences[] = {
     {"ranks", .doc = "Ranks of the training (default: those of --machines, else 1)"},
     {"weights", .doc = "Model of the training: a folder with Hugging Face's config.json, that file, or an llm.c "
                        "checkpoint; only its sizes are read"},
-    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights",
+    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
      .refused = "only sluice train keeps what it trains"},
     {"plan,first-batch", .refused = "only sluice train runs plans and batches"},
     {"profile-out", .doc = "Write the profile that was planned from, for sluice plan, sim, check and trace"},
     {"plan-out", .doc = "Write the plan for --budget as JSON, for sluice sim, check and trace"},
     {"replan-trials", .refused = "an estimate runs no plan"},
+    {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace,csv", .refused = "an estimate runs no steps; sluice train writes this"},
     {0},
 };

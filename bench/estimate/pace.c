@@ -48,6 +48,14 @@ static sluice_status prepare(bed *b, slc_device *device, uint32_t threads)
     return SLUICE_OK;
 }
 
+static void release(bed *b, slc_device *device)
+{
+    slc_stream_destroy(&b->stream);
+    for (int i = 0; i < ARRAYS; i++) free(b->arrays[i]);
+    free(b->workspace);
+    slc_device_close(device);
+}
+
 static sluice_status multiply(bed *b)
 {
     const slc_gemm_operands operands = {.a = b->arrays[0], .b = b->arrays[1], .c = b->arrays[2]};
@@ -95,10 +103,20 @@ sluice_status slc_pace_measure(sluice_dtype dtype, uint32_t threads, slc_pace *p
         snprintf(pace->compute, sizeof pace->compute, "measured on this machine with %u thread%s", threads,
                  threads == 1 ? "" : "s");
     }
-    slc_stream_destroy(&b.stream);
-    for (int i = 0; i < ARRAYS; i++) free(b.arrays[i]);
-    free(b.workspace);
-    slc_device_close(device);
+    release(&b, device);
+    return status;
+}
+
+sluice_status slc_pace_measure_products(sluice_dtype dtype, uint32_t threads, double *flops)
+{
+    bed b = {.shape = {.dtype = dtype, .out = dtype, .transpose_b = true, .m = SIDE, .n = SIDE, .k = SIDE}};
+    slc_device *device = NULL;
+    double product_s = 0;
+    sluice_status status = slc_device_open("cpu", &device);
+    if (!status) status = prepare(&b, device, threads);
+    if (!status) status = time_work(&b, multiply, &product_s);
+    if (!status) *flops = 2.0 * SIDE * SIDE * SIDE / product_s;
+    release(&b, device);
     return status;
 }
 
@@ -203,6 +221,15 @@ static double forward_flops(const sluice_model_config *model, uint32_t layer, ui
     }
     flops = 2 * elements * (head && classes ? batch : rows);
     if (layer && !head) flops += (slc_family_of(model->family)->causal ? 2 : 4) * length * model->channels * rows;
+    return flops;
+}
+
+double slc_pace_model_flops(const sluice_model_config *model, uint32_t batch, uint32_t length)
+{
+    const double sequence = sluice_model_tokens(model, length), rows = sequence * batch;
+    double flops = 0;
+    for (uint32_t l = 0; l < model->layers + 2; l++)
+        flops += 3 * forward_flops(model, l, model->layers + 2, rows, sequence, batch);
     return flops;
 }
 

@@ -20,6 +20,11 @@ typedef struct {
 /* Measures products of 512 x 512 matrices of this type and updates of 4 MiB on this machine, a tenth of a second each.
  * The link stays as it is. Errors: UNSUPPORTED (a build without oneDNN), MEMORY. */
 sluice_status slc_pace_measure(sluice_dtype dtype, uint32_t threads, slc_pace *pace);
+/* The first half of it alone: FLOP/s in products. Errors: as above. */
+sluice_status slc_pace_measure_products(sluice_dtype dtype, uint32_t threads, double *flops);
+/* FLOPs of the matrix products in forward and backward of a micro-batch: three times those that slc_pace_set_times
+ * counts for the forward. */
+double slc_pace_model_flops(const sluice_model_config *model, uint32_t batch, uint32_t length);
 /* Sets the compute part from "100gflops,20GB". Errors: ARGUMENT. */
 sluice_status slc_pace_parse(const char *text, slc_pace *pace);
 /* Sets all of it from a cluster of `sluice profile --made`. Errors: ARGUMENT (the error names all clusters). */

@@ -48,6 +48,7 @@ static sluice_status read_ends(slc_token_text *t, const char *name, bool *found)
     size_t length, index;
     json_t *token;
     *found = false;
+    if (!t->weights) return SLUICE_OK;
     if (snprintf(path, sizeof path, "%s/%s", t->weights, name) >= (int)sizeof path || access(path, F_OK))
         return SLUICE_OK;
     sluice_status status = slc_json_file_read(path, &text, &length);
@@ -102,7 +103,7 @@ static sluice_status choose_way(slc_token_text *t)
         SLUICE_ERR_ARGUMENT,
         "the tokenizer of %s has %u tokens, and the model of %s a vocabulary of %u; give --tokenizer the one "
         "that the weights were trained with",
-        t->path, most, t->weights, t->vocabulary);
+        t->path, most, t->weights ? t->weights : "this run", t->vocabulary);
 }
 
 sluice_status slc_token_text_open(const char *weights, const char *tokenizer, const sluice_model_config *model,
@@ -111,7 +112,7 @@ sluice_status slc_token_text_open(const char *weights, const char *tokenizer, co
     slc_token_text *t = calloc(1, sizeof *t);
     if (!t) return slc_error(SLUICE_ERR_MEMORY, "a text");
     t->weights = weights;
-    t->path = tokenizer ? tokenizer : slc_tokenizer_exists(weights) ? weights : NULL;
+    t->path = tokenizer ? tokenizer : weights && slc_tokenizer_exists(weights) ? weights : NULL;
     t->vocabulary = model->vocabulary;
     sluice_status status = choose_way(t);
     if (!status) status = find_ends(t, model);
@@ -155,7 +156,7 @@ sluice_status slc_token_text_encode(const slc_token_text *t, const char *string,
             "%s has no tokenizer.json, and its vocabulary of %u is not that of bytes, so text cannot become "
             "its tokens; put the model's tokenizer.json there, "
             "give --tokenizer PATH, or give --prompt-tokens",
-            t->weights, t->vocabulary);
+            t->weights ? t->weights : "the model", t->vocabulary);
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < bytes; i++) {
         const int32_t token = (unsigned char)string[i];

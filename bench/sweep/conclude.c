@@ -25,6 +25,28 @@ static sluice_status count_cells(const slc_bench_results *results, slc_bench_opt
     return status ? status : slc_bench_tally_make(results, options, tally);
 }
 
+/* Within a run the steps that count are alike, so a median far above the fastest step is not the plan's doing. */
+static void warn_of_busy_machine(FILE *out, const json_t *runs)
+{
+    static const double BUSY = 1.5;
+    size_t i, busy = 0;
+    double worst = 0;
+    json_t *run;
+    json_array_foreach ((json_t *)runs, i, run) {
+        const double median = json_number_value(json_object_get(run, "step_s")),
+                     least = json_number_value(json_object_get(run, "step_min_s"));
+        if (!(least > 0) || median < BUSY * least) continue;
+        busy++;
+        if (median / least > worst) worst = median / least;
+    }
+    if (busy)
+        fprintf(
+            out,
+            "warning: in %zu of %zu runs the median step took up to %.1f times as long as the fastest one: something "
+            "else used these cores, and comparisons are worth little; run it again when the machine is quiet\n",
+            busy, json_array_size(runs), worst);
+}
+
 int slc_bench_conclude(const slc_bench_results *results, slc_bench_options *options)
 {
     FILE *out = slc_bench_people(options);
@@ -37,6 +59,7 @@ int slc_bench_conclude(const slc_bench_results *results, slc_bench_options *opti
     slc_outcome_add(&outcome, count_cells(results, options, &tally));
     bool sound = slc_bench_table_summary(out, results);
     slc_bench_table_tally(out, &tally);
+    warn_of_busy_machine(out, results->runs);
     if (!outcome.status) fprintf(out, "results: %s/results.csv, results.json\n", options->output);
     slc_outcome_add(&outcome, slc_bench_picture_draw(results, options->output, out));
     slc_outcome_add(&outcome, slc_bench_losses_draw(results, options->output, out));

@@ -105,10 +105,11 @@ static const slc_training_difference differences[] = {
             "both uses; split: the rows that are looked up are gathered and reduced by themselves"},
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
     {"eval-batches", .fallback = "0"},
-    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights",
+    {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
      .refused = "only sluice train keeps what it trains"},
     {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
     {"replan-trials", .fallback = "0"},
+    {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace", .refused = "a sweep has many runs; sluice train --trace records one"},
     {0},
 };

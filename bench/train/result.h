@@ -16,7 +16,8 @@ typedef struct {
     double step_s;    /* on this rank, until the next step could begin, without planning */
     bool provisional; /* its plan served to measure: a re-plan was to follow */
     double exposed_s;
-    double gradient_norm; /* NaN without clipping */
+    double planning_s;    /* after the step: planning again and moving over; 0: there was none */
+    double gradient_norm; /* NaN: not measured (sluice_step_report.gradient_norm) */
     bool skipped;
     bool compressed; /* a step of the compressed phase */
     uint64_t peak_bytes, bytes_sent;
@@ -24,7 +25,41 @@ typedef struct {
     double predicted_step_s; /* predicted by that plan from measured times; NaN: not predicted */
     double evaluation_loss;  /* NaN: not evaluated after this step */
     double accuracy;         /* of that evaluation; NaN: none, or the model does not answer with classes */
+    uint64_t tokens;         /* of all ranks since the very beginning of the training; of images: patches and one */
+    double passes;           /* how often the training data was seen since then, 0.25: a quarter; NaN: not known */
+    double smoothed_loss;    /* mean of the latest losses of this run (smoothing.h); NaN: none was finite */
 } slc_training_step;
+
+enum { SLC_TRAINING_POINTS = 65536 };
+
+/* A step of a run's course. */
+typedef struct {
+    double loss, learning_rate;
+    double elapsed_s; /* of training, up to the step's end */
+    bool skipped;
+} slc_training_point;
+
+/* The course of a run of any length: its steps, and where there are more than SLC_TRAINING_POINTS of them every second,
+ * every fourth, and so on. */
+typedef struct {
+    slc_training_point *points;
+    uint64_t count, room;
+    uint64_t every; /* 1: all steps; 0: there was none */
+    uint64_t seen;  /* steps */
+    double elapsed_s;
+} slc_training_course;
+
+/* The steps of a run, or of a phase, that its medians are of: the latest under the last plan, without that plan's first
+ * two. */
+typedef struct {
+    uint64_t first, steps; /* number of the first step of all, from 1; how many there are */
+    uint32_t plan;
+    bool provisional;
+    uint64_t under; /* steps under that plan */
+    double *step_s, *exposed_s;
+    uint64_t kept, room;        /* steps that were kept; where there are more than `room` the latest are left */
+    double bytes, steady_bytes; /* sent in all steps; in those that were kept */
+} slc_training_steady;
 
 /* One phase of a run: the steps that exchange averaged gradients only, or those of a compressed optimizer's compressed
  * phase. */
@@ -36,14 +71,18 @@ typedef struct {
 } slc_training_phase;
 
 typedef struct {
-    slc_training_step *steps;                    /* step_count of them, done by this run */
-    uint64_t step_count, skipped;                /* skipped: because a gradient was not finite */
-    bool interrupted;                            /* before the last step, by the user or by the deadline */
-    bool out_of_time;                            /* by the deadline alone */
-    uint64_t steps_before;                       /* steps of the run that --resume continues */
-    bool saved;                                  /* the last state is in --save DIR */
-    uint64_t ranks, parameters, tokens_per_step; /* tokens of all ranks */
-    uint64_t images_per_step;                    /* of all ranks; 0: text */
+    uint64_t step_count, skipped; /* done by this run; skipped: because a gradient was not finite */
+    slc_training_course course;
+    slc_training_steady all, before_freeze, after_freeze; /* the latter two: of the phases */
+    double first_loss, last_loss;                         /* of steps whose loss is finite; NaN: there was none */
+    double last_predicted_s;                              /* predicted_step_s of the last step */
+    bool interrupted;                                     /* before the last step, by the user or by the deadline */
+    bool out_of_time;                                     /* by the deadline alone */
+    uint64_t steps_before;                                /* steps of the run that --resume continues */
+    bool saved;                                           /* the last state is in --save DIR */
+    bool weights_saved;                                   /* they are in --save-weights DIR */
+    uint64_t ranks, parameters, tokens_per_step;          /* tokens of all ranks */
+    uint64_t images_per_step;                             /* of all ranks; 0: text */
     /* Medians over the steps of the last plan without its first two; NaN where fewer than three are left. */
     double step_s, step_min_s, exposed_s, tokens_per_s;
     uint64_t steps_wanted;                         /* so many steps this run needs for them */
@@ -58,6 +97,8 @@ typedef struct {
     double accuracy;                        /* of that evaluation; NaN: none, or no classes */
     slc_training_phase warm_up, compressed; /* steps 0: no such phase. Other optimizers only have a warm-up */
     const char *device;                     /* as sluice_runtime_device says */
+    sluice_model_config model;              /* with what the data decided */
+    uint32_t length;                        /* tokens a sequence; 0: images */
     sluice_memory_report memory;
     uint64_t dp_bytes;    /* the bytes that a budget of 100 % means */
     char *new_parameters; /* names of those that --weights lacks, with commas between; NULL: none */

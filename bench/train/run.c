@@ -9,27 +9,27 @@
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/data/data.h"
 #include "bench/train/data/first_batch.h"
+#include "bench/train/doubts.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/right_answers.h"
+#include "bench/train/samples.h"
+#include "bench/train/saved_weights.h"
 #include "bench/train/summary.h"
 #include "bench/train/data/tokenising.h"
 #include "lib/base/clock.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/data/tokenizer_files.h"
 
-#include <errno.h>
 #include <math.h>
 #include <sluice/plan.h>
 #include <sluice/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { REPEATS_MAX = 8 };
+static const double SMOOTHING = 0.95; /* the mean of some twenty losses */
 
 typedef struct {
     sluice_world *world;
@@ -53,7 +53,11 @@ typedef struct {
     double targets_each;  /* of a micro-batch of the step that comes, or runs: the mean over all ranks' */
     slc_outcome unsaved;  /* the last save, if it failed */
     uint32_t plan;        /* number of the plan that was shown; 0: none */
-    float *logits;        /* of an evaluation's micro-batch; NULL: the model does not answer with classes */
+    struct {
+        double sum, weight;
+    } smooth;                      /* of the latest losses */
+    slc_training_samples *samples; /* NULL: none are wanted */
+    float *logits;                 /* of an evaluation's micro-batch; NULL: the model does not answer with classes */
 } training;
 
 /* ---- Before the first step ---- */
@@ -128,14 +132,30 @@ static sluice_status first_weights(training *t)
     const slc_training_options *o = t->options;
     sluice_status status = sluice_model_init(t->model, o->seed);
     if (!status && o->weights) status = sluice_model_load(t->model, o->weights, true);
+    if (status == SLUICE_ERR_NON_FINITE) status = SLUICE_ERR_FORMAT; /* the user's file is wrong, not this training */
     return status ? status : list_new_parameters(t);
 }
 
+static slc_training_samples_of samples_of(const training *t, const sluice_model_config *model)
+{
+    return (slc_training_samples_of){t->world, t->options, model, t->batch, t->length};
+}
+
 /* The budget is of the device's memory, and the data are the host's. */
-static sluice_status reserve_data(const training *t)
+static sluice_status reserve_data(const training *t, const sluice_model_config *model)
 {
     if (strcmp(t->options->device, "cpu")) return SLUICE_OK;
-    return sluice_runtime_reserve(t->rt, "training data", slc_training_data_get_facts(t->data)->bytes);
+    const slc_training_samples_of samples = samples_of(t, model);
+    const uint64_t sample_bytes = slc_training_samples_bytes(&samples);
+    sluice_status status = sluice_runtime_reserve(t->rt, "training data", slc_training_data_get_facts(t->data)->bytes);
+    return status || !sample_bytes ? status : sluice_runtime_reserve(t->rt, "samples", sample_bytes);
+}
+
+/* The configuration lives with the model. */
+static sluice_status open_samples(training *t)
+{
+    const slc_training_samples_of samples = samples_of(t, sluice_model_get_config(t->model));
+    return slc_training_samples_open(&samples, &t->samples);
 }
 
 static sluice_status create_runtime(training *t, const sluice_model_config *model)
@@ -150,7 +170,7 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
     if (!status) status = sluice_model_create(t->rt, model, &options, &t->model);
-    if (!status) status = reserve_data(t);
+    if (!status) status = reserve_data(t, model);
     if (!status) status = sluice_runtime_commit(t->rt);
     if (!status && t->options->trace) status = sluice_runtime_record(t->rt);
     if (!status) status = first_weights(t);
@@ -158,14 +178,21 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
     return status;
 }
 
-/* Finds out before hours of work whether the folder can be made and written to. */
-static sluice_status make_folder(const char *path)
+/* Rank 0 alone writes the weights, and all hear what it found. */
+static sluice_status check_saved_weights(training *t)
 {
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return slc_error(slc_path_status(errno), "--save-weights %s: %s", path, strerror(errno));
-    if (access(path, W_OK | X_OK))
-        return slc_error(slc_path_status(errno), "--save-weights %s: %s", path, strerror(errno));
-    return SLUICE_OK;
+    struct {
+        int status;
+        char line[1000];
+    } said = {0};
+    if (!t->options->save_weights) return SLUICE_OK;
+    if (t->rank == 0) {
+        said.status = slc_saved_weights_check(t->options);
+        if (!said.status) said.status = slc_saved_weights_check_room(t->options, t->result->parameters);
+        if (said.status) snprintf(said.line, sizeof said.line, "%s", sluice_last_error());
+    }
+    sluice_status status = sluice_world_broadcast(t->world, &said, sizeof said, 0);
+    return status || !said.status ? status : slc_error((sluice_status)said.status, "%s", said.line);
 }
 
 static sluice_status resume_run(training *t)
@@ -237,21 +264,22 @@ static sluice_status begin_run(training *t)
     if (!status) status = open_data(t, &model);
     if (!status) status = look_at_data(t);
     if (!status) status = same_data_everywhere(t);
-    if (!status && t->options->save_weights) status = make_folder(t->options->save_weights);
+    result->model = model;
+    result->length = t->length;
+    if (!status) result->parameters = sluice_model_param_count(&model);
+    if (!status) status = check_saved_weights(t);
     if (!status) status = create_runtime(t, &model);
     if (!status) status = resume_run(t);
     if (!status && t->options->first_batch) status = write_first_batch(t);
     if (!status) status = make_room_for_answers(t, &model);
+    if (!status) status = open_samples(t);
     if (status) return status;
     result->ranks = t->ranks;
-    result->parameters = sluice_model_param_count(&model);
     result->tokens_per_step = t->ranks * t->options->micro_batches * t->batch * sluice_model_tokens(&model, t->length);
     result->images_per_step = t->length ? 0 : t->ranks * t->options->micro_batches * t->batch;
     result->dp_bytes = sluice_runtime_dp_bytes(t->rt);
     status = begin_rates(t, &model);
     if (status) return status;
-    result->steps = calloc(t->options->steps, sizeof *result->steps);
-    if (!result->steps) return slc_error(SLUICE_ERR_MEMORY, "%llu steps", (unsigned long long)t->options->steps);
     return t->watch && t->watch->begun ? t->watch->begun(t->rt, result, t->data, t->watch->context) : SLUICE_OK;
 }
 
@@ -261,6 +289,7 @@ static void end_run(training *t)
     sluice_runtime_destroy(t->rt);
     slc_training_data_close(t->data);
     free(t->logits);
+    slc_training_samples_close(t->samples);
 }
 
 /* Shows the plan that runs, once; `last`: also one that only served to measure, if no other has been shown. */
@@ -327,8 +356,11 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
                     .exchange = exchange);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
-    *out = (slc_training_step){
-        .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
+    *out = (slc_training_step){.step = step + 1,
+                               .learning_rate = options.learning_rate,
+                               .evaluation_loss = NAN,
+                               .accuracy = NAN,
+                               .passes = NAN};
     const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
@@ -346,7 +378,10 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
     out->peak_bytes = report.peak_bytes;
     out->bytes_sent = report.bytes_sent;
     out->plan = report.plan;
+    out->planning_s = report.planning_s;
     out->step_s = -report.planning_s; /* the whole is added when the step has ended */
+    out->tokens = (t->begun.sequences + (first + o->micro_batches) * t->ranks * t->batch) *
+                  sluice_model_tokens(t->identity.model, t->length);
     out->predicted_step_s = report.predicted_step_s > 0 ? report.predicted_step_s : NAN;
     return SLUICE_OK;
 }
@@ -417,6 +452,20 @@ static bool evaluate_after(const training *t, uint64_t step)
 {
     const slc_training_options *o = t->options;
     return o->eval_batches && o->eval_every && (step + 1) % o->eval_every == 0 && step + 1 < o->steps;
+}
+
+static bool sample_after(const training *t, uint64_t step, bool last)
+{
+    const uint64_t every = t->options->sample_every;
+    return every && (last || (step + 1) % every == 0);
+}
+
+static sluice_status take_sample(training *t, const slc_training_step *step)
+{
+    const char *text;
+    sluice_status status = slc_training_sample(t->samples, t->model, &text);
+    if (status || !t->watch || !t->watch->sampled) return status;
+    return t->watch->sampled(step, text, t->watch->context);
 }
 
 static void warn_of_save(const training *t, uint64_t step, const char *then)
@@ -505,37 +554,67 @@ static uint64_t checkpoint_bytes(const training *t)
     return 12 * t->result->parameters;
 }
 
+/* The latest losses have weights that fall by SMOOTHING from one to the one before; a loss that is not finite has none.
+ */
+static void smooth_loss(training *t, slc_training_step *step)
+{
+    if (isfinite(step->loss)) {
+        t->smooth.sum = SMOOTHING * t->smooth.sum + step->loss;
+        t->smooth.weight = SMOOTHING * t->smooth.weight + 1;
+    }
+    step->smoothed_loss = t->smooth.sum / t->smooth.weight;
+}
+
+static void warn_of_jump(const training *t, const slc_training_step *step)
+{
+    if (t->rank == 0)
+        slc_log(
+            SLC_LOG_WARN,
+            "step %llu: the loss jumped to %.4g, and the latest ones were about %.4g; if it does not come back, lower "
+            "--lr, give it a --warmup, or --clip 1",
+            (unsigned long long)step->step, step->loss, step->smoothed_loss);
+}
+
 static sluice_status run_steps(training *t)
 {
     uint64_t skipped_in_a_row = 0;
+    slc_training_loss_watch losses = {0};
     slc_training_result *result = t->result;
     sluice_status status = SLUICE_OK;
     bool stop = false, last = t->begun.steps >= t->options->steps;
-    bool evaluates = false, saves = false; /* an evaluation or a save is due, and waits while weights differ */
+    /* An evaluation, a sample or a save is due, and waits while weights differ. */
+    bool evaluates = false, samples = false, saves = false;
     if (t->watch && t->watch->deadline)
         slc_deadline_begin(t->watch->deadline, slc_clock_ns(), t->options->save ? checkpoint_bytes(t) : 0);
     if (!last) status = agree_on_first_targets(t);
     for (uint64_t i = t->begun.steps; !status && !last; i++) {
         uint64_t start = slc_clock_ns();
-        slc_training_step *step = &result->steps[result->step_count];
+        slc_training_step step;
         last = stop || i + 1 == t->options->steps;
         evaluates |= evaluate_after(t, i);
+        samples |= sample_after(t, i, last);
         saves |= save_after(t, i, last);
-        status = step_and_agree(t, i, last, last || evaluates || saves, step, &stop);
+        status = step_and_agree(t, i, last, last || evaluates || samples || saves, &step, &stop);
         if (status) break;
         const bool readable = weights_are_readable(t);
         if (stop) last |= readable;                    /* else one more step makes them readable */
         if (last) status = sluice_runtime_sync(t->rt); /* no next step follows in which the last one could finish */
-        step->step_s += slc_seconds(slc_clock_ns() - start);
+        step.step_s += slc_seconds(slc_clock_ns() - start);
+        smooth_loss(t, &step);
         if (!status && evaluates && readable && !last && !stop) {
-            status = evaluate(t, &step->evaluation_loss, &step->accuracy);
+            status = evaluate(t, &step.evaluation_loss, &step.accuracy);
             evaluates = false;
         }
         if (status) break;
-        result->step_count++;
-        if (t->watch && t->watch->stepped) status = t->watch->stepped(step, t->watch->context);
-        if (!status) status = note_skip(t, step, &skipped_in_a_row);
+        status = slc_training_note(result, &step);
+        if (!status && t->watch && t->watch->stepped) status = t->watch->stepped(&step, t->watch->context);
+        if (slc_training_loss_jumps(&losses, &step)) warn_of_jump(t, &step);
+        if (!status) status = note_skip(t, &step, &skipped_in_a_row);
         if (!status) status = show_plan(t, last);
+        if (!status && samples && readable && !stop) {
+            status = take_sample(t, &step);
+            samples = false;
+        }
         saves |= save_after(t, i, last);
         if (!status && saves && readable) {
             status = save_checkpoint(t, &last);
@@ -548,18 +627,6 @@ static sluice_status run_steps(training *t)
 
 /* ---- After the last step ---- */
 
-/* The tokenizer or the names of classes go along, so that the folder is all that a user of the weights needs. */
-static sluice_status save_weights(const training *t)
-{
-    const slc_training_options *o = t->options;
-    const char *tokenizer = slc_training_tokenizer(o);
-    sluice_status status = sluice_model_save(t->model, o->save_weights);
-    if (status || t->rank) return status;
-    if (tokenizer) status = slc_tokenizer_files_save(tokenizer, o->save_weights);
-    if (!status) status = slc_training_data_save(t->data, o->save_weights);
-    return slc_error_context(status, "--save-weights");
-}
-
 /* A file that cannot be written does not keep the other outputs from being written. */
 static sluice_status without_it(slc_outcome *outputs, sluice_status status)
 {
@@ -567,6 +634,14 @@ static sluice_status without_it(slc_outcome *outputs, sluice_status status)
     if (status != SLUICE_ERR_IO) return status;
     slc_outcome_add(outputs, status);
     return SLUICE_OK;
+}
+
+static sluice_status try_save_weights(training *t)
+{
+    const slc_saved_weights saved = {t->world, t->options, t->model, t->data, t->watch ? t->watch->stops : NULL};
+    sluice_status status = slc_saved_weights_write(&saved);
+    t->result->weights_saved = !status;
+    return without_it(&t->result->outputs, status);
 }
 
 static sluice_status write_trace(training *t)
@@ -586,7 +661,7 @@ static sluice_status finish_run(training *t)
     sluice_status status = slc_training_summarise(result);
     result->prediction = SLUICE_INIT(sluice_prediction);
     if (!status) status = sluice_runtime_prediction(t->rt, &result->prediction);
-    if (!status && o->save_weights) status = without_it(&result->outputs, save_weights(t));
+    if (!status && o->save_weights) status = try_save_weights(t);
     if (!status && o->eval_batches && !result->interrupted)
         status = evaluate(t, &result->evaluation_loss, &result->accuracy);
     if (!status) status = sluice_runtime_weights_sha256(t->rt, result->weights_sha256);
@@ -606,7 +681,7 @@ static sluice_status finish_run(training *t)
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out)
 {
-    *out = (slc_training_result){.evaluation_loss = NAN, .accuracy = NAN};
+    slc_training_result_init(out);
     training t = {.world = world,
                   .options = options,
                   .watch = watch,
@@ -622,11 +697,4 @@ sluice_status slc_training_run(sluice_world *world, const slc_training_options *
     snprintf(why, sizeof why, "%s", sluice_last_error());
     end_run(&t);
     return status ? slc_error(status, "%s", why) : SLUICE_OK;
-}
-
-void slc_training_result_free(slc_training_result *result)
-{
-    free(result->steps);
-    free(result->new_parameters);
-    *result = (slc_training_result){0};
 }

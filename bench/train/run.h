@@ -5,7 +5,7 @@
 #include "bench/train/data/data.h"
 #include "bench/train/deadline.h"
 #include "bench/train/options/options.h"
-#include "bench/train/result.h"
+#include "bench/train/summary.h"
 
 #include <signal.h>
 #include <sluice/runtime.h>
@@ -21,6 +21,8 @@ typedef struct {
     /* Called on every rank, between steps, when the runtime has a plan that it will keep, and of one that only served
      * to measure at the end of a run that kept no other. NULL: none. */
     sluice_status (*planned)(sluice_runtime *rt, void *context);
+    /* Called on every rank with a sample (samples.h), which is "" but on rank 0. NULL: none. */
+    sluice_status (*sampled)(const slc_training_step *step, const char *text, void *context);
     void *context;
     /* How often the user asked to stop (stop_signals.h). 1: all ranks stop together after the step; 2: this rank gives
      * up at once. NULL: never. */
@@ -29,8 +31,7 @@ typedef struct {
 } slc_training_watch;
 
 /* `watch` may be NULL. The caller frees the result with slc_training_result_free, also after an error: it then holds
- * the steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not be written is
- * no error of the run: it is reported in out->outputs. */
+ * what it has of the steps so far. Errors: those of the library; INTERRUPTED after a second stop. A file that could not
+ * be written is no error of the run: it is reported in out->outputs. */
 sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
                                const slc_training_watch *watch, slc_training_result *out);
-void slc_training_result_free(slc_training_result *result);

@@ -3,6 +3,7 @@
 #include "bench/train/start.h"
 
 #include "bench/train/options/lr_schedule.h"
+#include "bench/train/saved_weights.h"
 
 #include <inttypes.h>
 #include <sluice/plan.h>
@@ -87,10 +88,22 @@ static void print_training(FILE *out, const slc_training_options *o, const slc_t
     char words[200] = "";
     /* The run has made the same schedule before, so there is no error here. */
     if (!slc_lr_schedule_make(o, r->tokens_per_step, &rates)) slc_lr_schedule_words(&rates, words, sizeof words);
-    fprintf(out, "training   %s, learning rate %s; ", o->optimizer, words);
-    if (r->steps_before) fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
+    const bool usual = o->weights && !slc_training_option_given(o, "lr");
+    fprintf(out, "training   %s, learning rate %s%s; ", o->optimizer, words,
+            usual ? " (the default with --weights)" : "");
+    if (r->steps_before >= o->steps) fprintf(out, "no steps are left of --steps %" PRIu64, o->steps);
+    if (r->steps_before && r->steps_before < o->steps)
+        fprintf(out, "steps %" PRIu64 " to %" PRIu64, r->steps_before + 1, o->steps);
     if (!r->steps_before) fprintf(out, "%" PRIu64 " step%s", o->steps, o->steps == 1 ? "" : "s");
     fprintf(out, " of %s %s\n", group(r->tokens_per_step).text, images ? "patches" : "tokens");
+}
+
+static void print_dropout(FILE *out, const slc_training_options *o)
+{
+    const double asked = slc_saved_weights_dropout(o);
+    if (asked > 0 && !slc_training_option_given(o, "dropout"))
+        fprintf(out, "dropout    0, though config.json of %s says %.3g; --dropout %.3g takes it\n", o->weights, asked,
+                asked);
 }
 
 static void print_budget(FILE *out, const slc_training_options *o, const slc_training_result *r,
@@ -115,6 +128,7 @@ void slc_training_print_start(FILE *out, const slc_training_options *o, const sl
     print_data(out, o, data);
     print_ranks(out, o, rt);
     if (!strcmp(o->device, "cpu")) print_cores(out, cores);
+    print_dropout(out, o);
     print_training(out, o, r, !strcmp(slc_training_data_get_facts(data)->about.what, "images"));
     if (!sluice_runtime_plan(rt, &plan)) print_budget(out, o, r, &plan);
     if (plan.provisional && r->steps_before + 3 <= o->steps)

@@ -5,6 +5,7 @@
 #include "bench/cli/error_line.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/cli/rank_report.h"
+#include "bench/estimate/pace.h"
 #include "bench/launch/self_launch.h"
 #include "bench/plan/words/run_plan.h"
 #include "bench/launch/stop_signals.h"
@@ -12,16 +13,20 @@
 #include "bench/train/checkpoint/go_on.h"
 #include "bench/train/cores.h"
 #include "bench/train/deadline.h"
-#include "bench/train/options/onebit_options.h"
+#include "bench/train/doubts.h"
+#include "bench/train/ending.h"
+#include "bench/train/log/run_log.h"
+#include "bench/train/progress.h"
+#include "bench/cli/environment.h"
 #include "bench/train/options/options.h"
 #include "bench/train/options/paths_check.h"
 #include "bench/train/report.h"
 #include "bench/train/run.h"
+#include "bench/train/saved_weights.h"
 #include "bench/train/start.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/status.h"
-#include "lib/base/text/shell_word.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,7 +47,8 @@ typedef struct {
     slc_training_deadline *deadline;
     json_t *data, *plan; /* for the JSON of results */
     slc_training_progress progress;
-    slc_result_file json, csv;
+    slc_training_log *log;
+    slc_result_file json;
     slc_outcome outcome; /* of all files */
 } output;
 
@@ -53,45 +59,29 @@ static sluice_status open_output(output *out, const slc_training_options *option
     if (!status) status = slc_result_file_probe(options->plan_out);
     if (!status) status = slc_result_file_probe(options->profile_out);
     if (!status) status = slc_result_file_open(options->json, &out->json);
-    if (!status) status = slc_result_file_open(options->csv, &out->csv);
-    if (!status && out->csv.file)
-        fputs("step,loss,learning_rate,step_s,exposed_s,gradient_norm,skipped,peak_bytes,bytes_sent,evaluation_loss,"
-              "compressed,evaluation_accuracy\n",
-              out->csv.file);
-    return status;
-}
-
-/* A number without a value leaves its column empty. */
-static void put_optional(FILE *file, double value)
-{
-    if (isfinite(value)) fprintf(file, "%.9g", value);
-}
-
-/* A full disk does not end the run: its end reports the error. */
-static void write_step(slc_result_file *csv, const slc_training_step *step)
-{
-    FILE *file = csv->file;
-    if (!file || !slc_result_file_check(csv)) return;
-    errno = 0;
-    fprintf(file, "%" PRIu64 ",", step->step);
-    put_optional(file, step->loss);
-    fprintf(file, ",%.15g,%.6f,%.6f,", step->learning_rate, step->step_s, step->exposed_s);
-    put_optional(file, step->gradient_norm);
-    fprintf(file, ",%d,%" PRIu64 ",%" PRIu64 ",", step->skipped, step->peak_bytes, step->bytes_sent);
-    put_optional(file, step->evaluation_loss);
-    fprintf(file, ",%d,", step->compressed);
-    put_optional(file, step->accuracy);
-    fputc('\n', file);
-    if (!slc_result_file_check(csv))
-        fprintf(stderr, "sluice train: cannot write %s: %s; the run goes on\n", csv->path, strerror(csv->why));
+    return status ? status : slc_training_log_open(options, &out->log);
 }
 
 static sluice_status stepped(const slc_training_step *step, void *context)
 {
     output *out = context;
     if (!out->speaks) return SLUICE_OK;
+    slc_training_log_step(out->log, step); /* before it is shown: what was seen is kept */
     slc_training_progress_show(&out->progress, step);
-    write_step(&out->csv, step);
+    return SLUICE_OK;
+}
+
+/* The line of the step stays above it. */
+static sluice_status sampled(const slc_training_step *step, const char *text, void *context)
+{
+    output *out = context;
+    if (!out->speaks) return SLUICE_OK;
+    slc_training_progress_end(&out->progress);
+    fprintf(out->progress.out, "sample %" PRIu64 ": ", step->step);
+    for (const char *c = text; *c; c++) /* a line stays one */
+        fputs(*c == '\n' ? "\\n" : (const char[]){*c, 0}, out->progress.out);
+    fputc('\n', out->progress.out);
+    slc_training_log_sample(out->log, step->step, text);
     return SLUICE_OK;
 }
 
@@ -124,6 +114,32 @@ static void release_sigpipe(const sigset_t *before)
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+/* What run.json says, besides the options, of a run that begins. */
+static json_t *about_run(const output *out, const sluice_runtime *rt, const slc_training_result *so_far)
+{
+    const sluice_world *world = sluice_runtime_world(rt);
+    return json_pack("{s:s, s:s, s:I, s:i, s:I, s:o, s:O, s:o}", "model", out->options->model, "size",
+                     out->options->size, "parameters", (json_int_t)so_far->parameters, "world",
+                     sluice_world_size(world), "tokens_per_step", (json_int_t)so_far->tokens_per_step, "settings",
+                     slc_training_settings_json(out->options), "data", out->data, "environment",
+                     slc_environment_json(world));
+}
+
+/* A run that is long enough learns what its matrix products could reach on this processor, which takes a tenth of a
+ * second. */
+static void find_peak(output *out, const slc_training_result *so_far)
+{
+    static const double WORTH = 4e12; /* FLOPs of the whole run: about a minute of one core */
+    const slc_training_options *o = out->options;
+    const double flops =
+        (double)o->micro_batches * slc_pace_model_flops(&so_far->model, (uint32_t)o->batch, so_far->length);
+    const double left = (double)o->steps - (double)so_far->steps_before;
+    double peak = 0;
+    if (strcmp(o->device, "cpu") || flops * left < WORTH) return;
+    const sluice_dtype dtype = !strcmp(o->precision, "bf16") ? SLUICE_BF16 : SLUICE_FP32;
+    if (!slc_pace_measure_products(dtype, (uint32_t)o->threads, &peak)) out->progress.peak_step_s = flops / peak;
+}
+
 static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far, const slc_training_data *data,
                            void *context)
 {
@@ -131,11 +147,17 @@ static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far
     slc_cores_use cores;
     sluice_status status = slc_cores_look(sluice_runtime_world(rt), out->options->threads, &cores);
     if (status || !out->speaks) return status;
+    slc_training_doubt_rate(out->options);
     const sigset_t before = hold_sigpipe();
     slc_training_print_start(for_people(out->options), out->options, so_far, data, &cores, rt);
     release_sigpipe(&before);
+    slc_training_progress_init(&out->progress, out->options->steps, so_far->images_per_step);
+    out->progress.language = slc_training_speaks(out->options);
+    out->progress.verbose = out->options->verbose;
+    find_peak(out, so_far);
     out->data = slc_training_data_json(out->options, data);
-    return out->data ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "the data as JSON");
+    if (!out->data) return slc_error(SLUICE_ERR_MEMORY, "the data as JSON");
+    return slc_training_log_begin(out->log, so_far->steps_before, about_run(out, rt, so_far));
 }
 
 /* A full disk does not end the run, as with other results. */
@@ -164,114 +186,19 @@ static sluice_status planned(sluice_runtime *rt, void *context)
     return SLUICE_OK;
 }
 
-static void print_phase(FILE *file, const char *name, const slc_training_phase *phase)
+/* The evaluation behind the last step. */
+static void log_end(output *out, const slc_training_options *o, const slc_training_result *r)
 {
-    if (!phase->steps) return;
-    fprintf(file, "  %-22s steps %" PRIu64 "-%" PRIu64 ": ", name, phase->first, phase->first + phase->steps - 1);
-    if (isnan(phase->step_s))
-        fputs("too few for a median, ", file);
-    else
-        fprintf(file, "%.1f ms, exposed %.1f ms, ", phase->step_s * 1e3, phase->exposed_s * 1e3);
-    fprintf(file, "%.2f MB sent\n", phase->bytes_sent / 1e6);
-}
-
-/* With a compressed optimizer, prints the step of each phase. */
-static void print_phases(FILE *file, const slc_training_options *o, const slc_training_result *r)
-{
-    if (!slc_training_is_compressed(o->optimizer)) return;
-    print_phase(file, "warm-up", &r->warm_up);
-    print_phase(file, "compressed", &r->compressed);
-    if (r->ranks == 1)
-        fprintf(file, "  nothing was compressed: one rank has nobody to exchange with\n");
-    else if (!r->compressed.steps)
-        fprintf(file, "  nothing was compressed: all steps were warm-up (--freeze-step)\n");
-}
-
-/* The rank that computes longest may have other medians than the line above, which is rank 0's. */
-static void print_prediction(FILE *file, const sluice_prediction *p)
-{
-    const double predicted_ms = 1e3 * p->predicted.step_s, measured_ms = 1e3 * p->measured.step_s;
-    if (!(predicted_ms > 0) || !(measured_ms > 0)) return;
-    fprintf(file,
-            "predicted %.1f ms, measured %.1f ms (%+.1f %%): compute %+.1f ms, transfers %+.1f ms, waiting %+.1f ms, "
-            "outside of slots %+.1f ms",
-            predicted_ms, measured_ms, 100 * (measured_ms / predicted_ms - 1), 1e3 * p->miss.compute_s,
-            1e3 * p->miss.transfer_s, 1e3 * p->miss.waiting_s, 1e3 * p->miss.outside_s);
-    if (p->anew_s > 0) fprintf(file, "; from these steps' own times it would be %.1f ms", 1e3 * p->anew_s);
-    fputc('\n', file);
-}
-
-/* After Ctrl-C, or when time is over. A save that failed has its own line at the end. */
-static void print_stop(FILE *file, const slc_training_options *o, const slc_training_result *r, const char *why)
-{
-    fprintf(file, "stopped at step %" PRIu64 " of %" PRIu64, r->steps_before + r->step_count, o->steps);
-    if (r->out_of_time) fprintf(file, " to be in time (%s)", why);
-    if (r->saved && o->go_on)
-        fprintf(file, ", saved to %s: the same command goes on\n", o->save);
-    else if (r->saved)
-        fprintf(file, ", saved to %s: go on with --resume %s\n", o->save, slc_shell_word_of(o->save).text);
-    else
-        fprintf(file, ", not saved%s\n", o->save ? "" : ": there was no --save");
-}
-
-/* Prints the first and the last loss of steps that were not skipped; those of skipped ones need not be finite. */
-static void print_losses(FILE *file, const slc_training_result *r)
-{
-    uint64_t first = 0, last = r->step_count;
-    while (first < r->step_count && !isfinite(r->steps[first].loss)) first++;
-    while (last > 0 && !isfinite(r->steps[last - 1].loss)) last--;
-    if (first < last)
-        fprintf(file, ", loss %.4f -> %.4f", r->steps[first].loss, r->steps[last - 1].loss);
-    else
-        fputs(", no loss that is finite", file);
-    if (r->skipped) fprintf(file, ", %" PRIu64 " of the steps skipped, because a gradient was not finite", r->skipped);
-}
-
-static void print_summary(FILE *file, const slc_training_options *o, const slc_training_result *r, const char *why)
-{
-    if (r->step_count == 0) {
-        fprintf(file, "nothing to train: %s is at step %" PRIu64 " of %" PRIu64 "\n", o->resume, r->steps_before,
-                o->steps);
-        return;
-    }
-    if (r->interrupted) print_stop(file, o, r, why);
-    fprintf(file, "trained %s %s", o->model, o->size);
-    if (r->memory.pinned_bytes) fprintf(file, " on %s", r->device);
-    fprintf(file, ", %" PRIu64 " parameters: %" PRIu64 " steps", r->parameters, r->step_count);
-    print_losses(file, r);
-    if (isfinite(r->evaluation_loss)) fprintf(file, ", held-out %.4f", r->evaluation_loss);
-    if (!isnan(r->accuracy)) fprintf(file, ", accuracy %.2f %%", 100 * r->accuracy);
-    const bool images = r->images_per_step > 0;
-    if (isnan(r->step_s))
-        fprintf(file,
-                "\nstep - (its median takes %" PRIu64 " steps: two under the plan do not count, and three must)\n",
-                r->steps_wanted);
-    else
-        fprintf(file, "\nstep %.1f ms (exposed %.1f ms), %.0f %s/s\n", r->step_s * 1e3, r->exposed_s * 1e3,
-                images ? r->images_per_s : r->tokens_per_s, images ? "images" : "tokens");
-    print_prediction(file, &r->prediction);
-    print_phases(file, o, r);
-    fprintf(file, "activations and workspaces: %.1f MiB packed, %.1f MiB side by side, %.1f MiB live at most\n",
-            (double)r->memory.activation_packed_bytes / 0x1p20, (double)r->memory.activation_sum_bytes / 0x1p20,
-            (double)r->memory.activation_bound_bytes / 0x1p20);
-    fprintf(file, "memory: peak %.1f MiB, planned %.1f MiB, resident set %.1f MiB",
-            (double)r->memory.peak_bytes / 0x1p20, (double)r->memory.planned_bytes / 0x1p20,
-            (double)r->memory.rss_bytes / 0x1p20);
-    if (r->memory.pinned_bytes) fprintf(file, ", pinned for copies %.1f MiB", (double)r->memory.pinned_bytes / 0x1p20);
-    fputc('\n', file);
-    for (uint32_t i = 0; i < r->memory.category_count; i++)
-        fprintf(file, "  %-22s %10.1f MiB\n", r->memory.categories[i].name,
-                (double)r->memory.categories[i].peak_bytes / 0x1p20);
-    if (r->saved && !r->interrupted)
-        fprintf(file, "saved to %s: go on with --%s %s --steps N, N more than %" PRIu64 "\n", o->save,
-                o->go_on ? "go-on" : "resume", slc_shell_word_of(o->save).text, r->steps_before + r->step_count);
-    fprintf(file, "weights sha256 %s\n", r->weights_sha256);
+    const slc_training_step end = {
+        .step = r->steps_before + r->step_count, .evaluation_loss = r->evaluation_loss, .accuracy = r->accuracy};
+    if (o->log && r->step_count && !isnan(r->evaluation_loss)) slc_training_log_end(out->log, &end);
 }
 
 static sluice_status write_results(output *out, const sluice_world *world, const slc_training_options *options,
                                    const slc_training_result *result)
 {
-    print_summary(for_people(options), options, result, out->deadline->why);
+    log_end(out, options, result);
+    slc_training_print_end(for_people(options), options, result, out->deadline->why);
     if (!out->json.file) return SLUICE_OK;
     json_t *runs = json_array(), *run = slc_training_run_json(world, options, result);
     json_object_set(run, "data", out->data);
@@ -280,12 +207,12 @@ static sluice_status write_results(output *out, const sluice_world *world, const
     return slc_training_write_json(&out->json, world, runs);
 }
 
-/* The metrics of a run that failed stay; a summary of it is not written. */
+/* The log of a run that failed stays; a summary of it is not written. */
 static void close_output(output *out, bool failed)
 {
     if (failed) slc_result_file_abandon(&out->json);
     slc_outcome_add(&out->outcome, slc_result_file_commit(&out->json));
-    slc_outcome_add(&out->outcome, slc_result_file_commit(&out->csv));
+    slc_outcome_add(&out->outcome, slc_training_log_close(&out->log));
 }
 
 /* ---- Training ---- */
@@ -309,21 +236,19 @@ static sluice_status name_estimate(sluice_status status, const sluice_world *wor
 static sluice_status train_in(sluice_world *world, const slc_training_options *options, slc_training_deadline *deadline,
                               int *ended, slc_outcome *files)
 {
-    sluice_model_config model = SLUICE_INIT(sluice_model_config);
-    uint32_t length = 0;
     slc_training_result result = {0};
     output out = {.speaks = sluice_world_rank(world) == 0, .options = options, .deadline = deadline};
-    const slc_training_watch watch = {
-        .stepped = stepped, .begun = begun, .planned = planned, .context = &out, .stops = &stops, .deadline = deadline};
+    const slc_training_watch watch = {.stepped = stepped,
+                                      .sampled = sampled,
+                                      .begun = begun,
+                                      .planned = planned,
+                                      .context = &out,
+                                      .stops = &stops,
+                                      .deadline = deadline};
     if (out.speaks && deadline->unreadable)
         slc_log(SLC_LOG_WARN, "SLURM_JOB_END_TIME=%s is no time in seconds: the run does not know when its job ends",
                 deadline->unreadable);
     sluice_status status = open_output(&out, options);
-    if (!status) status = slc_training_model(options, &model, &length);
-    uint64_t sequences = (uint64_t)sluice_world_size(world) * options->micro_batches * options->batch;
-    const bool images = !length;
-    slc_training_progress_init(&out.progress, options->steps,
-                               sequences * (status || images ? 1 : sluice_model_tokens(&model, length)), images);
     slc_stop_signals_count(&stops);
     if (!status) status = name_estimate(slc_training_run(world, options, &watch, &result), world);
     slc_training_progress_end(&out.progress);
@@ -400,9 +325,13 @@ static int run_train(int argc, char **argv)
     slc_command_line_parse(&line, argc, argv, &options);
     if (slc_training_go_on(&options) || slc_training_resume_model(&options) || slc_training_options_check(&options) ||
         slc_deadline_find(&options, begun_ns, time(NULL), &deadline) ||
-        (!slc_launched() && slc_training_paths_check(&options)))
+        (!slc_launched() &&
+         (slc_training_paths_check(&options) || slc_training_log_check(&options) || slc_saved_weights_check(&options))))
         return slc_rank_refuse(command);
-    if (options.ranks && !slc_launched()) return start_ranks(options.ranks, argv + 1);
+    if (options.ranks && !slc_launched()) {
+        slc_training_doubt_ranks(&options);
+        return start_ranks(options.ranks, argv + 1);
+    }
     return train_here(&options, &deadline);
 }
 

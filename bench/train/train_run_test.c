@@ -62,7 +62,7 @@ static int train(int rank, int size, void *context)
     RANK_CHECK(!slc_training_options_check(&mine.options));
     RANK_CHECK(!slc_training_run(world, &mine.options, &watch, &result));
     RANK_CHECK(result.step_count == mine.options.steps);
-    mine.outcome->first_loss = result.steps[0].loss;
+    mine.outcome->first_loss = result.course.points[0].loss;
     mine.outcome->evaluation_loss = result.evaluation_loss;
     mine.outcome->accuracy = result.accuracy;
     slc_training_result_free(&result);

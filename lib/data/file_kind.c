@@ -63,9 +63,9 @@ static bool is_safetensors(const unsigned char *head, size_t count, uint64_t byt
 /* Hugging Face's files of settings: config.json, tokenizer.json, an index of weights and the like. */
 static bool is_settings(const unsigned char *head, size_t count)
 {
-    static const char *const keys[] = {"\"model_type\"",          "\"architectures\"",   "\"added_tokens\"",
-                                       "\"weight_map\"",          "\"tokenizer_class\"", "\"transformers_version\"",
-                                       "\"image_processor_type\""};
+    static const char *const keys[] = {"\"model_type\"",           "\"architectures\"",   "\"added_tokens\"",
+                                       "\"weight_map\"",           "\"tokenizer_class\"", "\"transformers_version\"",
+                                       "\"image_processor_type\"", "\"sluice_weights\""};
     if (!count || head[0] != '{') return false;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (memmem(head, count, keys[i], strlen(keys[i]))) return true;

@@ -150,7 +150,7 @@ save_errors() {
         "$(grep -c 'sluice train: .*step, 4, is not saved: .*step-000004: Not a directory' "$work/err")"
     check 'steps until then are in the table' 5 "$(wc -l <"$work/e.csv")"
     check 'the results are written' 4 "$(losses_in "$work/e.json")"
-    check 'other outputs are written' 'config.json model.safetensors trace.json' \
+    check 'other outputs are written' 'config.json model.safetensors sluice.json trace.json' \
         "$(names_in "$work/weights") $(names_in "$work" trace.json)"
     check 'what was saved before stays' 'step-000002 step-000004' "$(names_in "$work/run")"
     check 'the lock is gone' '' "$(names_in "$work/run" '.*')"

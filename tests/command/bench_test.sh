@@ -102,7 +102,7 @@ few_steps() {
     check 'which is said' 1 "$(grep -c '^no step time in 1 run: .*--steps 8$' "$work/out")"
     check 'an empty field' 1 "$(awk -F, '$5 == "auto" && $15 == "" && $18 == "" && $22 != ""' "$folder/results.csv" | wc -l)"
     timeout 100 "$sluice" train -n 2 --data "$work/text" --context 32 --batch 2 --steps 4 --strategy dp >"$work/out" 2>"$work/err"
-    check 'training says so too' 1 "$(grep -c '^step - (its median takes 8 steps' "$work/out")"
+    check 'training says so too' 1 "$(grep -c '^time .*(its median takes 8 steps' "$work/out")"
 }
 
 tradeoff() {

@@ -24,7 +24,7 @@ make_weights() {
     check 'a model with first values takes a tokenizer' 0 $code
     check 'it has its vocabulary' 703 "$(config_says "$work/gpt2" vocab_size)"
     check 'and its end token' 0 "$(config_says "$work/gpt2" eos_token_id)"
-    check 'the tokenizer goes along' 'config.json model.safetensors tokenizer.json tokenizer_config.json' \
+    check 'the tokenizer goes along' 'config.json model.safetensors sluice.json tokenizer.json tokenizer_config.json' \
         "$(cd "$work/gpt2" && echo *)"
     train --model bert --tokenizer "$golden/tokenizer_wordpiece/tokenizer.json" --data "$work/one" \
         --save-weights "$work/bert"

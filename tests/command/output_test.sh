@@ -61,6 +61,7 @@ short() { # command: sets $line, and where they are others $json, its option of 
     train) line=(train "${data[@]}" --steps 2) ;;
     eval) line=(eval --weights weights --inputs inputs) ;;
     generate) line=(generate --weights weights --prompt a --tokens 4) ;;
+    weights) line=(weights checkpoint -o weights.out) json=() ;;
     estimate) line=(estimate -n 2 --data text --context 32 --pace "100gflops,20GB" --effort 0.02) ;;
     bench)
         line=(bench --data text --context 32 --batch 2 --steps 1 --strategy dp --schedule serial --budget none
@@ -160,12 +161,13 @@ others_are_written() {
     check 'train: CSV' 4 "$(wc -l <ok.csv)"
     check 'train: JSON' 1 "$(grep -c '"weights_sha256"' ok.json)"
     check 'train: weights' yes "$([ -s other/model.safetensors ] && echo yes)"
-    check 'train: summary' 1 "$(grep -c 'weights sha256' out)"
+    check 'train: summary' 1 "$(grep -c '^trained gpt2' out)"
     run train "${data[@]}" --steps 100 --csv /dev/full --json ok2.json --trace ok.trace # the disk is full in the middle
     fails 'train --csv'
+    check 'it is told when it happens' 1 "$(grep -c 'cannot write /dev/full: .*; the run goes on' err)"
     check 'train goes on without its CSV' yes "$(tr -d ' \n' <ok2.json | grep -q '"interrupted":false' && [ -s ok.trace ] && echo yes)"
     mkdir cut && ln -s /dev/full cut/model.safetensors
-    run train "${data[@]}" -n 2 --steps 2 --save-weights cut --json ok3.json
+    run train "${data[@]}" -n 2 --steps 2 --save-weights cut --overwrite --json ok3.json
     check 'weights that cannot be written are an error' 1 $code
     check 'train: the error names the weights' 1 "$(grep -c 'cannot write cut/model.safetensors' err)"
     check 'train: JSON without weights' 1 "$(grep -c '"weights_sha256"' ok3.json)"
@@ -277,7 +279,7 @@ run profile --made gpt2-small --cluster 2xcpu-1gbit -o profile.json
 run plan --profile profile.json --strategy fsdp --schedule one_ahead -o plan.json
 check 'a plan' 0 $code
 if has train; then
-    run train "${data[@]}" --steps 1 --save-weights weights
+    run train "${data[@]}" --steps 1 --save-weights weights --save checkpoint
     inputs
     records
 fi

@@ -64,7 +64,7 @@ whole_way() {
     check 'one warning names the file that is no image' 1 "$(grep -c 'passed over; the first is trees/birch/notes.txt' err)"
     check 'the start counts images' yes "$(grep -q ': 54 images to train on, 6 held out$' out && echo yes)"
     check 'the summary has accuracy' yes "$(grep -Eq 'held-out [0-9.]+, accuracy [0-9.]+ %$' out && echo yes)"
-    check 'and images a second' yes "$(grep -Eq '^step .*, [0-9]+ images/s$' out && echo yes)"
+    check 'and images a second' yes "$(grep -Eq '^time .*, [0-9]+ images/s$' out && echo yes)"
     check 'lines of progress have both' yes \
         "$(grep -Eq 'held-out [0-9.]+, accuracy [0-9.]+ %  [0-9]+ images/s ' err && echo yes)"
     check 'nothing counts tokens' '' "$(grep -h 'tokens/s' out err)"
@@ -204,7 +204,7 @@ text_has_neither() {
     run train --size nano --data text --context 16 --steps 8 --json text.json
     check 'text has neither accuracy nor images' '0 None None' \
         "$code $(value text.json evaluation_accuracy) $(value text.json images_per_s)"
-    check 'but tokens' yes "$(grep -Eq '^step .*, [0-9]+ tokens/s$' out && echo yes)"
+    check 'but tokens' yes "$(grep -Eq '^time .*, [0-9]+ tokens/s$' out && echo yes)"
     seq 1 3000 | sed 's/.*/& barrels/' >barrels
     run train --model bert --head classes --size nano --data text,barrels --context 16 --steps 2 --json text.json
     check 'classes of text have accuracy' yes "$(python3 -c '

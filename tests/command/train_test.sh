@@ -53,7 +53,7 @@ results() {
     train --steps 4 --json "$work/a.json" --csv "$work/a.csv" --eval-every 2
     check 'exit code' 0 $code
     check 'a line a step, and a heading' 5 "$(wc -l <"$work/a.csv")"
-    check 'fields of a step' 12 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
+    check 'fields of a step' 18 "$(awk -F, 'NR == 3 {print NF}' "$work/a.csv")"
     check 'evaluated after step 2' yes "$(awk -F, 'NR == 3 && $10 > 0 {print "yes"}' "$work/a.csv")"
     for key in model world strategy schedule precision budget_bytes peak_bytes rss_bytes predicted_step_s step_s \
         step_min_s exposed_s tokens_per_s losses weights_sha256 environment optimizer freeze_step warm_up compressed \
@@ -124,7 +124,7 @@ ranks_differ() {
 # A run that plans again with measured times stays within its budget and has the same weights as one that does not.
 adaptive() {
     train -n 2 --steps 6 --strategy dp --json "$work/plain.json"
-    train -n 2 --steps 6 --budget 70% --schedule "$(default_schedule)" --json "$work/adaptive.json"
+    train -n 2 --steps 6 --budget 70% --schedule "$(default_schedule)" --verbose --json "$work/adaptive.json"
     check 'an adaptive run' 0 $code
     check 'equal weights' "$(hash_of "$work/plain.json")" "$(hash_of "$work/adaptive.json")"
     check 'a prediction' 1 "$(grep -c '"predicted_step_s": [0-9]' "$work/adaptive.json")"
@@ -147,7 +147,7 @@ drifting() {
     check 'equal weights after a drift' "$(hash_of "$work/plain.json")" "$(hash_of "$work/drifting.json")"
     SLUICE_PLAN_DRIFT=0 SLUICE_LOG_LEVEL=info train -n 2 --replan-trials 0 --steps 48 --schedule greedy
     check 'the last steps are not worth it' 0 "$(grep -c 'measuring and planning again' "$work/err")"
-    check 'a run that does not begin it has a median' 1 "$(grep -c '^step [0-9.]* ms' "$work/out")"
+    check 'a run that does not begin it has a median' 1 "$(grep -c '^time .*, [0-9.]* ms each' "$work/out")"
 }
 
 refusals

@@ -179,7 +179,7 @@ trained_the_same() { # WHAT FAULT...: the faults come before the first step; "do
     shift
     heal
     [ "$*" = down ] || [ $# = 0 ] || fault "$@"
-    start 60 60 train --size nano --schedule one_ahead --data "$work/book.txt" --steps 30 --seed 3
+    start 60 60 train --size nano --schedule one_ahead --data "$work/book.txt" --steps 30 --seed 3 --verbose
     if [ "$*" = down ]; then
         comes_true trains_or_ended
         fault 'all all down 1'

@@ -112,9 +112,16 @@ static double elapsed_at(const json_t *run, size_t step)
     return json_number_value(json_array_get(json_object_get(run, "elapsed_s"), step));
 }
 
+/* Results of earlier versions have all steps and do not say so. */
+static size_t steps_a_point(const json_t *run)
+{
+    const json_int_t every = json_integer_value(json_object_get(run, "losses_every"));
+    return every > 0 ? (size_t)every : 1;
+}
+
 static void put_point(FILE *file, const json_t *run, size_t step)
 {
-    fprintf(file, "%zu %.4f", step + 1, elapsed_at(run, step));
+    fprintf(file, "%zu %.4f", step * steps_a_point(run) + 1, elapsed_at(run, step));
     slc_bench_put_number(file, 0, 6, smooth_loss(run, step), "?");
     fputc('\n', file);
 }

@@ -292,6 +292,14 @@ static sluice_status take_model(slc_training_options *o, const json_t *saved)
     return SLUICE_OK;
 }
 
+/* A run that began with weights, and with the default that such runs have, goes on with it also where they are not
+ * named again. */
+static void take_rate(slc_training_options *o, const json_t *saved)
+{
+    const bool usual = json_real_value(json_object_get(saved, "lr")) == SLC_TRAINING_FINE_TUNING_RATE;
+    if (usual && !slc_training_option_given(o, "lr")) o->learning_rate = SLC_TRAINING_FINE_TUNING_RATE;
+}
+
 sluice_status slc_training_resume_model(slc_training_options *o)
 {
     json_t *document = NULL;
@@ -299,7 +307,45 @@ sluice_status slc_training_resume_model(slc_training_options *o)
     sluice_status status = read_extra(o, &document);
     const json_t *saved = json_object_get(document, "settings");
     if (!status) status = take_model(o, saved);
+    if (!status) take_rate(o, saved);
     if (!status) status = what_is_missing(o, saved);
+    json_decref(document);
+    return status;
+}
+
+/* Sets an option to what the saved run had. */
+static sluice_status take_option(slc_training_options *o, const json_t *saved, const char *name)
+{
+    const json_t *value = json_object_get(saved, name);
+    char text[32];
+    const char *kept = json_string_value(value);
+    if (json_is_integer(value)) {
+        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+        kept = text;
+    }
+    if (json_is_real(value)) {
+        snprintf(text, sizeof text, "%.17g", json_real_value(value));
+        kept = text;
+    }
+    if (!kept || !*kept) return SLUICE_OK;
+    kept = slc_training_option_keep(kept);
+    return kept ? slc_training_option_set(o, name, kept) : slc_error(SLUICE_ERR_MEMORY, "--%s", name);
+}
+
+sluice_status slc_training_saved_run(const char *folder, slc_training_options *o)
+{
+    static const char *const names[] = {"precision",   "wire", "layer-precision", "optimizer",
+                                        "freeze-step", "tied", "dropout"};
+    json_t *document = NULL;
+    o->resume = folder;
+    sluice_status status = read_extra(o, &document);
+    const json_t *saved = json_object_get(document, "settings");
+    if (!status && !json_object_get(saved, "shape"))
+        status = slc_error(SLUICE_ERR_FORMAT, "%s: it was saved by an earlier version, which kept no shape", folder);
+    if (!status) status = take_model(o, saved);
+    for (size_t i = 0; !status && i < sizeof names / sizeof *names; i++) status = take_option(o, saved, names[i]);
+    if (!status) status = slc_training_option_set(o, "strategy", "dp");
+    if (!status) status = slc_training_option_set(o, "schedule", "serial");
     json_decref(document);
     return status;
 }

@@ -31,6 +31,11 @@ sluice_status slc_training_resume(const slc_training_identity *run, sluice_runti
  * that this one needs too: --data, --tokenizer, --weights). */
 sluice_status slc_training_resume_model(slc_training_options *options);
 
+/* Local. Makes options of what a checkpoint says of the run that saved it, for one rank that reads it: the model, its
+ * precision and its optimizer, in `options` that slc_training_options_init has begun. Errors: those of reading the
+ * checkpoint; FORMAT (it was not saved by `sluice train`). */
+sluice_status slc_training_saved_run(const char *folder, slc_training_options *options);
+
 /* Local, before slc_training_resume: if the options leave the freeze of a compressed optimizer open, they get that of
  * the saved run. Errors: those of reading the checkpoint. */
 sluice_status slc_training_resume_freeze(slc_training_options *options);

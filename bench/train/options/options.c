@@ -4,7 +4,9 @@
 #include "bench/train/options/options.h"
 
 #include "bench/cli/default_threads.h"
+#include "bench/cli/options/config_file.h"
 #include "bench/cli/throttle_option.h"
+#include "bench/train/options/choices.h"
 #include "bench/train/options/lr_schedule.h"
 #include "bench/train/options/onebit_options.h"
 #include "bench/train/options/optimizer_options.h"
@@ -52,22 +54,22 @@ enum { VISUAL_TOKENS = 8192, VISUAL_TOKENS_SMALL = 64 }; /* BEiT's, and enough f
 
 #define EXACT_NAMES SLC_EXACT_NAMES(", ")
 
-/* Made from the tables of schedulers, optimizers and families by list_schedules, list_optimizers and list_models. */
-static char schedule_names[256], schedule_doc[768], optimizer_names[256], optimizer_doc[768];
-static char model_names[256], model_doc[256], size_argument[256] = "NAME=", size_doc[512] = "Size", head_doc[768];
+static slc_training_choices choices; /* made by make_tables */
 
 /* In the place of the settings of optimizers, whose rows are made from their table. */
 #define OPTIMIZER_SETTINGS offsetof(slc_training_options, optimizer_settings)
 
 static sluice_status add_paths(void *options, const slc_option *row, char *list);
+static sluice_status take_config(void *options, const slc_option *row, char *path);
 
 /* The order is that of a report's settings and of the warnings when a run is resumed; the help sorts by group and
  * name. */
 static const slc_option fixed_rows[] = {
-    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, model_doc,
-     .choices = model_names},
-    {"size", size_argument, MODEL, TEXT, FIELD(size), "nano", SLC_SAVED | SLC_EQUAL | SLC_OWN | SLC_MEASURED, size_doc},
-    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, head_doc,
+    {"model", "NAME", MODEL, TEXT, FIELD(model), "gpt2", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, choices.model_doc,
+     .choices = choices.models},
+    {"size", choices.size_argument, MODEL, TEXT, FIELD(size), "nano", SLC_SAVED | SLC_EQUAL | SLC_OWN | SLC_MEASURED,
+     choices.size_doc},
+    {"head", "WHAT", MODEL, TEXT, FIELD(head), "", SLC_SAVED | SLC_EQUAL | SLC_MEASURED, choices.head_doc,
      .choices = "tokens,classes"},
     {"weights", "PATH", MODEL, TEXT, FIELD(weights), NULL, SLC_OWN | SLC_MEASURED,
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
@@ -103,9 +105,9 @@ static const slc_option fixed_rows[] = {
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
     {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED | SLC_MEASURED,
-     optimizer_doc, .choices = optimizer_names, CONFIG(optimizer_name)},
-    {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED | SLC_MEASURED, "Learning rate",
-     0, 1e6},
+     choices.optimizer_doc, .choices = choices.optimizers, CONFIG(optimizer_name)},
+    {"lr", "X", TRAINING, REAL, FIELD(learning_rate), "0.001", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
+     "Learning rate; where it is not given, 0.00005 with --weights", 0, 1e6},
     {"warmup", "N", TRAINING, COUNT, FIELD(warmup), "0", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Steps N over which the learning rate grows: step k has k / N of --lr", 0, MOST_TOKENS},
     {"lr-schedule", "NAME", TRAINING, TEXT, FIELD(lr_schedule), "constant", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
@@ -168,8 +170,8 @@ static const slc_option fixed_rows[] = {
     {"lossy", "WHAT", RESOURCES, TEXT, FIELD(lossy), "none", SLC_MEASURED,
      "onebit: auto, random:SEED and files may choose onebit for some layers; a compressed --optimizer says so too",
      .choices = "none,onebit"},
-    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), slc_schedule_default, SLC_MEASURED, schedule_doc,
-     .choices = schedule_names, CONFIG(schedule)},
+    {"schedule", "NAME", RESOURCES, TEXT, FIELD(schedule), slc_schedule_default, SLC_MEASURED, choices.schedule_doc,
+     .choices = choices.schedules, CONFIG(schedule)},
     {"recompute", "WHICH", RESOURCES, TEXT, FIELD(recompute), "auto", SLC_MEASURED | ENUMERATOR,
      "Layers that run their forward again in backward: none, all that can, auto: as the planner chooses",
      .choices = "auto,none,all", CONFIG(recompute)},
@@ -226,6 +228,21 @@ static const slc_option fixed_rows[] = {
      "Write the profile that the plan was made from: for sluice plan, sim, check and trace; '-': standard output"},
     {"json", "FILE", OUTPUT, TEXT, FIELD(json), NULL, SLC_OWN, "Write the results as JSON; '-': standard output"},
     {"csv", "FILE", OUTPUT, TEXT, FIELD(csv), NULL, SLC_OWN, "Write a table as CSV; '-': standard output"},
+    {"log", "DIR", OUTPUT, TEXT, FIELD(log), NULL, 0,
+     "Write each step into this folder when it ends: metrics.jsonl, metrics.csv and TensorBoard's events; and run.json "
+     "and options.json, which repeat the run"},
+    {"overwrite", NULL, OUTPUT, FLAG, FIELD(overwrite), NULL, 0,
+     "Replace what --log and --save-weights find in their folders"},
+    {"config", "FILE", OUTPUT, PATHS, FIELD(config), NULL, SLC_OWN,
+     "Read options from this JSON file, as {\"steps\": 200}; those of the command line come before them. --log writes "
+     "such a file",
+     .set = take_config},
+    {"sample-every", "N", OUTPUT, COUNT, FIELD(sample_every), "0", 0,
+     "Let a GPT-2 go on with --prompt every N steps, by the weights that it has then; 0: never", 0, MOST},
+    {"prompt", "TEXT", OUTPUT, TEXT, FIELD(prompt), NULL, 0, "The text that --sample-every goes on with"},
+    {"verbose", NULL, OUTPUT, FLAG, FIELD(verbose), NULL, SLC_OWN,
+     "At the end also show the prediction, each kind of memory and the weights' hash; in the line of a step the wait "
+     "for communication and the memory"},
 };
 enum { FIXED_ROWS = sizeof fixed_rows / sizeof *fixed_rows };
 static slc_option rows[SLC_TRAINING_OPTIONS_MAX + 1]; /* one without a name comes last */
@@ -235,7 +252,7 @@ static int row_count;                                 /* 0: they are not made ye
 static const char *const short_help[] = {
     "model",      "size", "weights",     "data",   "precision", "batch",        "context",  "steps",
     "optimizer",  "lr",   "lr-schedule", "warmup", "budget",    "ranks",        "strategy", "throttle",
-    "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",
+    "eval-every", "save", "save-every",  "resume", "go-on",     "save-weights", "json",     "log",
 };
 
 /* Appends the row of an optimizer's setting. What it says lies in static memory, as all help does. */
@@ -348,6 +365,8 @@ static sluice_status add_paths(void *options, const slc_option *row, char *list)
     slc_training_options *o = options;
     char *rest = copy_list(list), *path;
     if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
+    if (o->data_of_config) o->data_count = 0;
+    o->data_of_config = false;
     while ((path = slc_next_item(&rest)) != NULL) {
         if (!*path) continue;
         if (o->data_count == SLC_TRAINING_DATA_MAX)
@@ -356,6 +375,23 @@ static sluice_status add_paths(void *options, const slc_option *row, char *list)
         o->data[o->data_count++] = path;
     }
     return SLUICE_OK;
+}
+
+const char *slc_training_option_keep(const char *text)
+{
+    return copy_list(text);
+}
+
+/* --data that follows on the command line replaces the file's. */
+static sluice_status take_config(void *options, const slc_option *row, char *path)
+{
+    slc_training_options *o = options;
+    const bool has_data = o->data_count > 0;
+    (void)row;
+    o->config = path;
+    sluice_status status = slc_config_file_read(path, rows, o, o->typed);
+    o->data_of_config = !has_data && o->data_count > 0;
+    return status;
 }
 
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text)
@@ -375,86 +411,9 @@ const char *slc_training_option_typed(const slc_training_options *options, const
     return slc_option_typed(rows, options->typed, name);
 }
 
-static void append(char *list, size_t bytes, const char *between, const char *name)
-{
-    size_t used = strlen(list);
-    snprintf(list + used, bytes - used, "%s%s", used ? between : "", name);
-}
-
-/* Schedules that choose strategies too come last. */
-static void list_schedules(void)
-{
-    char plain[256] = "", measured[256] = "";
-    *schedule_names = 0;
-    for (int joint = 0; joint <= 1; joint++) {
-        const slc_scheduler *s = NULL;
-        for (size_t i = 0; s != &slc_scheduler_portfolio; i++) {
-            s = slc_scheduler_at(i);
-            if (!s) s = &slc_scheduler_portfolio;
-            if (slc_scheduler_is_joint(s) != joint) continue;
-            append(schedule_names, sizeof schedule_names, ",", s->name);
-            append(s->wants_times ? measured : plain, sizeof plain, s == &slc_scheduler_portfolio ? " and " : ", ",
-                   s->name);
-        }
-    }
-    snprintf(schedule_doc, sizeof schedule_doc,
-             "Order of communication: %s; %s begin with serial, measure, and plan again after the third step", plain,
-             measured);
-}
-
-static void list_optimizers(void)
-{
-    char compressed[256] = "", plain[256] = "";
-    *optimizer_names = 0;
-    for (size_t i = 0; slc_optimizer_at(i); i++) {
-        const slc_optimizer_row *row = slc_optimizer_at(i);
-        append(optimizer_names, sizeof optimizer_names, ",", row->name);
-        append(row->compressed ? compressed : plain, sizeof plain, ", ", row->name);
-        if (row->doc) append(row->compressed ? compressed : plain, sizeof plain, " (", row->doc);
-        if (row->doc) append(row->compressed ? compressed : plain, sizeof plain, ")", "");
-    }
-    snprintf(optimizer_doc, sizeof optimizer_doc,
-             "Optimizer: %s; %s (compressed: after a warm-up ranks exchange one bit an element); none: %s, or %s where "
-             "onebit is asked for or allowed",
-             plain, compressed, slc_training_optimizer_usual(false), slc_training_optimizer_usual(true));
-}
-
-/* Adds a family's sizes to the help, and those that no family before had to the choices. */
-static void list_sizes(sluice_model_family family)
-{
-    const char *size;
-    append(size_doc, sizeof size_doc, family ? "; " : ": ", slc_family_of(family)->name);
-    for (uint32_t i = 0; (size = sluice_model_size_name(family, i)) != NULL; i++) {
-        append(size_doc, sizeof size_doc, i ? ", " : ": ", size);
-        if (slc_option_place(size_argument + strlen("NAME="), size) < 0)
-            append(size_argument, sizeof size_argument, size_argument[strlen("NAME=")] ? "," : "", size);
-    }
-}
-
-static void list_models(void)
-{
-    char tokens[256] = "", classes[256] = "";
-    if (*model_names) return;
-    for (uint32_t f = 0; f < SLUICE_MODEL_FAMILIES; f++) {
-        const slc_family *family = slc_family_of((sluice_model_family)f);
-        append(model_names, sizeof model_names, ",", family->name);
-        list_sizes((sluice_model_family)f);
-        if (family->classes[SLUICE_HEAD_CLASSES]) append(classes, sizeof classes, ", ", family->name);
-        if (!family->classes[SLUICE_HEAD_TOKENS]) continue;
-        append(tokens, sizeof tokens, ", ", family->name);
-        append(tokens, sizeof tokens, "", family->sees ? ": masked patches" : family->masks ? ": masked tokens" : "");
-    }
-    char names[160];
-    snprintf(model_doc, sizeof model_doc, "Model: %s", slc_family_names(names, sizeof names));
-    snprintf(head_doc, sizeof head_doc,
-             "Kind of answer: tokens (%s) or classes (%s); none: tokens of text, classes of images", tokens, classes);
-}
-
 static void make_tables(void)
 {
-    list_schedules();
-    list_optimizers();
-    list_models();
+    if (!*choices.models) slc_training_choices_list(&choices);
     make_rows();
 }
 
@@ -521,6 +480,22 @@ const char *slc_training_tokenizer(const slc_training_options *o)
     return o->weights && slc_tokenizer_exists(o->weights) ? o->weights : NULL;
 }
 
+bool slc_training_speaks(const slc_training_options *o)
+{
+    const int family = slc_option_place(choices.models, o->model);
+    return family >= 0 && !slc_family_of((sluice_model_family)family)->sees && !strcmp(o->head, "tokens");
+}
+
+static sluice_status check_samples(const slc_training_options *o, const sluice_model_config *model)
+{
+    if (!o->sample_every != !o->prompt)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--%s: give --%s too", o->prompt ? "prompt" : "sample-every",
+                         o->prompt ? "sample-every N" : "prompt TEXT");
+    if (o->sample_every && (!slc_family_of(model->family)->causal || model->head != SLUICE_HEAD_TOKENS))
+        return slc_error(SLUICE_ERR_ARGUMENT, "--sample-every: only a gpt2 goes on with a text; leave it out");
+    return SLUICE_OK;
+}
+
 /* A kept plan says itself what these options would. */
 static sluice_status check_plan(const slc_training_options *o)
 {
@@ -548,6 +523,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     slc_lr_schedule rates;
     uint32_t length;
     o->optimizer = slc_training_optimizer(o);
+    if (o->weights && !slc_training_option_given(o, "lr")) o->learning_rate = SLC_TRAINING_FINE_TUNING_RATE;
     sluice_status status = check_names(o);
     if (!status) status = slc_fill_threads(&o->threads);
     if (!status) status = slc_throttle_check(o->throttle);
@@ -558,6 +534,7 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
     if (!status) status = slc_training_model(o, &model, &length);
+    if (!status) status = check_samples(o, &model);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
     if (status) return status;
     o->model = sluice_model_family_name((uint32_t)model.family);
@@ -644,6 +621,17 @@ int slc_training_options_json(const slc_training_options *o, unsigned uses, json
     return failed;
 }
 
+json_t *slc_training_options_given_json(const slc_training_options *o)
+{
+    json_t *given = json_object();
+    for (int i = 0; given && i < row_count; i++) {
+        const char *name = rows[i].name;
+        if (!o->typed[i] || !strcmp(name, "config") || !strcmp(name, "overwrite")) continue;
+        json_object_set_new(given, name, rows[i].type == FLAG ? json_true() : value_json(o, &rows[i]));
+    }
+    return given;
+}
+
 bool slc_training_option_must_equal(const char *name)
 {
     const slc_option *row = find_row(name);
@@ -716,6 +704,7 @@ sluice_status slc_training_config(const slc_training_options *o, sluice_config *
     copy_to_config(o, config);
     config->updates = o->updates;
     config->steps = o->steps;
+    config->measure_norm = o->log != NULL;
     slc_training_optimizer_config(o, config);
     slc_training_onebit(o, &config->onebit);
     sluice_status status = SLUICE_OK;

@@ -27,6 +27,12 @@ const slc_command_line *slc_training_command_line(const slc_training_difference 
 /* Sets the defaults; the parser does it too before it reads the first option. */
 void slc_training_options_init(slc_training_options *options);
 
+/* The rate of a run that begins with weights and gives none; transformers' Trainer has the same. */
+#define SLC_TRAINING_FINE_TUNING_RATE 5e-5
+
+/* A copy of the text that lives as long as the process; NULL without memory. */
+const char *slc_training_option_keep(const char *text);
+
 /* Sets the option as if `text` had been typed; both strings stay the caller's, and `text` must live as long as the
  * options. Errors: ARGUMENT. */
 sluice_status slc_training_option_set(slc_training_options *options, const char *name, const char *text);
@@ -49,11 +55,18 @@ typedef enum {
  * numbers and the schedule's horizon in place of what was left open. Keys are the options'
  * names, in a report with underscores. Returns 0, or -1: no memory, no object, or a text that is no UTF-8. */
 int slc_training_options_json(const slc_training_options *options, unsigned uses, json_t *settings);
+/* What was typed, or read by --config, as an object that --config reads; without --config and --overwrite. NULL without
+ * memory. */
+json_t *slc_training_options_given_json(const slc_training_options *options);
 bool slc_training_option_must_equal(const char *name); /* EQUAL; false for a name that is no option */
 
 /* The tokenizer that raw text is read with: --tokenizer, or the folder of --weights where it has a tokenizer.json;
  * NULL: bytes are tokens. */
 const char *slc_training_tokenizer(const slc_training_options *options);
+
+/* Of options that have passed the check: are the model's losses of tokens of text, so that their exponential is a
+ * perplexity? */
+bool slc_training_speaks(const slc_training_options *options);
 
 /* Checks all that can be known without a runtime: unknown names, texts that are no sizes, a context that is too long.
  * With weights, model and size become those of the weights; a head and an optimizer that are left open get their names,

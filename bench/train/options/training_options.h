@@ -54,6 +54,11 @@ typedef struct {
     uint64_t eval_every, eval_batches;
     uint64_t ranks;                              /* 0: as the launcher says */
     const char *json, *csv, *trace;              /* NULL: none */
+    const char *log;                             /* a folder (log/run_log.h); NULL: none */
+    const char *config;                          /* a file with options (bench/cli/options/config_file.h); NULL: none */
+    uint64_t verbose, overwrite;                 /* 0 or 1 */
+    uint64_t sample_every;                       /* 0: never */
+    const char *prompt;                          /* NULL: none */
     const char *plan, *plan_out, *profile_out;   /* files; NULL: none */
     const char *save, *resume;                   /* folders; NULL: none */
     const char *go_on;                           /* a folder that becomes both (checkpoint/go_on.h); NULL: none */
@@ -61,6 +66,7 @@ typedef struct {
     uint64_t save_every;                         /* 0: only at the end */
     const char *on_save_error;                   /* stop, warn */
     bool shape_only;                             /* no option: a config.json without weights will do for `weights` */
+    bool data_of_config;                         /* no option: `data` is what --config says, and --data replaces it */
     const char *typed[SLC_TRAINING_OPTIONS_MAX]; /* what the command line or slc_training_option_set gave each option;
                                                     NULL: nothing */
 } slc_training_options;

@@ -1,0 +1,135 @@
+/* Each value becomes the text that would be typed. tests/command/log_test.sh covers this file. */
+#include "bench/cli/options/config_file.h"
+
+#include "lib/base/file/json_file.h"
+#include "lib/base/status.h"
+#include "lib/base/text/list_item.h"
+#include "lib/base/text/nearest.h"
+#include "lib/base/text/python_json.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 16 * PATH_MAX };
+
+static sluice_status not_taken(const char *path, const slc_option *row)
+{
+    return slc_error(SLUICE_ERR_ARGUMENT, "--config %s: \"%s\" takes %s", path, row->name,
+                     row->type == SLC_OPTION_FLAG  ? "true or false"
+                     : row->type == SLC_OPTION_SET ? "a text or a list of texts"
+                                                   : "a text or a number");
+}
+
+/* Joins a list with commas, as it would be typed. */
+static bool join_list(const json_t *list, char text[TEXT_BYTES])
+{
+    size_t used = 0, i;
+    json_t *item;
+    *text = 0;
+    json_array_foreach ((json_t *)list, i, item) {
+        char word[2 * PATH_MAX];
+        if (!json_is_string(item)) return false;
+        slc_item_write(json_string_value(item), word, sizeof word);
+        const int length = snprintf(text + used, TEXT_BYTES - used, "%s%s", used ? "," : "", word);
+        if (length < 0 || used + (size_t)length >= TEXT_BYTES) return false;
+        used += (size_t)length;
+    }
+    return true;
+}
+
+/* Returns whether the option takes the value, whose text is then written. */
+static bool write_text(const slc_option *row, const json_t *value, char text[TEXT_BYTES])
+{
+    int length = 0;
+    if (row->type == SLC_OPTION_FLAG) {
+        *text = 0;
+        return json_is_true(value);
+    }
+    if (json_is_array(value)) return row->type == SLC_OPTION_SET && join_list(value, text);
+    if (json_is_string(value))
+        length = snprintf(text, TEXT_BYTES, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        length = snprintf(text, TEXT_BYTES, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        length = snprintf(text, TEXT_BYTES, "%.17g", json_real_value(value));
+    else
+        return false;
+    return length >= 0 && length < TEXT_BYTES;
+}
+
+/* The texts that the process keeps. */
+static char *keep(const char *text)
+{
+    typedef struct kept_text {
+        struct kept_text *before;
+        char text[];
+    } kept_text;
+    static kept_text *last;
+    const size_t bytes = strlen(text) + 1;
+    kept_text *kept = malloc(sizeof *kept + bytes);
+    if (!kept) return NULL;
+    kept->before = last;
+    last = kept;
+    return memcpy(kept->text, text, bytes);
+}
+
+typedef struct {
+    const char *path;
+    const slc_option *rows;
+    void *options;
+    const char **typed;
+    char *text; /* room for TEXT_BYTES */
+} reading;
+
+static sluice_status take_value(const reading *r, const slc_option *row, const json_t *value)
+{
+    const char **typed = &r->typed[row - r->rows];
+    if (*typed || json_is_null(value) || json_is_false(value)) return SLUICE_OK;
+    if (!write_text(row, value, r->text)) return not_taken(r->path, row);
+    char *kept = keep(r->text);
+    if (!kept) return slc_error(SLUICE_ERR_MEMORY, "--config %s", r->path);
+    *typed = kept;
+    return slc_error_context(slc_option_set(row, r->options, kept), "--config %s", r->path);
+}
+
+static sluice_status refuse_key(const reading *r, const char *key)
+{
+    slc_nearest nearest = {0};
+    for (const slc_option *row = r->rows; row->name; row++) slc_nearest_offer(&nearest, key, strlen(key), row->name);
+    const char *near = slc_nearest_suggestion(&nearest, strlen(key));
+    return slc_error(SLUICE_ERR_ARGUMENT, "--config %s: there is no option \"%s\"%s%s%s; --help-all lists them",
+                     r->path, key, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static sluice_status take_values(const reading *r, json_t *all)
+{
+    json_t *value;
+    const char *key;
+    if (!json_is_object(all))
+        return slc_error(SLUICE_ERR_FORMAT, "--config %s: give an object, as {\"steps\": 200}", r->path);
+    json_object_foreach (all, key, value) {
+        const slc_option *row = slc_option_find(r->rows, key);
+        const bool known = row && strcmp(key, "config");
+        sluice_status status = known ? take_value(r, row, value) : refuse_key(r, key);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+sluice_status slc_config_file_read(const char *path, const slc_option *rows, void *options, const char **typed)
+{
+    const reading r = {path, rows, options, typed, malloc(TEXT_BYTES)};
+    char *file = NULL;
+    size_t bytes = 0;
+    json_t *all = NULL;
+    sluice_status status = r.text ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "--config %s", path);
+    if (!status) status = slc_error_context(slc_json_file_read(path, &file, &bytes), "--config");
+    if (!status) status = slc_error_context(slc_python_json_read(path, file, bytes, 0, &all), "--config");
+    if (!status) status = take_values(&r, all);
+    json_decref(all);
+    free(file);
+    free(r.text);
+    return status;
+}

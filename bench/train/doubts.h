@@ -1,0 +1,21 @@
+/* Warnings of what a run may well not be meant to be. They change nothing. Rank 0 or the launcher warns. */
+#pragma once
+
+#include "bench/train/options/options.h"
+#include "bench/train/result.h"
+
+/* Before ranks are started on this machine: many more threads than cores. */
+void slc_training_doubt_ranks(const slc_training_options *options);
+
+/* Before the first step: a learning rate at which the optimizer cannot settle. */
+void slc_training_doubt_rate(const slc_training_options *options);
+
+/* The losses so far. */
+typedef struct {
+    uint64_t finite; /* how many */
+    double smoothed; /* before the latest step */
+    bool warned;
+} slc_training_loss_watch;
+
+/* After each step: does its loss leave those before it far behind? Returns true for the first step that does. */
+bool slc_training_loss_jumps(slc_training_loss_watch *watch, const slc_training_step *step);

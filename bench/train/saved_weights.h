@@ -1,0 +1,32 @@
+/* The folder of --save-weights: may it be written, is there room, what goes into it besides the weights, and what a run
+ * does that finds the disk full when all is trained. */
+#pragma once
+
+#include "bench/train/data/data.h"
+#include "bench/train/options/options.h"
+
+#include <signal.h>
+
+typedef struct {
+    sluice_world *world;
+    const slc_training_options *options;
+    sluice_model *model;
+    const slc_training_data *data;
+    const volatile sig_atomic_t *stops; /* NULL: nobody can stop the waiting */
+} slc_saved_weights;
+
+/* Local. Makes the folder, with those that it lies in. Errors: ARGUMENT (it has weights that no run of ours has
+ * written, and there is no --overwrite), PATH, IO. */
+sluice_status slc_saved_weights_check(const slc_training_options *options);
+
+/* Local. Has the folder's disk room for so many parameters? Errors: ARGUMENT (it has not), PATH, IO. */
+sluice_status slc_saved_weights_check_room(const slc_training_options *options, uint64_t parameters);
+
+/* Collective, between steps. Writes weights, configuration, tokenizer, names of classes, the folder's mark, and what
+ * the folder of --weights has and ours must keep: the dropout that it asks for where the run had no --dropout, and
+ * generation_config.json. While the disk is full rank 0 says so and all wait until there is room, or until one more
+ * signal to stop gives the weights up. Errors: those of sluice_model_save; PATH, IO, MEMORY. */
+sluice_status slc_saved_weights_write(const slc_saved_weights *saved);
+
+/* Local. The dropout that config.json of --weights asks for; 0: none, or the weights are no folder. */
+double slc_saved_weights_dropout(const slc_training_options *options);
