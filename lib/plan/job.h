@@ -77,6 +77,12 @@ typedef struct {
     uint32_t early, late;
 } slc_activation_turn;
 
+/* A slot of a stage of a pipeline. Slots belong to tasks, a forward or a backward of the stage's layers each, which are
+ * numbered in the order in which the stage runs them. */
+typedef struct {
+    uint32_t micro_batch, slot, task;
+} slc_stage_slot;
+
 typedef struct {
     const char *name;
     uint64_t bytes;
@@ -107,8 +113,11 @@ typedef struct {
     uint32_t activation_count;
     slc_workspace_life *workspaces;
     uint32_t workspace_count;
-    uint64_t scratch_bytes;           /* communication's scratch memory for messages */
-    uint64_t reserved_bytes;          /* memory that the binary keeps itself, outside of the arena */
+    uint64_t scratch_bytes;  /* communication's scratch memory for messages */
+    uint64_t reserved_bytes; /* memory that the binary keeps itself, outside of the arena */
+    /* [M * slots] the order of a step's slots, where it is a pipeline's: for each micro-batch ascending, and for each
+     * slot in the order of micro-batches. NULL: one micro-batch after another. */
+    const slc_stage_slot *stage_slots;
     const slc_activation_turn *turns; /* [activations]; NULL: an activation has all micro-batches, one after another */
 } slc_job;
 

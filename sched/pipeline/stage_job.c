@@ -344,6 +344,7 @@ static bool make(build *b)
     if (!copy_layers(b) || !list_slots(b) || !copy_units(b) || !copy_workspaces(b)) return false;
     add_lives(b);
     b->stage->job.turns = b->stage->turns;
+    b->stage->job.stage_slots = b->stage->slots;
     add_older_values(b);
     return !b->failed;
 }
@@ -410,14 +411,33 @@ sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order)
     return order->failed ? slc_error(SLUICE_ERR_MEMORY, "order of stage %u", stage->stage) : SLUICE_OK;
 }
 
+/* Its evaluation is that of a job without a pipeline; operations overlap with slots. */
+static const slc_scheduler stage_scheduler = {.name = "stage", .evaluate = slc_evaluate_one_ahead};
+
+static slc_scheduling scheduling_of(const slc_stage_job *stage)
+{
+    return (slc_scheduling){
+        .job = &stage->job, .strategies = stage->strategies, .recompute = stage->recompute, .limit = UINT64_MAX};
+}
+
+sluice_status slc_stage_plan(const slc_stage_job *stage, slc_plan **out)
+{
+    slc_order order;
+    const slc_scheduling in = scheduling_of(stage);
+    *out = NULL;
+    sluice_status status = slc_stage_order(stage, &order);
+    if (!status) status = slc_plan_from_order(&in, &order, &stage_scheduler, out);
+    slc_order_fini(&order);
+    return slc_error_context(status, "stage %u", stage->stage);
+}
+
 sluice_status slc_stage_bytes(const slc_stage_job *stage, uint64_t *bytes)
 {
     slc_order order;
     slc_plan *plan = NULL;
-    const slc_scheduling in = {
-        .job = &stage->job, .strategies = stage->strategies, .recompute = stage->recompute, .limit = UINT64_MAX};
+    const slc_scheduling in = scheduling_of(stage);
     sluice_status status = slc_stage_order(stage, &order);
-    if (!status) status = slc_plan_lay_out(&in, &order, &slc_scheduler_serial, 0, &plan);
+    if (!status) status = slc_plan_lay_out(&in, &order, &stage_scheduler, 0, &plan);
     if (!status && !plan) status = slc_error(SLUICE_ERR_FORMAT, "stage %u: its order is illegal", stage->stage);
     if (!status) *bytes = plan->arena_bytes + stage->job.reserved_bytes;
     slc_plan_destroy(plan);

@@ -12,11 +12,6 @@
 #include "sched/order/order.h"
 #include "sched/pipeline/costs.h"
 
-/* A slot of the stage's step: its number in the stage's job, and the task that it is part of. */
-typedef struct {
-    uint32_t micro_batch, slot, task;
-} slc_stage_slot;
-
 typedef struct {
     uint32_t stage;
     slc_job job; /* world R; its arrays belong to it, names to the profile */
@@ -41,6 +36,11 @@ void slc_stage_job_fini(slc_stage_job *stage);
  * update; at the end the agreement, updates that wait for it, and gathers of values. The caller frees it by
  * slc_order_fini. Errors: MEMORY. */
 sluice_status slc_stage_order(const slc_stage_job *stage, slc_order *order);
+
+/* Makes the stage's plan, which the caller destroys: its order with lifetimes, places and waits, validated by code that
+ * shares nothing with this. It has no items for messages: they are in memory as slc_job.turns says. Errors: MEMORY;
+ * FORMAT (a defect of ours). */
+sluice_status slc_stage_plan(const slc_stage_job *stage, slc_plan **out);
 
 /* Bytes that a rank of the stage needs, as packed, with what the binary reserves. Errors: MEMORY; FORMAT (a defect of
  * ours). */

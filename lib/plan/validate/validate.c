@@ -103,6 +103,13 @@ static sluice_status check_agreement(slc_validation *j)
     return slc_error(SLUICE_ERR_FORMAT, "invalid plan: the ranks agree %u times in one %s", found, j->where);
 }
 
+/* Slot number `k` of a pass, in the order in which they must come. */
+static slc_stage_slot expected_slot(const slc_validation *j, uint32_t k, uint32_t per_pass)
+{
+    if (!j->evaluate && j->job->stage_slots) return j->job->stage_slots[k];
+    return (slc_stage_slot){.micro_batch = k / per_pass, .slot = k % per_pass};
+}
+
 static sluice_status check_slots(slc_validation *j)
 {
     uint32_t expected = 0, per_pass = j->evaluate ? j->job->layer_count : slc_job_slots(j->job);
@@ -110,9 +117,13 @@ static sluice_status check_slots(slc_validation *j)
     for (uint32_t i = 0; i < j->program->item_count; i++) {
         const slc_item *item = &j->program->items[i];
         if (item->kind != SLC_ITEM_SLOT) continue;
-        if (expected >= total || item->micro_batch != expected / per_pass || item->slot != expected % per_pass)
+        const slc_stage_slot wanted =
+            expected < total ? expected_slot(j, expected, per_pass) : (slc_stage_slot){.slot = SLC_NONE};
+        if (item->micro_batch != wanted.micro_batch || item->slot != wanted.slot)
             return slc_validate_fault(j, i, "slot out of order");
-        j->slot_item[expected++] = i;
+        if (item->index != wanted.task) return slc_validate_fault(j, i, "slot of another task");
+        j->slot_item[(size_t)item->micro_batch * per_pass + item->slot] = i;
+        expected++;
     }
     if (expected != total)
         return slc_error(SLUICE_ERR_FORMAT, "invalid plan: %s has %u slots of %u", j->where, expected, total);
@@ -252,10 +263,32 @@ static sluice_status check_choices(const slc_job *job, const slc_plan *plan)
     return SLUICE_OK;
 }
 
+/* A wrong job would make wrong plans look right: each micro-batch runs its slots in ascending order, each slot takes
+ * micro-batches in ascending order, and tasks do not go back. */
+static sluice_status check_stage_slots(const slc_job *job)
+{
+    const uint32_t per_pass = slc_job_slots(job), total = per_pass * job->micro_batches;
+    uint32_t *next = job->stage_slots ? calloc((size_t)per_pass + job->micro_batches + 1, sizeof *next) : NULL;
+    if (!job->stage_slots) return SLUICE_OK;
+    if (!next) return slc_error(SLUICE_ERR_MEMORY, "validator");
+    uint32_t k = 0, task = 0, *next_slot = next + per_pass;
+    for (; k < total; k++) {
+        const slc_stage_slot *s = &job->stage_slots[k];
+        if (s->slot >= per_pass || s->micro_batch >= job->micro_batches || s->task < task ||
+            next[s->slot]++ != s->micro_batch || next_slot[s->micro_batch]++ != s->slot)
+            break;
+        task = s->task;
+    }
+    free(next);
+    return k == total ? SLUICE_OK
+                      : slc_error(SLUICE_ERR_FORMAT, "invalid job: slot %u of its stage's order is out of order", k);
+}
+
 sluice_status slc_plan_validate(const slc_job *job, const slc_plan *plan)
 {
     slc_buffer_index buffers;
     sluice_status status = check_choices(job, plan);
+    if (!status) status = check_stage_slots(job);
     if (!status) status = slc_validate_roles(job);
     if (status) return status;
     status = slc_buffer_index_init(&buffers, job, plan);
