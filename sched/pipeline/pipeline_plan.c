@@ -61,7 +61,7 @@ static sluice_status parted(const planning *p, uint32_t u)
         return slc_error(
             SLUICE_ERR_ARGUMENT,
             "unit \"%s\" joins the layers \"%s\" to \"%s\", which lie in different stages; make the profile "
-            "without fusing (--fuse off), or cut elsewhere",
+            "without fusing (SLUICE_PLAN_FUSE=off), or cut elsewhere",
             unit->name, first, last);
     return slc_error(
         SLUICE_ERR_ARGUMENT,
