@@ -103,6 +103,11 @@ slc_segment *slc_arena_segment(slc_arena *arena)
     return &arena->segment;
 }
 
+uint64_t slc_arena_most(const slc_arena *arena)
+{
+    return arena->created;
+}
+
 sluice_status slc_arena_replace(slc_arena *arena, slc_segment *larger)
 {
     if (arena->count)

@@ -41,6 +41,8 @@ sluice_status slc_arena_replace(slc_arena *arena, slc_segment *larger);
  * present, memory above is given back to the system. Until the first call nothing is present, and claims must end at
  * the size of creation. Errors: ARGUMENT (more than created with), ORDER (something above is claimed). */
 sluice_status slc_arena_limit(slc_arena *arena, uint64_t bytes);
+/* The most that the limit may be. The segment is rounded up to pages, so it may have some bytes more. */
+uint64_t slc_arena_most(const slc_arena *arena);
 
 /* Claims [offset, offset + bytes) and returns its address in *out. `what` names the claim in messages; its pointer is
  * kept. Errors: ARGUMENT (no bytes, or a category that is not in the arena), ORDER (a byte is claimed already; the

@@ -131,6 +131,23 @@ static void a_limit_is_kept_and_can_move(void **state)
     slc_arena_destroy(arena);
 }
 
+/* Pages are whole; what the arena was created with need not be. */
+static void the_rest_of_a_page_is_no_room(void **state)
+{
+    (void)state;
+    slc_arena *arena = new_arena(5000, 0);
+    slc_segment larger;
+    assert_int_equal(slc_arena_most(arena), 5000);
+    assert_true(slc_arena_segment(arena)->bytes > 5000);
+    assert_int_equal(slc_arena_limit(arena, slc_arena_most(arena) + 1), SLUICE_ERR_ARGUMENT);
+    assert_int_equal(slc_arena_limit(arena, slc_arena_most(arena)), SLUICE_OK);
+    assert_int_equal(slc_segment_create(slc_arena_segment(arena)->device, 9000, &larger), SLUICE_OK);
+    assert_int_equal(slc_arena_replace(arena, &larger), SLUICE_OK);
+    assert_true(slc_arena_most(arena) >= 9000);
+    assert_int_equal(slc_arena_limit(arena, slc_arena_most(arena)), SLUICE_OK);
+    slc_arena_destroy(arena);
+}
+
 static void peaks_are_counted(void **state)
 {
     (void)state;
@@ -288,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_larger_segment_takes_its_place),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(a_limit_is_kept_and_can_move),
+        cmocka_unit_test(the_rest_of_a_page_is_no_room),
         cmocka_unit_test(peaks_are_counted),
         cmocka_unit_test(random_claims_agree_with_a_map),
         cmocka_unit_test(a_claim_is_cut_while_the_list_grows),

@@ -88,7 +88,7 @@ static sluice_status release_statics(sluice_runtime *rt)
 static uint64_t room_of_both(const sluice_runtime *rt, const slc_plan *plan)
 {
     const uint64_t larger = slc_most(rt->current.plan->arena_bytes, plan->arena_bytes);
-    return slc_least(larger, slc_arena_segment(rt->memory.arena)->bytes);
+    return slc_least(larger, slc_arena_most(rt->memory.arena));
 }
 
 /* While units are collected, all that either plan uses of the arena is claimed. */
@@ -161,7 +161,7 @@ static sluice_status move_over(sluice_runtime *rt, const slc_plan_answer *answer
 /* Makes room for a plan that takes more than the arena. On the host device the arena has addresses for all plans. */
 static sluice_status make_room(sluice_runtime *rt, const slc_plan *plan, slc_segment *larger)
 {
-    const uint64_t room = slc_arena_segment(rt->memory.arena)->bytes;
+    const uint64_t room = slc_arena_most(rt->memory.arena);
     if (plan->arena_bytes <= room) return SLUICE_OK;
     if (slc_device_runs_ahead(rt->device))
         return slc_error_context(slc_segment_create(rt->device, plan->arena_bytes, larger),
