@@ -510,15 +510,36 @@ write_rank() { # ENDS: rank 1 is killed after so many seconds; 0: it is not
     } >"$work/rank"
     chmod +x "$work/rank"
 }
-train_ranks() { # LOG SECONDS RANKS OPTION...
+on_ranks() { # LOG SECONDS RANKS WORD...: `sluice WORD...` on each rank
     local log=$1 seconds=$2 ranks=$3
     shift 3
     attempt "$log" "$(limit "$seconds")" env "SLUICE_COMM_NCCL=${SLUICE_COMM_NCCL:-$(cat "$work/comm-nccl")}" "$start" \
-        "$sluice" run -n "$ranks" -- "$work/rank" "$start" "$sluice" train --model gpt2 --device cuda \
-        --data "$data/text.txt" --eval-batches 0 "$@"
+        "$sluice" run -n "$ranks" -- "$work/rank" "$start" "$sluice" "$@"
+}
+train_ranks() { # LOG SECONDS RANKS OPTION...
+    local log=$1 seconds=$2 ranks=$3
+    shift 3
+    on_ranks "$log" "$seconds" "$ranks" train --model gpt2 --device cuda --data "$data/text.txt" --eval-batches 0 "$@"
 }
 losses_of() { # FILE
     tr -d ' \n' <"$1" | sed -n 's/.*"losses":\[\([^]]*\)\].*/\1/p'
+}
+measure_link() {
+    local why name='the link of two ranks' from options=(--size small --precision bf16 --context 512 --batch 4)
+    why=$(several_missing)
+    if [ -n "$why" ]; then
+        row "$name" 'not run' 0 "$why"
+        return
+    fi
+    from=$(now)
+    write_rank 0
+    if [ -n "$small" ]; then options=(--size nano --context 32 --batch 2); fi
+    if on_ranks profile 90 2 profile --model gpt2 --device cuda --data "$data/text.txt" --steps 4 "${options[@]}" \
+        -o "$work/profile.json"; then
+        row "$name" ok "$(since "$from")" "$(sed -n '/kappa/ {s/^\[0\] *//p; q}' "$work/log/profile")"
+    else
+        row "$name" FAILED "$(since "$from")" "$(error_line profile)"
+    fi
 }
 train_together() {
     local why name='two ranks train' options=(--size small --precision bf16 --context 512 --steps 6) begins=20 from apart
@@ -565,6 +586,7 @@ if [ -n "$programs" ]; then
     run_example
     run_tests
     run_nccl
+    measure_link
     train_together
     run_sanitizers
     if [ -s "$work/log/kernels" ]; then

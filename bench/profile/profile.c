@@ -146,20 +146,11 @@ static sluice_status profile_in(sluice_world *world, slc_training_options *optio
     return status;
 }
 
-/* A profile is what was measured. */
-static sluice_status check_link(const slc_training_options *options, const sluice_world_config *config)
-{
-    if (config->size == 1 || strcmp(options->device, "cuda")) return SLUICE_OK;
-    return slc_error(SLUICE_ERR_UNSUPPORTED,
-                     "--device cuda: the link between GPUs is not measured yet; profile one rank, or device cpu");
-}
-
 static int profile_here(slc_training_options *options, const char *path)
 {
     sluice_world_config config;
     sluice_world *world = NULL;
     sluice_status status = slc_training_world(options, &config);
-    if (!status) status = check_link(options, &config);
     if (status) return slc_rank_refuse(command);
     status = sluice_world_create(&config, &world);
     if (!status) status = profile_in(world, options, path);
@@ -203,6 +194,7 @@ static int run_profile(int argc, char **argv)
                "Examples:\n"
                "  sluice profile -n 2\n"
                "  sluice profile -n 2 --size small --context 64 --throttle 1gbit -o profile.json\n"
+               "  sluice profile -n 2 --device cuda --size small --precision bf16\n"
                "  sluice profile --made gpt3-175b --cluster 1024xA100-200gbit -o gpt3.json\n"
                "  sluice profile --made gpt2-small --cluster 2xcpu-1gbit --tied split -o gpt2.json\n"
                "More: docs/what-a-plan-says.md",

@@ -73,6 +73,8 @@ export HOSTCUDA_KERNELS=$build/plugins/nccl/shim/transforms/libnccl_shim_kernels
 if [ -x "$pack/nccl/nccl_groups" ]; then nccl=(--nccl "$build/tests/nccl/bed/hostnccl:$build/tests/nccl/bed/hostcuda"); fi
 check_gpu --tests 'pool_test|lanes_test|device_streams_test' "${nccl[@]}"
 check 'the exit code' 0 $code
+check 'the link of two ranks' ok "$(part 'the link of two ranks')"
+check 'its figures' yes "$(grep -q '^the link of two ranks .*kappa' "$work/out" && echo yes)"
 check 'two ranks train' ok "$(part 'two ranks train')"
 check 'a rank is killed' ok "$(part 'a rank is killed')"
 if [ ${#nccl[@]} = 2 ]; then

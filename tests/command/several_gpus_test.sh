@@ -38,9 +38,6 @@ refusals() {
     hosts 2 --sums nccl
     check 'the host has no sums of NCCL' yes \
         "$([ $code != 0 ] && grep -q 'sums nccl is for the transport nccl, on device cuda' "$work/err" && echo yes)"
-    timeout 60 "$sluice" profile -n 2 --device cuda "${data[@]}" -o "$work/p.json" >"$work/out" 2>"$work/err" </dev/null
-    check 'no profile without the link' yes \
-        "$([ $? != 0 ] && grep -q 'the link between GPUs is not measured yet' "$work/err" && echo yes)"
     gpus 2 --throttle 1gbit
     check 'no network is imitated' yes "$([ $code != 0 ] && grep -q nccl "$work/err" && echo yes)"
 }

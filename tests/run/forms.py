@@ -6,7 +6,7 @@ import secrets
 import sys
 
 # The tests that use the device cuda.
-ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|several_gpus_(faults_)?test"
+ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|several_gpus_((faults|link)_)?test"
            r"|models_cuda_test|gpu_memory_test|gpu_memory_guarded|gpu_check_test|info_test|kernels_test|install_check)$|^examples\.digits_mlp_cuda$")
 # What plans without GLPK, and what says that there is no device cuda. With the release's flags, so that a compiler
 # cache has nearly all objects.

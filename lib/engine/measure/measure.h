@@ -45,8 +45,11 @@ typedef struct slc_measure {
     /* Written by the communication thread, read when everything is complete. */
     slc_measured update, compression[SLC_MEASURE_PASSES];
     slc_measured inspection; /* of reduced gradients, a part of an update's cost; elements are not counted */
-    uint64_t train_ns[SLC_TRAIN_MAX + 1]; /* when a train's barrier and each of its operations were complete */
+    uint64_t train_ns[SLC_TRAIN_MAX + 1]; /* when a train's begin and each of its operations were complete */
     uint32_t train_noted;
+    /* On a device that runs ahead events in the stream of the train's work tell it, [SLC_TRAIN_MAX + 1]; else NULL. */
+    slc_event *train_events;
+    sluice_stream *train_stream;
 
     /* Made-up parameters that a single rank updates while its compute is timed. */
     float *pieces;
@@ -103,8 +106,9 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
  * that are left have less than 10 s of compute, that share of it, a tenth at least. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
-/* Times the passes of an exchange between `ranks` on a tensor as large as fits in `memory`, host memory aligned to 64,
- * which is overwritten. Too little memory leaves s_per_element as it is. Takes a few milliseconds. */
+/* Times the passes of an exchange between `ranks` on a tensor in `memory`, of the stream's device and aligned to 64,
+ * which is overwritten. Too little memory leaves s_per_element as it is. Takes a few milliseconds. On a GPU nothing
+ * else is under way: kernels may be launched for the first time. */
 sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
                                  double s_per_element[SLC_MEASURE_PASSES]);
 

@@ -1,5 +1,5 @@
-/* Measuring the link in a real world of ranks: every rank gets the same legal figures, the arena is as it was, the peak
- * stays the packer's, and training goes on. How fast a link is, is not asserted. */
+/* Measuring the link in a real world of ranks, on the host and on GPUs: every rank gets the same legal figures, the
+ * arena is as it was, the peak stays the packer's, and training goes on. How fast a link is, is not asserted. */
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/runtime.h"
 
@@ -17,6 +17,7 @@ typedef struct {
     const char *throttle;
     uint64_t count; /* elements of a layer */
     uint64_t steps; /* of the run; few of them are worth shorter measurements; 0: it does not say */
+    bool on_gpu, nccl_sums;
 } trial;
 
 enum { LAYERS = 3 };
@@ -34,6 +35,8 @@ static int build(sluice_world *world, const trial *t, model *m)
     config.strategy = "fsdp";
     config.steps = t->steps;
     config.block_bytes = 64 << 10;
+    if (t->on_gpu) config.device = "cuda";
+    if (t->nccl_sums) config.sums = SLUICE_SUMS_NCCL;
     RANK_CHECK(!sluice_runtime_create(world, &config, &m->rt));
     for (int l = 0; l < LAYERS; l++) {
         char name[16];
@@ -50,7 +53,8 @@ static int build(sluice_world *world, const trial *t, model *m)
     return 0;
 }
 
-static int step(model *m)
+/* A gradient that nobody touches is zero. */
+static int step(const trial *t, model *m)
 {
     RANK_CHECK(!sluice_step_begin(m->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
     for (int l = 0; l < LAYERS; l++) {
@@ -60,7 +64,7 @@ static int step(model *m)
     for (int l = LAYERS; l-- > 0;) {
         RANK_CHECK(!sluice_backward_begin(m->layers[l]));
         float *gradient = sluice_param_gradient(m->params[l]);
-        gradient[0] += 1;
+        if (!t->on_gpu) gradient[0] += 1;
         RANK_CHECK(!sluice_backward_end(m->layers[l]));
     }
     RANK_CHECK(!sluice_step_end(m->rt, NULL));
@@ -105,10 +109,13 @@ static void print(const trial *t, int size, const slc_link *link, double seconds
     printf("# %d ranks %s %s: RS %.1f us + %.0f MB/s, AG %.1f us + %.0f MB/s, kappa %.2f sigma %.2f, of updates %.2f, "
            "block %llu KiB, "
            "operation %.2f us, %s; took %.2f s\n",
-           size, t->direct ? "direct" : "messages", t->throttle, 1e6 * link->reduce_scatter.latency_s,
-           1e-6 * link->reduce_scatter.bytes_per_s, 1e6 * link->all_gather.latency_s,
-           1e-6 * link->all_gather.bytes_per_s, link->kappa, link->sigma, link->update_kappa,
-           (unsigned long long)link->block_bytes >> 10, 1e6 * link->operation_s,
+           size,
+           t->on_gpu   ? "gpu"
+           : t->direct ? "direct"
+                       : "messages",
+           t->throttle, 1e6 * link->reduce_scatter.latency_s, 1e-6 * link->reduce_scatter.bytes_per_s,
+           1e6 * link->all_gather.latency_s, 1e-6 * link->all_gather.bytes_per_s, link->kappa, link->sigma,
+           link->update_kappa, (unsigned long long)link->block_bytes >> 10, 1e6 * link->operation_s,
            link->thread_moves ? "thread moves" : "network moves", seconds);
 }
 
@@ -124,7 +131,7 @@ static int measure(int rank, int size, void *context)
     config.direct = t->direct;
     config.throttle = t->throttle;
     RANK_CHECK(!sluice_world_create(&config, &world));
-    if (build(world, t, &m) || step(&m) || step(&m)) return 1;
+    if (build(world, t, &m) || step(t, &m) || step(t, &m)) return 1;
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, before));
     sluice_memory_report memory = SLUICE_INIT(sluice_memory_report);
     RANK_CHECK(!sluice_runtime_sync(m.rt));
@@ -137,12 +144,12 @@ static int measure(int rank, int size, void *context)
     for (int p = 0; p < SLC_MEASURE_PASSES && t->count >= 100000; p++)
         RANK_CHECK(m.rt->measure->passes_s[p] > 0 && isfinite(m.rt->measure->passes_s[p]));
     if (legal(&link, size) || same_everywhere(world, &link, size)) return 1;
-    RANK_CHECK(link.thread_moves == (t->direct && !*t->throttle && size > 1));
+    RANK_CHECK(link.thread_moves == (t->direct && !*t->throttle && size > 1 && !t->on_gpu));
     RANK_CHECK(!sluice_runtime_weights_sha256(m.rt, after));
     RANK_CHECK(!strcmp(before, after));
     RANK_CHECK(!sluice_runtime_memory(m.rt, &memory));
     RANK_CHECK(memory.peak_bytes == memory.planned_bytes);
-    if (step(&m)) return 1;
+    if (step(t, &m)) return 1;
     RANK_CHECK(!sluice_runtime_sync(m.rt));
     sluice_runtime_destroy(m.rt);
     sluice_world_destroy(world);
@@ -157,44 +164,86 @@ static void run(int size, trial t)
 static void alone(void **state)
 {
     (void)state;
-    run(1, (trial){true, "", 100000, 4});
+    run(1, (trial){.direct = true, .throttle = "", .count = 100000, .steps = 4});
 }
 
 static void direct(void **state)
 {
     (void)state;
-    run(2, (trial){true, "", 1 << 18, 0});
-    run(4, (trial){true, "", 200000, 4});
+    run(2, (trial){.direct = true, .throttle = "", .count = 1 << 18, .steps = 0});
+    run(4, (trial){.direct = true, .throttle = "", .count = 200000, .steps = 4});
 }
 
 static void messages(void **state)
 {
     (void)state;
-    run(2, (trial){false, "", 1 << 18, 4});
+    run(2, (trial){.direct = false, .throttle = "", .count = 1 << 18, .steps = 4});
 }
 
 static void throttled(void **state)
 {
     (void)state;
-    run(2, (trial){true, "1gbit,50us", 1 << 18, 4});
-    run(2, (trial){true, "100mbit", 120000, 4});
+    run(2, (trial){.direct = true, .throttle = "1gbit,50us", .count = 1 << 18, .steps = 4});
+    run(2, (trial){.direct = true, .throttle = "100mbit", .count = 120000, .steps = 4});
 }
 
 static void a_model_that_leaves_hardly_any_room(void **state)
 {
     (void)state;
-    run(2, (trial){true, "", 20, 0});
-    run(2, (trial){false, "", 2000, 4});
+    run(2, (trial){.direct = true, .throttle = "", .count = 20, .steps = 0});
+    run(2, (trial){.direct = false, .throttle = "", .count = 2000, .steps = 4});
+}
+
+/* ---- GPUs ---- */
+
+static bool lacks_gpu, lacks_nccl = true;
+
+static int opens_gpu(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    slc_device *device;
+    RANK_CHECK(!slc_device_open("cuda", &device));
+    slc_device_close(device);
+    return 0;
+}
+
+static void one_gpu(void **state)
+{
+    (void)state;
+    if (lacks_gpu) skip();
+    run(1, (trial){.throttle = "", .count = 100000, .steps = 4, .on_gpu = true});
+    run(1, (trial){.throttle = "", .count = 20, .steps = 4, .on_gpu = true}); /* there is hardly any room */
+}
+
+static void several_gpus(void **state)
+{
+    (void)state;
+    if (lacks_nccl) skip();
+    setenv("SLUICE_COMM_TRANSPORT", "nccl", 1);
+    run(2, (trial){.throttle = "", .count = 1 << 18, .steps = 4, .on_gpu = true});
+    run(3, (trial){.throttle = "", .count = 50000, .steps = 4, .on_gpu = true, .nccl_sums = true});
+    run(2, (trial){.throttle = "", .count = 20, .steps = 4, .on_gpu = true});
+    unsetenv("SLUICE_COMM_TRANSPORT");
 }
 
 int main(void)
 {
+    lacks_gpu = run_ranks(1, opens_gpu, NULL, 60) != 0;
+#if defined(SLUICE_TEST_NCCL)
+    setenv("SLUICE_COMM_NCCL", SLUICE_TEST_NCCL, 1);
+    setenv("SLUICE_EMULATED_LOADED", "2", 1); /* no kernel is launched for the first time beside a collective */
+    lacks_nccl = lacks_gpu;
+#else
+    printf("SKIP: several GPUs: this build has no small NCCL over an emulated GPU\n");
+#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone),
         cmocka_unit_test(direct),
         cmocka_unit_test(messages),
         cmocka_unit_test(throttled),
         cmocka_unit_test(a_model_that_leaves_hardly_any_room),
+        cmocka_unit_test(one_gpu),
+        cmocka_unit_test(several_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The computations of an exchange, timed on a tensor made up for it in memory that nobody uses, because plans consider
- * onebit before any unit has been onebit. measure_link_test.c covers this file. */
+ * onebit before any unit has been onebit. On a device that runs ahead events tell the times, and the tensor grows until
+ * a pass lasts long enough for them. measure_link_test.c covers this file. */
 #include "lib/engine/measure/measure.h"
 
 #include "lib/base/clock.h"
@@ -7,9 +8,8 @@
 #include "lib/kernels/adamw/adamw.h"
 #include "lib/kernels/compress/compress_group.h"
 
-#include <string.h>
-
-enum { LARGEST = 1 << 20, SMALLEST = 1 << 12, REPETITIONS = 5 };
+enum { LARGEST = 1 << 20, LARGEST_AHEAD = 1 << 24, FIRST_AHEAD = 1 << 14, SMALLEST = 1 << 12, REPETITIONS = 5 };
+static const double long_enough_s = 50e-6; /* of the shortest pass on a device that runs ahead */
 
 /* A tensor and everything that its exchange needs. */
 typedef struct {
@@ -19,6 +19,8 @@ typedef struct {
     slc_residue worker, server;
     unsigned char *packets, *results;
     uint64_t stride;
+    bool ahead;
+    slc_event begin, end; /* of a pass, where the device runs ahead */
 } bench;
 
 /* Hands out memory; without any it only counts. */
@@ -42,6 +44,8 @@ static uint64_t lay_out(bench *b, unsigned char *memory)
     b->worker.scale = hand_out(memory, &used, shape->ranks * scales * sizeof(float));
     b->server.sum = hand_out(memory, &used, chunk * sizeof(float));
     b->server.scale = hand_out(memory, &used, scales * sizeof(float));
+    b->worker.bins = hand_out(memory, &used, SLC_NORM_BINS * sizeof(int64_t));
+    b->server.bins = hand_out(memory, &used, SLC_NORM_BINS * sizeof(int64_t));
     b->packets = hand_out(memory, &used, shape->ranks * b->stride);
     b->results = hand_out(memory, &used, shape->ranks * b->stride);
     return used;
@@ -64,11 +68,11 @@ static sluice_status average(const bench *b)
 {
     enum { RANKS_MAX = 64 };
     const void *packets[RANKS_MAX];
-    int64_t bins[SLC_NORM_BINS] = {0};
     for (uint32_t r = 0; r < b->shape.ranks; r++) packets[r] = b->packets + r * b->stride;
     const slc_compress_served chunk = {
-        .shape = &b->shape, .packets = packets, .server = &b->server, .bins = bins, .packet = b->results};
-    sluice_status status = slc_compress_server(b->stream, &chunk, 0, slc_compress_chunk(&b->shape));
+        .shape = &b->shape, .packets = packets, .server = &b->server, .bins = b->server.bins, .packet = b->results};
+    sluice_status status = slc_fill_zero(b->stream, b->server.bins, SLC_NORM_BINS * sizeof *b->server.bins);
+    if (!status) status = slc_compress_server(b->stream, &chunk, 0, slc_compress_chunk(&b->shape));
     return status ? status : slc_compress_server_end(b->stream, &chunk);
 }
 
@@ -83,32 +87,78 @@ static sluice_status apply(const bench *b)
                                     .mask = true};
     const slc_compress_results results = {
         .shape = &b->shape, .packets = b->results, .stride = b->stride, .count = b->shape.count};
-    bool finite = true;
-    return slc_compress_apply(b->stream, &settings, &results, &range, &finite);
+    return slc_compress_apply(b->stream, &settings, &results, &range, NULL);
+}
+
+/* Seconds of one pass. */
+static sluice_status time_pass(bench *b, sluice_status (*pass)(const bench *), double *seconds)
+{
+    const uint64_t began_ns = slc_clock_ns();
+    sluice_status status = b->ahead ? slc_event_record(b->stream, &b->begin) : SLUICE_OK;
+    if (!status) status = pass(b);
+    if (!status && b->ahead) status = slc_event_record(b->stream, &b->end);
+    if (!status) status = slc_stream_synchronize(b->stream);
+    *seconds = slc_seconds(slc_clock_ns() - began_ns);
+    return status || !b->ahead ? status : slc_event_elapsed(&b->begin, &b->end, seconds);
+}
+
+/* The memory is zeroed; on the host numbers that are no zeros take the usual time. */
+static sluice_status fill(bench *b, unsigned char *memory)
+{
+    sluice_status status = slc_fill_zero(b->stream, memory, lay_out(b, memory));
+    if (!status) status = slc_stream_synchronize(b->stream);
+    for (uint64_t i = 0; !status && !b->ahead && i < b->shape.count; i++) b->gradient[i] = b->exp_avg_sq[i] = 1;
+    return status;
+}
+
+/* Times all passes on a tensor of the shape, and gives the shortest one's seconds. */
+static sluice_status time_passes(bench *b, unsigned char *memory, double s_per_element[SLC_MEASURE_PASSES],
+                                 double *shortest_s)
+{
+    sluice_status (*const passes[SLC_MEASURE_PASSES])(const bench *) = {compress, apply, average};
+    double seconds[SLC_MEASURE_PASSES][REPETITIONS];
+    sluice_status status = fill(b, memory);
+    const double elements[] = {(double)b->shape.count, (double)b->shape.count, (double)slc_compress_chunk(&b->shape)};
+    for (int i = 0; !status && i < REPETITIONS; i++)
+        for (int p = 0; !status && p < SLC_MEASURE_PASSES; p++) status = time_pass(b, passes[p], &seconds[p][i]);
+    *shortest_s = 0;
+    for (int p = 0; !status && p < SLC_MEASURE_PASSES; p++) {
+        const double median_s = slc_fit_median(seconds[p], REPETITIONS);
+        if (!p || median_s < *shortest_s) *shortest_s = median_s;
+        s_per_element[p] = median_s / elements[p];
+    }
+    return status;
+}
+
+/* The largest tensor that fits, or a short one that grows. */
+static sluice_status measure(bench *b, unsigned char *memory, uint64_t bytes, double s_per_element[SLC_MEASURE_PASSES])
+{
+    double shortest_s = 0;
+    b->shape.count = b->ahead ? FIRST_AHEAD : LARGEST;
+    while (b->shape.count >= SMALLEST && lay_out(b, NULL) > bytes) b->shape.count /= 2;
+    if (b->shape.count < SMALLEST) return SLUICE_OK;
+    sluice_status status = time_passes(b, memory, s_per_element, &shortest_s);
+    while (!status && b->ahead && shortest_s < long_enough_s && b->shape.count < LARGEST_AHEAD) {
+        b->shape.count *= 2;
+        if (lay_out(b, NULL) > bytes) break;
+        status = time_passes(b, memory, s_per_element, &shortest_s);
+    }
+    return status;
 }
 
 sluice_status slc_measure_passes(sluice_stream *stream, uint32_t ranks, void *memory, uint64_t bytes,
                                  double s_per_element[SLC_MEASURE_PASSES])
 {
-    sluice_status (*const passes[SLC_MEASURE_PASSES])(const bench *) = {compress, apply, average};
     /* A single rank exchanges nothing, but measures for others. More ranks only cost the server more bits. */
-    bench b = {.stream = stream, .shape = {.ranks = ranks < 2 ? 2 : ranks > 64 ? 64 : ranks}};
-    sluice_status status = SLUICE_OK;
-    b.shape.count = LARGEST;
-    while (b.shape.count >= SMALLEST && lay_out(&b, NULL) > bytes) b.shape.count /= 2;
-    if (b.shape.count < SMALLEST) return SLUICE_OK;
-    memset(memory, 0, lay_out(&b, memory));
-    for (uint64_t i = 0; i < b.shape.count; i++) b.gradient[i] = b.exp_avg_sq[i] = 1;
-    const double elements[] = {(double)b.shape.count, (double)b.shape.count, (double)slc_compress_chunk(&b.shape)};
-    double seconds[SLC_MEASURE_PASSES][REPETITIONS];
-    for (int i = 0; !status && i < REPETITIONS; i++)
-        for (int p = 0; !status && p < SLC_MEASURE_PASSES; p++) {
-            uint64_t began_ns = slc_clock_ns();
-            status = passes[p](&b);
-            if (!status) status = slc_stream_synchronize(stream);
-            seconds[p][i] = slc_seconds(slc_clock_ns() - began_ns);
-        }
-    for (int p = 0; !status && p < SLC_MEASURE_PASSES; p++)
-        s_per_element[p] = slc_fit_median(seconds[p], REPETITIONS) / elements[p];
+    bench b = {.stream = stream,
+               .shape = {.ranks = ranks < 2    ? 2
+                                  : ranks > 64 ? 64
+                                               : ranks},
+               .ahead = slc_device_runs_ahead(stream->device)};
+    sluice_status status = slc_event_create(stream->device, &b.begin);
+    if (!status) status = slc_event_create(stream->device, &b.end);
+    if (!status) status = measure(&b, memory, bytes, s_per_element);
+    slc_event_destroy(&b.begin);
+    slc_event_destroy(&b.end);
     return status;
 }

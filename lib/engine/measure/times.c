@@ -29,6 +29,8 @@ sluice_status slc_measure_create(const slc_job *job, slc_measure **out)
 void slc_measure_destroy(slc_measure *measure)
 {
     if (!measure) return;
+    for (uint32_t i = 0; measure->train_events && i <= SLC_TRAIN_MAX; i++) slc_event_destroy(&measure->train_events[i]);
+    free(measure->train_events);
     free(measure->slots);
     free(measure->recompute);
     free(measure);
