@@ -524,15 +524,29 @@ train_ranks() { # LOG SECONDS RANKS OPTION...
 losses_of() { # FILE
     tr -d ' \n' <"$1" | sed -n 's/.*"losses":\[\([^]]*\)\].*/\1/p'
 }
+last_row() { # LOG: the size and the bus bandwidth of the last row
+    awk '$2 ~ /^[0-9]+$/ && NF > 8 {size = $2; bus = $8} $1 ~ /^[0-9]+$/ && NF > 8 {size = $1; bus = $7}
+        END {if (size) printf "%d MiB at %s GB/s", size / 1048576, bus}' "$work/log/$1"
+}
 measure_link() {
-    local why name='the link of two ranks' from options=(--size small --precision bf16 --context 512 --batch 4)
+    local why name='collectives of two ranks' sums note='' sizes=(-b 1M -e 256M -f 4) from options
     why=$(several_missing)
     if [ -n "$why" ]; then
         row "$name" 'not run' 0 "$why"
         return
     fi
+    if [ -n "$small" ]; then sizes=(-b 64K -e 1M -f 4 -n 5); fi
     from=$(now)
     write_rank 0
+    for sums in ordered nccl; do
+        if ! on_ranks "perf-$sums" 60 2 perf --device cuda --op all_reduce --sums "$sums" "${sizes[@]}"; then
+            row "$name" FAILED "$(since "$from")" "$sums sums: $(error_line "perf-$sums")"
+            return
+        fi
+        note+="${note:+; }$sums sums: $(last_row "perf-$sums")"
+    done
+    row "$name" ok "$(since "$from")" "$note"
+    name='the link of two ranks' from=$(now) options=(--size small --precision bf16 --context 512 --batch 4)
     if [ -n "$small" ]; then options=(--size nano --context 32 --batch 2); fi
     if on_ranks profile 90 2 profile --model gpt2 --device cuda --data "$data/text.txt" --steps 4 "${options[@]}" \
         -o "$work/profile.json"; then

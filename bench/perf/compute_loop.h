@@ -1,5 +1,5 @@
-/* The computation of a rank while its communication is measured: products of square matrices on the calling thread,
- * each about as long as the block of a small layer. */
+/* The computation of a rank while its communication is measured: products of square matrices, each about as long as the
+ * block of a small layer. On the host they run on the calling thread; on a GPU they are queued. */
 #pragma once
 
 #include "lib/device/device.h"
@@ -8,9 +8,19 @@
 
 typedef struct slc_compute_loop slc_compute_loop;
 
-/* The caller closes it before the device. Errors: UNSUPPORTED (a build without oneDNN), MEMORY. */
+/* The caller closes it before the device. On a GPU no rank may be waited for meanwhile, because kernels are launched
+ * for the first time. Errors: UNSUPPORTED (a build without oneDNN; a GPU without cublasLt), MEMORY, those of the
+ * device. */
 sluice_status slc_compute_loop_open(slc_device *device, slc_compute_loop **out);
 sluice_status slc_compute_loop_step(slc_compute_loop *loop); /* one product */
 void slc_compute_loop_close(slc_compute_loop *loop);         /* NULL is allowed */
 
-double slc_compute_loop_step_flop(void); /* floating-point operations of a step */
+/* On a GPU, steps are queued between begin and end, which waits for them. Errors: MEMORY, those of the device. */
+sluice_status slc_compute_loop_begin(slc_compute_loop *loop);
+sluice_status slc_compute_loop_end(slc_compute_loop *loop);
+/* After end: steps between two events of the device, and seconds of a step. */
+sluice_status slc_compute_loop_between(const slc_compute_loop *loop, const slc_event *from, const slc_event *to,
+                                       double *steps);
+double slc_compute_loop_step_s(const slc_compute_loop *loop);
+
+double slc_compute_loop_step_flop(const slc_compute_loop *loop); /* floating-point operations of a step */

@@ -1,9 +1,12 @@
 /* Measures a collective. Elements are whole numbers, small enough that their sums are exact, so a result is right or
- * wrong to the bit. tests/command/perf_test.sh covers this file. */
+ * wrong to the bit. On a GPU operations are timed by events, and elements are written and looked at through the host's
+ * copies. tests/command/perf_test.sh covers this file. The GPU's part is in tests/command/several_gpus_link_test.sh. */
 #include "bench/perf/measure.h"
 
 #include "bench/cli/memory_fit.h"
 #include "bench/perf/compute_loop.h"
+#include "bench/perf/iterations.h"
+#include "bench/perf/mirror.h"
 #include "bench/perf/plain_copy.h"
 #include "lib/base/clock.h"
 #include "lib/base/host/host_identity.h"
@@ -26,16 +29,16 @@ struct slc_perf {
     int rank;
     uint64_t ranks, block_elements;
     uint64_t element_bytes;
-    char *whole, *shard;     /* in the segment, most_bytes each */
-    sluice_stream stream;    /* of plain copies */
-    slc_plain_piece *pieces; /* [ranks] */
-    slc_op *ops;             /* operations of `copies` iterations, which are submitted at once */
+    bool on_gpu;
+    char *whole, *shard;               /* in the segment, most_bytes each */
+    slc_mirror seen_whole, seen_shard; /* what the host sees of them */
+    sluice_stream stream;              /* of copies that are no operations */
+    slc_plain_piece *pieces;           /* [ranks] */
+    slc_op *ops;                       /* operations of `copies` iterations, which are submitted at once */
     uint32_t copies;
     slc_compute_loop *beside; /* NULL: this thread only waits */
     uint64_t steps;           /* steps of the loop so far */
-    /* When the last iteration ended, and the shortest and longest since they were set. The communication thread writes
-     * them while operations run, and this thread while none does. */
-    uint64_t ended_ns, shortest_ns, longest_ns;
+    slc_iterations iterations;
     uint32_t draw; /* which values the elements have: each check takes others */
 };
 
@@ -61,7 +64,10 @@ typedef struct {
 static layout lay_out(const slc_perf *perf)
 {
     const uint64_t line = 4096, buffer = elements_of(perf, perf->config.most_bytes) * perf->element_bytes;
-    const uint64_t scratch = slc_comm_scratch_bytes(perf->comm, perf->block_elements * perf->element_bytes);
+    /* A GPU's blocks are long, and operations often shorter. */
+    const uint64_t longest = elements_of(perf, perf->config.most_bytes);
+    const uint64_t block = perf->on_gpu && longest < perf->block_elements ? longest : perf->block_elements;
+    const uint64_t scratch = slc_comm_scratch_bytes(perf->comm, block * perf->element_bytes);
     const uint64_t stride = (buffer + line - 1) / line * line;
     return (layout){.stride = stride, .scratch = scratch, .bytes = 2 * stride + scratch};
 }
@@ -75,7 +81,13 @@ static sluice_status make_segment(slc_perf *perf)
     char *base = perf->segment.base;
     perf->whole = base;
     perf->shard = base + l.stride;
-    return slc_comm_attach(perf->comm, &perf->segment, base + 2 * l.stride, l.scratch);
+    status = slc_mirror_init(&perf->stream, perf->whole, l.stride, &perf->seen_whole);
+    if (!status) status = slc_mirror_init(&perf->stream, perf->shard, l.stride, &perf->seen_shard);
+    if (!status) status = slc_comm_attach(perf->comm, &perf->segment, base + 2 * l.stride, l.scratch);
+    if (status) return status;
+    const uint32_t most =
+        perf->config.iterations > perf->config.warm_up ? perf->config.iterations : perf->config.warm_up;
+    return slc_iterations_init(slc_comm_stream(perf->comm), most, &perf->iterations);
 }
 
 static uint64_t count_blocks(const slc_perf *perf, uint64_t elements)
@@ -104,18 +116,33 @@ static sluice_status make_room_for_operations(slc_perf *perf)
     return perf->ops && perf->pieces ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "%u iterations", perf->copies);
 }
 
-/* Holds what this rank is about to take against its host, before any rank has taken anything. */
+/* The GPU's memory that is left, of which nobody else takes any. */
+static sluice_status look_at_gpu(const slc_perf *perf)
+{
+    slc_device_facts facts;
+    const uint64_t segment = lay_out(perf).bytes;
+    sluice_status status = slc_device_get_facts(perf->device, &facts);
+    if (status || segment <= facts.free_bytes) return status;
+    return slc_error(SLUICE_ERR_ARGUMENT, "-e: needs %llu bytes of the GPU's memory, but %llu of %llu are free (%s)",
+                     (unsigned long long)segment, (unsigned long long)facts.free_bytes,
+                     (unsigned long long)facts.memory_bytes, facts.name);
+}
+
+/* Holds what this rank is about to take against its host, before any rank has taken anything. Where a GPU has the
+ * buffers the host has copies of them. */
 static sluice_status look_at_host(const slc_perf *perf, const uint64_t *hosts)
 {
-    const uint64_t segment = lay_out(perf).bytes;
+    const layout l = lay_out(perf);
+    const uint64_t segment = perf->on_gpu ? 2 * l.stride : l.bytes;
     slc_host_memory memory;
     slc_memory_need need = {0};
     uint32_t copies;
     for (uint64_t r = 0; r < perf->ranks; r++) need.ranks += hosts[r] == hosts[perf->rank];
     need.bytes = segment + count_operations(perf, &copies) * copies * sizeof *perf->ops;
-    need.mapped_bytes = segment * ((uint64_t)sluice_world_local_size(perf->world) - 1);
+    need.mapped_bytes = perf->on_gpu ? 0 : segment * ((uint64_t)sluice_world_local_size(perf->world) - 1);
     slc_host_memory_read("", &memory);
-    return slc_memory_fit(&memory, &need, "-e");
+    sluice_status status = slc_memory_fit(&memory, &need, "-e");
+    return status || !perf->on_gpu ? status : look_at_gpu(perf);
 }
 
 /* Every rank finds its own answer, and all go on or none does. */
@@ -146,12 +173,14 @@ sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, 
     perf->ranks = (uint64_t)sluice_world_size(world);
     perf->element_bytes = sluice_dtype_bytes(config->dtype);
     perf->block_elements = elements_of(perf, config->block_bytes);
-    sluice_status status = check_memory(perf);
+    sluice_status status = slc_device_open(config->device, &perf->device);
+    if (!status) status = slc_comm_choose(perf->comm, perf->device);
+    perf->on_gpu = !status && slc_device_runs_ahead(perf->device);
+    if (!status) status = check_memory(perf);
     if (!status) status = make_room_for_operations(perf);
-    if (!status) status = slc_device_open("cpu", &perf->device);
     if (!status) status = slc_stream_create(perf->device, 1, &perf->stream);
-    if (!status) status = make_segment(perf);
     if (!status && config->beside) status = slc_compute_loop_open(perf->device, &perf->beside);
+    if (!status) status = make_segment(perf);
     if (status) {
         slc_perf_close(perf);
         return status;
@@ -164,8 +193,11 @@ void slc_perf_close(slc_perf *perf)
 {
     if (!perf) return;
     slc_compute_loop_close(perf->beside);
+    slc_mirror_fini(&perf->seen_whole);
+    slc_mirror_fini(&perf->seen_shard);
     if (perf->segment.base) {
         (void)slc_comm_attach(perf->comm, NULL, NULL, 0);
+        slc_iterations_fini(&perf->iterations);
         slc_segment_destroy(&perf->segment);
     }
     slc_stream_destroy(&perf->stream);
@@ -189,6 +221,7 @@ static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
                  .dst = perf->whole,
                  .scale = scale,
                  .root = ROOT,
+                 .any_order = perf->config.any_order,
                  .what = "perf"};
     if (perf->config.in_place) return op;
     if (op.kind == SLC_REDUCE_SCATTER && !perf->config.gather_after) {
@@ -201,15 +234,10 @@ static slc_op describe(const slc_perf *perf, uint64_t elements, float scale)
     return op;
 }
 
-/* Runs on the communication thread when an iteration is complete. */
+/* Runs on the communication thread when an iteration is complete, or on a GPU, issued. */
 static sluice_status note_end(void *context)
 {
-    slc_perf *perf = context;
-    const uint64_t now = slc_clock_ns(), took = now - perf->ended_ns;
-    if (took < perf->shortest_ns) perf->shortest_ns = took;
-    if (took > perf->longest_ns) perf->longest_ns = took;
-    perf->ended_ns = now;
-    return SLUICE_OK;
+    return slc_iterations_note(&((slc_perf *)context)->iterations);
 }
 
 /* Writes the operations of one iteration into `ops` and returns their number. */
@@ -248,28 +276,43 @@ static sluice_status compute_once(slc_perf *perf)
     return slc_compute_loop_step(perf->beside);
 }
 
-static sluice_status wait_until(slc_perf *perf, uint32_t index)
+static bool is_over(const slc_perf *perf, uint32_t index)
+{
+    if (!slc_gate_passed(slc_comm_completed(perf->comm), index)) return false;
+    return !perf->on_gpu || slc_iterations_done(&perf->iterations);
+}
+
+/* Waits until operations before number `index`, the last that were submitted, are done. */
+static sluice_status wait_until_done(slc_perf *perf, uint32_t index)
 {
     sluice_status status = SLUICE_OK;
-    const slc_gate *completed = slc_comm_completed(perf->comm);
-    while (!status && perf->beside && !slc_gate_passed(completed, index)) status = compute_once(perf);
+    while (!status && perf->beside && !is_over(perf, index)) status = compute_once(perf);
+    if (!status) status = slc_comm_wait(perf->comm, index);
+    return status || !perf->on_gpu ? status : slc_comm_synchronize(perf->comm, index);
+}
+
+/* Submission would wait for a free place in the queue too, but without computing meanwhile. A GPU computes on. */
+static sluice_status wait_for_places(slc_perf *perf, uint32_t index)
+{
+    sluice_status status = SLUICE_OK;
+    if (!perf->beside || perf->on_gpu) return SLUICE_OK;
+    while (!status && !slc_gate_passed(slc_comm_completed(perf->comm), index)) status = compute_once(perf);
     return status ? status : slc_comm_wait(perf->comm, index);
 }
 
 static sluice_status run_operations(slc_perf *perf, const slc_op *op, uint32_t iterations)
 {
-    sluice_status status = SLUICE_OK;
+    sluice_status status = slc_iterations_begin(&perf->iterations);
     uint32_t index = 0, length = describe_iteration(perf, op, perf->ops);
     uint32_t copies = perf->copies < iterations ? perf->copies : iterations;
     for (uint32_t i = 1; i < copies; i++) memcpy(perf->ops + i * length, perf->ops, length * sizeof *perf->ops);
     for (uint32_t left = iterations, count; !status && left; left -= count) {
         count = left < copies ? left : copies;
-        /* Submission would wait for a free place too, but without computing meanwhile. */
-        if (perf->beside && left < iterations) status = wait_until(perf, index + length - QUEUE);
+        if (left < iterations) status = wait_for_places(perf, index + length - QUEUE);
         if (!status) status = slc_comm_submit(perf->comm, perf->ops, (size_t)count * length, &index);
         index += count * length;
     }
-    return status || !iterations ? status : wait_until(perf, index);
+    return status || !iterations ? status : wait_until_done(perf, index);
 }
 
 /* Measures compute while no rank communicates. */
@@ -277,29 +320,44 @@ static sluice_status compute_alone(slc_perf *perf, double *flop_per_s)
 {
     *flop_per_s = 0;
     sluice_status status = perf->beside ? sluice_world_barrier(perf->world) : SLUICE_OK;
+    if (!status && perf->beside) status = slc_compute_loop_begin(perf->beside);
     if (status || !perf->beside) return status;
     uint64_t start = slc_clock_ns(), before = perf->steps;
     while (!status && slc_seconds(slc_clock_ns() - start) < ALONE_S) status = compute_once(perf);
-    *flop_per_s = (double)(perf->steps - before) * slc_compute_loop_step_flop() / slc_seconds(slc_clock_ns() - start);
+    double step_s = slc_seconds(slc_clock_ns() - start) / (double)(perf->steps - before);
+    if (!status) status = slc_compute_loop_end(perf->beside);
+    if (perf->on_gpu) step_s = slc_compute_loop_step_s(perf->beside);
+    *flop_per_s = step_s > 0 ? slc_compute_loop_step_flop(perf->beside) / step_s : 0;
     return status ? status : sluice_world_barrier(perf->world);
+}
+
+/* Runs the iterations that count. *seconds is the time of all of them, *steps those of compute meanwhile. */
+static sluice_status run_timed(slc_perf *perf, const slc_op *op, double *seconds, double *steps)
+{
+    const uint64_t before = perf->steps;
+    sluice_status status = perf->beside ? slc_compute_loop_begin(perf->beside) : SLUICE_OK;
+    if (!status) status = run_operations(perf, op, perf->config.iterations);
+    if (!status) status = slc_iterations_end(&perf->iterations, seconds);
+    *steps = (double)(perf->steps - before);
+    if (status || !perf->beside || !perf->on_gpu) return status;
+    status = slc_compute_loop_end(perf->beside);
+    const slc_event *events = perf->iterations.events;
+    return status ? status : slc_compute_loop_between(perf->beside, &events[0], &events[perf->iterations.noted], steps);
 }
 
 static sluice_status time_operations(slc_perf *perf, const slc_op *op, slc_perf_row *row)
 {
-    double alone[2];
+    double alone[2], seconds = 0, steps = 0;
     sluice_status status = compute_alone(perf, &alone[0]);
-    uint64_t shortest = perf->shortest_ns, longest = perf->longest_ns;
+    const uint64_t shortest = perf->iterations.shortest_ns, longest = perf->iterations.longest_ns;
     if (!status) status = run_operations(perf, op, perf->config.warm_up);
     if (!status) status = sluice_world_barrier(perf->world);
-    perf->shortest_ns = shortest; /* the warm-up does not count */
-    perf->longest_ns = longest;
-    uint64_t start = slc_clock_ns(), before = perf->steps;
-    perf->ended_ns = start;
-    if (!status) status = run_operations(perf, op, perf->config.iterations);
-    double seconds = slc_seconds(slc_clock_ns() - start);
-    double beside = (double)(perf->steps - before) * slc_compute_loop_step_flop() / seconds;
+    perf->iterations.shortest_ns = shortest; /* the warm-up does not count */
+    perf->iterations.longest_ns = longest;
+    if (!status) status = run_timed(perf, op, &seconds, &steps);
     if (!status) status = compute_alone(perf, &alone[1]);
-    double sums[] = {seconds / perf->config.iterations, (alone[0] + alone[1]) / 2, beside};
+    const double flop = perf->beside ? slc_compute_loop_step_flop(perf->beside) : 0;
+    double sums[] = {seconds / perf->config.iterations, (alone[0] + alone[1]) / 2, steps * flop / seconds};
     if (!status) status = sluice_world_all_reduce(perf->world, sums, 3);
     row->time_s = sums[0] / (double)perf->ranks;
     row->compute_alone = sums[1] / (double)perf->ranks;
@@ -354,23 +412,37 @@ static uint64_t owned_element(const slc_perf *perf, uint64_t elements, uint64_t 
 static char *own_part(const slc_perf *perf, uint64_t elements, uint64_t k, uint64_t *at)
 {
     *at = perf->config.in_place ? owned_element(perf, elements, k) : k;
-    return perf->config.in_place ? perf->whole : perf->shard;
+    return perf->config.in_place ? perf->seen_whole.seen : perf->seen_shard.seen;
 }
 
-static void fill_sources(slc_perf *perf, uint64_t elements)
+static uint64_t whole_bytes(const slc_perf *perf, uint64_t elements)
+{
+    return elements * perf->element_bytes;
+}
+
+static sluice_status fill_sources(slc_perf *perf, uint64_t elements)
 {
     slc_op_kind kind = perf->config.kind;
+    char *whole = perf->seen_whole.seen, *shard = perf->seen_shard.seen;
     bool gives = kind != SLC_BROADCAST || perf->rank == ROOT, gathers = kind == SLC_ALL_GATHER;
     for (uint64_t i = 0; i < elements; i++)
-        store(perf, perf->whole, i, gathers || !gives ? NAN : value_of(perf, (uint64_t)perf->rank, i));
+        store(perf, whole, i, gathers || !gives ? NAN : value_of(perf, (uint64_t)perf->rank, i));
     for (uint64_t k = 0; k < elements / perf->ranks; k++) {
         uint64_t at;
         char *part = own_part(perf, elements, k, &at);
         if (gathers)
             store(perf, part, at, value_of(perf, ROOT, owned_element(perf, elements, k)));
-        else if (part == perf->shard)
+        else if (part == shard)
             store(perf, part, at, NAN);
     }
+    sluice_status status = slc_mirror_give(&perf->seen_whole, whole_bytes(perf, elements));
+    return status ? status : slc_mirror_give(&perf->seen_shard, whole_bytes(perf, elements) / perf->ranks);
+}
+
+static sluice_status take_results(slc_perf *perf, uint64_t elements)
+{
+    sluice_status status = slc_mirror_take(&perf->seen_whole, whole_bytes(perf, elements));
+    return status ? status : slc_mirror_take(&perf->seen_shard, whole_bytes(perf, elements) / perf->ranks);
 }
 
 /* The collective that has the same result as this configuration. */
@@ -390,10 +462,11 @@ static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
         }
         break;
     case SLC_ALL_REDUCE:
-        for (uint64_t i = 0; i < elements; i++) wrong += !holds(perf, perf->whole, i, sum_of(perf, i));
+        for (uint64_t i = 0; i < elements; i++) wrong += !holds(perf, perf->seen_whole.seen, i, sum_of(perf, i));
         break;
     default: /* gather and broadcast: every rank has the root's values */
-        for (uint64_t i = 0; i < elements; i++) wrong += !holds(perf, perf->whole, i, value_of(perf, ROOT, i));
+        for (uint64_t i = 0; i < elements; i++)
+            wrong += !holds(perf, perf->seen_whole.seen, i, value_of(perf, ROOT, i));
     }
     return wrong;
 }
@@ -401,8 +474,9 @@ static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
 static sluice_status check_once(slc_perf *perf, uint64_t elements, uint64_t *wrong)
 {
     slc_op op = describe(perf, elements, scale_of_check(perf));
-    fill_sources(perf, elements);
-    sluice_status status = run_operations(perf, &op, 1);
+    sluice_status status = fill_sources(perf, elements);
+    if (!status) status = run_operations(perf, &op, 1);
+    if (!status) status = take_results(perf, elements);
     double sum = status ? 0 : (double)count_wrong(perf, elements);
     if (!status) status = sluice_world_all_reduce(perf->world, &sum, 1);
     *wrong += (uint64_t)sum;
@@ -489,7 +563,7 @@ static double bus_factor(slc_op_kind kind, double ranks)
 /* Gives the shortest and the longest iteration of all ranks. */
 static sluice_status compare_iterations(const slc_perf *perf, slc_perf_row *row)
 {
-    const double mine[2] = {slc_seconds(perf->shortest_ns), slc_seconds(perf->longest_ns)};
+    const double mine[2] = {slc_seconds(perf->iterations.shortest_ns), slc_seconds(perf->iterations.longest_ns)};
     double *all = calloc(perf->ranks, sizeof mine);
     if (!all) return slc_error(SLUICE_ERR_MEMORY, "%llu ranks", (unsigned long long)perf->ranks);
     sluice_status status = sluice_world_all_gather(perf->world, mine, sizeof mine, all);
@@ -503,6 +577,15 @@ static sluice_status compare_iterations(const slc_perf *perf, slc_perf_row *row)
     return status;
 }
 
+/* What a GPU's first operation of a size launches or makes may wait for all that is under way, so nothing else is. */
+static sluice_status run_first(slc_perf *perf, const slc_op *op)
+{
+    slc_op first = *op;
+    first.alone = true;
+    sluice_status status = sluice_world_barrier(perf->world);
+    return status ? status : run_operations(perf, &first, 1);
+}
+
 sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row)
 {
     uint64_t elements = bytes / perf->element_bytes;
@@ -511,12 +594,14 @@ sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row
     const slc_op op = describe(perf, elements, 1 / (float)perf->ranks);
     bool parts = kind == SLC_ALL_GATHER || kind == SLC_REDUCE_SCATTER;
     *row = (slc_perf_row){.bytes = bytes, .count = parts ? elements / perf->ranks : elements};
-    fill_sources(perf, elements);
-    if (kind == SLC_BROADCAST && perf->rank != ROOT) memset(perf->whole, 0, bytes);
-    perf->shortest_ns = UINT64_MAX;
-    perf->longest_ns = 0;
     bool copies = bytes && perf->config.copy && can_copy(perf);
-    sluice_status status = copies ? time_by_turns(perf, &op, row) : time_operations(perf, &op, row);
+    sluice_status status = fill_sources(perf, elements);
+    if (!status && kind == SLC_BROADCAST && perf->rank != ROOT)
+        status = slc_fill_zero(&perf->stream, perf->whole, bytes);
+    if (!status) status = slc_stream_synchronize(&perf->stream);
+    if (!status && perf->on_gpu) status = run_first(perf, &op);
+    slc_iterations_clear(&perf->iterations);
+    if (!status) status = copies ? time_by_turns(perf, &op, row) : time_operations(perf, &op, row);
     if (!status) status = compare_iterations(perf, row);
     if (!status) status = count_wrong_elements(perf, elements, &row->wrong);
     row->algorithm_bytes_per_s = (double)bytes / row->time_s;

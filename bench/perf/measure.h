@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 typedef struct {
+    const char *device; /* "cpu" or "cuda" */
     slc_op_kind kind;   /* a reduction by sum, a gather or a broadcast */
     sluice_dtype dtype; /* SLUICE_FP32 or SLUICE_BF16 */
     bool in_place;      /* reduce_scatter and all_gather work in one buffer, as the others always do */
@@ -20,11 +21,13 @@ typedef struct {
     uint64_t most_bytes, block_bytes;
     uint32_t iterations, warm_up;
     uint32_t checks; /* how often the result is checked, each time of other values; 0: never */
+    bool any_order;  /* on GPUs a sum may be the transport's own */
     bool average;    /* a sum is divided by the number of ranks where it is checked; its time is the same */
 } slc_perf_config;
 
 typedef struct {
-    uint64_t bytes; /* of the whole buffer, as slc_perf_size rounds them; 0: ranks meet, and no data moves */
+    /* Of the whole buffer, as slc_perf_size rounds them; 0, not on a GPU: ranks meet, and no data moves. */
+    uint64_t bytes;
     /* Elements that a rank gives (gather) or gets (reduce_scatter); all elements for the others. */
     uint64_t count;
     double time_s;                                 /* time of one operation, mean over iterations and ranks */
@@ -46,8 +49,9 @@ typedef struct slc_perf slc_perf;
 uint64_t slc_perf_size(sluice_dtype dtype, int ranks, uint64_t bytes);
 
 /* The caller closes *out before the world. Errors, the same on every rank: ARGUMENT (the ranks of a host need more
- * memory than it has left, found before any is taken; `beside` with more operations in an iteration than the queue
- * holds), MEMORY, SYSTEM, UNSUPPORTED (`beside` without oneDNN). */
+ * memory than it, or their GPU, has left, found before any is taken; `beside` with more operations in an iteration than
+ * the queue holds), MEMORY, SYSTEM, UNSUPPORTED (no such device; GPUs without a transport that has collectives;
+ * `beside` without oneDNN, or cublasLt on a GPU). */
 sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, slc_perf **out);
 /* `bytes` are a size that slc_perf_size has rounded. */
 sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row);

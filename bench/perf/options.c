@@ -82,7 +82,13 @@ static const slc_option option_rows[] = {
     {"redop", "NAME=sum,avg,all", 0, SLC_OPTION_SET, FIELD(sum), "sum", 0,
      "Sum that is checked: sum, avg: divided by the ranks, or all", .letter = 'o', .set = set_sum},
     {"ranks", "N", 1, SLC_OPTION_COUNT, FIELD(ranks), NULL, 0, "Start N ranks on this machine", 1, SLUICE_RANKS_MOST},
-    {"block", "BYTES", 1, SLC_OPTION_SIZE, FIELD(block_bytes), "1MiB", 0, "Base block", 1, MOST},
+    {"device", "NAME", 1, SLC_OPTION_WORD, FIELD(device), "cpu", 0,
+     "cpu: the host's memory; cuda: that of GPUs, one for each rank", .choices = "cpu,cuda"},
+    {"sums", "HOW", 1, SLC_OPTION_WORD, FIELD(sums), "ordered", 0,
+     "On GPUs: ordered: ranks add in their order, as training does; nccl: NCCL's own reductions",
+     .choices = "ordered,nccl"},
+    {"block", "BYTES", 1, SLC_OPTION_SIZE, FIELD(block_bytes), NULL, 0, "Base block (default: 1 MiB; on GPUs 16 MiB)",
+     1, MOST},
     {"dtype", "TYPE=float,bfloat16,all", 1, SLC_OPTION_SET, FIELD(fp32), "float", 0,
      "float or bfloat16, as fp32 and bf16 too, or all", .letter = 'd', .set = set_type},
     {"in-place", NULL, 1, SLC_OPTION_FLAG, FIELD(in_place), NULL, 0,
@@ -112,6 +118,22 @@ static bool is_given(const slc_perf_options *o, const char *name)
     return slc_option_typed(option_rows, o->typed, name) != NULL;
 }
 
+enum { MOST_ON_GPU = 1 << 14, HOST_BLOCK = 1 << 20, GPU_BLOCK = 16 << 20 };
+
+/* Says what only the host's memory has. */
+static sluice_status check_on_gpu(const slc_perf_options *o)
+{
+    const char *refused = *o->path ? "--path" : *o->throttle ? "--throttle" : o->copy ? "--copy" : NULL;
+    if (refused)
+        return slc_error(SLUICE_ERR_ARGUMENT, "%s is of the host's memory: leave it out with --device cuda", refused);
+    if (!o->least_bytes)
+        return slc_error(SLUICE_ERR_ARGUMENT, "-b 0: GPUs meet where they move data; give a size above 0");
+    if (o->iterations > MOST_ON_GPU || o->warm_up > MOST_ON_GPU)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "-n, -w: at most %d iterations on a GPU, where an event tells each one's end", MOST_ON_GPU);
+    return SLUICE_OK;
+}
+
 /* A size that was not given is no obstacle to the other. */
 static sluice_status check(void *options)
 {
@@ -120,13 +142,18 @@ static sluice_status check(void *options)
         return slc_error(SLUICE_ERR_ARGUMENT, "--copy and --beside measure different things: give one of them");
     sluice_status status = slc_throttle_check(o->throttle);
     if (status) return status;
+    o->on_gpu = !strcmp(o->device, "cuda");
+    if (!o->block_bytes) o->block_bytes = o->on_gpu ? GPU_BLOCK : HOST_BLOCK;
+    if (!o->on_gpu && strcmp(o->sums, "ordered") != 0)
+        return slc_error(SLUICE_ERR_ARGUMENT, "--sums %s: NCCL's sums are for GPUs; add --device cuda", o->sums);
     if (!o->operation->sums) {
         o->sum = true;
         o->average = false;
     }
     if (!is_given(o, "maxbytes") && o->most_bytes < o->least_bytes) o->most_bytes = o->least_bytes;
     if (!is_given(o, "minbytes") && o->least_bytes > o->most_bytes) o->least_bytes = o->most_bytes;
-    return o->least_bytes > o->most_bytes ? slc_error(SLUICE_ERR_ARGUMENT, "-b is larger than -e") : SLUICE_OK;
+    if (o->least_bytes > o->most_bytes) return slc_error(SLUICE_ERR_ARGUMENT, "-b is larger than -e");
+    return o->on_gpu ? check_on_gpu(o) : SLUICE_OK;
 }
 
 static const char doc[] =
@@ -139,6 +166,7 @@ static const char doc[] =
     "  sluice perf --op all_reduce --ranks 2 -b 64K -e 64M -f 4\n"
     "  sluice perf --op all_gather --ranks 2 -b 64M -e 64M --copy\n"
     "  sluice run -n 4 -- sluice perf --op all_gather --path messages\n"
+    "  sluice perf --device cuda --ranks 2 --sums nccl -b 1M -e 1G\n"
     "More: docs/benchmarks.md";
 
 void slc_perf_options_parse(int argc, char **argv, slc_perf_options *out)

@@ -16,11 +16,12 @@ enum { SLC_PERF_OPTIONS_MAX = 32 };
 
 typedef struct {
     const slc_perf_operation *operation;
+    const char *device, *sums;
     const char *path, *throttle, *json; /* "", "", NULL: not given */
     uint64_t least_bytes, most_bytes, step_bytes, block_bytes;
     double factor, timeout_s;
     uint32_t iterations, warm_up, checks, ranks, ahead; /* ranks 0: as the launcher says */
-    bool beside, in_place, copy;
+    bool beside, in_place, copy, on_gpu;
     bool fp32, bf16;   /* at least one is true */
     bool sum, average; /* at least one is true; of what does not sum: `sum` alone */
     const char *typed[SLC_PERF_OPTIONS_MAX];

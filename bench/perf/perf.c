@@ -1,6 +1,7 @@
 /* `sluice perf`: measures collectives of both types and sums that are asked for, one size after another.
  * tests/command/perf_test.sh covers this file. */
 #include "bench/cli/command.h"
+#include "bench/cli/device_transport.h"
 #include "bench/cli/error_line.h"
 #include "bench/cli/outcome.h"
 #include "bench/cli/rank_report.h"
@@ -59,7 +60,8 @@ static sluice_status measure_sizes(perf_run *run, slc_perf *perf, const slc_perf
 static sluice_status measure_form(perf_run *run, sluice_dtype dtype, bool average, bool first)
 {
     const slc_perf_options *o = run->options;
-    const slc_perf_config config = {.kind = o->operation->kind,
+    const slc_perf_config config = {.device = o->device,
+                                    .kind = o->operation->kind,
                                     .gather_after = o->operation->gather_after,
                                     .dtype = dtype,
                                     .in_place = o->in_place,
@@ -71,6 +73,7 @@ static sluice_status measure_form(perf_run *run, sluice_dtype dtype, bool averag
                                     .iterations = o->iterations,
                                     .warm_up = o->warm_up,
                                     .checks = o->checks,
+                                    .any_order = !strcmp(o->sums, "nccl"),
                                     .average = average};
     slc_perf *perf = NULL;
     sluice_status status = slc_perf_open(run->world, &config, &perf);
@@ -131,6 +134,7 @@ static int measure_here(const slc_perf_options *o)
     sluice_world_config config;
     perf_run run = {.options = o};
     sluice_status status = sluice_world_config_init(&config);
+    slc_choose_transport(o->device, &config);
     if (!status && *o->throttle) config.throttle = o->throttle;
     if (!status && o->timeout_s > 0) config.timeout_s = o->timeout_s;
     if (!status && *o->path) config.direct = !strcmp(o->path, "direct");

@@ -2,6 +2,7 @@
 #include "bench/perf/report.h"
 
 #include "bench/cli/environment.h"
+#include "lib/device/device.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -37,6 +38,8 @@ void slc_perf_report_begin(slc_perf_report *report, const sluice_world *world)
     fprintf(report->table, "# %s: %d rank%s, path %s, transport %s, block %" PRIu64 " bytes, %u iterations after %u\n",
             o->operation->name, ranks, ranks == 1 ? "" : "s", sluice_world_path(world), sluice_world_transport(world),
             o->block_bytes, o->iterations, o->warm_up);
+    if (o->on_gpu)
+        fprintf(report->table, "# device %s, sums %s, times by events\n", slc_device_describe(o->device), o->sums);
     fprintf(report->table, "# %10s %12s %8s %8s %12s %10s %10s %8s %12s %12s%s%s\n", "size", "count", "type", "redop",
             "time", "algbw", "busbw", "#wrong", "min", "max", o->beside ? "      alone     beside  share" : "",
             o->copy ? "         copy of copy" : "");
@@ -124,12 +127,13 @@ sluice_status slc_perf_report_write(slc_perf_report *report, const sluice_world 
 {
     const slc_perf_options *o = report->options;
     json_t *all = json_pack(
-        "{s:s, s:i, s:s, s:s, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:O, s:o}", "op", o->operation->name,
-        "world", sluice_world_size(world), "path", sluice_world_path(world), "transport", sluice_world_transport(world),
-        "block_bytes", (json_int_t)o->block_bytes, "throttle", *o->throttle ? o->throttle : "none", "in_place",
-        (int)o->in_place, "iterations", (json_int_t)o->iterations, "warm_up", (json_int_t)o->warm_up, "checks",
-        (json_int_t)o->checks, "ahead", (json_int_t)o->ahead, "beside", (int)o->beside, "copy", (int)o->copy,
-        "interrupted", (int)report->unread, "rows", report->rows, "environment", slc_environment_json(world));
+        "{s:s, s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:O, s:o}", "op",
+        o->operation->name, "world", sluice_world_size(world), "device", slc_device_describe(o->device), "sums",
+        o->sums, "path", sluice_world_path(world), "transport", sluice_world_transport(world), "block_bytes",
+        (json_int_t)o->block_bytes, "throttle", *o->throttle ? o->throttle : "none", "in_place", (int)o->in_place,
+        "iterations", (json_int_t)o->iterations, "warm_up", (json_int_t)o->warm_up, "checks", (json_int_t)o->checks,
+        "ahead", (json_int_t)o->ahead, "beside", (int)o->beside, "copy", (int)o->copy, "interrupted",
+        (int)report->unread, "rows", report->rows, "environment", slc_environment_json(world));
     sluice_status status = slc_result_file_put_json(&report->file, all);
     return status ? status : slc_result_file_commit(&report->file);
 }

@@ -73,6 +73,8 @@ export HOSTCUDA_KERNELS=$build/plugins/nccl/shim/transforms/libnccl_shim_kernels
 if [ -x "$pack/nccl/nccl_groups" ]; then nccl=(--nccl "$build/tests/nccl/bed/hostnccl:$build/tests/nccl/bed/hostcuda"); fi
 check_gpu --tests 'pool_test|lanes_test|device_streams_test' "${nccl[@]}"
 check 'the exit code' 0 $code
+check 'collectives of two ranks' ok "$(part 'collectives of two ranks')"
+check 'their bandwidth' yes "$(grep -q '^collectives of two ranks .* GB/s; nccl sums: .* GB/s$' "$work/out" && echo yes)"
 check 'the link of two ranks' ok "$(part 'the link of two ranks')"
 check 'its figures' yes "$(grep -q '^the link of two ranks .*kappa' "$work/out" && echo yes)"
 check 'two ranks train' ok "$(part 'two ranks train')"

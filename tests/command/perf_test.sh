@@ -28,7 +28,7 @@ columns() {
         "$(sed -n 's/^# *\(size .*\)/\1/p' "$work/out" | tr -s ' ' | sed 's/ $//')"
     local key
     for key in size count type redop time_us time_min_us time_max_us algbw busbw wrong op throttle in_place iterations \
-        warm_up checks host sluice command_line date; do
+        warm_up checks device sums host sluice command_line date; do
         check "JSON has $key" 1 "$(grep -c "\"$key\":" "$work/rows.json")"
     done
     perf --ranks 2 -b 64K -e 256K -i 64K

@@ -5,6 +5,7 @@
 
 #include "bench/cli/default_threads.h"
 #include "bench/cli/options/config_file.h"
+#include "bench/cli/device_transport.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/choices.h"
 #include "bench/train/options/lr_schedule.h"
@@ -720,7 +721,7 @@ sluice_status slc_training_world(const slc_training_options *o, sluice_world_con
     if (status) return status;
     if (*o->throttle) config->throttle = o->throttle;
     if (o->timeout_s > 0) config->timeout_s = o->timeout_s;
-    if (!strcmp(o->device, "cuda") && !getenv("SLUICE_COMM_TRANSPORT")) config->transport = "nccl";
+    slc_choose_transport(o->device, config);
     if (o->ranks && (int)o->ranks != config->size)
         return slc_error(SLUICE_ERR_MISMATCH, "-n %llu, but the launcher started %d ranks",
                          (unsigned long long)o->ranks, config->size);

@@ -1,0 +1,7 @@
+/* The transport that ranks with this device use where nobody has chosen one. */
+#pragma once
+
+#include <sluice/world.h>
+
+/* On "cuda" it is nccl, unless SLUICE_COMM_TRANSPORT says something; else `config` stays as it is. */
+void slc_choose_transport(const char *device, sluice_world_config *config);
