@@ -135,7 +135,9 @@ typedef struct {
     sluice_recompute recompute; /* changes memory and time, no bit of the weights */
     uint64_t block_bytes;       /* base block of fp32, 64 bytes to 4 GiB: fixes who owns what. It is the full size, so a
                                    message is block / N. A block of a bf16 parameter has as many elements, so half the
-                                   bytes. 0: 1 MiB on the host; on a GPU 16 MiB, and 64 MiB for a single rank. */
+                                   bytes. 0: 1 MiB on the host; on a GPU 64 MiB for a single rank; on several GPUs that
+                                   of plan_file, else 16 MiB with a budget, and without one what the link needs, from
+                                   16 to 64 MiB, which commit measures where a layer is longer than 16 MiB. */
     const char *fuse;       /* which small units of neighbouring layers become one, with one strategy and one operation:
                                "auto": where that pays by the cost model, at commit with estimated times and at each
                                re-plan with measured ones; "off": none; a size as 64KiB: up to so many bytes of values.

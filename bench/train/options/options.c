@@ -187,7 +187,8 @@ static const slc_option fixed_rows[] = {
      "weights do not change. 0: none",
      0, SLC_TRAINING_TRIALS - 1, CONFIG(replan_trials)},
     {"block", "BYTES", RESOURCES, TEXT, FIELD(block), "auto", SLC_REPORTED | SLC_MEASURED,
-     "Base block of communication; fixes who owns what. auto: 1MiB, on a GPU 64MiB"},
+     "Base block of communication; fixes who owns what. auto: 1MiB; on a GPU 64MiB, on several what "
+     "their link needs, from 16 to 64MiB, or 16MiB with --budget"},
     {"throttle", "RATE", RESOURCES, TEXT, FIELD(throttle), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,
      "Slow the network down, as 1gbit,50us"},
     {"budget", "SIZE", RESOURCES, TEXT, FIELD(budget), "", SLC_REPORTED | SLC_OWN | SLC_MEASURED,

@@ -2,6 +2,7 @@
 #include "lib/engine/making/device.h"
 
 #include "lib/base/status.h"
+#include "lib/engine/making/base_block.h"
 #include "lib/engine/runtime.h"
 #include "lib/optim/optimizers.h"
 
@@ -32,22 +33,13 @@ static sluice_status check_settings(const sluice_runtime *rt)
     return SLUICE_OK;
 }
 
-/* On a GPU each block of an operation is a call, and its work launches of kernels, so blocks are as large as they may
- * be. A single rank moves none: one block takes any unit but the largest tables, whose blocks lie one after the other.
- */
-static uint64_t default_block_bytes(const sluice_runtime *rt)
-{
-    enum { HOST = 1 << 20, GPU = 16 << 20, ONE_RANK = 64 << 20 };
-    if (!slc_device_runs_ahead(rt->device)) return HOST;
-    return rt->size == 1 ? ONE_RANK : GPU;
-}
-
 sluice_status slc_engine_open_device(sluice_runtime *rt)
 {
     sluice_status status = slc_device_open(rt->config.device, &rt->device);
     if (!status) status = slc_error_context(slc_comm_choose(rt->comm, rt->device), "device \"%s\"", rt->config.device);
     if (!status) status = check_sums(rt);
-    if (!status && !rt->config.block_bytes) rt->config.block_bytes = default_block_bytes(rt);
+    rt->planning.block_is_open = !rt->config.block_bytes;
+    if (!status && !rt->config.block_bytes) rt->config.block_bytes = slc_engine_default_block(rt);
     return status || !slc_device_runs_ahead(rt->device) ? status : check_settings(rt);
 }
 

@@ -4,6 +4,7 @@
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/lock.h"
+#include "lib/engine/making/base_block.h"
 #include "lib/engine/making/device.h"
 #include "lib/engine/making/host_memory.h"
 #include "lib/engine/making/job.h"
@@ -189,6 +190,7 @@ sluice_status sluice_runtime_commit(sluice_runtime *rt)
         return slc_error(SLUICE_ERR_ARGUMENT, "commit: there is no layer or no parameter; register the model first");
 
     status = slc_engine_compare_registration(rt);
+    if (!status) status = slc_engine_choose_block(rt);
     if (!status) status = slc_engine_make_job(rt);
     if (!status) status = slc_check_commit(rt);
     if (!status) status = slc_measure_create(&rt->job, &rt->measure);

@@ -106,6 +106,12 @@ double slc_measured_compute_s(const slc_measure *measure, const slc_job *job);
  * that are left have less than 10 s of compute, that share of it, a tenth at least. */
 sluice_status slc_engine_measure_link(sluice_runtime *rt, slc_link *out);
 
+/* Measures the link between several GPUs before commit has laid anything out, and gives the smallest base block, from
+ * `least`, by doublings, to `most` bytes of fp32, that the link needs for parameters of this type: 95 % of its
+ * bandwidth. It takes memory for it that it gives back; where some rank has less than four times that, *bytes is
+ * `least`. Collective, with nothing attached; the same result on every rank. It takes some tenths of a second. */
+sluice_status slc_measure_block(sluice_runtime *rt, sluice_dtype dtype, uint64_t least, uint64_t most, uint64_t *bytes);
+
 /* Times the passes of an exchange between `ranks` on a tensor in `memory`, of the stream's device and aligned to 64,
  * which is overwritten. Too little memory leaves s_per_element as it is. Takes a few milliseconds. On a GPU nothing
  * else is under way: kernels may be launched for the first time. */

@@ -2,6 +2,7 @@
  * arena is as it was, the peak stays the packer's, and training goes on. How fast a link is, is not asserted. */
 #include "lib/engine/measure/measure.h"
 #include "lib/engine/runtime.h"
+#include "lib/plan/profile.h"
 
 #include "tests/support/ranks.h"
 
@@ -226,6 +227,100 @@ static void several_gpus(void **state)
     unsetenv("SLUICE_COMM_TRANSPORT");
 }
 
+/* The block is one of those that are allowed, the same on all ranks, and nothing stays attached. */
+static int choose_block(int rank, int size, void *context)
+{
+    const trial *t = context;
+    sluice_world *world;
+    sluice_world_config config;
+    model m;
+    uint64_t bytes = 0, all[RANKS_MAX];
+    RANK_CHECK(!sluice_world_config_init(&config));
+    RANK_CHECK(!sluice_world_create(&config, &world));
+    sluice_config wanted;
+    sluice_config_init(&wanted);
+    wanted.device = "cuda";
+    RANK_CHECK(!sluice_runtime_create(world, &wanted, &m.rt));
+    RANK_CHECK(!slc_measure_block(m.rt, SLUICE_BF16, 16 << 10, 1 << 20, &bytes));
+    if (rank == 0) printf("# %d GPUs: a block of %llu KiB\n", size, (unsigned long long)bytes >> 10);
+    RANK_CHECK(bytes >= 16 << 10 && bytes <= 1 << 20 && !(bytes & (bytes - 1)));
+    RANK_CHECK(!sluice_world_all_gather(world, &bytes, sizeof bytes, all));
+    for (int r = 0; r < size; r++) RANK_CHECK(all[r] == bytes);
+    sluice_runtime_destroy(m.rt);
+    if (build(world, t, &m) || step(t, &m)) return 1;
+    RANK_CHECK(!sluice_runtime_sync(m.rt));
+    sluice_runtime_destroy(m.rt);
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void a_base_block_by_the_link(void **state)
+{
+    (void)state;
+    trial t = {.throttle = "", .count = 1000, .on_gpu = true};
+    if (lacks_nccl) skip();
+    setenv("SLUICE_COMM_TRANSPORT", "nccl", 1);
+    assert_int_equal(run_ranks(2, choose_block, &t, 60), 0);
+    unsetenv("SLUICE_COMM_TRANSPORT");
+}
+
+/* Makes a runtime of one long layer whose block is left open, with a plan that a file has, or a budget. */
+static int open_block(sluice_world *world, const char *plan, const char *out, uint64_t budget, uint64_t block,
+                      uint64_t *bytes)
+{
+    enum { LONG = (16 << 20) / 4 + 1000 };
+    sluice_config config;
+    sluice_runtime *rt;
+    sluice_layer *layer;
+    sluice_param *param;
+    sluice_config_init(&config);
+    config.device = "cuda";
+    config.strategy = "fsdp";
+    config.schedule = "one_ahead";
+    config.plan_file = plan;
+    config.budget_bytes = budget;
+    config.block_bytes = block;
+    RANK_CHECK(!sluice_runtime_create(world, &config, &rt));
+    RANK_CHECK(!sluice_layer_add(rt, "long", &layer));
+    RANK_CHECK(!sluice_param_add(layer, &SLUICE_INIT(sluice_param_desc, .name = "w", .count = LONG), &param));
+    RANK_CHECK(!sluice_runtime_commit(rt));
+    *bytes = rt->config.block_bytes;
+    if (out && rt->rank == 0) RANK_CHECK(!slc_plan_write(&rt->job, rt->current.plan, &rt->current.forecast, out));
+    sluice_runtime_destroy(rt);
+    return 0;
+}
+
+static int leave_block_open(int rank, int size, void *context)
+{
+    const char *path = context;
+    sluice_world *world;
+    uint64_t bytes = 0;
+    RANK_CHECK(!sluice_world_create(NULL, &world));
+    if (open_block(world, NULL, NULL, 0, 0, &bytes)) return 1;
+    if (rank == 0) printf("# %d GPUs, a long layer: blocks of %llu MiB\n", size, (unsigned long long)bytes >> 20);
+    RANK_CHECK(bytes == 16 << 20 || bytes == 32 << 20 || bytes == 64 << 20);
+    if (open_block(world, NULL, NULL, (uint64_t)1 << 30, 0, &bytes)) return 1;
+    RANK_CHECK(bytes == 16 << 20); /* with a budget it hangs on nothing */
+    if (open_block(world, NULL, path, 0, 5 << 20, &bytes)) return 1;
+    RANK_CHECK(bytes == 5 << 20);
+    if (open_block(world, path, NULL, 0, 0, &bytes)) return 1;
+    RANK_CHECK(bytes == 5 << 20); /* the plan's */
+    sluice_world_destroy(world);
+    return 0;
+}
+
+static void a_base_block_that_is_left_open(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sluice_block_XXXXXX";
+    if (lacks_nccl) skip();
+    close(mkstemp(path));
+    setenv("SLUICE_COMM_TRANSPORT", "nccl", 1);
+    assert_int_equal(run_ranks(2, leave_block_open, path, 60), 0);
+    unsetenv("SLUICE_COMM_TRANSPORT");
+    unlink(path);
+}
+
 int main(void)
 {
     lacks_gpu = run_ranks(1, opens_gpu, NULL, 60) != 0;
@@ -244,6 +339,8 @@ int main(void)
         cmocka_unit_test(a_model_that_leaves_hardly_any_room),
         cmocka_unit_test(one_gpu),
         cmocka_unit_test(several_gpus),
+        cmocka_unit_test(a_base_block_by_the_link),
+        cmocka_unit_test(a_base_block_that_is_left_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,13 +14,14 @@ typedef struct {
     char *kept;                        /* the file of a plan to begin with; NULL: none */
     uint64_t fuse_bytes;               /* of a fused unit; 0: off; SLC_FUSE_AUTO */
     slc_updates updates;
-    bool replan_due;   /* a re-plan, with measured times, comes after some steps */
-    uint64_t due_from; /* steps under the plan that had ended when it became due */
-    unsigned drift;    /* percent by which steps may leave the prediction; 0: any. Rank 0's counts */
-    uint64_t drifted;  /* number of the step after which a drift was noticed last; 0: none was */
-    bool unproven;     /* the steps of the plan that followed have not been looked at yet */
-    double apart;      /* steps over their prediction, where new times did not bring them together; 0: 1 */
-    uint64_t dp_bytes; /* as in slc_plan_answer */
+    bool block_is_open; /* the program leaves the base block to the device (making/base_block.h) */
+    bool replan_due;    /* a re-plan, with measured times, comes after some steps */
+    uint64_t due_from;  /* steps under the plan that had ended when it became due */
+    unsigned drift;     /* percent by which steps may leave the prediction; 0: any. Rank 0's counts */
+    uint64_t drifted;   /* number of the step after which a drift was noticed last; 0: none was */
+    bool unproven;      /* the steps of the plan that followed have not been looked at yet */
+    double apart;       /* steps over their prediction, where new times did not bring them together; 0: 1 */
+    uint64_t dp_bytes;  /* as in slc_plan_answer */
 } slc_planning;
 
 typedef struct {

@@ -358,6 +358,32 @@ sluice_status slc_plan_from_json(const slc_job *job, const char *text, size_t le
     return SLUICE_OK;
 }
 
+/* Units of rows are one block each, whatever the others have. */
+static uint64_t block_of_units(const json_t *units)
+{
+    size_t i;
+    json_t *unit;
+    json_array_foreach (units, i, unit)
+        if (!json_object_get(unit, "rows"))
+            return 4 * (uint64_t)json_integer_value(json_object_get(unit, "block_elements"));
+    return 0;
+}
+
+uint64_t slc_plan_block_bytes(const char *path)
+{
+    char *text;
+    size_t length;
+    json_t *document;
+    if (slc_json_file_read(path, &text, &length)) return 0;
+    uint64_t bytes = 0;
+    if (!slc_json_parse(text, length, SLC_PLAN_VERSION, &document)) {
+        bytes = block_of_units(json_object_get(json_object_get(document, "job"), "units"));
+        json_decref(document);
+    }
+    free(text);
+    return bytes;
+}
+
 sluice_status slc_plan_read(const slc_job *job, const char *path, slc_plan **out)
 {
     char *text;
