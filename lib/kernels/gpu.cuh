@@ -222,6 +222,83 @@ static sluice_status gpu_launch_each(sluice_stream *stream, const char *name, ui
     return slc_cuda_launched(stream, name);
 }
 
+/* ---- Many tensors in one launch ---- */
+
+/* As many functors as fit the arguments of a kernel, which may have 4 KiB, each with a number of items. A block works
+ * for one of them: for functor p the blocks from first_block[p] to before first_block[p + 1]. */
+template <class F> struct gpu_many {
+    enum { MOST = (4096 - 16) / (sizeof(F) + 16) };
+    uint32_t count, first_block[MOST + 1];
+    uint64_t items[MOST];
+    F at[MOST];
+};
+
+/* Where a block is at work: at which functor, as the how manieth of its blocks. */
+struct gpu_place {
+    uint32_t functor, block, blocks;
+};
+
+template <class F> static __device__ __forceinline__ gpu_place gpu_place_in(const gpu_many<F> &many)
+{
+    uint32_t p = 0;
+    while (many.first_block[p + 1] <= blockIdx.x) p++;
+    return {p, blockIdx.x - many.first_block[p], many.first_block[p + 1] - many.first_block[p]};
+}
+
+/* Fills `out` with what make(k) gives from k = *next on, without those of no items; *next moves on. blocks(items): of
+ * one of them. Returns the number of all blocks; 0: nothing is left. */
+template <class F, class I, class B, class M>
+static uint32_t gpu_many_take(gpu_many<F> *out, uint32_t count, uint32_t *next, I items, B blocks, M make)
+{
+    out->count = out->first_block[0] = 0;
+    for (; *next < count && out->count < gpu_many<F>::MOST; ++*next) {
+        const uint64_t own = items(*next);
+        const uint32_t place = out->count;
+        if (!own) continue;
+        out->items[place] = own;
+        out->at[place] = make(*next);
+        out->first_block[++out->count] = out->first_block[place] + blocks(own);
+    }
+    return out->first_block[out->count];
+}
+
+/* Takes all of them (gpu_many_take), in as many launches as it needs: start(blocks, many) starts one. */
+template <class F, class I, class B, class M, class S>
+static sluice_status gpu_start_many(sluice_stream *stream, const char *name, uint32_t count, I items, B blocks, M make,
+                                    S start)
+{
+    static_assert(sizeof(gpu_many<F>) <= 4096, "the arguments of a kernel have 4 KiB");
+    gpu_many<F> many = {};
+    for (uint32_t next = 0, all; (all = gpu_many_take(&many, count, &next, items, blocks, make));) {
+        start(all, many);
+        sluice_status status = slc_cuda_launched(stream, name);
+        if (status) return status;
+    }
+    return SLUICE_OK;
+}
+
+/* As gpu_each, for all functors. A thread copies its own: an address into the arguments would copy all of them. */
+template <class F> static __global__ void __launch_bounds__(GPU_THREADS) gpu_each_of(gpu_many<F> many)
+{
+    const gpu_place place = gpu_place_in(many);
+    const F functor = many.at[place.functor];
+    const uint64_t items = many.items[place.functor], step = (uint64_t)place.blocks * GPU_THREADS * GPU_EACH;
+    for (uint64_t i = ((uint64_t)place.block * GPU_THREADS + threadIdx.x) * GPU_EACH; i < items; i += step)
+        functor(i, items - i);
+}
+
+/* As gpu_launch_each, for what make(k) gives of elements(k) elements, k below `count`, in few launches. */
+template <class F, class I, class M>
+static sluice_status gpu_launch_many(sluice_stream *stream, const char *name, uint32_t count, I elements, M make)
+{
+    return gpu_start_many<F>(
+        stream, name, count, elements,
+        [&](uint64_t items) { return gpu_blocks(stream, items, GPU_THREADS * GPU_EACH); }, make,
+        [&](uint32_t all, const gpu_many<F> &many) {
+            GPU_START((gpu_each_of<F>), dim3(all), dim3(GPU_THREADS), 0, slc_cuda_stream(stream), many);
+        });
+}
+
 /* ---- Sums, always in the same order ---- */
 
 /* a b + c, rounded once on a GPU: for sums whose bits are not the host's anyway. */

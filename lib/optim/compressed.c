@@ -1,4 +1,5 @@
-/* Checks that compressed optimizers share: of exchanged tensors, of the scales in packets, and of the flat array.
+/* What compressed optimizers share: checks of exchanged tensors and of the flat array, and the work on all tensors of a
+ * unit, handed over so that a GPU does it in few launches.
  * lib/optim/onebit/onebit_lamb_test.c covers this file. */
 #include "lib/optim/compressed.h"
 
@@ -38,15 +39,60 @@ sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *uni
     return SLUICE_OK;
 }
 
-sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, uint32_t i, const void *packets,
-                              sluice_step_words *told, uint32_t *bad)
+static slc_compress_look_args look_args(const slc_onebit_unit *unit, uint32_t i, bool results, uint32_t *bad)
 {
-    const slc_compress_look_args args = {.shape = &unit->group->shapes[i],
-                                         .packets = (const char *)packets + unit->group->offsets[i],
-                                         .stride = unit->group->stride,
-                                         .words = unit->tensors[i].words,
-                                         .told = told,
-                                         .bad = bad,
-                                         .number = unit->tensors[i].parameter};
-    return slc_compress_look(stream, &args);
+    const slc_compress_group *group = unit->group;
+    slc_compress_room *room = slc_compress_room_of(&unit->workers[i]);
+    slc_compress_look_args args = {.shape = &group->shapes[i],
+                                   .packets =
+                                       (const char *)(results ? unit->results : unit->packets) + group->offsets[i],
+                                   .stride = group->stride,
+                                   .words = unit->tensors[i].words,
+                                   .bad = bad,
+                                   .number = unit->tensors[i].parameter};
+    if (!results) return args;
+    args.told = &room->told;
+    args.cleared = (int64_t *)(void *)room;
+    args.cleared_count = offsetof(slc_compress_room, product) / sizeof(int64_t);
+    return args;
+}
+
+sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, bool results, uint32_t *bad)
+{
+    const uint32_t count = unit->group->count;
+    slc_compress_look_args args[SLC_ONEBIT_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t i = 0; i < own; i++) args[i] = look_args(unit, first + i, results, bad);
+        status = slc_compress_look_many(stream, own, args);
+    }
+    return status;
+}
+
+sluice_status slc_onebit_compress_each(sluice_stream *stream, const slc_onebit_unit *unit, slc_onebit_input *input,
+                                       const void *context, uint32_t *bad)
+{
+    const slc_compress_group *group = unit->group;
+    slc_compress_tensor tensors[SLC_ONEBIT_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < unit->tensor_count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t k = 0; k < own; k++) {
+            const uint32_t i = first + k;
+            tensors[k] = (slc_compress_tensor){&group->shapes[i], input(context, unit, i), &unit->workers[i],
+                                               (char *)unit->packets + group->offsets[i], group->stride};
+        }
+        status = slc_compress_worker_many(stream, own, tensors);
+    }
+    return status ? status : slc_onebit_look(stream, unit, false, bad);
+}
+
+slc_compress_results slc_onebit_results(const slc_onebit_unit *unit, uint32_t i)
+{
+    const slc_compress_group *group = unit->group;
+    return (slc_compress_results){.shape = &group->shapes[i],
+                                  .packets = (const char *)unit->results + group->offsets[i],
+                                  .stride = group->stride,
+                                  .count = unit->tensors[i].count};
 }

@@ -159,6 +159,18 @@ sluice_status slc_onebit_check(const char *name, const slc_onebit_unit *unit, ui
 /* The same of a fused unit: all its tensors, padded, are what its only shape has. */
 sluice_status slc_onebit_check_flat(const char *name, const slc_onebit_unit *unit, bool compresses);
 
-/* Looks at all scales of shape i in packets or results (slc_compress_look). told may be NULL. */
-sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, uint32_t i, const void *packets,
-                              sluice_step_words *told, uint32_t *bad);
+/* The work on a unit's tensors is handed to kernels for at most so many of them at a time. */
+enum { SLC_ONEBIT_TOGETHER = 16 };
+
+/* Looks at all scales of all shapes in the unit's packets, or in its results (slc_compress_look): the latter tell each
+ * shape's room what is to be done with it, whose sums become 0. */
+sluice_status slc_onebit_look(sluice_stream *stream, const slc_onebit_unit *unit, bool results, uint32_t *bad);
+
+/* Compresses all tensors of a unit, each by itself, and looks at the packets. input: gives what is compressed of tensor
+ * i by the optimizer whose context it gets. */
+typedef slc_compress_input slc_onebit_input(const void *context, const slc_onebit_unit *unit, uint32_t i);
+sluice_status slc_onebit_compress_each(sluice_stream *stream, const slc_onebit_unit *unit, slc_onebit_input *input,
+                                       const void *context, uint32_t *bad);
+
+/* The elements of tensor i among the results of its own shape. */
+slc_compress_results slc_onebit_results(const slc_onebit_unit *unit, uint32_t i);

@@ -305,7 +305,8 @@ static void queue_exchange(setting *s, sluice_stream *stream, sluice_dtype dtype
         ok(slc_compress_server(stream, &served, 0, slc_compress_chunk(&shape)));
         ok(slc_compress_server_end(stream, &served));
     }
-    ok(slc_compress_look(stream, &(slc_compress_look_args){&shape, results, stride, NULL, &rooms[0].told, bad, 3}));
+    ok(slc_compress_look(stream, &(slc_compress_look_args){&shape, results, stride, NULL, &rooms[0].told, bad, 3,
+                                                           rooms[0].bins[0], SLC_NORM_BINS}));
     adam.words = told;
     const slc_compress_results whole = {.shape = &shape, .packets = results, .stride = stride, .count = COUNT};
     const slc_frozen_range frozen = {

@@ -1,6 +1,8 @@
 /* Several ranks, a GPU each: in its steady state a step allocates nothing, neither of the GPU nor pinned, and the host
- * waits for the GPU once, whatever moves between the ranks meanwhile. The emulated runtime counts. No kernel is
- * launched for the first time while a collective is under way: the runtime would stop the program. */
+ * waits for the GPU once, whatever moves between the ranks meanwhile; a compressed exchange takes as many launches
+ * whatever the number of a unit's parameters. The emulated runtime counts. No kernel is launched for the first time
+ * while a collective is under way: the runtime would stop the program. */
+#include "lib/engine/runtime.h"
 #include "tests/cuda_emulated/nano.h"
 #include "tests/support/ranks.h"
 
@@ -18,6 +20,7 @@ typedef struct {
     const char *strategy;
     sluice_sums sums;
     float clip;
+    const char *optimizer; /* NULL: adamw */
 } job;
 
 static sluice_status step(const nano *n, int rank)
@@ -35,24 +38,52 @@ static sluice_status open_rank(const job *j, nano *n)
     config.strategy = j->strategy;
     config.sums = j->sums;
     config.clip = (double)j->clip;
+    if (j->optimizer) config.optimizer_name = j->optimizer;
+    config.onebit.freeze_step = 2;
     return nano_create(config, n);
+}
+
+/* Launches of each pass over a unit's tensors: compressing, serving, looking at packets and at results, updating. */
+typedef struct {
+    uint64_t sums, scales, looks, updates;
+} passes;
+
+static passes count_passes(void)
+{
+    return (passes){emulated_count_kernel("sum_grains_of"), emulated_count_kernel("give_scales"),
+                    emulated_count_kernel("look_at"), emulated_count_kernel("gpu_each_of")};
+}
+
+static int check_passes(const passes *before, uint64_t units)
+{
+    const passes now = count_passes();
+    RANK_CHECK(now.sums - before->sums == 2 * units);
+    RANK_CHECK(now.scales - before->scales == 2 * units);
+    RANK_CHECK(now.looks - before->looks == 2 * units);
+    RANK_CHECK(now.updates - before->updates == units);
+    return 0;
 }
 
 static int count_steps(int rank, int size, void *context)
 {
+    const job *j = context;
     nano n;
     (void)size;
     setenv("SLUICE_COMM_TRANSPORT", "nccl", 1);
     setenv("SLUICE_COMM_NCCL", SLUICE_TEST_NCCL, 1);
     setenv("SLUICE_EMULATED_LOADED", "2", 1);
-    RANK_CHECK(!open_rank(context, &n));
+    RANK_CHECK(!open_rank(j, &n));
     for (int i = 0; i < FIRST_STEPS; i++) RANK_CHECK(!step(&n, rank));
     for (int i = 0; i < STEPS; i++) {
         const emulated_counts before = emulated_count();
+        const passes passes_before = count_passes();
         RANK_CHECK(!step(&n, rank));
         const emulated_counts now = emulated_count();
         RANK_CHECK(now.allocations == before.allocations);
         RANK_CHECK(now.waits == before.waits + 1);
+        if (!j->optimizer) continue;
+        RANK_CHECK(!sluice_runtime_sync(n.rt));
+        if (check_passes(&passes_before, n.rt->job.unit_count)) return 1;
     }
     RANK_CHECK(!sluice_runtime_sync(n.rt));
     nano_destroy(&n);
@@ -62,7 +93,10 @@ static int count_steps(int rank, int size, void *context)
 static void a_step_allocates_nothing_and_waits_once(void **state)
 {
     (void)state;
-    job jobs[] = {{"dp", SLUICE_SUMS_ORDERED, 0}, {"fsdp", SLUICE_SUMS_ORDERED, 1}, {"sdp", SLUICE_SUMS_NCCL, 0}};
+    job jobs[] = {{"dp", SLUICE_SUMS_ORDERED, 0, NULL},
+                  {"fsdp", SLUICE_SUMS_ORDERED, 1, NULL},
+                  {"sdp", SLUICE_SUMS_NCCL, 0, NULL},
+                  {"onebit", SLUICE_SUMS_ORDERED, 0, "onebit_lamb"}};
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
         assert_int_equal(run_ranks(2, count_steps, &jobs[i], HANG_S), 0);
 }

@@ -203,16 +203,27 @@ slc_op slc_onebit_exchange(const sluice_runtime *rt, uint32_t u, const slc_step_
     return op;
 }
 
+/* Averaged gradients are the usual update's. */
+static sluice_status update_averaged(const sluice_runtime *rt, const slc_onebit_unit *unit, const slc_step_state *step)
+{
+    const sluice_optimizer *optimizer = &rt->optimizer;
+    const uint32_t most = step->ahead && optimizer->update_many ? SLUICE_OPTIMIZER_RANGES_MAX : 1;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t t = 0; !status && t < unit->tensor_count; t += most) {
+        const uint32_t left = unit->tensor_count - t;
+        status = most > 1 ? optimizer->update_many(&unit->tensors[t], left < most ? left : most, optimizer->context)
+                          : optimizer->update(&unit->tensors[t], optimizer->context);
+    }
+    return status;
+}
+
 sluice_status slc_onebit_update(sluice_runtime *rt, uint32_t u, const slc_step_state *step)
 {
     slc_onebit_unit unit = describe_unit(rt, u, step);
     void *context = rt->onebit.context;
     sluice_status status = SLUICE_OK;
     switch (step->mode) {
-    case SLC_STEP_AVERAGE:
-        for (uint32_t t = 0; !status && t < unit.tensor_count; t++)
-            status = rt->optimizer.update(&unit.tensors[t], rt->optimizer.context);
-        break;
+    case SLC_STEP_AVERAGE: status = update_averaged(rt, &unit, step); break;
     case SLC_STEP_EXCHANGE: status = rt->onebit.apply(context, &unit, &rt->compression.bad[SLC_BAD_EXCHANGE]); break;
     case SLC_STEP_LOCAL: status = rt->onebit.local(context, &unit, &rt->compression.bad[SLC_BAD_LOCAL]); break;
     }

@@ -53,7 +53,7 @@ static void run_items(sluice_stream *stream, const slc_compress_out *out, uint64
 
 /* ---- Pass 1 ---- */
 
-static void compress_worker_host(sluice_stream *stream, const slc_compress_worker_args *given)
+static void work_on_tensor(sluice_stream *stream, const slc_compress_worker_args *given)
 {
     int64_t bins[SLC_NORM_BINS] = {0};
     slc_compress_worker_args args = *given;
@@ -69,19 +69,54 @@ static void compress_worker_host(sluice_stream *stream, const slc_compress_worke
     }
 }
 
+static void compress_worker_many_host(sluice_stream *stream, uint32_t count, const slc_compress_worker_args *args)
+{
+    for (uint32_t i = 0; i < count; i++) work_on_tensor(stream, &args[i]);
+}
+
+static sluice_status worker_args(const sluice_stream *stream, const slc_compress_tensor *t,
+                                 slc_compress_worker_args *out)
+{
+    sluice_status status = slc_compress_check(t->shape);
+    if (status) return status;
+    if (SLC_ON_CUDA(stream) && !t->shape->scale_elements && !t->worker->bins)
+        return slc_error(SLUICE_ERR_ARGUMENT, "compression: a GPU needs bins next to the residue");
+    *out = (slc_compress_worker_args){.out = out_of(t->shape, t->worker, t->packets, t->stride, t->worker->bins),
+                                      .input = t->input,
+                                      .count = t->shape->count,
+                                      .ranks = t->shape->ranks};
+    return SLUICE_OK;
+}
+
+/* Is the tensor of other types than the first of those that are gathered? */
+static bool differs(const slc_compress_input *first, const slc_compress_input *next)
+{
+    return first->gradient_dtype != next->gradient_dtype || first->momentum_dtype != next->momentum_dtype;
+}
+
+sluice_status slc_compress_worker_many(sluice_stream *stream, uint32_t count, const slc_compress_tensor *tensors)
+{
+    slc_compress_worker_args args[SLC_COMPRESS_TOGETHER];
+    uint32_t gathered = 0;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < count; i++) {
+        const bool full = gathered == SLC_COMPRESS_TOGETHER;
+        if (gathered && (full || differs(&args[0].input, &tensors[i].input))) {
+            status = SLC_DEVICE_RUN(stream, compress_worker_many, gathered, args);
+            gathered = 0;
+        }
+        if (!status && tensors[i].shape->count) status = worker_args(stream, &tensors[i], &args[gathered++]);
+    }
+    return status || !gathered ? status : SLC_DEVICE_RUN(stream, compress_worker_many, gathered, args);
+}
+
 sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shape *shape,
                                   const slc_compress_input *input, const slc_residue *worker, void *packets,
                                   uint64_t stride)
 {
+    const slc_compress_tensor tensor = {shape, *input, worker, packets, stride};
     sluice_status status = slc_compress_check(shape);
-    if (status || !shape->count) return status;
-    if (SLC_ON_CUDA(stream) && !shape->scale_elements && !worker->bins)
-        return slc_error(SLUICE_ERR_ARGUMENT, "compression: a GPU needs bins next to the residue");
-    const slc_compress_worker_args args = {.out = out_of(shape, worker, packets, stride, worker->bins),
-                                           .input = *input,
-                                           .count = shape->count,
-                                           .ranks = shape->ranks};
-    return SLC_DEVICE_RUN(stream, compress_worker, &args);
+    return status ? status : slc_compress_worker_many(stream, 1, &tensor);
 }
 
 /* ---- The server ---- */
@@ -129,6 +164,49 @@ sluice_status slc_compress_server_end(sluice_stream *stream, const slc_compress_
     return chunk->shape->count ? SLC_DEVICE_RUN(stream, compress_server_end, &out, chunk->words) : SLUICE_OK;
 }
 
+static void serve_arrived(sluice_stream *stream, const slc_compress_arrived_args *a)
+{
+    const void *packets[SLC_COMPRESS_CUDA_MOST];
+    for (uint32_t r = 0; r < a->ranks; r++)
+        packets[r] = r == a->rank ? a->own : (const char *)a->packets + r * a->stride;
+    const slc_compress_server_args args = {
+        .out = a->out, .packets = packets, .ranks = a->ranks, .count = a->out.chunk, .words = a->words};
+    if (!a->out.scale_elements) memset(a->out.bins, 0, SLC_NORM_BINS * sizeof *a->out.bins);
+    compress_server_host(stream, &args);
+    compress_server_end_host(stream, &a->out, a->words);
+}
+
+static void compress_server_many_host(sluice_stream *stream, uint32_t count, const slc_compress_arrived_args *args)
+{
+    for (uint32_t i = 0; i < count; i++) serve_arrived(stream, &args[i]);
+}
+
+sluice_status slc_compress_server_many(sluice_stream *stream, uint32_t count, const slc_compress_arrived *chunks)
+{
+    slc_compress_arrived_args args[SLC_COMPRESS_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < count;) {
+        uint32_t gathered = 0;
+        for (; !status && i < count && gathered < SLC_COMPRESS_TOGETHER; i++) {
+            const slc_compress_arrived *c = &chunks[i];
+            status = slc_compress_check(c->shape);
+            if (!status && c->shape->ranks > SLC_COMPRESS_CUDA_MOST)
+                status = slc_error(SLUICE_ERR_UNSUPPORTED, "compression over %u ranks: packets of up to %d may arrive",
+                                   c->shape->ranks, SLC_COMPRESS_CUDA_MOST);
+            if (status || !c->shape->count) continue;
+            args[gathered++] = (slc_compress_arrived_args){out_of(c->shape, c->server, c->packet, 0, c->server->bins),
+                                                           c->packets,
+                                                           c->own,
+                                                           c->stride,
+                                                           c->rank,
+                                                           c->shape->ranks,
+                                                           c->words};
+        }
+        if (!status && gathered) status = SLC_DEVICE_RUN(stream, compress_server_many, gathered, args);
+    }
+    return status;
+}
+
 /* ---- Between exchanges ---- */
 
 static void compress_fold_host(sluice_stream *stream, const slc_compress_out *out, uint32_t chunks)
@@ -149,11 +227,11 @@ sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape 
 
 /* ---- Looking at packets ---- */
 
-static bool all_finite(const slc_compress_look_args *args, uint64_t scales)
+static bool all_finite(const slc_compress_looked *of)
 {
-    for (uint32_t r = 0; r < args->shape->ranks; r++) {
-        const char *packet = (const char *)args->packets + r * args->stride;
-        for (uint64_t s = 0; s < scales; s++) {
+    for (uint32_t r = 0; r < of->look.shape->ranks; r++) {
+        const char *packet = (const char *)of->look.packets + r * of->look.stride;
+        for (uint64_t s = 0; s < of->scales; s++) {
             float scale; /* copied, because it is not aligned */
             memcpy(&scale, packet + s * sizeof scale, sizeof scale);
             if (!isfinite(scale)) return false;
@@ -162,21 +240,42 @@ static bool all_finite(const slc_compress_look_args *args, uint64_t scales)
     return true;
 }
 
-static void compress_look_host(sluice_stream *stream, const slc_compress_look_args *args, uint64_t scales)
+static void look_at_tensor(const slc_compress_looked *of)
 {
-    (void)stream;
+    const slc_compress_look_args *args = &of->look;
     sluice_step_words told = {.gradient_factor = 1};
     if (args->words) told = *args->words;
-    const bool failed = !told.skip && args->shape->count && !all_finite(args, scales);
+    const bool failed = !told.skip && args->shape->count && !all_finite(of);
     if (failed) told.skip = SLC_EXCHANGE_FAILED;
     if (args->told) *args->told = told;
     if (failed && args->bad && args->number < *args->bad) *args->bad = args->number;
+    for (uint32_t i = 0; i < args->cleared_count; i++) args->cleared[i] = 0;
+}
+
+static void compress_look_many_host(sluice_stream *stream, uint32_t count, const slc_compress_looked *args)
+{
+    (void)stream;
+    for (uint32_t i = 0; i < count; i++) look_at_tensor(&args[i]);
+}
+
+sluice_status slc_compress_look_many(sluice_stream *stream, uint32_t count, const slc_compress_look_args *args)
+{
+    slc_compress_looked looked[SLC_COMPRESS_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < count; first += SLC_COMPRESS_TOGETHER) {
+        const uint32_t left = count - first, own = left < SLC_COMPRESS_TOGETHER ? left : SLC_COMPRESS_TOGETHER;
+        for (uint32_t i = 0; !status && i < own; i++) {
+            status = slc_compress_check(args[first + i].shape);
+            if (!status) looked[i] = (slc_compress_looked){args[first + i], slc_compress_scales(args[first + i].shape)};
+        }
+        if (!status) status = SLC_DEVICE_RUN(stream, compress_look_many, own, looked);
+    }
+    return status;
 }
 
 sluice_status slc_compress_look(sluice_stream *stream, const slc_compress_look_args *args)
 {
-    sluice_status status = slc_compress_check(args->shape);
-    return status ? status : SLC_DEVICE_RUN(stream, compress_look, args, slc_compress_scales(args->shape));
+    return slc_compress_look_many(stream, 1, args);
 }
 
 /* ---- Pass 2 ---- */
@@ -203,39 +302,81 @@ slc_compress_packets slc_compress_packets_of(const slc_compress_results *results
                                   .packets = results->packets};
 }
 
-static void compress_apply_host(sluice_stream *stream, const slc_compress_apply_args *args, uint64_t count)
+static void compress_apply_many_host(sluice_stream *stream, uint32_t count, const slc_compress_apply_args *args)
 {
-    if (!slc_compress_skips(args->words))
-        slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), args);
+    for (const slc_compress_apply_args *a = args; a < args + count; a++)
+        if (!slc_compress_skips(a->words))
+            slc_host_run(stream, a->count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_compress_apply_range), a);
+}
+
+static sluice_status apply_args(const slc_compress_update *u, bool *finite, slc_compress_apply_args *out)
+{
+    sluice_status status = slc_compress_check(u->results.shape);
+    if (!status && u->results.count) status = slc_compress_check_results(&u->results, u->range.count);
+    *out = (slc_compress_apply_args){.factors = slc_adamw_factors_of(&u->settings, u->settings.learning_rate),
+                                     .range = u->range,
+                                     .packets = slc_compress_packets_of(&u->results),
+                                     .first = u->results.first,
+                                     .count = u->results.count,
+                                     .finite = finite,
+                                     .words = u->settings.words};
+    return status;
+}
+
+sluice_status slc_compress_apply_many(sluice_stream *stream, uint32_t count, const slc_compress_update *updates)
+{
+    slc_compress_apply_args args[SLC_COMPRESS_TOGETHER];
+    uint32_t gathered = 0;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < count; i++) {
+        const bool full = gathered == SLC_COMPRESS_TOGETHER;
+        if (gathered && (full || args[0].range.momentum_dtype != updates[i].range.momentum_dtype)) {
+            status = SLC_DEVICE_RUN(stream, compress_apply_many, gathered, args);
+            gathered = 0;
+        }
+        if (!status) status = apply_args(&updates[i], NULL, &args[gathered++]);
+    }
+    return status || !gathered ? status : SLC_DEVICE_RUN(stream, compress_apply_many, gathered, args);
 }
 
 sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_results *results, const slc_frozen_range *range, bool *finite)
 {
-    sluice_status status = slc_compress_check(results->shape);
-    if (status || !results->count) return status;
-    status = slc_compress_check_results(results, range->count);
-    if (status) return status;
-    const slc_compress_apply_args args = {.factors = slc_adamw_factors_of(settings, settings->learning_rate),
-                                          .range = *range,
-                                          .packets = slc_compress_packets_of(results),
-                                          .first = results->first,
-                                          .finite = finite,
-                                          .words = settings->words};
-    return SLC_DEVICE_RUN(stream, compress_apply, &args, results->count);
+    const slc_compress_update update = {*settings, *results, *range};
+    slc_compress_apply_args args;
+    sluice_status status = apply_args(&update, finite, &args);
+    return status ? status : SLC_DEVICE_RUN(stream, compress_apply_many, 1, &args);
 }
 
-static void frozen_update_host(sluice_stream *stream, const slc_frozen_args *args)
+static void frozen_update_many_host(sluice_stream *stream, uint32_t count, const slc_frozen_args *args)
 {
-    slc_frozen_args told = *args;
-    if (slc_adamw_heed_words(args->words, &told.factors))
-        slc_host_run(stream, args->range.count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_frozen_range_update), &told);
+    for (uint32_t i = 0; i < count; i++) {
+        slc_frozen_args told = args[i];
+        if (slc_adamw_heed_words(told.words, &told.factors))
+            slc_host_run(stream, told.range.count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_frozen_range_update),
+                         &told);
+    }
+}
+
+sluice_status slc_frozen_update_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t count,
+                                     sluice_dtype gradient_dtype, const void *const *gradients,
+                                     const slc_frozen_range *ranges)
+{
+    const slc_adamw_factors factors = slc_adamw_factors_of(settings, settings->learning_rate);
+    slc_frozen_args args[SLC_COMPRESS_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < count; first += SLC_COMPRESS_TOGETHER) {
+        const uint32_t left = count - first, own = left < SLC_COMPRESS_TOGETHER ? left : SLC_COMPRESS_TOGETHER;
+        for (uint32_t i = 0; i < own; i++)
+            args[i] =
+                (slc_frozen_args){factors, ranges[first + i], gradient_dtype, gradients[first + i], settings->words};
+        status = SLC_DEVICE_RUN(stream, frozen_update_many, own, args);
+    }
+    return status;
 }
 
 sluice_status slc_frozen_update(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range)
 {
-    const slc_frozen_args args = {slc_adamw_factors_of(settings, settings->learning_rate), *range, gradient_dtype,
-                                  gradient, settings->words};
-    return SLC_DEVICE_RUN(stream, frozen_update, &args);
+    return slc_frozen_update_many(stream, settings, 1, gradient_dtype, &gradient, range);
 }

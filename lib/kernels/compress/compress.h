@@ -81,6 +81,18 @@ sluice_status slc_compress_worker(sluice_stream *stream, const slc_compress_shap
                                   const slc_compress_input *input, const slc_residue *worker, void *packets,
                                   uint64_t stride);
 
+/* A tensor of those that go through pass 1 together. */
+typedef struct {
+    const slc_compress_shape *shape;
+    slc_compress_input input;
+    const slc_residue *worker;
+    void *packets;
+    uint64_t stride;
+} slc_compress_tensor;
+
+/* Runs pass 1 on many tensors, on a GPU by a few launches for all that have the same types. */
+sluice_status slc_compress_worker_many(sluice_stream *stream, uint32_t count, const slc_compress_tensor *tensors);
+
 /* At most so many ranks has a GPU's server: their addresses go among the arguments of its kernel. */
 enum { SLC_COMPRESS_CUDA_MOST = 448 };
 
@@ -102,6 +114,21 @@ sluice_status slc_compress_server(sluice_stream *stream, const slc_compress_serv
 /* Writes the result's scales; to be called after the last piece. Reads no packets. */
 sluice_status slc_compress_server_end(sluice_stream *stream, const slc_compress_served *chunk);
 
+/* A chunk at its server after an exchange that leaves what arrives at one address: the packet from rank r at
+ * packets + r * stride, but this rank's own elsewhere. */
+typedef struct {
+    const slc_compress_shape *shape; /* of at most SLC_COMPRESS_CUDA_MOST ranks */
+    const void *packets, *own;
+    uint64_t stride;
+    uint32_t rank;
+    const slc_residue *server;      /* with bins, of any content */
+    void *packet;                   /* receives the result */
+    const sluice_step_words *words; /* or NULL */
+} slc_compress_arrived;
+
+/* Runs the server's step on whole chunks, scales included: on a GPU by a few launches for all. */
+sluice_status slc_compress_server_many(sluice_stream *stream, uint32_t count, const slc_compress_arrived *chunks);
+
 /* Replaces the sums by plain errors and the scales by 0. chunks: the number of ranks for a worker's residue, 1 for a
  * server's. */
 sluice_status slc_compress_fold(sluice_stream *stream, const slc_compress_shape *shape, uint32_t chunks,
@@ -112,7 +139,8 @@ enum { SLC_EXCHANGE_FAILED = 2 };
 
 /* Says what is to be done with a tensor after looking at all scales of its packets, `stride` bytes apart, one for each
  * rank: *told becomes *words (factor 1 and no skip where that is NULL). But if these do not skip and a scale is not
- * finite, its skip is SLC_EXCHANGE_FAILED, and *bad is lowered to `number`. told and bad may be NULL. */
+ * finite, its skip is SLC_EXCHANGE_FAILED, and *bad is lowered to `number`. told and bad may be NULL. The words at
+ * `cleared`, of the device too, become 0. */
 typedef struct {
     const slc_compress_shape *shape;
     const void *packets;
@@ -120,9 +148,13 @@ typedef struct {
     const sluice_step_words *words;
     sluice_step_words *told;
     uint32_t *bad, number;
+    int64_t *cleared; /* [cleared_count] */
+    uint32_t cleared_count;
 } slc_compress_look_args;
 
 sluice_status slc_compress_look(sluice_stream *stream, const slc_compress_look_args *args);
+/* Looks at many tensors, on a GPU by one launch for many. */
+sluice_status slc_compress_look_many(sluice_stream *stream, uint32_t count, const slc_compress_look_args *args);
 
 /* What an exchange gathered, and the elements of the tensor that are worked on: first..first+count-1, with `first` a
  * multiple of 16, and `count` too unless they end the tensor. */
@@ -152,10 +184,23 @@ typedef struct {
 sluice_status slc_compress_apply(sluice_stream *stream, const slc_adamw_settings *settings,
                                  const slc_compress_results *results, const slc_frozen_range *range, bool *finite);
 
+/* Runs pass 2 on many tensors, on a GPU by one launch for many whose momenta have the same type. */
+typedef struct {
+    slc_adamw_settings settings;
+    slc_compress_results results;
+    slc_frozen_range range;
+} slc_compress_update;
+sluice_status slc_compress_apply_many(sluice_stream *stream, uint32_t count, const slc_compress_update *updates);
+
 /* Does the same update without compression, on any range of elements, from the averaged gradient: m = beta1 m +
  * (1 - beta1) (gradient_factor * gradient). */
 sluice_status slc_frozen_update(sluice_stream *stream, const slc_adamw_settings *settings, sluice_dtype gradient_dtype,
                                 const void *gradient, const slc_frozen_range *range);
+/* Does so on many ranges, gradients[i] being those of ranges[i], on a GPU by one launch for many. All gradients have
+ * one type, and so have all momenta. */
+sluice_status slc_frozen_update_many(sluice_stream *stream, const slc_adamw_settings *settings, uint32_t count,
+                                     sluice_dtype gradient_dtype, const void *const *gradients,
+                                     const slc_frozen_range *ranges);
 
 /* ---- Forms ---- */
 

@@ -41,6 +41,7 @@ typedef struct {
     slc_frozen_range range;
     slc_compress_packets packets;
     uint64_t first; /* the element that the kernel's ranges count from */
+    uint64_t count; /* and how many there are */
     bool *finite;   /* or NULL; any thread may set it to false */
     const sluice_step_words *words;
 } slc_compress_apply_args;
@@ -59,16 +60,38 @@ SLC_ISA_DECLARE(slc_compress_fold_range);   /* over ranges of items; its argumen
 SLC_ISA_DECLARE(slc_compress_apply_range);  /* over ranges of elements */
 SLC_ISA_DECLARE(slc_frozen_range_update);   /* over ranges of elements */
 
-SLC_C_LINKAGE sluice_status slc_compress_worker_cuda(sluice_stream *stream, const slc_compress_worker_args *args);
+/* A chunk with what arrived for it. */
+typedef struct {
+    slc_compress_out out;
+    const void *packets, *own;
+    uint64_t stride;
+    uint32_t rank, ranks;
+    const sluice_step_words *words;
+} slc_compress_arrived_args;
+
+/* A tensor whose packets are looked at, each with so many scales. */
+typedef struct {
+    slc_compress_look_args look;
+    uint64_t scales;
+} slc_compress_looked;
+
+/* At most so many tensors are handed to a kernel's form at a time. */
+enum { SLC_COMPRESS_TOGETHER = 16 };
+
+SLC_C_LINKAGE sluice_status slc_compress_worker_many_cuda(sluice_stream *stream, uint32_t count,
+                                                          const slc_compress_worker_args *args);
+SLC_C_LINKAGE sluice_status slc_compress_server_many_cuda(sluice_stream *stream, uint32_t count,
+                                                          const slc_compress_arrived_args *args);
 SLC_C_LINKAGE sluice_status slc_compress_server_cuda(sluice_stream *stream, const slc_compress_server_args *args);
 SLC_C_LINKAGE sluice_status slc_compress_server_end_cuda(sluice_stream *stream, const slc_compress_out *out,
                                                          const sluice_step_words *words);
 SLC_C_LINKAGE sluice_status slc_compress_fold_cuda(sluice_stream *stream, const slc_compress_out *out, uint32_t chunks);
-SLC_C_LINKAGE sluice_status slc_compress_look_cuda(sluice_stream *stream, const slc_compress_look_args *args,
-                                                   uint64_t scales);
-SLC_C_LINKAGE sluice_status slc_compress_apply_cuda(sluice_stream *stream, const slc_compress_apply_args *args,
-                                                    uint64_t count);
-SLC_C_LINKAGE sluice_status slc_frozen_update_cuda(sluice_stream *stream, const slc_frozen_args *args);
+SLC_C_LINKAGE sluice_status slc_compress_look_many_cuda(sluice_stream *stream, uint32_t count,
+                                                        const slc_compress_looked *args);
+SLC_C_LINKAGE sluice_status slc_compress_apply_many_cuda(sluice_stream *stream, uint32_t count,
+                                                         const slc_compress_apply_args *args);
+SLC_C_LINKAGE sluice_status slc_frozen_update_many_cuda(sluice_stream *stream, uint32_t count,
+                                                        const slc_frozen_args *args);
 
 /* In compress.c. Returns ARGUMENT unless elements first..first+count-1 are whole lanes of the tensor or end it.
  * elements: the number of elements of what is updated. */

@@ -34,16 +34,24 @@ struct sums_shared {
     gpu_bins bins;
 };
 
-/* Works on `grains` grains of sixteen, counted through all chunks, each of which begins at a multiple of four. */
+/* A tensor whose grains of sixteen are worked on, counted through all chunks, each of which begins at a multiple of
+ * four. */
+template <class F> struct grains_of {
+    slc_compress_out out;
+    F input;
+};
+
+/* Works on a block's share of `grains` grains. */
 template <class F>
-static __global__ void __launch_bounds__(GPU_THREADS) sum_grains(slc_compress_out out, uint64_t grains, F input)
+static __device__ __forceinline__ void sum_share(sums_shared &s, const gpu_place &place, uint64_t grains,
+                                                 const slc_compress_out &out, const F &input)
 {
-    SLC_SHARED(sums_shared, s);
     if (slc_compress_skips(input.words)) return;
     const uint64_t each = (out.chunk + SLC_COMPRESS_GRAIN - 1) / SLC_COMPRESS_GRAIN * (SLC_COMPRESS_GRAIN / GPU_GRAIN);
     gpu_bins_clear(&s.bins);
     __syncthreads();
-    for (uint64_t tile = (uint64_t)blockIdx.x * GPU_THREADS; tile < grains; tile += (uint64_t)gridDim.x * GPU_THREADS) {
+    for (uint64_t tile = (uint64_t)place.block * GPU_THREADS; tile < grains;
+         tile += (uint64_t)place.blocks * GPU_THREADS) {
         const uint64_t grain = tile + threadIdx.x;
         const uint64_t counted = out.first_item * (SLC_COMPRESS_GRAIN / GPU_GRAIN) + grain;
         const uint64_t chunk = counted / each, at = counted % each * GPU_GRAIN;
@@ -60,22 +68,52 @@ static __global__ void __launch_bounds__(GPU_THREADS) sum_grains(slc_compress_ou
     gpu_bins_join(out.bins, s.bins);
 }
 
+template <class F>
+static __global__ void __launch_bounds__(GPU_THREADS) sum_grains(slc_compress_out out, uint64_t grains, F input)
+{
+    SLC_SHARED(sums_shared, s);
+    sum_share(s, {0, blockIdx.x, gridDim.x}, grains, out, input);
+}
+
+template <class F> static __global__ void __launch_bounds__(GPU_THREADS) sum_grains_of(gpu_many<grains_of<F>> many)
+{
+    SLC_SHARED(sums_shared, s);
+    const gpu_place place = gpu_place_in(many);
+    const grains_of<F> tensor = many.at[place.functor];
+    sum_share(s, place, many.items[place.functor], tensor.out, tensor.input);
+}
+
 struct scale_shared {
     float scale;
 };
 
-/* Makes one scale of the bins of `count` elements, for `chunks` chunks and their packets. */
-static __global__ void __launch_bounds__(GPU_LANES)
-    give_scale(slc_compress_out out, uint32_t chunks, uint64_t count, const sluice_step_words *words)
+/* A tensor of which the bins, the norm of `count` elements, give one scale for `chunks` chunks and their packets. */
+struct scale_of {
+    slc_compress_out out;
+    uint32_t chunks;
+    uint64_t count;
+    const sluice_step_words *words;
+};
+
+/* A block a tensor. */
+static __global__ void __launch_bounds__(GPU_LANES) give_scales(gpu_many<scale_of> many)
 {
     SLC_SHARED(scale_shared, s);
-    if (slc_compress_skips(words)) return;
-    if (!threadIdx.x) s.scale = compress_scale(out.bins, count);
+    const scale_of t = many.at[gpu_place_in(many).functor];
+    if (slc_compress_skips(t.words)) return;
+    if (!threadIdx.x) s.scale = compress_scale(t.out.bins, t.count);
     __syncthreads();
-    for (uint32_t k = threadIdx.x; k < chunks; k += GPU_LANES) {
-        out.residue.scale[k] = s.scale;
-        compress_put_scale(packet_at(out, k), 0, s.scale);
+    for (uint32_t k = threadIdx.x; k < t.chunks; k += GPU_LANES) {
+        t.out.residue.scale[k] = s.scale;
+        compress_put_scale(packet_at(t.out, k), 0, s.scale);
     }
+}
+
+/* Zeroes the bins of a tensor, a block each. */
+static __global__ void __launch_bounds__(GPU_LANES) clear_bins(gpu_many<int64_t *> many)
+{
+    int64_t *bins = many.at[gpu_place_in(many).functor];
+    for (unsigned i = threadIdx.x; i < SLC_NORM_BINS; i += GPU_LANES) bins[i] = 0;
 }
 
 template <class F>
@@ -97,17 +135,68 @@ static sluice_status launch_grains(sluice_stream *stream, const char *name, cons
     return slc_cuda_launched(stream, name);
 }
 
-static sluice_status launch_scale(sluice_stream *stream, const char *name, const slc_compress_out &out, uint32_t chunks,
-                                  const sluice_step_words *words)
-{
-    GPU_START(give_scale, dim3(1), dim3(GPU_LANES), sizeof(scale_shared), slc_cuda_stream(stream), out, chunks,
-              chunks * out.chunk, words);
-    return slc_cuda_launched(stream, name);
-}
-
 static uint64_t items_of(uint64_t count, uint64_t each)
 {
     return (count + each - 1) / each;
+}
+
+/* ---- Passes over many tensors, whose scales are of whole tensors ---- */
+
+static uint32_t one_block(uint64_t)
+{
+    return 1;
+}
+
+/* Makes the scales of `count` tensors, as make(k) gives them; those without items are left out. */
+template <class I, class M>
+static sluice_status launch_scales(sluice_stream *stream, const char *name, uint32_t count, I items, M make)
+{
+    return gpu_start_many<scale_of>(
+        stream, name, count, items, one_block, make, [&](uint32_t all, const gpu_many<scale_of> &many) {
+            GPU_START(give_scales, dim3(all), dim3(GPU_LANES), sizeof(scale_shared), slc_cuda_stream(stream), many);
+        });
+}
+
+/* Sums, signs and then scales of the tensors that have one scale. out(k), chunks(k), words(k): a tensor's destination,
+ * how many chunks of it are worked on, its words; input(k): what is summed. */
+template <class F, class O, class C, class W, class N>
+static sluice_status launch_whole(sluice_stream *stream, const char *name, const char *scale_name, uint32_t count,
+                                  O out, C chunks, W words, N input)
+{
+    typedef grains_of<F> tensor;
+    const auto grains = [&](uint32_t k) -> uint64_t {
+        const slc_compress_out &to = out(k);
+        return to.scale_elements
+                   ? 0
+                   : chunks(k) * items_of(to.chunk, SLC_COMPRESS_GRAIN) * (SLC_COMPRESS_GRAIN / GPU_GRAIN);
+    };
+    sluice_status status = gpu_start_many<int64_t *>(
+        stream, "clear_bins", count, grains, one_block, [&](uint32_t k) { return out(k).bins; },
+        [&](uint32_t all, const gpu_many<int64_t *> &many) {
+            GPU_START(clear_bins, dim3(all), dim3(GPU_LANES), 0, slc_cuda_stream(stream), many);
+        });
+    if (!status)
+        status = gpu_start_many<tensor>(
+            stream, name, count, grains, [&](uint64_t items) { return gpu_blocks(stream, items, GPU_THREADS); },
+            [&](uint32_t k) {
+                return tensor{out(k), input(k)};
+            },
+            [&](uint32_t all, const gpu_many<tensor> &many) {
+                GPU_START(sum_grains_of<F>, dim3(all), dim3(GPU_THREADS), sizeof(sums_shared), slc_cuda_stream(stream),
+                          many);
+            });
+    if (status) return status;
+    return launch_scales(stream, scale_name, count, grains, [&](uint32_t k) {
+        return scale_of{out(k), chunks(k), chunks(k) * out(k).chunk, words(k)};
+    });
+}
+
+static sluice_status launch_scale(sluice_stream *stream, const char *name, const slc_compress_out &out, uint32_t chunks,
+                                  const sluice_step_words *words)
+{
+    const scale_of one = {out, chunks, chunks * out.chunk, words};
+    return launch_scales(
+        stream, name, 1, [](uint32_t) { return (uint64_t)1; }, [&](uint32_t) { return one; });
 }
 
 /* ---- Pass 1 ---- */
@@ -150,8 +239,7 @@ template <class G, class M> struct worker_input {
     }
 };
 
-template <class G, class M>
-static sluice_status compress_as(sluice_stream *stream, const slc_compress_worker_args *args)
+template <class G, class M> static worker_input<G, M> input_of(const slc_compress_worker_args *args)
 {
     const slc_compress_out &out = args->out;
     const slc_compress_input &in = args->input;
@@ -167,17 +255,29 @@ static sluice_status compress_as(sluice_stream *stream, const slc_compress_worke
     input.moves_aligned =
         gpu_aligned(in.moves.exp_avg_sq) && gpu_aligned(in.moves.accumulator) && gpu_aligned(in.moves.value);
     input.words = in.words;
-    if (out.scale_elements)
-        return launch_blocks(stream, "compress", out, args->ranks * items_of(out.chunk, out.scale_elements), input);
-    sluice_status status = slc_fill_zero(stream, out.bins, SLC_NORM_BINS * sizeof *out.bins);
-    if (!status)
-        status = launch_grains(stream, "compress", out, args->ranks * items_of(out.chunk, SLC_COMPRESS_GRAIN), input);
-    return status ? status : launch_scale(stream, "compress_scale", out, args->ranks, in.words);
+    return input;
 }
 
-sluice_status slc_compress_worker_cuda(sluice_stream *stream, const slc_compress_worker_args *args)
+template <class G, class M>
+static sluice_status compress_as(sluice_stream *stream, uint32_t count, const slc_compress_worker_args *args)
 {
-    return GPU_BY_TYPES(args->input.gradient_dtype, args->input.momentum_dtype, compress_as, stream, args);
+    sluice_status status = SLUICE_OK;
+    for (uint32_t k = 0; !status && k < count; k++) {
+        const slc_compress_out &out = args[k].out;
+        if (out.scale_elements)
+            status = launch_blocks(stream, "compress", out, args[k].ranks * items_of(out.chunk, out.scale_elements),
+                                   input_of<G, M>(&args[k]));
+    }
+    if (status) return status;
+    return launch_whole<worker_input<G, M>>(
+        stream, "compress", "compress_scale", count,
+        [&](uint32_t k) -> const slc_compress_out & { return args[k].out; }, [&](uint32_t k) { return args[k].ranks; },
+        [&](uint32_t k) { return args[k].input.words; }, [&](uint32_t k) { return input_of<G, M>(&args[k]); });
+}
+
+sluice_status slc_compress_worker_many_cuda(sluice_stream *stream, uint32_t count, const slc_compress_worker_args *args)
+{
+    return GPU_BY_TYPES(args->input.gradient_dtype, args->input.momentum_dtype, compress_as, stream, count, args);
 }
 
 /* ---- The server ---- */
@@ -216,6 +316,48 @@ sluice_status slc_compress_server_end_cuda(sluice_stream *stream, const slc_comp
     return launch_scale(stream, "compress_server_end", *out, 1, words);
 }
 
+/* What arrived lies at one address. */
+struct arrived_input {
+    uint32_t ranks, rank;
+    float share;
+    uint64_t scales, stride;
+    const unsigned char *packets, *own;
+    const sluice_step_words *words;
+    __device__ void at(uint64_t, uint64_t number, uint64_t at, uint64_t left, float b[GPU_GRAIN]) const
+    {
+        for (uint32_t r = 0; r < ranks; r++)
+            compress_add_opinion(r == rank ? own : packets + r * stride, scales, number, share, r == 0, at, left, b);
+    }
+};
+
+static arrived_input arrived_of(const slc_compress_arrived_args &a)
+{
+    arrived_input input = {};
+    input.ranks = a.ranks, input.rank = a.rank;
+    input.share = (float)(1.0 / a.ranks);
+    input.scales = a.out.scales, input.stride = a.stride;
+    input.packets = (const unsigned char *)a.packets, input.own = (const unsigned char *)a.own;
+    input.words = a.words;
+    return input;
+}
+
+sluice_status slc_compress_server_many_cuda(sluice_stream *stream, uint32_t count,
+                                            const slc_compress_arrived_args *args)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t k = 0; !status && k < count; k++) {
+        const slc_compress_out &out = args[k].out;
+        if (out.scale_elements)
+            status = launch_blocks(stream, "compress_server", out, items_of(out.chunk, out.scale_elements),
+                                   arrived_of(args[k]));
+    }
+    if (status) return status;
+    return launch_whole<arrived_input>(
+        stream, "compress_server", "compress_server_end", count,
+        [&](uint32_t k) -> const slc_compress_out & { return args[k].out; }, [](uint32_t) { return 1u; },
+        [&](uint32_t k) { return args[k].words; }, [&](uint32_t k) { return arrived_of(args[k]); });
+}
+
 /* ---- Plain errors ---- */
 
 struct fold_elements {
@@ -246,33 +388,59 @@ struct look_shared {
     uint32_t failed;
 };
 
-static __global__ void __launch_bounds__(GPU_THREADS)
-    look_at(const unsigned char *packets, uint64_t stride, uint32_t ranks, uint64_t scales,
-            const sluice_step_words *words, sluice_step_words *told, uint32_t *bad, uint32_t number)
+/* A tensor of which `ranks` packets with so many scales each are looked at. */
+struct looked_at {
+    const unsigned char *packets;
+    uint64_t stride, scales;
+    const sluice_step_words *words;
+    sluice_step_words *told;
+    uint32_t *bad;
+    int64_t *cleared;
+    uint32_t number, ranks, cleared_count;
+};
+
+/* A block a tensor. */
+static __global__ void __launch_bounds__(GPU_THREADS) look_at(gpu_many<looked_at> many)
 {
     SLC_SHARED(look_shared, s);
+    const looked_at t = many.at[gpu_place_in(many).functor];
     if (!threadIdx.x) s.failed = 0;
+    for (unsigned i = threadIdx.x; i < t.cleared_count; i += GPU_THREADS) t.cleared[i] = 0;
     __syncthreads();
-    const bool skip = slc_compress_skips(words);
+    const bool skip = slc_compress_skips(t.words);
     bool failed = false;
-    for (uint64_t i = threadIdx.x; !skip && i < ranks * scales; i += GPU_THREADS)
-        failed = failed || compress_failed(compress_get_scale(packets + i / scales * stride, i % scales));
+    for (uint64_t i = threadIdx.x; !skip && i < t.ranks * t.scales; i += GPU_THREADS)
+        failed = failed || compress_failed(compress_get_scale(t.packets + i / t.scales * t.stride, i % t.scales));
     if (failed) atomicOr(&s.failed, 1u);
     __syncthreads();
     if (threadIdx.x) return;
-    if (told) {
-        told->gradient_factor = words ? words->gradient_factor : 1;
-        told->skip = skip ? words->skip : s.failed ? SLC_EXCHANGE_FAILED : 0;
+    if (t.told) {
+        t.told->gradient_factor = t.words ? t.words->gradient_factor : 1;
+        t.told->skip = skip ? t.words->skip : s.failed ? SLC_EXCHANGE_FAILED : 0;
     }
-    if (s.failed && bad) atomicMin(bad, number);
+    if (s.failed && t.bad) atomicMin(t.bad, t.number);
 }
 
-sluice_status slc_compress_look_cuda(sluice_stream *stream, const slc_compress_look_args *args, uint64_t scales)
+sluice_status slc_compress_look_many_cuda(sluice_stream *stream, uint32_t count, const slc_compress_looked *args)
 {
-    GPU_START(look_at, dim3(1), dim3(GPU_THREADS), sizeof(look_shared), slc_cuda_stream(stream),
-              (const unsigned char *)args->packets, args->stride, args->shape->count ? args->shape->ranks : 0, scales,
-              args->words, args->told, args->bad, args->number);
-    return slc_cuda_launched(stream, "compress_look");
+    return gpu_start_many<looked_at>(
+        stream, "compress_look", count, [](uint32_t) { return (uint64_t)1; }, one_block,
+        [&](uint32_t k) {
+            const slc_compress_look_args &a = args[k].look;
+            return looked_at{(const unsigned char *)a.packets,
+                             a.stride,
+                             args[k].scales,
+                             a.words,
+                             a.told,
+                             a.bad,
+                             a.cleared,
+                             a.number,
+                             a.shape->count ? a.shape->ranks : 0,
+                             a.cleared_count};
+        },
+        [&](uint32_t all, const gpu_many<looked_at> &many) {
+            GPU_START(look_at, dim3(all), dim3(GPU_THREADS), sizeof(look_shared), slc_cuda_stream(stream), many);
+        });
 }
 
 /* ---- Updates under a frozen variance ---- */
@@ -336,16 +504,19 @@ template <class M> struct apply_elements {
 };
 
 template <class M>
-static sluice_status apply_as(sluice_stream *stream, const slc_compress_apply_args *args, uint64_t count)
+static sluice_status apply_as(sluice_stream *stream, uint32_t count, const slc_compress_apply_args *args)
 {
-    const apply_elements<M> elements = {elements_of<M>(args->factors, args->range, args->words), args->packets,
-                                        args->first, args->finite};
-    return gpu_launch_each(stream, "compress_apply", count, elements);
+    return gpu_launch_many<apply_elements<M>>(
+        stream, "compress_apply", count, [&](uint32_t k) { return args[k].count; },
+        [&](uint32_t k) {
+            const slc_compress_apply_args &a = args[k];
+            return apply_elements<M>{elements_of<M>(a.factors, a.range, a.words), a.packets, a.first, a.finite};
+        });
 }
 
-sluice_status slc_compress_apply_cuda(sluice_stream *stream, const slc_compress_apply_args *args, uint64_t count)
+sluice_status slc_compress_apply_many_cuda(sluice_stream *stream, uint32_t count, const slc_compress_apply_args *args)
 {
-    return GPU_BY_TYPE(args->range.momentum_dtype, apply_as, stream, args, count);
+    return GPU_BY_TYPE(args->range.momentum_dtype, apply_as, stream, count, args);
 }
 
 template <class M, class G> struct update_elements {
@@ -364,14 +535,19 @@ template <class M, class G> struct update_elements {
     }
 };
 
-template <class M, class G> static sluice_status update_as(sluice_stream *stream, const slc_frozen_args *args)
+template <class M, class G>
+static sluice_status update_as(sluice_stream *stream, uint32_t count, const slc_frozen_args *args)
 {
-    const update_elements<M, G> elements = {elements_of<M>(args->factors, args->range, args->words),
-                                            (const G *)args->gradient, gpu_aligned(args->gradient)};
-    return gpu_launch_each(stream, "frozen_update", args->range.count, elements);
+    return gpu_launch_many<update_elements<M, G>>(
+        stream, "frozen_update", count, [&](uint32_t k) { return args[k].range.count; },
+        [&](uint32_t k) {
+            const slc_frozen_args &a = args[k];
+            return update_elements<M, G>{elements_of<M>(a.factors, a.range, a.words), (const G *)a.gradient,
+                                         gpu_aligned(a.gradient)};
+        });
 }
 
-sluice_status slc_frozen_update_cuda(sluice_stream *stream, const slc_frozen_args *args)
+sluice_status slc_frozen_update_many_cuda(sluice_stream *stream, uint32_t count, const slc_frozen_args *args)
 {
-    return GPU_BY_TYPES(args->range.momentum_dtype, args->gradient_dtype, update_as, stream, args);
+    return GPU_BY_TYPES(args->range.momentum_dtype, args->gradient_dtype, update_as, stream, count, args);
 }

@@ -177,12 +177,15 @@ static void packets_are_looked_at(void **state)
             *told = (sluice_step_words){7, 7};
             *lowest = 9;
             whole_step(&e, 1);
+            for (int i = 0; i < 5; i++) e.bins[i] = 7;
             if (bad) memcpy(e.result + 2 * e.stride + 4 * (e.scales - 1), &infinite, sizeof infinite);
-            const slc_compress_look_args args = {&e.shape, e.result, e.stride, given ? words : NULL, told, lowest, 5};
+            const slc_compress_look_args args = {&e.shape, e.result,   e.stride, given ? words : NULL, told, lowest,
+                                                 5,        e.bins + 1, 3};
             assert_int_equal(slc_compress_look(&e.stream, &args), SLUICE_OK);
             assert_true(told->gradient_factor == (given ? 0.25 : 1));
             assert_int_equal(told->skip, given == 2 ? 1 : bad ? SLC_EXCHANGE_FAILED : 0);
             assert_int_equal(*lowest, bad && given < 2 ? 5 : 9);
+            for (int i = 0; i < 5; i++) assert_int_equal(e.bins[i], i % 4 ? 0 : 7);
             *lowest = 3;
             assert_int_equal(slc_compress_look(&e.stream, &args), SLUICE_OK);
             assert_int_equal(*lowest, 3);
@@ -235,6 +238,101 @@ static void words_are_heeded(void **state)
     }
 }
 
+/* ---- Many tensors in one call ---- */
+
+/* More than are handed over at a time, some of them empty, the last ones of another type. */
+enum { TENSORS = 21, NARROW_FROM = 18, TOGETHER_RANKS = 2 };
+
+typedef struct {
+    exchange e;
+    parameter p;
+    slc_compress_results results;
+} one_of_many;
+
+static void create_many(one_of_many *all)
+{
+    static const uint64_t counts[] = {1, 700, 0, 17, 4099, 64, 2500};
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        one_of_many *one = &all[i];
+        const sluice_dtype dtype = i < NARROW_FROM ? SLUICE_FP32 : SLUICE_BF16;
+        one->e = compress_ranks_create(TOGETHER_RANKS, counts[i % TEST_COUNT_OF(counts)], i % 5 == 4 ? 64 : 0, 1, dtype,
+                                       dtype);
+        one->p = frozen_parameter_create(one->e.shape.count);
+        one->results = (slc_compress_results){&one->e.shape, one->e.packets[0], one->e.stride, 0, one->e.shape.count};
+        compress_ranks_draw(&one->e, i);
+    }
+}
+
+static void destroy_many(one_of_many *all)
+{
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        compress_ranks_forget(&all[i].e);
+        frozen_parameter_destroy(&all[i].p);
+        compress_ranks_destroy(&all[i].e);
+    }
+}
+
+static slc_frozen_range range_of_one(const one_of_many *one)
+{
+    return frozen_range_of(&one->e, &one->p, one->e.momentum, true);
+}
+
+static void run_each(one_of_many *all)
+{
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        exchange *e = &all[i].e;
+        const slc_frozen_range range = range_of_one(&all[i]);
+        compress_rank(e, 0);
+        assert_false(slc_compress_apply(&e->stream, &settings, &all[i].results, &range, NULL));
+        if (i < NARROW_FROM)
+            assert_false(slc_frozen_update(&e->stream, &settings, SLUICE_FP32, e->gradient[1], &range));
+    }
+}
+
+static void run_together(one_of_many *all)
+{
+    slc_compress_tensor tensors[TENSORS];
+    slc_compress_update updates[TENSORS];
+    slc_frozen_range ranges[TENSORS];
+    const void *gradients[TENSORS];
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        exchange *e = &all[i].e;
+        const slc_compress_input input = {.gradient_dtype = e->gradient_dtype,
+                                          .momentum_dtype = e->momentum_dtype,
+                                          .gradient = e->gradient[0],
+                                          .momentum = e->momentum,
+                                          .gradient_factor = clip,
+                                          .factor = factor,
+                                          .rest = rest};
+        ranges[i] = range_of_one(&all[i]);
+        gradients[i] = e->gradient[1];
+        tensors[i] = (slc_compress_tensor){&e->shape, input, &e->worker[0], e->packets[0], e->stride};
+        updates[i] = (slc_compress_update){settings, all[i].results, ranges[i]};
+    }
+    sluice_stream *stream = &all[0].e.stream;
+    assert_false(slc_compress_worker_many(stream, TENSORS, tensors));
+    assert_false(slc_compress_apply_many(stream, TENSORS, updates));
+    assert_false(slc_frozen_update_many(stream, &settings, NARROW_FROM, SLUICE_FP32, gradients, ranges));
+}
+
+static void many_tensors_have_the_bits_of_each(void **state)
+{
+    (void)state;
+    TEST_EACH_WAY(way)
+    {
+        one_of_many each[TENSORS], together[TENSORS];
+        create_many(each), create_many(together);
+        run_each(each), run_together(together);
+        for (uint32_t i = 0; i < TENSORS; i++) {
+            float *first = NULL;
+            check_exchange_bits(&each[i].e, &each[i].p, &first);
+            check_exchange_bits(&together[i].e, &together[i].p, &first);
+            test_release(first);
+        }
+        destroy_many(each), destroy_many(together);
+    }
+}
+
 static void wrong_arguments(void **state)
 {
     (void)state;
@@ -270,6 +368,7 @@ int main(void)
         cmocka_unit_test(frozen_update_agrees_with_float64),
         cmocka_unit_test(packets_are_looked_at),
         cmocka_unit_test(words_are_heeded),
+        cmocka_unit_test(many_tensors_have_the_bits_of_each),
         cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

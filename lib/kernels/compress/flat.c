@@ -7,24 +7,41 @@
 
 enum { GRAIN = 16384 };
 
-static void flat_write_host(sluice_stream *stream, const slc_flat_args *given, uint64_t count)
+static void flat_write_many_host(sluice_stream *stream, uint32_t count, const slc_flat_args *given)
 {
-    slc_flat_args args = *given;
-    if (slc_compress_skips(args.input.words)) return;
-    if (args.input.words) args.input.gradient_factor = args.input.words->gradient_factor;
-    slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_flat_write_range), &args);
+    for (uint32_t i = 0; i < count; i++) {
+        slc_flat_args args = given[i];
+        if (slc_compress_skips(args.input.words)) continue;
+        if (args.input.words) args.input.gradient_factor = args.input.words->gradient_factor;
+        slc_host_run(stream, args.count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_flat_write_range), &args);
+    }
+}
+
+sluice_status slc_flat_write_many(sluice_stream *stream, uint32_t count, const slc_flat_tensor *tensors)
+{
+    slc_flat_args args[SLC_COMPRESS_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < count; first += SLC_COMPRESS_TOGETHER) {
+        const uint32_t left = count - first, own = left < SLC_COMPRESS_TOGETHER ? left : SLC_COMPRESS_TOGETHER;
+        for (uint32_t i = 0; i < own; i++) {
+            const slc_flat_tensor *t = &tensors[first + i];
+            args[i] = (slc_flat_args){.input = t->input, .count = t->count, .out = t->out};
+        }
+        status = SLC_DEVICE_RUN(stream, flat_write_many, own, args);
+    }
+    return status;
 }
 
 sluice_status slc_flat_write(sluice_stream *stream, uint64_t count, const slc_compress_input *input, float *out)
 {
-    const slc_flat_args args = {.input = *input, .out = out};
-    return SLC_DEVICE_RUN(stream, flat_write, &args, count);
+    const slc_flat_tensor tensor = {count, *input, out};
+    return slc_flat_write_many(stream, 1, &tensor);
 }
 
-static void flat_read_host(sluice_stream *stream, const slc_flat_args *args, uint64_t count)
+static void flat_read_host(sluice_stream *stream, const slc_flat_args *args)
 {
     if (!slc_compress_skips(args->input.words))
-        slc_host_run(stream, count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_flat_read_range), args);
+        slc_host_run(stream, args->count, GRAIN, SLC_COMPRESS_UNIT, SLC_ISA_PICK(slc_flat_read_range), args);
 }
 
 sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *results, const sluice_step_words *words,
@@ -37,6 +54,6 @@ sluice_status slc_flat_read(sluice_stream *stream, const slc_compress_results *r
         return slc_error(SLUICE_ERR_ARGUMENT, "compression: elements %llu + %llu of %llu are to be read",
                          (unsigned long long)first, (unsigned long long)count, (unsigned long long)all);
     const slc_flat_args args = {
-        .input.words = words, .packets = slc_compress_packets_of(results), .first = first, .out = out};
-    return SLC_DEVICE_RUN(stream, flat_read, &args, count);
+        .input.words = words, .packets = slc_compress_packets_of(results), .first = first, .count = count, .out = out};
+    return SLC_DEVICE_RUN(stream, flat_read, &args);
 }

@@ -23,23 +23,30 @@ template <class G, class M> struct write_elements {
     }
 };
 
-template <class G, class M>
-static sluice_status write_as(sluice_stream *stream, const slc_flat_args *args, uint64_t count)
+template <class G, class M> static write_elements<G, M> elements_of(const slc_flat_args &args)
 {
-    const slc_compress_input &in = args->input;
+    const slc_compress_input &in = args.input;
     write_elements<G, M> elements = {};
-    elements.gradient = (const G *)in.gradient, elements.momentum = (const M *)in.momentum, elements.out = args->out;
+    elements.gradient = (const G *)in.gradient, elements.momentum = (const M *)in.momentum, elements.out = args.out;
     elements.gradient_factor = (float)in.gradient_factor;
     elements.factor = (float)in.factor, elements.rest = (float)in.rest;
     elements.gradient_aligned = gpu_aligned(in.gradient), elements.momentum_aligned = gpu_aligned(in.momentum);
-    elements.out_aligned = gpu_aligned(args->out);
+    elements.out_aligned = gpu_aligned(args.out);
     elements.words = in.words;
-    return gpu_launch_each(stream, "flat_write", count, elements);
+    return elements;
 }
 
-sluice_status slc_flat_write_cuda(sluice_stream *stream, const slc_flat_args *args, uint64_t count)
+template <class G, class M>
+static sluice_status write_as(sluice_stream *stream, uint32_t count, const slc_flat_args *args)
 {
-    return GPU_BY_TYPES(args->input.gradient_dtype, args->input.momentum_dtype, write_as, stream, args, count);
+    return gpu_launch_many<write_elements<G, M>>(
+        stream, "flat_write", count, [&](uint32_t k) { return args[k].count; },
+        [&](uint32_t k) { return elements_of<G, M>(args[k]); });
+}
+
+sluice_status slc_flat_write_many_cuda(sluice_stream *stream, uint32_t count, const slc_flat_args *args)
+{
+    return GPU_BY_TYPES(args->input.gradient_dtype, args->input.momentum_dtype, write_as, stream, count, args);
 }
 
 struct read_elements {
@@ -57,8 +64,8 @@ struct read_elements {
     }
 };
 
-sluice_status slc_flat_read_cuda(sluice_stream *stream, const slc_flat_args *args, uint64_t count)
+sluice_status slc_flat_read_cuda(sluice_stream *stream, const slc_flat_args *args)
 {
     const read_elements elements = {args->packets, args->first, args->out, gpu_aligned(args->out), args->input.words};
-    return gpu_launch_each(stream, "flat_read", count, elements);
+    return gpu_launch_each(stream, "flat_read", args->count, elements);
 }

@@ -52,6 +52,26 @@ sluice_status slc_frozen_lamb_receive(sluice_stream *stream, const slc_frozen_la
 sluice_status slc_frozen_lamb_move(sluice_stream *stream, const slc_frozen_lamb_settings *settings,
                                    const slc_frozen_lamb_range *range, const double *coefficient);
 
+/* A range, or a tensor, of those that go through a pass together, with what the pass reads. */
+typedef struct {
+    slc_frozen_lamb_settings settings;
+    slc_frozen_lamb_range range;
+    sluice_dtype gradient_dtype; /* of `measure` and `update`, as the gradient is */
+    const void *gradient;
+    slc_compress_results results; /* of `receive`, as the divisor is */
+    double divisor;
+    slc_frozen_lamb_sums sums; /* of `measure` and `receive` */
+    const double *coefficient; /* of `update` and `move` */
+} slc_frozen_lamb_tensor;
+
+/* These do so for many, on a GPU by one launch for many. Their gradients have one type. */
+sluice_status slc_frozen_lamb_measure_many(sluice_stream *stream, uint32_t count,
+                                           const slc_frozen_lamb_tensor *tensors);
+sluice_status slc_frozen_lamb_update_many(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_tensor *tensors);
+sluice_status slc_frozen_lamb_receive_many(sluice_stream *stream, uint32_t count,
+                                           const slc_frozen_lamb_tensor *tensors);
+sluice_status slc_frozen_lamb_move_many(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_tensor *tensors);
+
 /* ---- Forms ---- */
 
 /* For one whole parameter in float64. momentum: m_last, becomes m; received: m before the mask; fresh: f_last, becomes

@@ -29,7 +29,10 @@ SLC_ISA_DECLARE(slc_frozen_lamb_measure_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_update_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_receive_range);
 SLC_ISA_DECLARE(slc_frozen_lamb_move_range);
-SLC_C_LINKAGE sluice_status slc_frozen_lamb_measure_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
-SLC_C_LINKAGE sluice_status slc_frozen_lamb_update_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
-SLC_C_LINKAGE sluice_status slc_frozen_lamb_receive_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
-SLC_C_LINKAGE sluice_status slc_frozen_lamb_move_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args);
+#define SLC_FROZEN_LAMB_FORM(pass)                                                                                     \
+    SLC_C_LINKAGE sluice_status slc_frozen_lamb_##pass##_many_cuda(sluice_stream *stream, uint32_t count,              \
+                                                                   const slc_frozen_lamb_args *args)
+SLC_FROZEN_LAMB_FORM(measure);
+SLC_FROZEN_LAMB_FORM(update);
+SLC_FROZEN_LAMB_FORM(receive);
+SLC_FROZEN_LAMB_FORM(move);

@@ -14,13 +14,13 @@ struct lamb_pass {
     bool aligned, gradient_aligned;
 };
 
-static lamb_pass pass_of(const slc_frozen_lamb_args *args)
+static lamb_pass pass_of(const slc_frozen_lamb_args &args)
 {
-    const slc_frozen_lamb_range &r = args->range;
-    return {*args,
+    const slc_frozen_lamb_range &r = args.range;
+    return {args,
             gpu_aligned(r.value) && gpu_aligned(r.momentum) && gpu_aligned(r.fresh) && gpu_aligned(r.exp_avg_sq) &&
                 gpu_aligned(r.fresh_last) && gpu_aligned(r.rounded),
-            gpu_aligned(args->gradient)};
+            gpu_aligned(args.gradient)};
 }
 
 /* Gives m of elements at..at+7, and for passes that keep it the momentum before. */
@@ -97,28 +97,31 @@ static __device__ __forceinline__ void add_grain(gpu_bins *bins, bool any, const
 }
 
 /* Only copies the fresh variance. */
-static __device__ void begin_fresh(const lamb_pass &p)
+static __device__ void begin_fresh(const lamb_pass &p, const gpu_place &place)
 {
     const slc_frozen_lamb_range &r = p.a.range;
-    const uint64_t step = (uint64_t)gridDim.x * GPU_THREADS;
-    for (uint64_t i = (uint64_t)blockIdx.x * GPU_THREADS + threadIdx.x; i < r.count; i += step)
+    const uint64_t step = (uint64_t)place.blocks * GPU_THREADS;
+    for (uint64_t i = (uint64_t)place.block * GPU_THREADS + threadIdx.x; i < r.count; i += step)
         r.fresh[i] = r.fresh_last[i];
 }
 
-template <pass_kind PASS, class G> static __global__ void __launch_bounds__(GPU_THREADS) sum_up(lamb_pass p)
+template <pass_kind PASS, class G>
+static __global__ void __launch_bounds__(GPU_THREADS) sum_up(gpu_many<lamb_pass> many)
 {
     SLC_SHARED(lamb_shared, s);
+    const gpu_place place = gpu_place_in(many);
+    const lamb_pass p = many.at[place.functor];
     slc_adamw_factors f = p.a.factors;
     float largest = 0.0f;
     if (!slc_adamw_heed_words(p.a.words, &f)) {
-        if (PASS == RECEIVE && p.a.words->skip == SLC_EXCHANGE_FAILED) begin_fresh(p);
+        if (PASS == RECEIVE && p.a.words->skip == SLC_EXCHANGE_FAILED) begin_fresh(p, place);
         return;
     }
     gpu_bins_clear(&s.move);
     gpu_bins_clear(&s.update);
     __syncthreads();
-    const uint64_t count = p.a.range.count, step = (uint64_t)gridDim.x * GPU_THREADS * GPU_GRAIN;
-    for (uint64_t tile = (uint64_t)blockIdx.x * GPU_THREADS * GPU_GRAIN; tile < count; tile += step) {
+    const uint64_t count = p.a.range.count, step = (uint64_t)place.blocks * GPU_THREADS * GPU_GRAIN;
+    for (uint64_t tile = (uint64_t)place.block * GPU_THREADS * GPU_GRAIN; tile < count; tile += step) {
         const uint64_t at = tile + (uint64_t)threadIdx.x * GPU_GRAIN;
         float move[GPU_GRAIN] = {}, update[GPU_GRAIN] = {};
         for (int half = 0; half < GPU_GRAIN; half += GPU_EACH)
@@ -136,27 +139,33 @@ template <pass_kind PASS, class G> static __global__ void __launch_bounds__(GPU_
 }
 
 template <pass_kind PASS, class G>
-static sluice_status launch_sums(sluice_stream *stream, const char *name, const slc_frozen_lamb_args *args)
+static sluice_status launch_sums(sluice_stream *stream, const char *name, uint32_t count,
+                                 const slc_frozen_lamb_args *args)
 {
-    if (!args->range.count) return SLUICE_OK;
-    GPU_START((sum_up<PASS, G>), dim3(gpu_blocks(stream, args->range.count, GPU_THREADS * GPU_GRAIN)),
-              dim3(GPU_THREADS), sizeof(lamb_shared), slc_cuda_stream(stream), pass_of(args));
-    return slc_cuda_launched(stream, name);
+    return gpu_start_many<lamb_pass>(
+        stream, name, count, [&](uint32_t k) { return args[k].range.count; },
+        [&](uint64_t items) { return gpu_blocks(stream, items, GPU_THREADS * GPU_GRAIN); },
+        [&](uint32_t k) { return pass_of(args[k]); },
+        [&](uint32_t all, const gpu_many<lamb_pass> &many) {
+            GPU_START((sum_up<PASS, G>), dim3(all), dim3(GPU_THREADS), sizeof(lamb_shared), slc_cuda_stream(stream),
+                      many);
+        });
 }
 
-template <class G> static sluice_status measure_as(sluice_stream *stream, const slc_frozen_lamb_args *args)
+template <class G>
+static sluice_status measure_as(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    return launch_sums<MEASURE, G>(stream, "frozen_lamb_measure", args);
+    return launch_sums<MEASURE, G>(stream, "frozen_lamb_measure", count, args);
 }
 
-sluice_status slc_frozen_lamb_measure_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args)
+sluice_status slc_frozen_lamb_measure_many_cuda(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    return GPU_BY_TYPE(args->gradient_dtype, measure_as, stream, args);
+    return GPU_BY_TYPE(args->gradient_dtype, measure_as, stream, count, args);
 }
 
-sluice_status slc_frozen_lamb_receive_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args)
+sluice_status slc_frozen_lamb_receive_many_cuda(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    return launch_sums<RECEIVE, float>(stream, "frozen_lamb_receive", args);
+    return launch_sums<RECEIVE, float>(stream, "frozen_lamb_receive", count, args);
 }
 
 /* ---- update, move ---- */
@@ -173,17 +182,27 @@ template <pass_kind PASS, class G> struct move_elements {
     }
 };
 
-template <class G> static sluice_status update_as(sluice_stream *stream, const slc_frozen_lamb_args *args)
+template <pass_kind PASS, class G>
+static sluice_status launch_moves(sluice_stream *stream, const char *name, uint32_t count,
+                                  const slc_frozen_lamb_args *args)
 {
-    return gpu_launch_each(stream, "frozen_lamb_update", args->range.count, move_elements<UPDATE, G>{pass_of(args)});
+    return gpu_launch_many<move_elements<PASS, G>>(
+        stream, name, count, [&](uint32_t k) { return args[k].range.count; },
+        [&](uint32_t k) { return move_elements<PASS, G>{pass_of(args[k])}; });
 }
 
-sluice_status slc_frozen_lamb_update_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args)
+template <class G>
+static sluice_status update_as(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    return GPU_BY_TYPE(args->gradient_dtype, update_as, stream, args);
+    return launch_moves<UPDATE, G>(stream, "frozen_lamb_update", count, args);
 }
 
-sluice_status slc_frozen_lamb_move_cuda(sluice_stream *stream, const slc_frozen_lamb_args *args)
+sluice_status slc_frozen_lamb_update_many_cuda(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
 {
-    return gpu_launch_each(stream, "frozen_lamb_move", args->range.count, move_elements<MOVE, float>{pass_of(args)});
+    return GPU_BY_TYPE(args->gradient_dtype, update_as, stream, count, args);
+}
+
+sluice_status slc_frozen_lamb_move_many_cuda(sluice_stream *stream, uint32_t count, const slc_frozen_lamb_args *args)
+{
+    return launch_moves<MOVE, float>(stream, "frozen_lamb_move", count, args);
 }

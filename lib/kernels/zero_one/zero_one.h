@@ -48,6 +48,21 @@ sluice_status slc_zero_one_exchanged(sluice_stream *stream, const slc_adamw_sett
                                      double value_factor, const slc_compress_results *results,
                                      const slc_zero_one_range *range, bool *finite);
 
+/* A tensor of those that are updated together; `local` reads the gradient, the other two read `results`. */
+typedef struct {
+    slc_adamw_settings settings;
+    slc_compress_results results;
+    sluice_dtype gradient_dtype;
+    const void *gradient;
+    slc_zero_one_range range;
+    double momentum_factor, value_factor; /* of `exchanged` */
+} slc_zero_one_tensor;
+
+/* These do so for many tensors, on a GPU by one launch for many. Their gradients have one type. */
+sluice_status slc_zero_one_gradient_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
+sluice_status slc_zero_one_local_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
+sluice_status slc_zero_one_exchanged_many(sluice_stream *stream, uint32_t count, const slc_zero_one_tensor *tensors);
+
 /* ---- Forms ---- */
 
 /* The oracles, in float64, take the arrays of slc_zero_one_range; kept NULL: w0 is w - u. */

@@ -10,6 +10,7 @@ typedef struct {
     slc_zero_one_range range;
     slc_compress_packets packets;
     uint64_t first; /* the element that the kernel's ranges count from */
+    uint64_t count; /* and how many there are */
     bool *finite;   /* or NULL; any thread may set it to false */
     const sluice_step_words *words;
 } slc_zero_one_packets_args;
@@ -26,8 +27,9 @@ typedef struct {
 SLC_ISA_DECLARE(slc_zero_one_gradient_range);
 SLC_ISA_DECLARE(slc_zero_one_exchanged_range);
 SLC_ISA_DECLARE(slc_zero_one_local_range);
-SLC_C_LINKAGE sluice_status slc_zero_one_gradient_cuda(sluice_stream *stream, const slc_zero_one_packets_args *args,
-                                                       uint64_t count);
-SLC_C_LINKAGE sluice_status slc_zero_one_exchanged_cuda(sluice_stream *stream, const slc_zero_one_packets_args *args,
-                                                        uint64_t count);
-SLC_C_LINKAGE sluice_status slc_zero_one_local_cuda(sluice_stream *stream, const slc_zero_one_local_args *args);
+SLC_C_LINKAGE sluice_status slc_zero_one_gradient_many_cuda(sluice_stream *stream, uint32_t count,
+                                                            const slc_zero_one_packets_args *args);
+SLC_C_LINKAGE sluice_status slc_zero_one_exchanged_many_cuda(sluice_stream *stream, uint32_t count,
+                                                             const slc_zero_one_packets_args *args);
+SLC_C_LINKAGE sluice_status slc_zero_one_local_many_cuda(sluice_stream *stream, uint32_t count,
+                                                         const slc_zero_one_local_args *args);

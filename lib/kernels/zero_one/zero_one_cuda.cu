@@ -63,11 +63,15 @@ struct gradient_elements {
     }
 };
 
-sluice_status slc_zero_one_gradient_cuda(sluice_stream *stream, const slc_zero_one_packets_args *args, uint64_t count)
+sluice_status slc_zero_one_gradient_many_cuda(sluice_stream *stream, uint32_t count,
+                                              const slc_zero_one_packets_args *args)
 {
-    const gradient_elements elements = {args->factors, arrays_of(args->range), args->packets,
-                                        args->first,   args->finite,           args->words};
-    return gpu_launch_each(stream, "zero_one_gradient", count, elements);
+    return gpu_launch_many<gradient_elements>(
+        stream, "zero_one_gradient", count, [&](uint32_t k) { return args[k].count; },
+        [&](uint32_t k) {
+            const slc_zero_one_packets_args &a = args[k];
+            return gradient_elements{a.factors, arrays_of(a.range), a.packets, a.first, a.finite, a.words};
+        });
 }
 
 struct exchanged_elements {
@@ -114,12 +118,16 @@ struct exchanged_elements {
     }
 };
 
-sluice_status slc_zero_one_exchanged_cuda(sluice_stream *stream, const slc_zero_one_packets_args *args, uint64_t count)
+sluice_status slc_zero_one_exchanged_many_cuda(sluice_stream *stream, uint32_t count,
+                                               const slc_zero_one_packets_args *args)
 {
-    const exchanged_elements elements = {
-        args->factors, args->momentum_factor, args->value_factor, arrays_of(args->range),
-        args->packets, args->first,           args->finite,       args->words};
-    return gpu_launch_each(stream, "zero_one_exchanged", count, elements);
+    return gpu_launch_many<exchanged_elements>(
+        stream, "zero_one_exchanged", count, [&](uint32_t k) { return args[k].count; },
+        [&](uint32_t k) {
+            const slc_zero_one_packets_args &a = args[k];
+            return exchanged_elements{a.factors, a.momentum_factor, a.value_factor, arrays_of(a.range),
+                                      a.packets, a.first,           a.finite,       a.words};
+        });
 }
 
 /* ---- From this rank's own gradient ---- */
@@ -165,14 +173,19 @@ template <class G> struct local_elements {
     }
 };
 
-template <class G> static sluice_status local_as(sluice_stream *stream, const slc_zero_one_local_args *args)
+template <class G>
+static sluice_status local_as(sluice_stream *stream, uint32_t count, const slc_zero_one_local_args *args)
 {
-    const local_elements<G> elements = {args->factors, arrays_of(args->range), (const G *)args->gradient,
-                                        gpu_aligned(args->gradient), args->words};
-    return gpu_launch_each(stream, "zero_one_local", args->range.count, elements);
+    return gpu_launch_many<local_elements<G>>(
+        stream, "zero_one_local", count, [&](uint32_t k) { return args[k].range.count; },
+        [&](uint32_t k) {
+            const slc_zero_one_local_args &a = args[k];
+            return local_elements<G>{a.factors, arrays_of(a.range), (const G *)a.gradient, gpu_aligned(a.gradient),
+                                     a.words};
+        });
 }
 
-sluice_status slc_zero_one_local_cuda(sluice_stream *stream, const slc_zero_one_local_args *args)
+sluice_status slc_zero_one_local_many_cuda(sluice_stream *stream, uint32_t count, const slc_zero_one_local_args *args)
 {
-    return GPU_BY_TYPE(args->gradient_dtype, local_as, stream, args);
+    return GPU_BY_TYPE(args->gradient_dtype, local_as, stream, count, args);
 }

@@ -40,18 +40,34 @@ static slc_frozen_range frozen_range(const onebit_adam *o, const sluice_update *
                               .mask = o->settings.onebit.compat_mask || !o->settings.onebit.compat};
 }
 
-static sluice_status update(const sluice_update *u, void *context)
+/* With the variance that stays as it is. */
+static sluice_status update_frozen(const onebit_adam *o, const sluice_update *u, size_t count)
+{
+    const slc_adamw_settings settings = settings_at(o, u);
+    const void *gradients[SLUICE_OPTIMIZER_RANGES_MAX];
+    slc_frozen_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) gradients[i] = u[i].gradient, ranges[i] = frozen_range(o, &u[i]);
+    return slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, u->gradient_dtype,
+                                  gradients, ranges);
+}
+
+static sluice_status update_many(const sluice_update *u, size_t count, void *context)
 {
     const onebit_adam *o = context;
-    slc_adamw_settings settings = settings_at(o, u);
-    slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
-    if (phase == SLC_ONEBIT_DISCARD) return SLUICE_OK;
-    if (phase == SLC_ONEBIT_FROZEN) {
-        slc_frozen_range range = frozen_range(o, u);
-        return slc_frozen_update(slc_adam_stream_of(u, o->stream), &settings, u->gradient_dtype, u->gradient, &range);
+    const slc_adamw_settings settings = settings_at(o, u);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    switch (slc_freeze_phase(&o->freeze, u->step)) {
+    case SLC_ONEBIT_DISCARD: return SLUICE_OK;
+    case SLC_ONEBIT_FROZEN: return update_frozen(o, u, count);
+    case SLC_ONEBIT_WARM_UP: break;
     }
-    slc_adamw_range range = slc_adam_range_of(u);
-    return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, 1, &range);
+    for (size_t i = 0; i < count; i++) ranges[i] = slc_adam_range_of(&u[i]);
+    return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, ranges);
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    return update_many(u, 1, context);
 }
 
 /* ---- Phases ---- */
@@ -102,56 +118,53 @@ static sluice_status progress_load(void *context, uint32_t parameter, const doub
 
 /* ---- Around the exchange ---- */
 
-static sluice_status compress_tensor(const onebit_adam *o, const slc_onebit_unit *unit, uint32_t i)
+static slc_compress_input input_of(const void *context, const slc_onebit_unit *unit, uint32_t i)
 {
+    const onebit_adam *o = context;
     const sluice_update *u = &unit->tensors[i];
-    const slc_compress_input input = {.gradient_dtype = u->gradient_dtype,
-                                      .momentum_dtype = SLUICE_FP32,
-                                      .gradient = u->gradient,
-                                      .momentum = u->state[EXP_AVG],
-                                      .gradient_factor = u->gradient_factor,
-                                      .factor = o->settings.adamw.beta1,
-                                      .rest = 1 - o->settings.adamw.beta1,
-                                      .words = u->words};
-    return slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
-                               (char *)unit->packets + unit->group->offsets[i], unit->group->stride);
+    return (slc_compress_input){.gradient_dtype = u->gradient_dtype,
+                                .momentum_dtype = SLUICE_FP32,
+                                .gradient = u->gradient,
+                                .momentum = u->state[EXP_AVG],
+                                .gradient_factor = u->gradient_factor,
+                                .factor = o->settings.adamw.beta1,
+                                .rest = 1 - o->settings.adamw.beta1,
+                                .words = u->words};
+}
+
+static sluice_status check_unit(const onebit_adam *o, const slc_onebit_unit *unit)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < unit->tensor_count; i++)
+        status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
+    return status;
 }
 
 static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_adam *o = context;
-    for (uint32_t i = 0; i < unit->tensor_count; i++) {
-        sluice_status status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
-        if (!status) status = compress_tensor(o, unit, i);
-        if (!status) status = slc_onebit_look(o->stream, unit, i, unit->packets, NULL, bad);
-        if (status) return status;
-    }
-    return SLUICE_OK;
+    sluice_status status = check_unit(o, unit);
+    return status ? status : slc_onebit_compress_each(o->stream, unit, input_of, o, bad);
 }
 
-static sluice_status apply_tensor(const onebit_adam *o, const slc_onebit_unit *unit, uint32_t i)
+static slc_compress_update update_of(const onebit_adam *o, const slc_onebit_unit *unit, uint32_t i)
 {
     const sluice_update *u = &unit->tensors[i];
-    slc_adamw_settings settings = settings_at(o, u);
-    slc_frozen_range range = frozen_range(o, u);
-    settings.words = &slc_compress_room_of(&unit->workers[i])->told;
-    const slc_compress_results results = {.shape = &unit->group->shapes[i],
-                                          .packets = (const char *)unit->results + unit->group->offsets[i],
-                                          .stride = unit->group->stride,
-                                          .count = u->count};
-    return slc_compress_apply(o->stream, &settings, &results, &range, NULL);
+    slc_compress_update update = {settings_at(o, u), slc_onebit_results(unit, i), frozen_range(o, u)};
+    update.settings.words = &slc_compress_room_of(&unit->workers[i])->told;
+    return update;
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_adam *o = context;
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < unit->tensor_count; i++) {
-        status = slc_onebit_check(name, unit, i, phase(o, unit->tensors[i].step).compressed);
-        if (!status)
-            status =
-                slc_onebit_look(o->stream, unit, i, unit->results, &slc_compress_room_of(&unit->workers[i])->told, bad);
-        if (!status) status = apply_tensor(o, unit, i);
+    slc_compress_update updates[SLC_ONEBIT_TOGETHER];
+    sluice_status status = check_unit(o, unit);
+    if (!status) status = slc_onebit_look(o->stream, unit, true, bad);
+    for (uint32_t first = 0; !status && first < unit->tensor_count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t k = 0; k < own; k++) updates[k] = update_of(o, unit, first + k);
+        status = slc_compress_apply_many(o->stream, own, updates);
     }
     return status;
 }
@@ -173,7 +186,8 @@ sluice_status slc_onebit_adam_create(const slc_compressed_settings *settings, sl
                                           .update = update,
                                           .context = o,
                                           .mixed_precision = true,
-                                          .on_stream = true},
+                                          .on_stream = true,
+                                          .update_many = update_many},
                             .phase_count = 2,
                             .phases = {{.compressed = false}, {.compressed = true}},
                             .commit = commit,

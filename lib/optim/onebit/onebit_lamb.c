@@ -108,21 +108,55 @@ static slc_lamb_parameter parameter_of(const onebit_lamb *o, uint32_t number, co
 
 /* ---- Averaged gradients ---- */
 
-static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
+static slc_frozen_lamb_tensor frozen_tensor(const onebit_lamb *o, const sluice_update *u)
+{
+    return (slc_frozen_lamb_tensor){.settings = settings_at(o, u),
+                                    .range = frozen_range(o, u),
+                                    .gradient_dtype = u->gradient_dtype,
+                                    .gradient = u->gradient};
+}
+
+static sluice_status measure_frozen(const onebit_lamb *o, const sluice_update *u, size_t count,
+                                    const sluice_optimizer_sums *sums)
+{
+    slc_frozen_lamb_tensor tensors[SLUICE_OPTIMIZER_RANGES_MAX];
+    uint32_t measured = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t *const *of = sums[i].of;
+        if (trusts_one(o, u[i].no_decay)) continue;
+        tensors[measured] = frozen_tensor(o, &u[i]);
+        tensors[measured++].sums = (slc_frozen_lamb_sums){of[FROZEN_MOVE], of[FROZEN_UPDATE], of[FROZEN_RATIO]};
+    }
+    return slc_frozen_lamb_measure_many(slc_adam_stream_of(u, o->stream), measured, tensors);
+}
+
+static sluice_status measure_many(const sluice_update *u, size_t count, const sluice_optimizer_sums *sums,
+                                  void *context)
 {
     const onebit_lamb *o = context;
-    slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
-    if (phase == SLC_ONEBIT_DISCARD || trusts_one(o, u->no_decay)) return SLUICE_OK;
-    slc_frozen_lamb_settings settings = settings_at(o, u);
-    sluice_stream *stream = slc_adam_stream_of(u, o->stream);
-    if (phase == SLC_ONEBIT_FROZEN) {
-        slc_frozen_lamb_range range = frozen_range(o, u);
-        const slc_frozen_lamb_sums frozen = {sums[FROZEN_MOVE], sums[FROZEN_UPDATE], sums[FROZEN_RATIO]};
-        return slc_frozen_lamb_measure(stream, &settings, u->gradient_dtype, u->gradient, &range, &frozen);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    slc_lamb_bins bins[SLUICE_OPTIMIZER_RANGES_MAX];
+    uint32_t measured = 0;
+    switch (slc_freeze_phase(&o->freeze, u->step)) {
+    case SLC_ONEBIT_DISCARD: return SLUICE_OK;
+    case SLC_ONEBIT_FROZEN: return measure_frozen(o, u, count, sums);
+    case SLC_ONEBIT_WARM_UP: break;
     }
-    slc_adamw_range range = slc_adam_range_of(u);
-    const slc_lamb_bins bins = {sums[NORM_VALUE], sums[NORM_UPDATE]};
-    return slc_lamb_measure(stream, &settings.adam, 1, &range, &bins);
+    for (size_t i = 0; i < count; i++) {
+        if (trusts_one(o, u[i].no_decay)) continue;
+        ranges[measured] = slc_adam_range_of(&u[i]);
+        bins[measured++] = (slc_lamb_bins){sums[i].of[NORM_VALUE], sums[i].of[NORM_UPDATE]};
+    }
+    if (!measured) return SLUICE_OK;
+    const slc_frozen_lamb_settings settings = settings_at(o, u);
+    return slc_lamb_measure(slc_adam_stream_of(u, o->stream), &settings.adam, measured, ranges, bins);
+}
+
+static sluice_status measure(const sluice_update *u, int64_t *const sums[SLUICE_OPTIMIZER_NORMS_MAX], void *context)
+{
+    sluice_optimizer_sums all;
+    for (int i = 0; i < SLUICE_OPTIMIZER_NORMS_MAX; i++) all.of[i] = sums[i];
+    return measure_many(u, 1, &all, context);
 }
 
 /* In the compressed phase `update` finds the coefficient of its step in the place of the first norm. */
@@ -142,21 +176,39 @@ static sluice_status agreed(void *context, uint64_t step, uint32_t count, const 
     return SLUICE_OK;
 }
 
-static sluice_status update(const sluice_update *u, void *context)
+static sluice_status update_frozen(const onebit_lamb *o, const sluice_update *u, size_t count)
+{
+    slc_frozen_lamb_tensor tensors[SLUICE_OPTIMIZER_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        tensors[i] = frozen_tensor(o, &u[i]);
+        tensors[i].coefficient = u[i].norms;
+    }
+    return slc_frozen_lamb_update_many(slc_adam_stream_of(u, o->stream), (uint32_t)count, tensors);
+}
+
+static sluice_status update_many(const sluice_update *u, size_t count, void *context)
 {
     const onebit_lamb *o = context;
-    sluice_stream *stream = slc_adam_stream_of(u, o->stream);
-    slc_onebit_phase phase = slc_freeze_phase(&o->freeze, u->step);
-    if (phase == SLC_ONEBIT_DISCARD) return SLUICE_OK;
-    slc_frozen_lamb_settings settings = settings_at(o, u);
-    if (phase == SLC_ONEBIT_FROZEN) {
-        slc_frozen_lamb_range range = frozen_range(o, u);
-        return slc_frozen_lamb_update(stream, &settings, u->gradient_dtype, u->gradient, &range, u->norms);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    const double *norms[SLUICE_OPTIMIZER_RANGES_MAX];
+    switch (slc_freeze_phase(&o->freeze, u->step)) {
+    case SLC_ONEBIT_DISCARD: return SLUICE_OK;
+    case SLC_ONEBIT_FROZEN: return update_frozen(o, u, count);
+    case SLC_ONEBIT_WARM_UP: break;
     }
-    slc_adamw_range range = slc_adam_range_of(u);
-    const double *norms = trusts_one(o, u->no_decay) ? NULL : u->norms;
+    for (size_t i = 0; i < count; i++) {
+        ranges[i] = slc_adam_range_of(&u[i]);
+        norms[i] = trusts_one(o, u[i].no_decay) ? NULL : u[i].norms;
+    }
+    const slc_frozen_lamb_settings settings = settings_at(o, u);
     const slc_lamb_bounds bounds = trust_bounds(o);
-    return slc_lamb_apply_measured(stream, &settings.adam, 1, &range, &norms, &bounds);
+    return slc_lamb_apply_measured(slc_adam_stream_of(u, o->stream), &settings.adam, (uint32_t)count, ranges, norms,
+                                   &bounds);
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    return update_many(u, 1, context);
 }
 
 /* ---- Phases ---- */
@@ -268,8 +320,10 @@ static sluice_status progress_load(void *context, uint32_t number, const double 
 
 /* ---- Around the exchange ---- */
 
-static slc_compress_input input_of(const onebit_lamb *o, const sluice_update *u)
+static slc_compress_input input_of(const void *context, const slc_onebit_unit *unit, uint32_t i)
 {
+    const onebit_lamb *o = context;
+    const sluice_update *u = &unit->tensors[i];
     const double scaling = o->numbers[u->parameter].scaling;
     return (slc_compress_input){.gradient_dtype = u->gradient_dtype,
                                 .momentum_dtype = SLUICE_FP32,
@@ -291,66 +345,88 @@ static sluice_status check_unit(const onebit_lamb *o, const slc_onebit_unit *uni
     return status;
 }
 
-static sluice_status compress_flat(const onebit_lamb *o, const slc_onebit_unit *unit)
+static sluice_status write_flat(const onebit_lamb *o, const slc_onebit_unit *unit, float *at)
 {
-    float *flat = unit->local[0][0], *at = flat;
-    for (uint32_t i = 0; i < unit->tensor_count; i++) {
-        const slc_compress_input input = input_of(o, &unit->tensors[i]);
-        sluice_status status = slc_flat_write(o->stream, unit->tensors[i].count, &input, at);
-        if (status) return status;
-        at += unit->tensors[i].count;
+    slc_flat_tensor tensors[SLC_ONEBIT_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < unit->tensor_count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t k = 0; k < own; k++) {
+            const uint64_t count = unit->tensors[first + k].count;
+            tensors[k] = (slc_flat_tensor){count, input_of(o, unit, first + k), at};
+            at += count;
+        }
+        status = slc_flat_write_many(o->stream, own, tensors);
     }
+    return status;
+}
+
+static sluice_status compress_flat(const onebit_lamb *o, const slc_onebit_unit *unit, uint32_t *bad)
+{
+    float *flat = unit->local[0][0];
+    sluice_status status = write_flat(o, unit, flat);
+    if (status) return status;
     /* The words' factor of gradients is in the flat array, which here is the momentum; with `rest` 0 it does no more.
      */
     const slc_compress_input whole = {.gradient = flat, .momentum = flat, .factor = 1, .words = unit->tensors[0].words};
-    return slc_compress_worker(o->stream, &unit->group->shapes[0], &whole, &unit->workers[0], unit->packets,
-                               unit->group->stride);
-}
-
-static sluice_status compress_each(const onebit_lamb *o, const slc_onebit_unit *unit)
-{
-    sluice_status status = SLUICE_OK;
-    for (uint32_t i = 0; !status && i < unit->tensor_count; i++) {
-        const slc_compress_input input = input_of(o, &unit->tensors[i]);
-        status = slc_compress_worker(o->stream, &unit->group->shapes[i], &input, &unit->workers[i],
-                                     (char *)unit->packets + unit->group->offsets[i], unit->group->stride);
-    }
-    return status;
+    status = slc_compress_worker(o->stream, &unit->group->shapes[0], &whole, &unit->workers[0], unit->packets,
+                                 unit->group->stride);
+    return status ? status : slc_onebit_look(o->stream, unit, false, bad);
 }
 
 static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_lamb *o = context;
     sluice_status status = check_unit(o, unit);
-    if (!status) status = o->settings.onebit.compat ? compress_flat(o, unit) : compress_each(o, unit);
-    for (uint32_t i = 0; !status && i < unit->group->count; i++)
-        status = slc_onebit_look(o->stream, unit, i, unit->packets, NULL, bad);
-    return status;
+    if (status) return status;
+    return o->settings.onebit.compat ? compress_flat(o, unit, bad)
+                                     : slc_onebit_compress_each(o->stream, unit, input_of, o, bad);
 }
 
-/* Tensor i, at element `offset` of shape number `shape` of the group. */
-static sluice_status apply_tensor(const onebit_lamb *o, const slc_onebit_unit *unit, uint32_t i, uint32_t shape,
-                                  uint64_t offset)
+/* Tensor i with its results, and with the sums of a room. */
+static slc_frozen_lamb_tensor received_tensor(const onebit_lamb *o, const slc_onebit_unit *unit, uint32_t i,
+                                              const slc_compress_results *results, slc_compress_room *room)
 {
     const sluice_update *u = &unit->tensors[i];
-    slc_compress_room *room = slc_compress_room_of(&unit->workers[shape]);
-    slc_frozen_lamb_settings settings = settings_at(o, u);
-    slc_frozen_lamb_range range = frozen_range(o, u);
-    settings.adam.words = &room->told;
-    const slc_compress_results results = {.shape = &unit->group->shapes[shape],
-                                          .packets = (const char *)unit->results + unit->group->offsets[shape],
-                                          .stride = unit->group->stride,
-                                          .first = offset,
-                                          .count = range.count};
-    slc_lamb_parameter parameter = parameter_of(o, u->parameter, &room->told);
-    parameter.sums = (slc_frozen_lamb_sums){room->bins[0], room->bins[1], &room->most};
-    parameter.product = &room->product;
-    sluice_status status = slc_fill_zero(o->stream, room, offsetof(slc_compress_room, product));
-    if (!status)
-        status = slc_frozen_lamb_receive(o->stream, &settings, &results, o->numbers[u->parameter].scaling, &range,
-                                         &parameter.sums);
-    if (!status) status = slc_lamb_factor(o->stream, &o->rules, 1, &parameter);
-    return status ? status : slc_frozen_lamb_move(o->stream, &settings, &range, parameter.product);
+    slc_frozen_lamb_tensor t = frozen_tensor(o, u);
+    t.settings.adam.words = &room->told;
+    t.results = *results;
+    t.divisor = o->numbers[u->parameter].scaling;
+    t.sums = (slc_frozen_lamb_sums){room->bins[0], room->bins[1], &room->most};
+    t.coefficient = &room->product;
+    return t;
+}
+
+/* Updates tensors whose rooms' sums are 0: `count` of them, from number `first` on. */
+static sluice_status apply_tensors(const onebit_lamb *o, const slc_onebit_unit *unit, uint32_t first, uint32_t count,
+                                   const slc_frozen_lamb_tensor *tensors, slc_compress_room *const *rooms)
+{
+    slc_lamb_parameter parameters[SLC_ONEBIT_TOGETHER];
+    for (uint32_t k = 0; k < count; k++) {
+        parameters[k] = parameter_of(o, unit->tensors[first + k].parameter, &rooms[k]->told);
+        parameters[k].sums = tensors[k].sums;
+        parameters[k].product = &rooms[k]->product;
+    }
+    sluice_status status = slc_frozen_lamb_receive_many(o->stream, count, tensors);
+    if (!status) status = slc_lamb_factor(o->stream, &o->rules, count, parameters);
+    return status ? status : slc_frozen_lamb_move_many(o->stream, count, tensors);
+}
+
+static sluice_status apply_each(const onebit_lamb *o, const slc_onebit_unit *unit)
+{
+    slc_frozen_lamb_tensor tensors[SLC_ONEBIT_TOGETHER];
+    slc_compress_room *rooms[SLC_ONEBIT_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < unit->tensor_count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t k = 0; k < own; k++) {
+            const slc_compress_results results = slc_onebit_results(unit, first + k);
+            rooms[k] = slc_compress_room_of(&unit->workers[first + k]);
+            tensors[k] = received_tensor(o, unit, first + k, &results, rooms[k]);
+        }
+        status = apply_tensors(o, unit, first, own, tensors, rooms);
+    }
+    return status;
 }
 
 /* The flat array's padding comes back to the next exchange; from the last multiple of 8 on it may be read. */
@@ -367,20 +443,32 @@ static sluice_status keep_padding(const onebit_lamb *o, const slc_onebit_unit *u
                          unit->local[0][0] + first);
 }
 
+/* Tensors of the flat array share a room, so one is updated after the other. */
+static sluice_status apply_flat(const onebit_lamb *o, const slc_onebit_unit *unit)
+{
+    slc_compress_room *room = slc_compress_room_of(&unit->workers[0]);
+    uint64_t elements = 0;
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < unit->tensor_count; elements += unit->tensors[i++].count) {
+        const slc_compress_results results = {.shape = &unit->group->shapes[0],
+                                              .packets = unit->results,
+                                              .stride = unit->group->stride,
+                                              .first = elements,
+                                              .count = unit->tensors[i].count};
+        const slc_frozen_lamb_tensor tensor = received_tensor(o, unit, i, &results, room);
+        status = slc_fill_zero(o->stream, room, offsetof(slc_compress_room, product));
+        if (!status) status = apply_tensors(o, unit, i, 1, &tensor, &room);
+    }
+    return status ? status : keep_padding(o, unit, elements);
+}
+
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const onebit_lamb *o = context;
-    const bool flat = o->settings.onebit.compat;
-    uint64_t elements = 0;
     sluice_status status = check_unit(o, unit);
-    for (uint32_t i = 0; !status && i < unit->tensor_count; elements += unit->tensors[i++].count) {
-        const uint32_t shape = flat ? 0 : i;
-        if (shape == i)
-            status =
-                slc_onebit_look(o->stream, unit, i, unit->results, &slc_compress_room_of(&unit->workers[i])->told, bad);
-        if (!status) status = apply_tensor(o, unit, i, shape, flat ? elements : 0);
-    }
-    return !status && flat ? keep_padding(o, unit, elements) : status;
+    if (!status) status = slc_onebit_look(o->stream, unit, true, bad);
+    if (status) return status;
+    return o->settings.onebit.compat ? apply_flat(o, unit) : apply_each(o, unit);
 }
 
 /* ---- Creation ---- */
@@ -424,7 +512,9 @@ static const slc_compressed functions = {
                   .norm_count = NORMS,
                   .maximum_count = 1,
                   .measure = measure,
-                  .on_stream = true},
+                  .on_stream = true,
+                  .update_many = update_many,
+                  .measure_many = measure_many},
     .local_name = {"flat"},
     .phase_count = 2,
     .phases = {{.compressed = false}, {.compressed = true}},

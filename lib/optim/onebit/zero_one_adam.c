@@ -153,26 +153,43 @@ static bool masks(const zero_one *o)
     return o->settings.onebit.compat_mask || !o->settings.onebit.compat;
 }
 
-static sluice_status update(const sluice_update *u, void *context)
+/* With a new variance. */
+static sluice_status refresh_many(const zero_one *o, const sluice_update *u, size_t count)
+{
+    const slc_adamw_settings settings = settings_at(o, u);
+    slc_adamw_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) ranges[i] = slc_adam_range_of(&u[i]);
+    return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, ranges);
+}
+
+static sluice_status update_many(const sluice_update *u, size_t count, void *context)
 {
     const zero_one *o = context;
     const step_plan *plan = plan_of(o, u->step);
-    slc_adamw_settings settings = settings_at(o, u);
+    const void *gradients[SLUICE_OPTIMIZER_RANGES_MAX];
+    slc_frozen_range ranges[SLUICE_OPTIMIZER_RANGES_MAX];
     if (plan->discards) return SLUICE_OK;
-    if (plan->refreshes) {
-        slc_adamw_range range = slc_adam_range_of(u);
-        return slc_adamw_many(slc_adam_stream_of(u, o->stream), &settings, 1, &range);
-    }
+    if (plan->refreshes) return refresh_many(o, u, count);
+    slc_adamw_settings settings = settings_at(o, u);
     if (o->settings.onebit.compat && o->ranks == 1 && !plan->frozen) settings.beta1 = 1;
-    const slc_frozen_range range = {.count = u->count,
-                                    .value = u->value,
-                                    .momentum = u->state[EXP_AVG],
-                                    .momentum_dtype = SLUICE_FP32,
-                                    .exp_avg_sq = u->state[EXP_AVG_SQ],
-                                    .rounded = u->rounded,
-                                    .no_decay = u->no_decay,
-                                    .mask = masks(o)};
-    return slc_frozen_update(slc_adam_stream_of(u, o->stream), &settings, u->gradient_dtype, u->gradient, &range);
+    for (size_t i = 0; i < count; i++) {
+        gradients[i] = u[i].gradient;
+        ranges[i] = (slc_frozen_range){.count = u[i].count,
+                                       .value = u[i].value,
+                                       .momentum = u[i].state[EXP_AVG],
+                                       .momentum_dtype = SLUICE_FP32,
+                                       .exp_avg_sq = u[i].state[EXP_AVG_SQ],
+                                       .rounded = u[i].rounded,
+                                       .no_decay = u[i].no_decay,
+                                       .mask = masks(o)};
+    }
+    return slc_frozen_update_many(slc_adam_stream_of(u, o->stream), &settings, (uint32_t)count, u->gradient_dtype,
+                                  gradients, ranges);
+}
+
+static sluice_status update(const sluice_update *u, void *context)
+{
+    return update_many(u, 1, context);
 }
 
 /* ---- Onebit units ---- */
@@ -197,8 +214,9 @@ static slc_zero_one_range range_of(const zero_one *o, const slc_onebit_unit *uni
 }
 
 /* The gradient itself, or u D with this step's move in it: (u - lr wd w) D - lr/c1 (b1 m + (1-b1) g). */
-static slc_compress_input input_of(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
+static slc_compress_input input_of(const void *context, const slc_onebit_unit *unit, uint32_t i)
 {
+    const zero_one *o = context;
     const sluice_update *u = &unit->tensors[i];
     const slc_zero_one_range range = range_of(o, unit, i);
     const slc_adamw_settings s = settings_at(o, u);
@@ -223,72 +241,79 @@ static slc_compress_input input_of(const zero_one *o, const slc_onebit_unit *uni
     return input;
 }
 
+static sluice_status check_unit(const zero_one *o, const slc_onebit_unit *unit)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint32_t i = 0; !status && i < unit->tensor_count; i++)
+        status = slc_onebit_check(name, unit, i, plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE);
+    return status;
+}
+
 static sluice_status compress(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const zero_one *o = context;
-    const slc_compress_group *group = unit->group;
-    for (uint32_t i = 0; i < unit->tensor_count; i++) {
-        bool exchanges = plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE;
-        sluice_status status = slc_onebit_check(name, unit, i, exchanges);
-        if (status) return status;
-        const slc_compress_input input = input_of(o, unit, i);
-        status = slc_compress_worker(o->stream, &group->shapes[i], &input, &unit->workers[i],
-                                     (char *)unit->packets + group->offsets[i], group->stride);
-        if (!status) status = slc_onebit_look(o->stream, unit, i, unit->packets, NULL, bad);
-        if (status) return status;
-    }
-    return SLUICE_OK;
+    sluice_status status = check_unit(o, unit);
+    return status ? status : slc_onebit_compress_each(o->stream, unit, input_of, o, bad);
 }
 
-static sluice_status apply_tensor(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
+static slc_zero_one_tensor tensor_of(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
 {
     const sluice_update *u = &unit->tensors[i];
-    const step_plan *plan = plan_of(o, u->step);
-    const slc_compress_group *group = unit->group;
-    const slc_compress_results results = {.shape = &group->shapes[i],
-                                          .packets = (const char *)unit->results + group->offsets[i],
-                                          .stride = group->stride,
-                                          .count = u->count};
-    slc_zero_one_range range = range_of(o, unit, i);
-    slc_adamw_settings s = settings_at(o, u);
-    s.words = &slc_compress_room_of(&unit->workers[i])->told;
-    if (!plan->frozen) return slc_zero_one_gradient(o->stream, &s, &results, &range, NULL);
+    return (slc_zero_one_tensor){.settings = settings_at(o, u),
+                                 .gradient_dtype = u->gradient_dtype,
+                                 .gradient = u->gradient,
+                                 .range = range_of(o, unit, i)};
+}
+
+/* Tensor i after an exchange. */
+static slc_zero_one_tensor exchanged_tensor(const zero_one *o, const slc_onebit_unit *unit, uint32_t i)
+{
+    const step_plan *plan = plan_of(o, unit->tensors[i].step);
     const double rates = plan->after.rates;
+    slc_zero_one_tensor t = tensor_of(o, unit, i);
+    t.settings.words = &slc_compress_room_of(&unit->workers[i])->told;
+    t.results = slc_onebit_results(unit, i);
+    if (!plan->frozen) return t;
     /* The next interval would begin without reading u; but whoever reads it in between finds that nothing has moved. */
-    range.clears = range.accumulator != NULL;
-    return slc_zero_one_exchanged(o->stream, &s, rates > 0 ? -s.bias_correction1 / rates : 0,
-                                  o->settings.onebit.compat ? 1 : plan->after.decayed, &results, &range, NULL);
+    t.range.clears = t.range.accumulator != NULL;
+    t.momentum_factor = rates > 0 ? -t.settings.bias_correction1 / rates : 0;
+    t.value_factor = o->settings.onebit.compat ? 1 : plan->after.decayed;
+    return t;
 }
 
 static sluice_status apply(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const zero_one *o = context;
-    for (uint32_t i = 0; i < unit->tensor_count; i++) {
-        bool exchanges = plan_of(o, unit->tensors[i].step)->mode == SLC_STEP_EXCHANGE;
-        sluice_status status = slc_onebit_check(name, unit, i, exchanges);
-        if (!status)
-            status =
-                slc_onebit_look(o->stream, unit, i, unit->results, &slc_compress_room_of(&unit->workers[i])->told, bad);
-        if (!status) status = apply_tensor(o, unit, i);
-        if (status) return status;
+    const bool frozen = plan_of(o, unit->tensors[0].step)->frozen;
+    slc_zero_one_tensor tensors[SLC_ONEBIT_TOGETHER];
+    sluice_status status = check_unit(o, unit);
+    if (!status) status = slc_onebit_look(o->stream, unit, true, bad);
+    for (uint32_t first = 0; !status && first < unit->tensor_count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t k = 0; k < own; k++) tensors[k] = exchanged_tensor(o, unit, first + k);
+        status = frozen ? slc_zero_one_exchanged_many(o->stream, own, tensors)
+                        : slc_zero_one_gradient_many(o->stream, own, tensors);
     }
-    return SLUICE_OK;
+    return status;
 }
 
 static sluice_status local(void *context, const slc_onebit_unit *unit, uint32_t *bad)
 {
     const zero_one *o = context;
-    for (uint32_t i = 0; i < unit->tensor_count; i++) {
-        const sluice_update *u = &unit->tensors[i];
-        if (plan_of(o, u->step)->mode != SLC_STEP_LOCAL)
-            return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not local", name, (unsigned long long)u->step);
-        slc_zero_one_range range = range_of(o, unit, i);
-        const slc_adamw_settings s = settings_at(o, u);
-        range.bad = bad;
-        sluice_status status = slc_zero_one_local(o->stream, &s, u->gradient_dtype, u->gradient, &range);
-        if (status) return status;
+    slc_zero_one_tensor tensors[SLC_ONEBIT_TOGETHER];
+    sluice_status status = SLUICE_OK;
+    for (uint32_t first = 0; !status && first < unit->tensor_count; first += SLC_ONEBIT_TOGETHER) {
+        const uint32_t left = unit->tensor_count - first, own = left < SLC_ONEBIT_TOGETHER ? left : SLC_ONEBIT_TOGETHER;
+        for (uint32_t k = 0; k < own; k++) {
+            const sluice_update *u = &unit->tensors[first + k];
+            if (plan_of(o, u->step)->mode != SLC_STEP_LOCAL)
+                return slc_error(SLUICE_ERR_ORDER, "%s: step %llu is not local", name, (unsigned long long)u->step);
+            tensors[k] = tensor_of(o, unit, first + k);
+            tensors[k].range.bad = bad;
+        }
+        status = slc_zero_one_local_many(o->stream, own, tensors);
     }
-    return SLUICE_OK;
+    return status;
 }
 
 /* ---- Checkpoints ---- */
@@ -361,7 +386,8 @@ sluice_status slc_zero_one_adam_create(const slc_compressed_settings *settings, 
                                           .update = update,
                                           .context = o,
                                           .mixed_precision = true,
-                                          .on_stream = true},
+                                          .on_stream = true,
+                                          .update_many = update_many},
                             .local_name = {"accumulator", "kept"},
                             .phase_count = settings->onebit.local_step_clipper > 1 ? PHASES : MOVING,
                             .commit = commit,
