@@ -30,7 +30,7 @@ typedef struct {
  * GPU, and are valid during the call alone, or for work that the call has put on `stream`. */
 typedef struct {
     float *value;                /* to be read and written; of a parameter in bf16, its fp32 master */
-    const void *gradient;        /* reduced and scaled; not yet clipped */
+    const void *gradient;        /* reduced and scaled, but not yet clipped; sums of NCCL's are not scaled either */
     sluice_dtype gradient_dtype; /* of `gradient` */
     void *rounded;               /* for a parameter in bf16: the new values rounded to bf16 are written here too; else
                                     NULL */
@@ -38,7 +38,7 @@ typedef struct {
     size_t count;
     uint64_t step; /* from 1 */
     double learning_rate;
-    double gradient_factor; /* multiply each gradient by this first (clipping); 1 without */
+    double gradient_factor; /* multiply each gradient by this first: clipping, and the scale that it lacks; else 1 */
     bool no_decay;          /* as sluice_param_desc says */
     const double *norms;    /* norm_count and maximum_count of them, over the whole parameter, in the device's memory;
                                NULL while they are measured */

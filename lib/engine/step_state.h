@@ -8,9 +8,10 @@
 typedef struct slc_step_state {
     uint64_t step;
     double learning_rate;
-    float scale;   /* of the reduced gradient */
-    double factor; /* of clipping */
-    bool skip;     /* NAN_SKIP: nothing is updated */
+    float scale;       /* of sums over ranks and micro-batches, by which reductions multiply them */
+    double left_scale; /* what is left of it to updates: 1, unless reductions leave it to them */
+    double factor;     /* of clipping */
+    bool skip;         /* NAN_SKIP: nothing is updated */
     int64_t bins[SLC_NORM_BINS];
     int64_t non_finite; /* reduced ranges with NaN or infinity, of all ranks after agreement */
     uint32_t bad_param; /* the first parameter in which this rank found such a range, or SLC_NONE */

@@ -52,9 +52,16 @@ static bool sums_in_one_call(const slc_op *op)
     return op->kind == SLC_ALL_REDUCE && (op->any_order || op->dtype == SLUICE_INT64);
 }
 
+/* Whether the transport's sums of parts are written where they belong. */
+static bool sums_into_place(const slc_op *op)
+{
+    return op->kind == SLC_REDUCE_SCATTER && op->any_order && !op->accumulate && slc_op_result(op) == op->dtype;
+}
+
 static bool sums_through_scratch(const slc_op *op)
 {
-    return op->kind == SLC_REDUCE_SCATTER || (op->kind == SLC_ALL_REDUCE && !sums_in_one_call(op));
+    return (op->kind == SLC_REDUCE_SCATTER && !sums_into_place(op)) ||
+           (op->kind == SLC_ALL_REDUCE && !sums_in_one_call(op));
 }
 
 /* An all-reduce in rank order gathers the parts once all of them are summed. */
@@ -88,12 +95,19 @@ static sluice_status call_exchange(slc_comm *comm, const slc_active_op *active, 
     return status;
 }
 
+/* Returns where this rank's part of a block's sum goes. */
+static void *part_of_sum(const slc_comm *comm, const slc_op *op, uint64_t block)
+{
+    return slc_element(op->dst, slc_op_result(op), part_at(comm, op, op->dst_layout, block, comm->rank));
+}
+
 static sluice_status call_reduce_scatter(slc_comm *comm, const slc_active_op *active, uint64_t block)
 {
     const slc_op *op = &active->op;
-    return comm->transport->collectives->reduce_scatter(
-        comm->transport->self, slc_element(op->src, op->dtype, block * op->block_elements),
-        arrivals(comm, active, block), slc_part_length(op, block, comm->size), op->dtype);
+    void *to = sums_into_place(op) ? part_of_sum(comm, op, block) : arrivals(comm, active, block);
+    return comm->transport->collectives->reduce_scatter(comm->transport->self,
+                                                        slc_element(op->src, op->dtype, block * op->block_elements), to,
+                                                        slc_part_length(op, block, comm->size), op->dtype);
 }
 
 static sluice_status call_gather(slc_comm *comm, const slc_active_op *active, uint64_t block)
@@ -163,7 +177,7 @@ static sluice_status add_up(slc_comm *comm, const slc_active_op *active, uint64_
     const slc_op *op = &active->op;
     const uint64_t count = slc_part_length(op, block, comm->size);
     const void **from = comm->work.sources;
-    void *to = slc_element(op->dst, slc_op_result(op), part_at(comm, op, op->dst_layout, block, comm->rank));
+    void *to = part_of_sum(comm, op, block);
     const uint32_t sources = op->any_order ? 1 : (uint32_t)comm->size;
     if (op->any_order)
         from[0] = arrivals(comm, active, block);
@@ -186,12 +200,11 @@ static sluice_status add_up(slc_comm *comm, const slc_active_op *active, uint64_
     return slc_reduce(&comm->attached.stream, &args);
 }
 
-/* Scales a sum that the transport has made in place. */
-static sluice_status scale_in_place(slc_comm *comm, const slc_op *op)
+/* Scales a sum that the transport has made in place: `count` elements of it. */
+static sluice_status scale_in_place(slc_comm *comm, const slc_op *op, void *data, uint64_t count)
 {
-    void *data = slc_element(op->dst, op->dtype, op->first_block * op->block_elements);
     if ((op->dtype != SLUICE_FP32 && op->dtype != SLUICE_BF16) || op->scale == 1) return SLUICE_OK;
-    const slc_reduce_args args = {.count = slc_op_length(op),
+    const slc_reduce_args args = {.count = count,
                                   .from = op->dtype,
                                   .to = op->dtype,
                                   .sources = (const void *const *)&data,
@@ -200,6 +213,19 @@ static sluice_status scale_in_place(slc_comm *comm, const slc_op *op)
                                   .destinations = &data,
                                   .scale = op->scale};
     return slc_reduce(&comm->attached.stream, &args);
+}
+
+/* Scales what the transport's sums have made of the operation, where it is. */
+static sluice_status scale_sums(slc_comm *comm, const slc_active_op *active)
+{
+    const slc_op *op = &active->op;
+    sluice_status status = SLUICE_OK;
+    if (sums_in_one_call(op))
+        return scale_in_place(comm, op, slc_element(op->dst, op->dtype, op->first_block * op->block_elements),
+                              slc_op_length(op));
+    for (uint64_t block = active->block; sums_into_place(op) && !status && block < comm->stream_order.end; block++)
+        status = scale_in_place(comm, op, part_of_sum(comm, op, block), slc_part_length(op, block, comm->size));
+    return status;
 }
 
 /* Issues the kernels, and turns to the next group, or ends the operation. */
@@ -211,7 +237,7 @@ static sluice_status follow_group(slc_comm *comm, slc_active_op *active)
         return slc_exchange_serve(&comm->attached.stream, op, comm->rank);
     }
     const bool sums = sums_through_scratch(op) && !gathers_now(active);
-    sluice_status status = sums_in_one_call(op) ? scale_in_place(comm, op) : SLUICE_OK;
+    sluice_status status = scale_sums(comm, active);
     for (uint64_t block = active->block; sums && !status && block < comm->stream_order.end; block++)
         status = add_up(comm, active, block);
     active->block = comm->stream_order.end;

@@ -43,6 +43,13 @@ static void begin_compressed(sluice_runtime *rt, slc_step_state *step, const slu
     step->exchange_off = step->mode != SLC_STEP_EXCHANGE;
 }
 
+/* Do updates multiply gradients by the scale of sums? NCCL's sums would take a pass of their own for it, after each
+ * collective. A sum in rank order is scaled where it is made; and what micro-batches are added to is scaled. */
+static bool leaves_scale(const sluice_runtime *rt)
+{
+    return rt->config.sums == SLUICE_SUMS_NCCL && rt->size > 1 && !rt->job.each;
+}
+
 sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *given)
 {
     sluice_step_options full = {0}, *options = &full;
@@ -67,7 +74,8 @@ sluice_status sluice_step_begin(sluice_runtime *rt, const sluice_step_options *g
                              .started_ns = slc_clock_ns(),
                              .bytes_sent_before = slc_comm_bytes_sent(rt->comm),
                              .learning_rate = options->learning_rate,
-                             .scale = (float)scale,
+                             .scale = leaves_scale(rt) ? 1 : (float)scale,
+                             .left_scale = leaves_scale(rt) ? scale : 1,
                              .factor = 1,
                              .bad_param = SLC_NONE};
     begin_compressed(rt, step, options);
@@ -253,13 +261,18 @@ sluice_status sluice_backward_end(sluice_layer *layer)
     return slot_end(layer, BACKWARD_END);
 }
 
+static bool reports_norm(const sluice_runtime *rt)
+{
+    return rt->config.clip > 0 || rt->config.measure_norm;
+}
+
 static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_state *step)
 {
     return (sluice_step_report){
         .step = step->step,
         .step_s = slc_seconds(slc_clock_ns() - step->started_ns),
         .exposed_s = step->exposed_s,
-        .gradient_norm = rt->config.clip > 0 || rt->config.measure_norm ? slc_norm_result(step->bins) : NAN,
+        .gradient_norm = reports_norm(rt) ? slc_norm_result(step->bins) * fabs(step->left_scale) : NAN,
         .compressed = step->compressed,
         .own_norm = rt->config.clip > 0 && any_onebit(rt) && step->mode != SLC_STEP_AVERAGE ? slc_own_norm(step) : NAN,
         .skipped = step->skip,

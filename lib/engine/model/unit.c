@@ -53,7 +53,7 @@ sluice_update slc_update_of(const sluice_runtime *rt, uint32_t unit, const sluic
         .count = range->count,
         .step = step->step,
         .learning_rate = step->learning_rate,
-        .gradient_factor = step->factor,
+        .gradient_factor = step->factor * step->left_scale,
         .no_decay = param->no_decay,
         .parameter = param->number,
     };

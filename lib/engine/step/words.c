@@ -101,7 +101,8 @@ sluice_status slc_pass_words_agree(sluice_runtime *rt, const slc_step_state *ste
                                             .norms_each = norms_each(rt),
                                             .maxima_each = maxima_each(rt),
                                             .norm_bins = (const int64_t(*)[SLC_NORM_BINS])set->norm_bins,
-                                            .norms = set->norms};
+                                            .norms = set->norms,
+                                            .scale = step->left_scale};
     sluice_status status = rt->size > 1 ? slc_step_words_unpack(&rt->updates, &sums) : SLUICE_OK;
     if (!status) status = slc_step_words_agree(&rt->updates, &args);
     return status ? status : slc_copy(&rt->updates, set->seen, set->words, sizeof *set->seen);

@@ -10,11 +10,13 @@ static inline SLC_HOST_AND_GPU double step_words_factor(double clip, double norm
     return factor < 1 ? factor : 1;
 }
 
-static inline SLC_HOST_AND_GPU void step_words_conclude(slc_step_words *words, double clip, double own_scale,
-                                                        bool skip_non_finite)
+static inline SLC_HOST_AND_GPU void step_words_conclude(slc_step_words *words, double clip, double scale,
+                                                        double own_scale, bool skip_non_finite)
 {
     const bool clips = clip > 0 && !words->non_finite;
-    words->told.gradient_factor = clips ? step_words_factor(clip, norm_result(words->bins)) : 1;
+    if (scale == 0) scale = 1;
+    words->told.gradient_factor =
+        scale * (clips ? step_words_factor(clip, norm_result(words->bins) * (scale < 0 ? -scale : scale)) : 1);
     words->told.skip = skip_non_finite && words->non_finite;
     words->own.gradient_factor =
         own_scale * (clips ? step_words_factor(clip, norm_result(words->own_bins) * own_scale) : 1);

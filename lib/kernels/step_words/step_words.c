@@ -60,7 +60,7 @@ sluice_status slc_step_words_tell(sluice_stream *stream, slc_step_words *words, 
 static void step_words_agree_host(sluice_stream *stream, const slc_step_words_agree_args *args)
 {
     (void)stream;
-    step_words_conclude(args->words, args->clip, args->own_scale, args->skip_non_finite);
+    step_words_conclude(args->words, args->clip, args->scale, args->own_scale, args->skip_non_finite);
     for (uint32_t i = 0; i < args->norm_count; i++)
         args->norms[i] = step_words_number(i, args->norms_each, args->maxima_each, args->norm_bins[i]);
 }

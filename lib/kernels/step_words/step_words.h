@@ -52,8 +52,8 @@ sluice_status slc_step_words_inspect(sluice_stream *stream, const slc_step_words
 sluice_status slc_step_words_tell(sluice_stream *stream, slc_step_words *words, uint32_t count, uint32_t *numbers);
 
 /* Concludes from what was inspected and measured:
- *   told.gradient_factor = min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_, where the norm is
- *                          slc_norm_result of the bins; 1 if clip is 0 or an element was not finite
+ *   told.gradient_factor = scale * min(1, clip / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_, where the norm
+ *                          is |scale| * slc_norm_result of the bins; `scale` if clip is 0 or an element was not finite
  *   told.skip            = skip_non_finite, and an element was not finite
  *   own.gradient_factor  = own_scale * min(1, clip / (own_scale * norm + 1e-6)), where the norm is that of own_bins
  *   own.skip             = told.skip
@@ -67,6 +67,7 @@ typedef struct {
     uint32_t norms_each, maxima_each;
     const int64_t (*norm_bins)[SLC_NORM_BINS]; /* [norm_count] */
     double *norms;                             /* [norm_count] */
+    double scale; /* of the gradients that were inspected, which the factor brings with it; 0: they have it, it is 1 */
 } slc_step_words_agree_args;
 
 sluice_status slc_step_words_agree(sluice_stream *stream, const slc_step_words_agree_args *args);

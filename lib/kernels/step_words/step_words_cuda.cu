@@ -148,7 +148,7 @@ enum { AGREE_THREADS = 32 };
 static __global__ void __launch_bounds__(AGREE_THREADS) agree(slc_step_words_agree_args a)
 {
     const uint32_t i = blockIdx.x * AGREE_THREADS + threadIdx.x;
-    if (!i) step_words_conclude(a.words, a.clip, a.own_scale, a.skip_non_finite);
+    if (!i) step_words_conclude(a.words, a.clip, a.scale, a.own_scale, a.skip_non_finite);
     if (i < a.norm_count) a.norms[i] = step_words_number(i, a.norms_each, a.maxima_each, a.norm_bins[i]);
 }
 

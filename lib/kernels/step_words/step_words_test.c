@@ -244,18 +244,18 @@ static void check_norm(double got, const int64_t *bins)
         fail_msg("norm on %s: %.17g, not %.17Lg", test_way_name(), got, plain);
 }
 
-static void check_conclusion(sluice_stream *stream, slc_step_words *words, double clip, bool skips)
+static void check_conclusion(sluice_stream *stream, slc_step_words *words, double clip, bool skips, double scale)
 {
     const slc_step_words before = *words;
-    const double own_scale = 1.0 / 3;
-    double want = 1, own = own_scale;
+    const double own_scale = 1.0 / 3, brought = scale == 0 ? 1 : scale;
+    double want = brought, own = own_scale;
     if (clip > 0 && !before.non_finite) {
-        want = fmin(1, clip / (slc_norm_result(before.bins) + 1e-6));
+        want = brought * fmin(1, clip / (slc_norm_result(before.bins) * fabs(brought) + 1e-6));
         own = own_scale * fmin(1, clip / (slc_norm_result(before.own_bins) * own_scale + 1e-6));
     }
     words->told = words->own = (sluice_step_words){5, 7}; /* to be replaced */
     const slc_step_words_agree_args args = {
-        .words = words, .clip = clip, .own_scale = own_scale, .skip_non_finite = skips};
+        .words = words, .clip = clip, .own_scale = own_scale, .skip_non_finite = skips, .scale = scale};
     assert_int_equal(slc_step_words_agree(stream, &args), SLUICE_OK);
     assert_memory_equal(&words->told.gradient_factor, &want, sizeof want);
     assert_memory_equal(&words->own.gradient_factor, &own, sizeof own);
@@ -268,7 +268,7 @@ static void check_conclusion(sluice_stream *stream, slc_step_words *words, doubl
 static void factor_is_the_hosts(void **state)
 {
     (void)state;
-    const double clips[] = {0, 1, 0.1, 3.7, 1e-30, 1e30};
+    const double clips[] = {0, 1, 0.1, 3.7, 1e-30, 1e30}, scales[] = {0, 1.0 / 6, -3};
     TEST_EACH_WAY(way)
     {
         uint64_t seed = 3;
@@ -280,7 +280,8 @@ static void factor_is_the_hosts(void **state)
             if (round == 7) words->bins[SLC_NORM_BINS - 1] = 2;
             words->non_finite = round == 7 || round % 5 == 0 ? 1 + (uint64_t)round : 0;
             for (size_t c = 0; c < TEST_COUNT_OF(clips); c++)
-                for (int skips = 0; skips < 2; skips++) check_conclusion(&stream, words, clips[c], skips);
+                for (int skips = 0; skips < 2; skips++)
+                    check_conclusion(&stream, words, clips[c], skips, scales[round % 3]);
         }
         test_release(words);
         slc_stream_destroy(&stream);
