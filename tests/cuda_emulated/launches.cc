@@ -168,5 +168,6 @@ cudaError_t emulated_enqueue_grid(cudaStream_t stream, const emulated_grid *grid
 
 emulated_counts emulated_count(void)
 {
-    return {emulated_allocations, emulated_waits, emulated_launches, emulated_copies};
+    return {emulated_allocations, emulated_waits,       emulated_launches,
+            emulated_copies,      emulated_collectives, emulated_calls};
 }

@@ -43,9 +43,11 @@ void emulated_is_stream(CUstream_st *stream)
 }
 
 cudaError_t emulated_launch_collective(cudaStream_t stream, void (*run)(void *argument), void *argument,
-                                       const char *what)
+                                       const char *what, uint64_t calls)
 {
     collectives = true;
+    emulated_collectives++;
+    emulated_calls += calls;
     pending++;
     return emulated_enqueue(stream, false, [=, name = std::string(what)] {
         CUstream_st *here = own;

@@ -1,4 +1,4 @@
-/* GPT-2 nano on the emulated GPU, for tests that count or fail what its steps do. */
+/* GPT-2 on the emulated GPU, for tests that count or fail what its steps do: nano, or another size. */
 #pragma once
 
 #include <sluice/model.h>
@@ -10,11 +10,14 @@ typedef struct {
     sluice_world *world;
     sluice_runtime *rt;
     sluice_model *model;
+    uint32_t batch, length;
 } nano;
 
 /* Makes a world, a runtime of `config`, whose device becomes cuda, and the model with its first values. On failure the
  * caller destroys what is there. */
 sluice_status nano_create(sluice_config config, nano *out);
+/* The same with a model of that size, and with sequences of such a number and length: both at most nano's. */
+sluice_status nano_create_size(sluice_config config, const char *size, uint32_t batch, uint32_t length, nano *out);
 void nano_destroy(nano *n);
 
 /* Trains one step. Micro-batch m has the tokens that follow from first + m. The step's end alone is waited for. */

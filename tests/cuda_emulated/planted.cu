@@ -262,7 +262,7 @@ static void load_beside_collective(cudaStream_t s, bool right)
     float *x = device_floats(s, COUNT);
     setenv("SLUICE_EMULATED_PATIENCE", "1", 1);
     if (right) GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
-    if (emulated_launch_collective(other, wait_for_peer, &came, "all-reduce of 7 elements")) exit(2);
+    if (emulated_launch_collective(other, wait_for_peer, &came, "all-reduce of 7 elements", 1)) exit(2);
     GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
     came = true;
     cudaStreamSynchronize(other);
@@ -278,7 +278,7 @@ static void load_after_collective(cudaStream_t s, bool right)
     float *x = device_floats(s, COUNT);
     setenv("SLUICE_EMULATED_LOADED", "1", 1);
     if (right) GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
-    if (emulated_launch_collective(s, wait_for_peer, &came, "all-reduce of 7 elements")) exit(2);
+    if (emulated_launch_collective(s, wait_for_peer, &came, "all-reduce of 7 elements", 1)) exit(2);
     GPU_QUEUE(double_all, dim3(1), dim3(32), 0, s, x);
     cudaStreamSynchronize(s);
     cudaFree(x);

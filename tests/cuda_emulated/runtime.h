@@ -86,7 +86,8 @@ void emulated_run_grid(const emulated_grid *grid, const void *arguments);
 void emulated_end_fibers(); /* frees what this thread keeps for its blocks */
 
 /* ---- streams.cc ---- */
-extern std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_launches, emulated_copies;
+extern std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_launches, emulated_copies,
+    emulated_collectives, emulated_calls;
 /* Appends work to a stream; `device_memory`: it touches some. */
 cudaError_t emulated_enqueue(cudaStream_t stream, bool device_memory, std::function<void()> work);
 cudaError_t emulated_error(cudaError_t error); /* keeps it for cudaGetLastError; returns it */

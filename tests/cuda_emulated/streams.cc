@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_launches, emulated_copies;
+std::atomic<uint64_t> emulated_allocations, emulated_waits, emulated_launches, emulated_copies, emulated_collectives,
+    emulated_calls;
 
 /* ---- Options, draws, waiting ---- */
 

@@ -32,6 +32,7 @@ typedef struct {
     uint64_t allocations; /* calls of cudaMalloc, cudaFree, cudaHostAlloc and cudaFreeHost, streams and events made */
     uint64_t waits;       /* calls with which the host waited: synchronisations, and cudaFree, which waits too */
     uint64_t launches, copies;
+    uint64_t collectives, calls; /* collectives launched, each of which may be a group of so many calls of NCCL's */
 } emulated_counts;
 
 /* Counts since the process began, of all threads. */
@@ -42,9 +43,9 @@ emulated_counts emulated_count(void);
 uint64_t emulated_count_kernel(const char *part);
 
 /* cudaLaunchHostFunc for a function that waits for other ranks and uses device memory, as a collective's kernel does;
- * `what` is for messages, and is copied. */
+ * `what` is for messages, and is copied; `calls` is counted. */
 cudaError_t emulated_launch_collective(cudaStream_t stream, void (*run)(void *argument), void *argument,
-                                       const char *what);
+                                       const char *what, uint64_t calls);
 
 /* The `operation`th operation from now on, of all streams, fails with this cudaError_t instead of being done; so does
  * all that comes after it, and every call returns the error from then on, as a GPU does. */

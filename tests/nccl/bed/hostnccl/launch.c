@@ -40,6 +40,13 @@ static void name_batch(const hostnccl_batch *batch, char *name)
              batch->comm->size);
 }
 
+static uint64_t count_calls(const hostnccl_batch *batch)
+{
+    uint64_t calls = 0;
+    for (const hostnccl_operation *o = batch->operations; o; o = o->next) calls++;
+    return calls;
+}
+
 /* Gives the batch to its stream, as the next one of its communicator. From then on the stream's thread frees it. */
 static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
 {
@@ -52,7 +59,7 @@ static cudaError_t launch_next(hostnccl_batch *batch, cudaStream_t stream)
     comm->launched += !captured;
     comm->users += !captured;
     pthread_mutex_unlock(&comm->lock);
-    cudaError_t error = emulated_launch_collective(stream, hostnccl_batch_run, batch, name);
+    cudaError_t error = emulated_launch_collective(stream, hostnccl_batch_run, batch, name, count_calls(batch));
     pthread_mutex_lock(&comm->lock);
     if (error) {
         comm->launched -= !captured;
