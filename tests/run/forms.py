@@ -6,8 +6,9 @@ import secrets
 import sys
 
 # The tests that use the device cuda.
-ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|several_gpus_((faults|link)_)?test"
-           r"|models_cuda_test|gpu_memory_test|gpu_memory_guarded|gpu_check_test|info_test|kernels_test|install_check)$|^examples\.digits_mlp_cuda$")
+ON_CUDA = (r"^(cuda_emulated|device|kernels)\.|^model\.golden_models_test$|^tests\.(cuda_test|several_gpus_((faults|matrix|link)_)?test"
+           r"|gpu_losses_test|gpu_checkpoint_test|onebit_cuda_test|models_cuda_test|gpu_memory_test|gpu_memory_guarded"
+           r"|gpu_check_test|info_test|kernels_test|install_check)$|^examples\.digits_mlp_cuda$")
 # What plans without GLPK, and what says that there is no device cuda. With the release's flags, so that a compiler
 # cache has nearly all objects.
 NO_GLPK = r"^(sched|ilp|device)\.|^tests\.(plan_tools_test|engine_test|info_test|validate(_faults)?_test)$"
@@ -16,7 +17,7 @@ NO_GLPK_TARGETS = ["sluice_command", "sluice_lab", "tests_engine_test", "tests_v
 EMULATED_TARGETS = ["sluice_command", "sluice_lab", "tests/cuda_emulated/all", "lib/device/all", "lib/kernels/all",
                     "docs/examples/all", "plugins/transport/all", "plugins/nccl/shim/all", "tests/nccl/bed/hostcuda/all",
                     "tests/nccl/bed/hostnccl/all", "tests/nccl/all", "model_golden_models_test", "tests_models_cuda_test",
-                    "tests_gpu_memory_test"]
+                    "tests_gpu_memory_test", "tests_gpu_checkpoint_test", "tests_onebit_cuda_test"]
 STRICT, LENIENT = ["-DSLUICE_WERROR=ON"], ["-DSLUICE_WERROR=OFF"]  # sanitizers make gcc warn of what is not so
 
 
