@@ -48,7 +48,7 @@ REPORTS = [re.compile(text, re.MULTILINE) for text in (
     r"^(Timeout)()$")]
 SUMMARY = re.compile(r"^SUMMARY: \w+: (.*)$", re.MULTILINE)
 LEAK = re.compile(r"LeakSanitizer: ")
-ASSERTION = re.compile(r"^(?:\[  ERROR   \] --- )?(\S+?\.(?:c|cc|sh|py):\d+.*)$", re.MULTILINE)
+ASSERTION = re.compile(r"^(?:\[ +(?:ERROR|LINE) +\] --- )?(\S+?\.(?:c|cc|sh|py):\d+.*)$", re.MULTILINE)
 
 
 class Problem(Exception):
@@ -189,10 +189,12 @@ def describe(output):
             summary = SUMMARY.search(output)
             kind = "UndefinedBehaviorSanitizer" if found[1] == "runtime error" else found[1]
             return f"{kind}: {found[2]}".rstrip(": "), summary[1] if summary else ""
+    assertion = ASSERTION.search(output)
+    if assertion:  # what it leaves behind leaks, too
+        return "assertion", assertion[1].strip()
     if LEAK.search(output):
         return "", ""
-    assertion = ASSERTION.search(output)
-    return "assertion", assertion[1].strip() if assertion else output.strip().splitlines()[-1] if output.strip() else ""
+    return "assertion", output.strip().splitlines()[-1] if output.strip() else ""
 
 
 def cpu_seconds():
