@@ -59,6 +59,12 @@ typedef struct {
     void *lists;
 } slc_rows;
 
+/* A count that a gate must reach. */
+typedef struct {
+    slc_gate *gate;
+    uint32_t value;
+} slc_gate_count;
+
 typedef struct slc_op slc_op;
 struct slc_op {
     slc_op_kind kind;
@@ -100,6 +106,11 @@ struct slc_op {
     sluice_status (*end)(void *context);   /* runs at completion, in order, before the operation is counted */
     void *context;
     const char *what; /* the operation's name in messages: "layer h.3 reduce_scatter"; kept by pointer */
+
+    /* Further counts that must be reached before it starts: those of channels (channels.h) and of other lanes
+     * (groups.h). Kept by pointer until it starts. */
+    const slc_gate_count *counts;
+    uint32_t count_count;
 };
 
 /* Makes a compressed exchange of all tensors of a group. Packet k of `packets` (ranks * stride bytes, from
@@ -156,6 +167,11 @@ sluice_status slc_comm_choose(slc_comm *comm, const slc_device *device);
  * the world's failure. */
 sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 bool slc_comm_is_attached(const slc_comm *comm);
+
+/* The same, where the ranks' segments may differ in size, as those of different stages of a pipeline do. Operations of
+ * all ranks work where their buffers lie at the same offset on every rank; those of a group (groups.h), where they do
+ * so on its members; transfers (channels.h), anywhere. */
+sluice_status slc_comm_attach_apart(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes);
 
 /* Bytes of scratch that operations on base blocks of at most `block_bytes` need: 0 when every peer is reached directly,
  * else depth * block_bytes * (N-1)/N, rounded up. The same on every rank. In memory of a device more of it makes longer

@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 enum { MOST_DESCRIPTORS = 2 };
-_Static_assert(sizeof(slc_control_page) <= SLC_PAGE_BYTES, "the control page is one page");
 
 typedef struct {
     uint32_t magic;
@@ -223,7 +222,7 @@ static sluice_status take_page(slc_neighbour *peer, int page_fd, int doorbell)
 {
     struct stat file;
     sluice_status status = SLUICE_OK;
-    if (fstat(page_fd, &file) || file.st_size < SLC_PAGE_BYTES)
+    if (fstat(page_fd, &file) || file.st_size < (off_t)SLC_PAGE_BYTES)
         status = slc_error(SLUICE_ERR_FORMAT, "its control page is too short");
     else if (fcntl(page_fd, F_GET_SEALS) < 0 || !(fcntl(page_fd, F_GET_SEALS) & F_SEAL_SHRINK))
         status = slc_error(SLUICE_ERR_FORMAT, "its control page is not sealed: it could shrink");
@@ -357,11 +356,7 @@ static sluice_status receive_segment(const slc_neighbours *neighbours, slc_neigh
         if (!status) status = receive_descriptors(neighbours, peer->socket, &message, &fd, 1);
     } while (status == SLUICE_IN_PROGRESS);
     if (status) return status;
-    if (message.bytes != own->bytes)
-        status = slc_error(SLUICE_ERR_MISMATCH, "its segment has %llu bytes, this rank's %zu",
-                           (unsigned long long)message.bytes, own->bytes);
-    else
-        status = slc_segment_map(own->device, fd, own->bytes, &peer->segment);
+    status = slc_segment_map(own->device, fd, message.bytes, &peer->segment);
     close(fd);
     return status;
 }
@@ -408,6 +403,42 @@ void slc_neighbours_detach(slc_neighbours *neighbours)
     }
 }
 
+/* ---- Views ---- */
+
+sluice_status slc_neighbours_view(const slc_neighbours *neighbours, const int *members, int count, int own,
+                                  slc_neighbours *out)
+{
+    *out = (slc_neighbours){.rank = own,
+                            .size = count,
+                            .page = neighbours->page,
+                            .page_fd = -1,
+                            .doorbell = neighbours->doorbell,
+                            .listener = -1};
+    memcpy(out->key, neighbours->key, sizeof out->key);
+    out->peers = calloc((size_t)count, sizeof *out->peers);
+    out->list = calloc((size_t)count, sizeof *out->list);
+    if (!out->peers || !out->list) return slc_error(SLUICE_ERR_MEMORY, "a group of %d ranks", count);
+    for (int i = 0; i < count; i++) {
+        out->peers[i] = neighbours->peers[members[i]];
+        if (slc_is_neighbour(out, i)) out->list[out->count++] = i;
+    }
+    return SLUICE_OK;
+}
+
+void slc_neighbours_view_attach(slc_neighbours *view, const slc_neighbours *neighbours, const int *members)
+{
+    for (int i = 0; i < view->size; i++) view->peers[i].segment = neighbours->peers[members[i]].segment;
+}
+
+void slc_neighbours_view_close(slc_neighbours *view)
+{
+    free(view->peers);
+    free(view->list);
+    *view = (slc_neighbours){.page_fd = -1, .doorbell = -1, .listener = -1};
+}
+
+/* ---- Waking ---- */
+
 /* The exchange writes even when nobody sleeps: it orders the counters that were raised before the flag without a
  * fence. */
 static void wake(slc_control_page *page, int doorbell)
@@ -424,6 +455,12 @@ void slc_neighbours_ring(slc_neighbours *neighbours)
         slc_neighbour *peer = &neighbours->peers[neighbours->list[i]];
         wake(peer->page, peer->doorbell);
     }
+}
+
+void slc_neighbours_ring_one(slc_neighbours *neighbours, int rank)
+{
+    slc_neighbour *peer = &neighbours->peers[rank];
+    wake(peer->page, peer->doorbell);
 }
 
 void slc_neighbours_wake_own(slc_neighbours *neighbours)

@@ -12,18 +12,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLC_SIGNATURES = 64, SLC_PAGE_BYTES = 4096 };
+enum { SLC_SIGNATURES = 64, SLC_LANES_MOST = 8, SLC_OFFERS = 4, SLC_CHANNELS_MOST = 1024 };
 
-/* Each rank owns one memfd page. The owner writes the counters; every neighbour may take the sleeping flag. Counters
- * count communicating operations, modulo 2^32. A peer touches the owner's buffers only after the owner's `ready` has
- * passed the operation and before the peer's own `done` has. */
+/* The owner's words of one lane: the world's, or a group's. Counters count communicating operations of that lane,
+ * modulo 2^32. A peer touches the owner's buffers only after the owner's `ready` has passed the operation and before
+ * the peer's own `done` has. */
 typedef struct {
-    _Alignas(64) _Atomic uint32_t ready;    /* operations whose buffers peers may use */
-    _Alignas(64) _Atomic uint32_t done;     /* operations for which the owner no longer uses its peers' buffers */
+    _Alignas(64) _Atomic uint32_t ready; /* operations whose buffers peers may use */
+    _Alignas(64) _Atomic uint32_t done;  /* operations for which the owner no longer uses its peers' buffers */
+    _Alignas(64) _Atomic uint64_t signature[SLC_SIGNATURES]; /* operation i's shape and place, at i modulo this */
+} slc_lane_words;
+
+/* A transfer that the owner sends: the bytes [offset, offset + bytes) of its segment. */
+typedef struct {
+    uint64_t offset, bytes, label;
+    uint64_t begin_ns; /* an imitated network carries its first byte then; 0: none is imitated */
+} slc_offer;
+
+/* The owner's words of one end of a channel. The sender writes the offers and `offered`, the receiver `taken`; both
+ * count transfers, modulo 2^32. The receiver reads offer i after `offered` has passed it, and the sender's buffer until
+ * `taken` has. */
+typedef struct {
+    _Alignas(64) _Atomic uint32_t offered;
+    slc_offer offers[SLC_OFFERS]; /* transfer i's at i modulo this */
+    _Alignas(64) _Atomic uint32_t taken;
+} slc_channel_words;
+
+/* Each rank owns one memfd with its words. The owner writes them; every neighbour may take the sleeping flag. Pages of
+ * it that are never used take no memory. */
+typedef struct {
     _Alignas(64) _Atomic uint32_t sleeping; /* 1: the owner's thread sleeps, ring its doorbell */
     _Alignas(64) _Atomic uint32_t cpu;      /* the core on which the owner's thread ran when it last noted it */
-    _Alignas(64) _Atomic uint64_t signature[SLC_SIGNATURES]; /* operation i's shape and place, at i modulo this */
+    slc_lane_words lanes[SLC_LANES_MOST];   /* the world's is the first */
+    slc_channel_words channels[SLC_CHANNELS_MOST];
 } slc_control_page;
+
+#define SLC_PAGE_BYTES ((sizeof(slc_control_page) + 4095) / 4096 * 4096)
 
 typedef struct {
     int socket; /* -1: not a neighbour */
@@ -64,9 +88,9 @@ sluice_status slc_neighbours_connect(slc_neighbours *neighbours, const slc_neigh
 sluice_status slc_neighbours_meet(slc_neighbours *neighbours, const uint8_t *const *all_reached, uint64_t deadline_ns);
 void slc_neighbours_close(slc_neighbours *neighbours);
 
-/* Hands `segment` over to the neighbours and maps theirs. Collective among neighbours, blocking, on the calling thread.
- * Ends early with the world's failure. Errors: UNSUPPORTED (there are neighbours, and `segment` cannot be shared),
- * MISMATCH (a segment of another size), PEER, TIMEOUT, those of slc_segment_map. */
+/* Hands `segment` over to the neighbours and maps theirs, which may have other sizes. Collective among neighbours,
+ * blocking, on the calling thread. Ends early with the world's failure. Errors: UNSUPPORTED (there are neighbours, and
+ * `segment` cannot be shared), PEER, TIMEOUT, those of slc_segment_map. */
 sluice_status slc_neighbours_attach(slc_neighbours *neighbours, const slc_segment *segment, slc_failure *failure,
                                     uint64_t deadline_ns);
 void slc_neighbours_detach(slc_neighbours *neighbours);
@@ -76,7 +100,17 @@ static inline bool slc_is_neighbour(const slc_neighbours *neighbours, int rank)
     return neighbours->peers[rank].socket >= 0;
 }
 
+/* Makes *out the neighbours as the `count` ranks `members` see them, among which this rank is number `own`: a rank is
+ * named by its number there. *out borrows pages and descriptors, and slc_neighbours_view_close frees what it has of its
+ * own. slc_neighbours_view_attach takes over which segments are mapped. Errors: MEMORY. */
+sluice_status slc_neighbours_view(const slc_neighbours *neighbours, const int *members, int count, int own,
+                                  slc_neighbours *out);
+void slc_neighbours_view_attach(slc_neighbours *view, const slc_neighbours *neighbours, const int *members);
+void slc_neighbours_view_close(slc_neighbours *view);
+
 /* Wakes the neighbours whose threads sleep; to be called after raising a counter of this rank's page. */
 void slc_neighbours_ring(slc_neighbours *neighbours);
+/* The same for one neighbour. */
+void slc_neighbours_ring_one(slc_neighbours *neighbours, int rank);
 /* Wakes this rank's own communication thread if it sleeps. Any thread. */
 void slc_neighbours_wake_own(slc_neighbours *neighbours);

@@ -107,7 +107,8 @@ ROOMS = {
         "control": ["sockets", "join"],
         "lane": ["control", "lane/rows"],
         "lane/rows": ["control", "lane"],
-        "world": ["sockets", "join", "control", "lane"],
+        "channel": ["control", "lane"],
+        "world": ["sockets", "join", "control", "lane", "channel"],
     },
     "lib/engine": {
         "model": [],
@@ -158,6 +159,8 @@ PREFIXES = {
     "arena": "lib/memory",
     "bench": "bench/sweep",
     "buffer": "lib/plan",
+    "channel": "lib/comm",
+    "channels": "lib/comm",
     "check": "lib/engine",
     "comm": "lib/comm",
     "compress": "lib/kernels",

@@ -85,7 +85,8 @@ static void on_leave(slc_control *control, slc_socket *link, const slc_frame *fr
     int rank = control->rank == 0 ? link->rank : frame->rank;
     if (rank < 0 || rank >= control->size || control->departures[rank].left) return;
     char *words = frame->bytes ? strndup(data, frame->bytes) : NULL; /* if there is no memory, its words are lost */
-    control->departures[rank] = (slc_departure){true, frame->value[0], frame->value[1], words, frame->root};
+    control->departures[rank] =
+        (slc_departure){true, frame->value[0], frame->value[1], words, frame->root, slc_clock_ns()};
     for (int i = 0; control->rank == 0 && i < control->link_count; i++) {
         slc_frame relay = *frame;
         relay.rank = rank;

@@ -13,7 +13,8 @@ typedef enum {
     SLC_ELSEWHERE,     /* in no call that waits: it computes, loads data, or has gone astray */
     SLC_WORKING,       /* in a call of ours that takes its time, such as planning or saving */
     SLC_IN_COLLECTIVE, /* its part of a small collective is on its way, and the result is not here */
-    SLC_IN_OPERATIONS  /* it waits for operations to complete */
+    SLC_IN_OPERATIONS, /* it waits for operations of all ranks to complete */
+    SLC_IN_TRANSFER    /* it waits for a transfer of a channel, or for operations of a group */
 } slc_place;
 
 /* The activity of a rank. A heartbeat to rank 0 carries it, with only as many bytes of the text as there are. Counts
@@ -32,7 +33,8 @@ typedef struct {
     uint32_t operation, stage;
     uint32_t still_ms;   /* how long the program has been doing this, without another call */
     uint32_t unmoved_ms; /* how long no operation has made progress, and no byte of a message has come through */
-    char text[236];      /* "waits in barrier, last call: step_end" */
+    int32_t missing;     /* SLC_IN_TRANSFER: a rank that has not come to what it waits for; -1: not known */
+    char text[232];      /* "waits in barrier, last call: step_end" */
 } slc_doing;
 
 enum { SLC_DOING_NUMBERS = offsetof(slc_doing, text) };
@@ -81,8 +83,9 @@ typedef struct {
 typedef struct {
     bool left;
     uint32_t operations, collectives;
-    char *words; /* its last error; NULL: none */
-    int code;    /* the number that it left with (slc_world_leave); 0: none */
+    char *words;      /* its last error; NULL: none */
+    int code;         /* the number that it left with (slc_world_leave); 0: none */
+    uint64_t left_ns; /* when this rank heard of it */
 } slc_departure;
 
 enum { SLC_WORDS = 1024 }; /* the most bytes of an error line that is passed on */

@@ -100,6 +100,14 @@ static bool calls_are_crossed(const slc_control *control)
     return false;
 }
 
+/* Whether one rank waits in a group or channel for another one, which waits for nothing itself. Others may bring that
+ * one on its way, so nothing is proved, and only time decides. */
+static bool waits_for_transfer(const slc_doing *doing, int rank, const slc_doing *other)
+{
+    return doing->place == SLC_IN_TRANSFER && doing->missing == rank &&
+           (other->place == SLC_ELSEWHERE || other->place == SLC_WORKING);
+}
+
 /* The rank that has waited longest for `rank`; -1: none waits for it. */
 static int find_waiting(const slc_control *control, int rank)
 {
@@ -109,7 +117,7 @@ static int find_waiting(const slc_control *control, int rank)
         const slc_doing *waiting = doing_of(control, other);
         if (other == rank || control->departures[other].left) continue;
         bool collects = doing->place != SLC_IN_OPERATIONS && !has_joined(control, rank) && has_joined(control, other);
-        if (!collects && !waits_for_operations(waiting, doing)) continue;
+        if (!collects && !waits_for_operations(waiting, doing) && !waits_for_transfer(waiting, rank, doing)) continue;
         if (longest < 0 || waiting->still_ms > doing_of(control, longest)->still_ms) longest = other;
     }
     return longest;
@@ -122,17 +130,25 @@ static bool judge_absence(slc_control *control, int rank)
     const slc_watch *watch = &control->watch;
     const slc_doing *doing = doing_of(control, rank);
     int other = find_waiting(control, rank);
-    if (other < 0 || (doing->place == SLC_IN_OPERATIONS && doing->lacks)) return false; /* it waits itself */
+    const bool waits = (doing->place == SLC_IN_OPERATIONS && doing->lacks) || doing->place == SLC_IN_TRANSFER;
+    if (other < 0 || waits) return false;
     const slc_doing *waiting = doing_of(control, other);
     uint64_t limit_ns = doing->place == SLC_WORKING ? watch->working_ns : watch->absence_ns;
     uint64_t both_ms = doing->still_ms < waiting->still_ms ? doing->still_ms : waiting->still_ms;
+    const bool transfers = waiting->place == SLC_IN_TRANSFER;
+    if (transfers && waiting->unmoved_ms < both_ms) both_ms = waiting->unmoved_ms;
     bool late = both_ms * 1000000u > limit_ns, loud = both_ms * 1000000u > watch->silence_ns;
     if (!late && (!loud || watch->warned)) return loud;
     char line[900];
-    snprintf(line, sizeof line,
-             "rank %d is absent: rank %d %s for %u s, which rank %d has not called; rank %d %s for "
-             "%u s",
-             rank, other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
+    if (transfers)
+        snprintf(line, sizeof line,
+                 "rank %d is absent: rank %d %s for %u s, to which rank %d has not come; rank %d %s for %u s", rank,
+                 other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
+    else
+        snprintf(line, sizeof line,
+                 "rank %d is absent: rank %d %s for %u s, which rank %d has not called; rank %d %s for "
+                 "%u s",
+                 rank, other, waiting->text, seconds(waiting), rank, rank, doing->text, seconds(doing));
     if (late)
         slc_failure_set(control->failure, SLUICE_ERR_TIMEOUT, SLC_TELL_FACT, "%s (SLUICE_COMM_TIMEOUT)", line);
     else
@@ -185,7 +201,7 @@ static void judge_standstill(slc_control *control)
     for (int rank = 0; rank < control->size; rank++) {
         const slc_doing *doing = doing_of(control, rank);
         if (control->departures[rank].left) continue;
-        if (doing->place != SLC_IN_COLLECTIVE && doing->place != SLC_IN_OPERATIONS) return;
+        if (doing->place == SLC_ELSEWHERE || doing->place == SLC_WORKING) return;
         uint64_t both_ms = doing->still_ms < doing->unmoved_ms ? doing->still_ms : doing->unmoved_ms;
         if (both_ms * 1000000u <= control->watch.silence_ns) return;
     }

@@ -175,6 +175,52 @@ static void test_absent(void **state)
     assert_int_equal(verdict(c, ""), SLUICE_OK);
 }
 
+static void in_transfer(court *c, int rank, int missing, uint32_t seconds)
+{
+    doing_of(c, rank)->place = SLC_IN_TRANSFER;
+    doing_of(c, rank)->missing = missing;
+    doing_of(c, rank)->still_ms = doing_of(c, rank)->unmoved_ms = 1000 * seconds;
+}
+
+/* Rank 2 waits at a channel for rank 1, and rank 1 for rank 0. */
+static court *open_line(void)
+{
+    court *c = open_court(30);
+    in_transfer(c, 2, 1, 31);
+    in_transfer(c, 1, 0, 31);
+    in_neither(c, 0, SLC_ELSEWHERE, 31);
+    return c;
+}
+
+/* A rank that waits at a channel is not absent; the one at which a line of them ends is. */
+static void test_transfers(void **state)
+{
+    (void)state;
+    const char *line = "rank 0 is absent: rank 1 does its number 1 for 31 s, to which rank 0 has not come";
+    assert_int_equal(verdict(open_line(), line), SLUICE_ERR_TIMEOUT);
+    for (int why = 0; why < 5; why++) {
+        court *c = open_line();
+        switch (why) {
+        case 0: doing_of(c, 0)->place = SLC_WORKING; break;
+        case 1: doing_of(c, 0)->still_ms = 29000; break;
+        case 2: doing_of(c, 1)->unmoved_ms = 5000; break; /* its transfer is on its way */
+        case 3: doing_of(c, 1)->missing = -1; break;
+        case 4: in_operations(c, 0, 10, 29); break;
+        }
+        assert_int_equal(verdict(c, ""), SLUICE_OK);
+    }
+    /* Nor is it absent for who waits for its next operation. */
+    court *c = open_line();
+    in_operations(c, 0, 11, 31);
+    in_neither(c, 2, SLC_ELSEWHERE, 31);
+    doing_of(c, 2)->begun = 11;
+    assert_int_equal(verdict(c, ""), SLUICE_OK);
+    /* Where all wait for each other, none is to blame alone. */
+    c = open_line();
+    in_transfer(c, 0, 2, 31);
+    assert_int_equal(verdict(c, "every rank waits and nothing moves"), SLUICE_ERR_MISMATCH);
+}
+
 static void test_standstill(void **state)
 {
     (void)state;
@@ -310,8 +356,9 @@ static void test_uneven(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crossed),    cmocka_unit_test(test_not_crossed), cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_standstill), cmocka_unit_test(test_cut),         cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_crossed),   cmocka_unit_test(test_not_crossed), cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_transfers), cmocka_unit_test(test_standstill),  cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_uneven),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,7 @@ sluice_status slc_lane_init(slc_comm *comm, int rank, int size, slc_failure *fai
 {
     *comm = (slc_comm){.rank = rank,
                        .size = size,
+                       .whole = comm,
                        .failure = failure,
                        .neighbours = neighbours,
                        .transport = transport,
@@ -87,7 +88,7 @@ static bool gates_passed(const slc_op *op)
 {
     for (int i = 0; i < 2; i++)
         if (op->wait[i] && !slc_gate_passed(op->wait[i], op->wait_value[i])) return false;
-    return true;
+    return slc_counts_passed(op->counts, op->count_count);
 }
 
 /* Whether `one` changes what `other` touches. */
@@ -128,11 +129,11 @@ static void remember(slc_history *history, uint64_t signature)
 /* Lets the neighbours use this rank's buffers of the operation. In stream order nobody touches another rank's. */
 static void publish_ready(slc_comm *comm, const slc_active_op *active)
 {
-    slc_control_page *page = comm->neighbours->page;
+    slc_lane_words *words = slc_own_words(comm);
     remember(comm->history, active->signature);
     if (comm->stream_order.on) return;
-    atomic_store_explicit(&page->signature[active->wire % SLC_SIGNATURES], active->signature, memory_order_relaxed);
-    atomic_store_explicit(&page->ready, active->wire + 1, memory_order_release);
+    atomic_store_explicit(&words->signature[active->wire % SLC_SIGNATURES], active->signature, memory_order_relaxed);
+    atomic_store_explicit(&words->ready, active->wire + 1, memory_order_release);
     slc_neighbours_ring(comm->neighbours);
 }
 
@@ -170,7 +171,7 @@ static void start_call(slc_comm *comm, const slc_op *op, bool skipped)
 /* Checks this rank's list; the others' are checked when they are here. */
 static bool list_is_good(slc_comm *comm, const slc_op *op)
 {
-    sluice_status status = slc_row_op_check_list(op, comm->rank);
+    sluice_status status = slc_row_op_check_list(comm, op, comm->rank);
     if (status) slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s", sluice_last_error());
     return !status;
 }
@@ -281,7 +282,7 @@ static bool work_on_oldest(slc_comm *comm)
         }
         bool progressed = slc_work_step(comm, active);
         if (!active->work_done) return progressed;
-        atomic_store_explicit(&comm->neighbours->page->done, active->wire + 1, memory_order_release);
+        atomic_store_explicit(&slc_own_words(comm)->done, active->wire + 1, memory_order_release);
         slc_neighbours_ring(comm->neighbours);
         return true;
     }
@@ -291,8 +292,8 @@ static bool work_on_oldest(slc_comm *comm)
 static bool neighbours_done(const slc_comm *comm, uint32_t wire)
 {
     for (int i = 0; i < comm->neighbours->count; i++) {
-        const slc_control_page *page = comm->neighbours->peers[comm->neighbours->list[i]].page;
-        uint32_t done = atomic_load_explicit(&page->done, memory_order_acquire);
+        const slc_lane_words *words = slc_peer_words(comm, comm->neighbours->list[i]);
+        uint32_t done = atomic_load_explicit(&words->done, memory_order_acquire);
         if ((int32_t)(done - (wire + 1)) < 0) return false;
     }
     return true;
@@ -390,4 +391,19 @@ uint64_t slc_lane_due(const slc_comm *comm)
     const slc_active_op *active = &comm->active.ops[comm->active.first % SLC_ACTIVE];
     /* An operation past its time waits for something else. */
     return active->due_ns > comm->active.step_ns ? active->due_ns : UINT64_MAX;
+}
+
+static uint64_t mix(uint64_t digest, uint64_t value)
+{
+    return (digest ^ value) * 0x9e3779b97f4a7c15u;
+}
+
+uint64_t slc_lane_digest(const slc_comm *comm)
+{
+    uint64_t digest = mix(mix(mix(1, comm->active.taken), comm->active.first), comm->messages.done);
+    for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
+        const slc_active_op *active = &comm->active.ops[i % SLC_ACTIVE];
+        digest = mix(mix(mix(digest, active->block), active->offset), (uint64_t)active->step);
+    }
+    return digest;
 }

@@ -12,6 +12,9 @@ void slc_lane_fini(slc_comm *comm);
 /* Does what can be done without waiting, with at most one chunk of copying or adding. True if anything was done. */
 bool slc_lane_step(slc_comm *comm, uint64_t now_ns);
 
+/* A number that changes as operations go on. */
+uint64_t slc_lane_digest(const slc_comm *comm);
+
 /* When the next held-back completion is due; UINT64_MAX: none. */
 uint64_t slc_lane_due(const slc_comm *comm);
 

@@ -4,8 +4,8 @@
  *
  * The window: receives of up to `depth` blocks are posted, and sends of half as many may be on their way. A block ends
  * only when everything that the peers send for it is here, so a peer is at most depth/2 blocks later than the
- * sender's window, and every message finds its receive posted. A tag has 32 bits for the operation, 17 for the block, 3
- * for the phase and 12 for the sender. collectives_test.c covers this file. */
+ * sender's window, and every message finds its receive posted. A tag has 8 bits for the group, 24 for the operation, 17
+ * for the block, 3 for the phase and 12 for the sender. collectives_test.c covers this file. */
 #include "lib/comm/lane/messages.h"
 
 #include "lib/base/clock.h"
@@ -54,9 +54,11 @@ static slc_block_state *state_of(const slc_comm *comm, slc_active_op *active, ui
     return &active->window[block % comm->depth];
 }
 
-static uint64_t make_tag(const slc_active_op *active, uint64_t block, message_phase phase, int sender)
+static uint64_t make_tag(const slc_comm *comm, const slc_active_op *active, uint64_t block, message_phase phase,
+                         int sender)
 {
-    return (uint64_t)active->wire << 32 | (block & 0x1ffff) << 15 | (uint64_t)phase << 12 | (uint64_t)sender;
+    return (uint64_t)comm->number << 56 | (uint64_t)(active->wire & 0xffffff) << 32 | (block & 0x1ffff) << 15 |
+           (uint64_t)phase << 12 | (uint64_t)sender;
 }
 
 static void count_down(slc_comm *comm, slc_active_op *active, uint64_t block, message_kind kind)
@@ -76,7 +78,8 @@ static void fail_too_long(slc_comm *comm, const slc_active_op *active, int peer,
     slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
                     "%s: rank %d sent rank %d more than the %zu bytes that belong there: submit the same operations in "
                     "the same order on every rank",
-                    slc_op_name(&active->op), peer, comm->rank, expected);
+                    slc_op_name(&active->op), slc_rank_in_world(comm, peer), slc_rank_in_world(comm, comm->rank),
+                    expected);
 }
 
 static void check_length(slc_comm *comm, const slc_active_op *active, int peer, size_t got, size_t expected)
@@ -86,21 +89,22 @@ static void check_length(slc_comm *comm, const slc_active_op *active, int peer, 
         comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
         "%s: rank %d sent rank %d %zu bytes where %zu belong: submit the same operations in the same order on every "
         "rank",
-        slc_op_name(&active->op), peer, comm->rank, got, expected);
+        slc_op_name(&active->op), slc_rank_in_world(comm, peer), slc_rank_in_world(comm, comm->rank), got, expected);
 }
 
 /* A peer that cannot be reached has died, or has left after it did its part; the control connection will tell which. */
 void slc_messages_suspect(slc_comm *comm, int rank, const char *why)
 {
-    if (atomic_load_explicit(&comm->suspicion.since_ns, memory_order_relaxed)) return;
-    comm->suspicion.rank = rank;
-    snprintf(comm->suspicion.why, sizeof comm->suspicion.why, "%s", why);
-    atomic_store_explicit(&comm->suspicion.since_ns, slc_clock_ns(), memory_order_relaxed);
+    slc_suspicion *suspicion = &comm->whole->suspicion;
+    if (atomic_load_explicit(&suspicion->since_ns, memory_order_relaxed)) return;
+    suspicion->rank = slc_rank_in_world(comm, rank);
+    snprintf(suspicion->why, sizeof suspicion->why, "%s", why);
+    atomic_store_explicit(&suspicion->since_ns, slc_clock_ns(), memory_order_relaxed);
 }
 
 static void give_back(slc_comm *comm, slc_message *message)
 {
-    comm->messages.pending--;
+    comm->whole->messages.pending--;
     message->active = NULL;
     message->next = comm->messages.free_list;
     comm->messages.free_list = message;
@@ -127,7 +131,7 @@ static void on_done(void *context, sluice_status status, size_t bytes)
         fail_too_long(comm, active, message->peer, message->bytes);
     else if (status != SLUICE_ERR_INTERRUPTED)
         slc_failure_set(comm->failure, status, SLC_TELL_OWN, "%s: message of rank %d: %s", slc_op_name(&active->op),
-                        message->peer, sluice_status_name(status));
+                        slc_rank_in_world(comm, message->peer), sluice_status_name(status));
     give_back(comm, message);
 }
 
@@ -137,7 +141,7 @@ static slc_message *take_message(slc_comm *comm, const slc_message *what)
     comm->messages.free_list = message->next;
     *message = *what;
     message->comm = comm;
-    comm->messages.pending++;
+    comm->whole->messages.pending++;
     return message;
 }
 
@@ -152,12 +156,12 @@ static void fail_post(slc_comm *comm, const slc_active_op *active, int peer, slu
 static void post_receive(slc_comm *comm, slc_active_op *active, uint64_t block, message_phase phase, message_kind kind,
                          int peer, void *data, size_t bytes)
 {
-    const uint64_t tag = make_tag(active, block, phase, peer);
+    const uint64_t tag = make_tag(comm, active, block, phase, peer);
     slc_message *message = take_message(
         comm, &(slc_message){.active = active, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = kind});
     size_t received = 0;
-    sluice_status status =
-        comm->transport->table->recv(comm->transport->self, peer, data, bytes, tag, &received, on_done, message);
+    sluice_status status = comm->transport->table->recv(comm->transport->self, slc_rank_in_world(comm, peer), data,
+                                                        bytes, tag, &received, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
     if (status == SLUICE_ERR_MISMATCH) {
@@ -175,14 +179,14 @@ static void post_receive(slc_comm *comm, slc_active_op *active, uint64_t block, 
 static void post_send(slc_comm *comm, slc_active_op *active, uint64_t block, message_phase phase, int peer,
                       const void *data, size_t bytes)
 {
-    const uint64_t tag = make_tag(active, block, phase, comm->rank);
+    const uint64_t tag = make_tag(comm, active, block, phase, comm->rank);
     slc_message *message = take_message(
         comm, &(slc_message){.active = active, .block = block, .tag = tag, .bytes = bytes, .peer = peer, .kind = SEND});
     state_of(comm, active, block)->sends++;
     bool data_of_callers = active->op.kind != SLC_BARRIER && phase != PHASE_ACKNOWLEDGE;
     if (data_of_callers) atomic_fetch_add_explicit(&comm->bytes_sent, bytes, memory_order_relaxed);
-    sluice_status status =
-        comm->transport->table->send(comm->transport->self, peer, data, bytes, tag, on_done, message);
+    sluice_status status = comm->transport->table->send(comm->transport->self, slc_rank_in_world(comm, peer), data,
+                                                        bytes, tag, on_done, message);
     if (status == SLUICE_IN_PROGRESS) return;
     give_back(comm, message);
     if (status)
@@ -378,10 +382,10 @@ bool slc_messages_finished(const slc_comm *comm, const slc_active_op *active)
 bool slc_messages_oldest(const slc_comm *comm, slc_open_message *out)
 {
     bool found = false;
-    for (uint32_t i = 0; comm->messages.pending && i < comm->messages.count; i++) {
+    for (uint32_t i = 0; comm->whole->messages.pending && i < comm->messages.count; i++) {
         const slc_message *message = &comm->messages.all[i];
         if (!message->active) continue;
-        const uint32_t operation = (uint32_t)(message->tag >> 32), place = (uint32_t)message->tag >> 12;
+        const uint32_t operation = message->active->wire, place = (uint32_t)message->tag >> 12;
         const int32_t later = found ? (int32_t)(operation - out->operation) : -1;
         if (later > 0 || (!later && place >= out->place)) continue;
         *out = (slc_open_message){message->peer, operation, place, message->bytes};

@@ -39,22 +39,23 @@ uint64_t slc_op_signature(const slc_comm *comm, const slc_op *op, bool skipped)
 
 bool slc_peers_ready(slc_comm *comm, slc_active_op *active)
 {
-    slc_neighbours *neighbours = comm->neighbours;
+    const slc_neighbours *neighbours = comm->neighbours;
     for (int i = 0; i < neighbours->count; i++) {
-        const slc_control_page *page = neighbours->peers[neighbours->list[i]].page;
-        uint32_t ready = atomic_load_explicit(&page->ready, memory_order_acquire);
+        const slc_lane_words *words = slc_peer_words(comm, neighbours->list[i]);
+        uint32_t ready = atomic_load_explicit(&words->ready, memory_order_acquire);
         if ((int32_t)(ready - (active->wire + 1)) < 0) return false;
     }
     for (int i = 0; i < neighbours->count; i++) {
         int rank = neighbours->list[i];
-        uint64_t theirs = atomic_load_explicit(&neighbours->peers[rank].page->signature[active->wire % SLC_SIGNATURES],
+        uint64_t theirs = atomic_load_explicit(&slc_peer_words(comm, rank)->signature[active->wire % SLC_SIGNATURES],
                                                memory_order_relaxed);
         if (theirs == active->signature) continue;
         slc_failure_set(comm->failure, SLUICE_ERR_MISMATCH, SLC_TELL_FACT,
                         "rank %d and rank %d submitted different operations where rank %d has \"%s\" (kind, type, "
                         "blocks, place in the arena or whether it is skipped differ): submit the same ones in the same "
                         "order on every rank",
-                        rank, comm->rank, comm->rank, slc_op_name(&active->op));
+                        slc_rank_in_world(comm, rank), slc_rank_in_world(comm, comm->rank),
+                        slc_rank_in_world(comm, comm->rank), slc_op_name(&active->op));
         return false;
     }
     return true;

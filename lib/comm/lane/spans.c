@@ -54,6 +54,11 @@ slc_spans slc_op_spans(const slc_comm *comm, const slc_op *op)
     return spans;
 }
 
+bool slc_exceeds_cache(uint64_t bytes)
+{
+    return bytes > kept_by_cache;
+}
+
 /* An all-reduce writes where it has just read, so its lines are in the cache anyhow. */
 bool slc_op_goes_past_cache(const slc_comm *comm, const slc_op *op)
 {
@@ -62,5 +67,5 @@ bool slc_op_goes_past_cache(const slc_comm *comm, const slc_op *op)
     const uint64_t whole = slc_op_length(op), part = whole / (uint64_t)comm->size;
     const uint64_t read = reduces ? whole : op->src == op->dst ? 0 : part, written = reduces ? part : whole;
     const uint64_t bytes = read * sluice_dtype_bytes(op->dtype) + written * sluice_dtype_bytes(slc_op_result(op));
-    return bytes * ((uint64_t)comm->neighbours->count + 1) > kept_by_cache;
+    return slc_exceeds_cache(bytes * ((uint64_t)comm->neighbours->count + 1));
 }

@@ -71,7 +71,7 @@ typedef struct {
     _Atomic uint32_t waiting, wanted; /* callers in slc_comm_wait, and the count that the last of them waits for */
 } slc_op_queue;
 
-/* The activity of the program's threads, for heartbeats. */
+/* The activity of the program's threads, for heartbeats. The world's has that of groups and channels too. */
 typedef struct {
     _Atomic(const char *) call, object, work; /* the arguments of slc_comm_call and slc_comm_work */
     _Atomic uint32_t calls;                   /* changes with each of those calls */
@@ -148,7 +148,8 @@ typedef struct slc_message slc_message;
 typedef struct {
     int *peers, peer_count; /* ranks that are not neighbours, in order from the next rank up */
     slc_message *all, *free_list;
-    uint32_t count, pending;
+    uint32_t count;
+    uint32_t pending;                          /* of the world's, with those of groups and channels */
     uint32_t done;                             /* since creation */
     uint32_t blocks_receiving, blocks_sending; /* summed over all active operations */
     uint32_t blocks_finished;                  /* blocks that went by messages, since creation */
@@ -164,6 +165,9 @@ typedef struct {
 
 struct slc_comm {
     int rank, size;
+    slc_comm *whole;    /* the world's communication, which may be this one; the other is a group's */
+    uint32_t number;    /* of a group; 0: the world's */
+    const int *members; /* of a group: the ranks of the world that are its ranks 0 to size - 1; NULL: the world's */
     slc_failure *failure;
     slc_neighbours *neighbours;
     slc_transport *transport;
@@ -192,6 +196,29 @@ struct slc_comm {
 static inline uint64_t slc_thread_number(void)
 {
     return (uint64_t)pthread_self();
+}
+
+/* Messages for people name ranks as the world does, and so do transports. */
+static inline int slc_rank_in_world(const slc_comm *comm, int rank)
+{
+    return comm->members ? comm->members[rank] : rank;
+}
+
+static inline slc_lane_words *slc_own_words(const slc_comm *comm)
+{
+    return &comm->neighbours->page->lanes[comm->number];
+}
+
+static inline const slc_lane_words *slc_peer_words(const slc_comm *comm, int neighbour)
+{
+    return &comm->neighbours->peers[neighbour].page->lanes[comm->number];
+}
+
+static inline bool slc_counts_passed(const slc_gate_count *counts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!slc_gate_passed(counts[i].gate, counts[i].value)) return false;
+    return true;
 }
 
 static inline slc_active_op *slc_active_op_at(slc_comm *comm, uint32_t index)

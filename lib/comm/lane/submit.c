@@ -132,7 +132,7 @@ static void wait_for(slc_comm *comm, uint32_t index, uint64_t waiter)
 {
     if (slc_gate_passed(&comm->queue.completed, index)) return;
     atomic_store(&comm->queue.wanted, index);
-    atomic_store(&comm->program.waiter, waiter);
+    atomic_store(&comm->whole->program.waiter, waiter);
     atomic_fetch_add(&comm->queue.waiting, 1);
     slc_gate_wait(&comm->queue.completed, index, UINT64_MAX); /* a failure raises the count far beyond */
     atomic_fetch_sub(&comm->queue.waiting, 1);
@@ -144,7 +144,7 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
     uint32_t submitted = atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed);
     for (size_t i = 0; !status && i < count; i++) status = check_operation(comm, &ops[i]);
     if (status) return status;
-    atomic_store_explicit(&comm->program.submitter, slc_thread_number(), memory_order_relaxed);
+    atomic_store_explicit(&comm->whole->program.submitter, slc_thread_number(), memory_order_relaxed);
     if (index) *index = submitted;
     for (size_t i = 0; i < count; i++) {
         bool full = submitted - atomic_load_explicit(&comm->queue.completed.value, memory_order_acquire) >= SLC_QUEUE;
@@ -164,23 +164,24 @@ sluice_status slc_comm_submit(slc_comm *comm, const slc_op *ops, size_t count, u
 
 void slc_comm_call(slc_comm *comm, const char *call, const char *object)
 {
-    atomic_store_explicit(&comm->program.call, call, memory_order_release);
-    atomic_store_explicit(&comm->program.object, object, memory_order_release);
-    uint32_t calls = atomic_load_explicit(&comm->program.calls, memory_order_relaxed);
-    atomic_store_explicit(&comm->program.calls, calls + 1, memory_order_relaxed);
+    slc_program_activity *program = &comm->whole->program;
+    atomic_store_explicit(&program->call, call, memory_order_release);
+    atomic_store_explicit(&program->object, object, memory_order_release);
+    uint32_t calls = atomic_load_explicit(&program->calls, memory_order_relaxed);
+    atomic_store_explicit(&program->calls, calls + 1, memory_order_relaxed);
 }
 
 void slc_comm_work(slc_comm *comm, const char *work)
 {
-    atomic_store_explicit(&comm->program.work, work, memory_order_release);
-    atomic_fetch_add_explicit(&comm->program.calls, 1, memory_order_relaxed);
+    atomic_store_explicit(&comm->whole->program.work, work, memory_order_release);
+    atomic_fetch_add_explicit(&comm->whole->program.calls, 1, memory_order_relaxed);
 }
 
 void slc_comm_end_names(slc_comm *comm)
 {
-    pthread_mutex_lock(&comm->program.names);
+    pthread_mutex_lock(&comm->whole->program.names);
     slc_comm_call(comm, "runtime_destroy", NULL);
-    pthread_mutex_unlock(&comm->program.names);
+    pthread_mutex_unlock(&comm->whole->program.names);
 }
 
 slc_gate *slc_comm_completed(slc_comm *comm)

@@ -11,6 +11,7 @@ static void the_first_suspicion_stays(void **state)
 {
     (void)state;
     static slc_comm comm = {.size = 4};
+    comm.whole = &comm;
     slc_messages_suspect(&comm, 2, "it reset the connection");
     const uint64_t since_ns = atomic_load(&comm.suspicion.since_ns);
     assert_true(since_ns > 0);

@@ -2,6 +2,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/comm/lane/stream_order.h"
+#include "lib/comm/world/lines.h"
 #include "lib/comm/world/state.h"
 #include "lib/comm/world/world.h"
 
@@ -12,6 +13,7 @@ static void forget_segment(slc_comm *comm)
 {
     /* After a failure a message may still be on its way into the memory, so wait until the thread has let go of it. */
     if (slc_failed(comm->failure)) slc_gate_wait(&comm->quiet, 1, UINT64_MAX);
+    slc_lines_detach(slc_comm_world(comm));
     if (comm->attached.segment && comm->messages.pending)
         comm->attached.segment->kept = true; /* the transport did not let go of it */
     if (comm->attached.stream.device)
@@ -27,12 +29,13 @@ static void forget_segment(slc_comm *comm)
     comm->scratch.bytes = 0;
 }
 
-/* Checks that every rank brings the same sizes. All compare theirs with rank 0's, so they agree on the verdict. */
-static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes)
+/* Checks that every rank brings the same sizes, or where segments lie apart the same scratch. All compare theirs with
+ * rank 0's, so they agree on the verdict. */
+static sluice_status agree_on_size(sluice_world *world, uint64_t bytes, uint64_t scratch_bytes, bool apart)
 {
     uint64_t own[2] = {bytes, scratch_bytes}, first[2] = {bytes, scratch_bytes};
     sluice_status status = sluice_world_broadcast(world, first, sizeof first, 0);
-    double differing = own[0] != first[0] || own[1] != first[1];
+    double differing = (own[0] != first[0] && !apart) || own[1] != first[1];
     if (!status) status = sluice_world_all_reduce(world, &differing, 1);
     if (status || differing == 0) return status;
     return slc_error(
@@ -79,7 +82,7 @@ bool slc_comm_is_attached(const slc_comm *comm)
     return comm->attached.segment != NULL;
 }
 
-sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
+static sluice_status attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes, bool apart)
 {
     sluice_world *world = slc_comm_world(comm);
     sluice_status status = slc_comm_wait(comm, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
@@ -87,7 +90,7 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     forget_segment(comm);
     if (!segment) return SLUICE_OK;
 
-    status = agree_on_size(world, segment->bytes, scratch_bytes);
+    status = agree_on_size(world, segment->bytes, scratch_bytes, apart);
     if (status) return status;
     uint64_t deadline_ns = slc_clock_ns() + world->control.watch.silence_ns;
     char error[SLC_WORDS]; /* the caller's last one, which waiting in slices overwrites */
@@ -104,4 +107,14 @@ sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratc
     comm->scratch.base = scratch;
     comm->scratch.bytes = scratch_bytes;
     return sluice_world_barrier(world);
+}
+
+sluice_status slc_comm_attach(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
+{
+    return attach(comm, segment, scratch, scratch_bytes, false);
+}
+
+sluice_status slc_comm_attach_apart(slc_comm *comm, slc_segment *segment, void *scratch, uint64_t scratch_bytes)
+{
+    return attach(comm, segment, scratch, scratch_bytes, true);
 }

@@ -2,10 +2,12 @@
 #include "lib/comm/world/doing.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/integer.h"
 #include "lib/comm/control/collect.h"
 #include "lib/comm/lane/lane.h"
 #include "lib/comm/lane/messages.h"
 #include "lib/comm/sockets/traffic.h"
+#include "lib/comm/world/lines.h"
 
 #include <stdio.h>
 
@@ -14,6 +16,8 @@ static const uint64_t stopped_ns = 2000000000u; /* after a longer gap between tw
 static const uint64_t idle_bytes = 256;
 /* A transport without connections that can be seen is a fast one, and has moved for as long as that takes. */
 static const uint64_t unseen_bytes_per_s = 1000000;
+/* A message of a group or channel is taken to be of so many bytes. */
+static const uint64_t unseen_bytes = 1 << 20;
 
 static uint64_t mix(uint64_t digest, uint64_t value)
 {
@@ -27,26 +31,21 @@ static uint64_t digest_program(sluice_world *world, slc_place place)
     uint64_t digest = mix(1, (uint64_t)place);
     digest = mix(digest, atomic_load_explicit(&comm->program.calls, memory_order_relaxed));
     digest = mix(digest, atomic_load_explicit(&comm->queue.submitted, memory_order_relaxed));
+    digest = mix(digest, slc_lines_submitted(&world->lines));
     digest = mix(digest, atomic_load_explicit(&comm->queue.wanted, memory_order_relaxed));
     return mix(digest, atomic_load_explicit(&world->collects_asked, memory_order_relaxed));
 }
 
-static uint64_t digest_operations(const sluice_world *world)
+static uint64_t digest_operations(sluice_world *world)
 {
-    const slc_comm *comm = &world->comm;
-    uint64_t digest = mix(mix(mix(1, comm->active.taken), comm->active.first), comm->messages.done);
-    for (uint32_t i = comm->active.first; i != comm->active.taken; i++) {
-        const slc_active_op *active = &comm->active.ops[i % SLC_ACTIVE];
-        digest = mix(mix(mix(digest, active->block), active->offset), (uint64_t)active->step);
-    }
-    return digest;
+    return mix(slc_lane_digest(&world->comm), slc_lines_digest(&world->lines));
 }
 
 /* Whether an imitated network holds something back, which will come for sure. */
-static bool is_held_back(const sluice_world *world, uint64_t now_ns)
+static bool is_held_back(sluice_world *world, uint64_t now_ns)
 {
     const slc_transport *transport = &world->transport;
-    uint64_t due = slc_lane_due(&world->comm);
+    uint64_t due = slc_least(slc_lane_due(&world->comm), slc_lines_due(&world->lines));
     if (transport->table && transport->table->timer) {
         uint64_t timer = transport->table->timer(transport->self);
         if (timer < due) due = timer;
@@ -67,13 +66,20 @@ static bool is_on_its_way(sluice_world *world, const slc_open_message *message, 
     return slc_seconds(now_ns - watch->completed_ns) < bytes / (double)unseen_bytes_per_s;
 }
 
-static slc_place find_place(sluice_world *world)
+/* What the program waits for in a group or channel. */
+typedef struct {
+    int missing; /* a rank that has not come to it; -1: not known */
+    const char *what;
+} line_wait;
+
+static slc_place find_place(sluice_world *world, line_wait *wait)
 {
     slc_comm *comm = &world->comm;
     uint32_t wanted = atomic_load(&comm->queue.wanted);
     if (world->control.collect) return SLC_IN_COLLECTIVE;
     if (atomic_load(&comm->stream_order.host_waits)) return SLC_IN_OPERATIONS;
     if (atomic_load(&comm->queue.waiting) && !slc_gate_passed(&comm->queue.completed, wanted)) return SLC_IN_OPERATIONS;
+    if (slc_lines_wait(&world->lines, &wait->missing, &wait->what)) return SLC_IN_TRANSFER;
     return atomic_load_explicit(&comm->program.work, memory_order_acquire) ? SLC_WORKING : SLC_ELSEWHERE;
 }
 
@@ -87,7 +93,7 @@ static bool is_one_thread(sluice_world *world, slc_place place)
 }
 
 /* Writes "waits in param_read of \"h.0.w\"". */
-static void describe(sluice_world *world, slc_place place, char *text, size_t bytes)
+static void describe(sluice_world *world, slc_place place, const line_wait *wait, char *text, size_t bytes)
 {
     slc_comm *comm = &world->comm;
     pthread_mutex_lock(&comm->program.names); /* it keeps them from being freed while they are read */
@@ -108,6 +114,9 @@ static void describe(sluice_world *world, slc_place place, char *text, size_t by
     case SLC_IN_OPERATIONS:
         snprintf(text, bytes, "waits in %s for %s", last, operation ? operation : "an operation");
         break;
+    case SLC_IN_TRANSFER:
+        snprintf(text, bytes, "waits in %s for %s", last, wait->what ? wait->what : "an operation of a group");
+        break;
     case SLC_WORKING: snprintf(text, bytes, "is %s in %s", work ? work : "working", last); break;
     case SLC_ELSEWHERE: snprintf(text, bytes, "waits in no call (its last: %s)", last); break;
     }
@@ -120,7 +129,8 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
     slc_watch *watch = &control->watch;
     slc_doing *doing = &control->doing;
     if (control->size == 1 || slc_failed(&world->failure)) return;
-    const slc_place place = find_place(world);
+    line_wait wait = {-1, NULL};
+    const slc_place place = find_place(world, &wait);
     const uint64_t program = digest_program(world, place), operations = digest_operations(world);
     const uint64_t gap = now_ns - watch->looked_ns;
     watch->looked_ns = now_ns;
@@ -128,12 +138,12 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
         watch->still_ns += gap;
         watch->moved_ns += gap;
     }
-    slc_open_message lacking = {0};
-    const bool lacks = slc_messages_oldest(&world->comm, &lacking);
+    slc_open_message lacking = {.bytes = unseen_bytes};
+    const bool lacks = slc_messages_oldest(&world->comm, &lacking), open = lacks || world->comm.messages.pending;
     if (program != watch->program) watch->still_ns = now_ns;
     if (operations != watch->operations) watch->completed_ns = watch->moved_ns = now_ns;
     if (is_held_back(world, now_ns)) watch->moved_ns = now_ns;
-    if (lacks && watch->moved_ns != now_ns && is_on_its_way(world, &lacking, now_ns)) watch->moved_ns = now_ns;
+    if (open && watch->moved_ns != now_ns && is_on_its_way(world, &lacking, now_ns)) watch->moved_ns = now_ns;
     watch->program = program;
     watch->operations = operations;
 
@@ -147,8 +157,9 @@ void slc_world_note_doing(sluice_world *world, uint64_t now_ns)
                          .operation = lacking.operation,
                          .stage = lacking.place,
                          .still_ms = (uint32_t)((now_ns - watch->still_ns) / 1000000u),
-                         .unmoved_ms = (uint32_t)((now_ns - watch->moved_ns) / 1000000u)};
+                         .unmoved_ms = (uint32_t)((now_ns - watch->moved_ns) / 1000000u),
+                         .missing = wait.missing};
     if (place == SLC_IN_OPERATIONS)
         doing->needed = slc_lane_needed(&world->comm, atomic_load(&world->comm.queue.wanted));
-    describe(world, place, doing->text, sizeof doing->text);
+    describe(world, place, &wait, doing->text, sizeof doing->text);
 }

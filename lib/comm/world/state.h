@@ -1,6 +1,7 @@
 /* The state of a world, in the parts of which it is made. Private to lib/comm. */
 #pragma once
 
+#include "lib/comm/channel/state.h"
 #include "lib/comm/control/state.h"
 #include "lib/comm/failure.h"
 #include "lib/comm/join/rendezvous.h"
@@ -12,6 +13,25 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
+
+/* A group: a lane of its own beside the world's. */
+typedef struct slc_group slc_group;
+struct slc_group {
+    slc_comm comm;
+    slc_neighbours view; /* the neighbours among its members */
+    slc_history history;
+    int *members;
+    slc_group *next;
+};
+
+/* The groups and channels of this rank. Threads of the program change the lists, and the communication thread walks
+ * them, under the lock. */
+typedef struct {
+    pthread_mutex_t lock;
+    _Atomic uint32_t count; /* of both kinds */
+    slc_group *groups;
+    slc_channel *channels;
+} slc_lines;
 
 struct sluice_world {
     sluice_world_config config;
@@ -27,6 +47,7 @@ struct sluice_world {
     slc_transport transport;
     slc_control control;
     slc_comm comm;
+    slc_lines lines;
 
     pthread_t thread;
     bool running;
@@ -58,5 +79,5 @@ struct sluice_world {
 
 static inline sluice_world *slc_comm_world(slc_comm *comm)
 {
-    return (sluice_world *)(void *)((char *)comm - offsetof(sluice_world, comm));
+    return (sluice_world *)(void *)((char *)comm->whole - offsetof(sluice_world, comm));
 }

@@ -16,6 +16,7 @@
 #include "lib/comm/lane/messages.h"
 #include "lib/comm/lane/stream_order.h"
 #include "lib/comm/world/doing.h"
+#include "lib/comm/world/lines.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -99,14 +100,18 @@ static void acknowledge_failure(sluice_world *world)
     uint32_t submitted = atomic_load(&world->comm.queue.submitted);
     slc_gate_post(&world->collects_done, atomic_load(&world->collects_asked) + SLC_FAR_BEYOND);
     slc_gate_post(&world->comm.queue.completed, submitted + SLC_FAR_BEYOND);
+    slc_lines_end_waits(&world->lines);
     cancel_messages(world);
     slc_stream_order_abort(&world->comm);
     slc_gate_post(&world->comm.quiet, 1);
 }
 
-/* Fails the world if an operation needs a rank that has left. */
-static void check_departures(sluice_world *world)
+/* Fails the world if an operation needs a rank that has left. How far groups and channels had come the goodbye does not
+ * say, but what that rank gave to them is here soon. */
+static void check_departures(sluice_world *world, uint64_t now_ns)
 {
+    const int needed = now_ns > suspicion_ns ? slc_lines_departed(world, now_ns - suspicion_ns) : -1;
+    if (needed >= 0) slc_control_fail_left(&world->control, needed, "others still need it");
     uint32_t submitted = atomic_load_explicit(&world->comm.queue.wire_submitted, memory_order_relaxed);
     uint32_t completed = atomic_load_explicit(&world->comm.active.wire_completed, memory_order_relaxed);
     if (submitted == completed) return;
@@ -134,7 +139,7 @@ static bool look_at_control(sluice_world *world, uint64_t now_ns)
     bool received = slc_control_step(&world->control, now_ns);
     if (beats) slc_watch_judge(&world->control);
     slc_stream_order_check(&world->comm, now_ns);
-    check_departures(world);
+    check_departures(world, now_ns);
     check_suspicion(world, now_ns);
     return received;
 }
@@ -151,16 +156,18 @@ static bool advance(sluice_world *world, uint64_t now_ns)
     busy |= take_collective(world);
     finish_collective(world);
     busy |= slc_lane_step(&world->comm, now_ns);
+    busy |= slc_lines_step(&world->lines, now_ns);
     busy |= transport_progress(world);
     return busy;
 }
 
-static uint64_t next_due(const sluice_world *world)
+static uint64_t next_due(sluice_world *world)
 {
     const slc_transport *transport = &world->transport;
     uint64_t due = slc_control_due(&world->control);
     if (slc_failed(&world->failure)) return due;
     due = slc_least(due, slc_lane_due(&world->comm));
+    due = slc_least(due, slc_lines_due(&world->lines));
     due = slc_least(due, slc_stream_order_due(&world->comm));
     if (transport->table && transport->table->timer) due = slc_least(due, transport->table->timer(transport->self));
     return due;

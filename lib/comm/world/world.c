@@ -14,6 +14,7 @@
 #include "lib/comm/settings.h"
 #include "lib/comm/sockets/address.h"
 #include "lib/comm/sockets/listeners.h"
+#include "lib/comm/world/lines.h"
 #include "lib/comm/world/thread.h"
 #include "lib/comm/world/worlds.h"
 
@@ -362,6 +363,7 @@ static sluice_status begin_work(sluice_world *world)
 void slc_world_init(sluice_world *world)
 {
     slc_failure_init(&world->failure);
+    slc_lines_init(&world->lines);
     pthread_mutex_init(&world->collect_lock, NULL);
     slc_gate_init(&world->collects_done);
     slc_gate_init(&world->told);
@@ -415,6 +417,7 @@ static void free_world(sluice_world *world)
     slc_thread_stop(world);
     slc_transport_close(&world->transport, 0); /* in case the thread never ran */
     slc_control_fini(&world->control);
+    slc_lines_fini(&world->lines);
     if (world->comm.queue.ops) slc_lane_fini(&world->comm);
     if (world->neighbours.peers) slc_neighbours_close(&world->neighbours);
     slc_rendezvous_leave(&world->rendezvous);

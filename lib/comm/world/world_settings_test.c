@@ -43,8 +43,8 @@ sluice_status __wrap_slc_lane_init(slc_comm *comm, int rank, int size, slc_failu
     comm->active.taken = comm->active.first = comm->active.wire = first_operation;
     atomic_store(&comm->active.wire_completed, first_operation);
     atomic_store(&comm->queue.wire_submitted, first_operation);
-    atomic_store(&neighbours->page->ready, first_operation);
-    atomic_store(&neighbours->page->done, first_operation);
+    atomic_store(&neighbours->page->lanes[0].ready, first_operation);
+    atomic_store(&neighbours->page->lanes[0].done, first_operation);
     atomic_store(&comm->queue.completed.value, first_operation);
     atomic_store(&comm->queue.finished, first_operation);
     atomic_store(&comm->queue.submitted, first_operation);

@@ -56,19 +56,20 @@ sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op)
     return SLUICE_OK;
 }
 
-sluice_status slc_row_op_check_list(const slc_op *op, int rank)
+sluice_status slc_row_op_check_list(const slc_comm *comm, const slc_op *op, int rank)
 {
     const slc_row_list *list = slc_row_op_list_of(op, rank);
+    const int named = slc_rank_in_world(comm, rank);
     if (list->count > op->rows->most)
         return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list has %u rows, more than the %llu that it may have",
-                         slc_op_name(op), rank, list->count, (unsigned long long)op->rows->most);
+                         slc_op_name(op), named, list->count, (unsigned long long)op->rows->most);
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->rows[i] >= op->rows->row_count)
             return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list names row %u of %llu, at place %u", slc_op_name(op),
-                             rank, list->rows[i], (unsigned long long)op->rows->row_count, i);
+                             named, list->rows[i], (unsigned long long)op->rows->row_count, i);
         if (i && list->rows[i] <= list->rows[i - 1])
             return slc_error(SLUICE_ERR_FORMAT, "%s: rank %d's list is not ascending: row %u after row %u, at place %u",
-                             slc_op_name(op), rank, list->rows[i], list->rows[i - 1], i);
+                             slc_op_name(op), named, list->rows[i], list->rows[i - 1], i);
     }
     return SLUICE_OK;
 }
@@ -99,7 +100,7 @@ static sluice_status take_lists(slc_comm *comm, const slc_op *op)
         if (rank != comm->rank && slc_is_neighbour(comm->neighbours, rank))
             status = slc_copy(&comm->attached.stream, list, slc_at_neighbour(comm, rank, list),
                               slc_row_list_bytes(op->rows->most));
-        if (!status) status = slc_row_op_check_list(op, rank);
+        if (!status) status = slc_row_op_check_list(comm, op, rank);
     }
     return status;
 }

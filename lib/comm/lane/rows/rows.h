@@ -9,7 +9,8 @@
 
 /* Checks what only operations on rows need. Errors: ARGUMENT, UNSUPPORTED. */
 sluice_status slc_row_op_check(const slc_comm *comm, const slc_op *op);
-sluice_status slc_row_op_check_list(const slc_op *op, int rank); /* FORMAT says what is wrong with a rank's list */
+/* FORMAT says what is wrong with a rank's list. */
+sluice_status slc_row_op_check_list(const slc_comm *comm, const slc_op *op, int rank);
 
 /* Takes the other ranks' lists if all are here; true: they are, and active->block is 1. A list that is wrong fails the
  * world. */

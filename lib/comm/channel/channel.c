@@ -1,0 +1,90 @@
+/* What a program does with its end of a channel: submission with its checks, and waiting. */
+#include "lib/comm/channel/channel.h"
+
+#include "lib/base/status.h"
+#include "lib/comm/lane/spans.h"
+
+#include <stdlib.h>
+
+sluice_status slc_channel_init(slc_channel *channel, slc_comm *comm, const slc_channel_desc *desc)
+{
+    *channel = (slc_channel){.comm = comm, .desc = *desc, .sends = desc->from == comm->rank};
+    channel->peer = channel->sends ? desc->to : desc->from;
+    channel->own = &comm->neighbours->page->channels[desc->number];
+    if (slc_is_neighbour(comm->neighbours, channel->peer))
+        channel->there = &comm->neighbours->peers[channel->peer].page->channels[desc->number];
+    slc_gate_init(&channel->completed);
+    channel->queue = calloc(SLC_TRANSFERS, sizeof *channel->queue);
+    return channel->queue ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "channel \"%s\"", desc->name);
+}
+
+void slc_channel_fini(slc_channel *channel)
+{
+    free(channel->queue);
+    channel->queue = NULL;
+}
+
+static sluice_status check_transfer(const slc_channel *channel, const slc_channel_transfer *transfer)
+{
+    const slc_comm *comm = channel->comm;
+    if (!comm->attached.stream.device)
+        return slc_error(SLUICE_ERR_ORDER, "channel \"%s\": attach memory first", channel->desc.name);
+    if (!transfer->bytes || !slc_in_arena(comm, transfer->data, transfer->bytes))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "channel \"%s\", %s: %llu bytes; give at least one, in the attached arena", channel->desc.name,
+                         slc_transfer_name(transfer), (unsigned long long)transfer->bytes);
+    return SLUICE_OK;
+}
+
+/* `waiter` is the calling thread if it needs just these transfers, else 0. */
+static void wait_for(slc_channel *channel, uint32_t index, uint64_t waiter)
+{
+    if (slc_gate_passed(&channel->completed, index)) return;
+    atomic_store(&channel->wanted, index);
+    atomic_store(&channel->comm->program.waiter, waiter);
+    atomic_fetch_add(&channel->waiting, 1);
+    slc_gate_wait(&channel->completed, index, UINT64_MAX); /* a failure raises the count far beyond */
+    atomic_fetch_sub(&channel->waiting, 1);
+}
+
+sluice_status slc_channel_submit(slc_channel *channel, const slc_channel_transfer *transfers, uint32_t count,
+                                 uint32_t *index)
+{
+    slc_comm *comm = channel->comm;
+    sluice_status status = slc_failure_get(comm->failure);
+    uint32_t submitted = atomic_load_explicit(&channel->submitted, memory_order_relaxed);
+    for (uint32_t i = 0; !status && i < count; i++) status = check_transfer(channel, &transfers[i]);
+    if (status) return status;
+    atomic_store_explicit(&comm->program.submitter, slc_thread_number(), memory_order_relaxed);
+    if (index) *index = submitted;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t completed = atomic_load_explicit(&channel->completed.value, memory_order_acquire);
+        if (submitted - completed >= SLC_TRANSFERS) {
+            slc_comm_notify(comm);
+            wait_for(channel, submitted + 1 - SLC_TRANSFERS, 0);
+            status = slc_failure_get(comm->failure);
+            if (status) return status;
+        }
+        channel->queue[submitted % SLC_TRANSFERS] = transfers[i];
+        atomic_store_explicit(&channel->submitted, ++submitted, memory_order_release);
+    }
+    slc_comm_notify(comm);
+    return SLUICE_OK;
+}
+
+slc_gate *slc_channel_completed(slc_channel *channel)
+{
+    return &channel->completed;
+}
+
+sluice_status slc_channel_wait(slc_channel *channel, uint32_t index)
+{
+    wait_for(channel, index, slc_thread_number());
+    const uint32_t finished = atomic_load_explicit(&channel->finished, memory_order_acquire);
+    return (int32_t)(finished - index) >= 0 ? SLUICE_OK : slc_failure_get(channel->comm->failure);
+}
+
+uint64_t slc_channel_bytes(const slc_channel *channel)
+{
+    return atomic_load_explicit(&channel->bytes, memory_order_relaxed);
+}

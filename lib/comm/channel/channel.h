@@ -1,0 +1,27 @@
+/* One end of a channel. All but the first two run on the communication thread. Private to lib/comm. */
+#pragma once
+
+#include "lib/comm/channel/state.h"
+
+/* Makes an end; its counters in the control page are the caller's to clear. Errors: MEMORY. */
+sluice_status slc_channel_init(slc_channel *channel, slc_comm *comm, const slc_channel_desc *desc);
+void slc_channel_fini(slc_channel *channel);
+
+/* Does what can be done without waiting, with at most one chunk of copying. True if anything was done. */
+bool slc_channel_step(slc_channel *channel, uint64_t now_ns);
+
+/* When the next held-back completion is due; UINT64_MAX: none. */
+uint64_t slc_channel_due(const slc_channel *channel);
+
+/* Whether a transfer is submitted and not complete. */
+bool slc_channel_unfinished(const slc_channel *channel);
+
+/* Ends every wait for transfers, after a failure. */
+void slc_channel_end_waits(slc_channel *channel);
+
+/* A number that changes as transfers go on. */
+uint64_t slc_channel_digest(const slc_channel *channel);
+
+/* Whether the program waits for a transfer; then *peer is the rank that is to come to it too, or -1 if the transfer has
+ * not started or that rank is there, and *what the transfer's name. */
+bool slc_channel_waited_for(slc_channel *channel, int *peer, const char **what);
