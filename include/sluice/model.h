@@ -116,6 +116,10 @@ typedef struct {
      * evaluates_only, whatever that field says. The cache counts in the budget: 8 bytes a layer, channel and token,
      * with tokens rounded up to 128 and channels a head to 16 (for its values). */
     uint32_t cache_tokens;
+    /* gpt2, bert: > 0 lets sluice_batch.length say that a micro-batch is shorter, in multiples of this. `length` is
+     * then the longest, which the plan has room for; making the model takes longer, because every length is asked for
+     * its scratch. Not with a cache. 0: every micro-batch is of `length`. */
+    uint32_t length_step;
 } sluice_model_options;
 
 /* Registers the model on `rt`, before commit. The runtime must outlive the model's use; the caller destroys the model.
@@ -183,6 +187,10 @@ typedef struct {
      * loss and gradient are then means over all T targets, however the step is split. Its inverse must be a normal
      * float. */
     double loss_divisor;
+    /* gpt2, bert: tokens a sequence of this micro-batch, which is what `length` means above: a multiple of
+     * sluice_model_options.length_step, or all of its length. Each rank and micro-batch may have its own. 0: the
+     * model's. */
+    uint32_t length;
 } sluice_batch;
 
 /* One micro-batch, between sluice_step_begin and _end: forward, then backward. Errors: ARGUMENT (no targets; a token,

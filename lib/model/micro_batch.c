@@ -93,6 +93,29 @@ static sluice_status check_range(const char *family, const char *what, const int
     return SLUICE_OK;
 }
 
+static sluice_status check_length(const sluice_model *m, const sluice_batch *b)
+{
+    const char *name = sluice_model_family_name((uint32_t)m->config.family);
+    const uint32_t step = m->length_step;
+    if (!b->length || b->length == m->length) return SLUICE_OK;
+    if (!step)
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: a micro-batch of %u tokens a sequence, and the model was made for %u; set "
+                         "sluice_model_options.length_step for shorter ones",
+                         name, b->length, m->length);
+    if (b->length < m->length && b->length % step == 0) return SLUICE_OK;
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "%s: a micro-batch of %u tokens a sequence; it must be a multiple of %u (length_step) below %u, or "
+        "%u",
+        name, b->length, step, m->length, m->length);
+}
+
+static uint32_t length_of(const sluice_model *m, const sluice_batch *b)
+{
+    return b->length ? b->length : m->length;
+}
+
 static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
 {
     const sluice_model_config *c = &m->config;
@@ -104,21 +127,23 @@ static sluice_status check_inputs(const sluice_model *m, const sluice_batch *b)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: masked patches, but the model has no mask token", name);
     if (b->attention_mask && sees) return slc_error(SLUICE_ERR_ARGUMENT, "%s: an attention mask is for text", name);
     if (sees) return SLUICE_OK;
-    sluice_status status = check_range(name, "token", b->tokens, m->rows, c->vocabulary);
-    if (!status && b->types && c->types) status = check_range(name, "token type", b->types, m->rows, c->types);
+    const uint64_t rows = (uint64_t)m->batch * length_of(m, b);
+    sluice_status status = check_range(name, "token", b->tokens, rows, c->vocabulary);
+    if (!status && b->types && c->types) status = check_range(name, "token type", b->types, rows, c->types);
     return status;
 }
 
 /* The kernel that reads the targets relies on it. */
-static sluice_status check_targets(const sluice_model *m, const int32_t *targets)
+static sluice_status check_targets(const sluice_model *m, const sluice_batch *b)
 {
     const sluice_model_config *c = &m->config;
     const char *name = sluice_model_family_name((uint32_t)c->family);
+    const uint64_t count = (uint64_t)m->batch * sluice_model_targets(c, length_of(m, b));
     uint32_t limit = c->head == SLUICE_HEAD_CLASSES ? c->classes : c->vocabulary;
-    for (uint64_t i = 0; i < m->targets; i++)
-        if (targets[i] != -1 && (uint32_t)targets[i] >= limit)
+    for (uint64_t i = 0; i < count; i++)
+        if (b->targets[i] != -1 && (uint32_t)b->targets[i] >= limit)
             return slc_error(SLUICE_ERR_ARGUMENT, "%s: target %d at %llu is outside the %u that there are", name,
-                             targets[i], (unsigned long long)i, limit);
+                             b->targets[i], (unsigned long long)i, limit);
     return SLUICE_OK;
 }
 
@@ -134,9 +159,10 @@ static sluice_status check_divisor(double divisor)
 
 sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *b)
 {
-    sluice_status status = check_inputs(m, b);
+    sluice_status status = check_length(m, b);
+    if (!status) status = check_inputs(m, b);
     if (!status) status = check_divisor(b->loss_divisor);
-    return status || !b->targets ? status : check_targets(m, b->targets);
+    return status || !b->targets ? status : check_targets(m, b);
 }
 
 /* ---- Waiting ---- */
@@ -154,10 +180,10 @@ sluice_status slc_micro_batch_wait(slc_batch_memory *memory)
 
 /* ---- Losses ---- */
 
-double slc_micro_batch_loss(const sluice_model *m, const slc_batch_memory *memory)
+double slc_micro_batch_loss(const slc_batch_memory *memory)
 {
     double sum = 0;
-    uint64_t rows = memory->target_count ? slc_model_head_rows(m) : 0; /* else nothing need be there */
+    uint64_t rows = memory->target_count ? memory->loss_rows : 0; /* else nothing need be there */
     for (uint64_t i = 0; i < rows; i++) sum += memory->losses[i];
     return sum / memory->divisor;
 }
@@ -166,7 +192,7 @@ static sluice_status collect(sluice_model *m, slc_batch_memory *memory)
 {
     sluice_status status = memory->owes ? slc_micro_batch_wait(memory) : SLUICE_OK;
     if (status || !memory->owes) return status;
-    m->losses.last = slc_micro_batch_loss(m, memory);
+    m->losses.last = slc_micro_batch_loss(memory);
     m->losses.sum += m->losses.last;
     m->losses.count++;
     memory->owes = false;
@@ -199,6 +225,7 @@ static void take_targets(sluice_model *m, const sluice_batch *b)
     uint64_t each = m->targets / m->batch;
     bool shifted = slc_model_sees(&m->config) && m->config.head == SLUICE_HEAD_TOKENS;
     memory->target_count = 0;
+    memory->loss_rows = slc_model_head_rows(m);
     for (uint64_t i = 0; i < m->targets; i++) {
         int32_t target = targets ? targets[i] : -1;
         uint64_t sequence = i / each;
@@ -251,6 +278,7 @@ sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *b)
 {
     slc_batch_memory *next = &m->memories[(uint32_t)(m->memory - m->memories + 1) % m->memory_count];
     sluice_status status = next->owes ? collect(m, next) : slc_micro_batch_wait(next);
+    slc_model_set_length(m, length_of(m, b));
     if (!status && !slc_model_sees(&m->config)) status = take_places(m, next, b->tokens);
     if (status) return status;
     m->memory = next;

@@ -17,8 +17,8 @@ sluice_status slc_micro_batch_reserve(sluice_model *m);
 sluice_status slc_micro_batch_check(const sluice_model *m, const sluice_batch *batch);
 
 /* Takes the next memory, waits until it is free, keeps there what the caller may free when the call returns, and sets
- * m->memory, m->in and m->padding_place. Tells the runtime which rows of a shared token table are looked up. Errors:
- * those of sluice_rows_set. */
+ * m->memory, m->in, m->padding_place and the sizes of the micro-batch. Tells the runtime which rows of a shared token
+ * table are looked up. Errors: those of sluice_rows_set. */
 sluice_status slc_micro_batch_take(sluice_model *m, const sluice_batch *batch);
 /* To be called when the last copy from or to m->memory is queued. */
 sluice_status slc_micro_batch_queued(sluice_model *m);
@@ -28,7 +28,7 @@ sluice_status slc_micro_batch_wait(slc_batch_memory *memory);
 /* ---- Losses ---- */
 
 /* The loss of the micro-batch, whose copies are done: 0 without a target. */
-double slc_micro_batch_loss(const sluice_model *m, const slc_batch_memory *memory);
+double slc_micro_batch_loss(const slc_batch_memory *memory);
 /* Adds the losses of all micro-batches that went through backward to m->losses, in their order; waits for them. */
 sluice_status slc_losses_collect(sluice_model *m);
 /* Begins a new mean. */

@@ -245,6 +245,11 @@ static sluice_status check_options(const sluice_model_config *c, const sluice_mo
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: a micro-batch needs at least one %s", name,
                          sees ? "image" : "token");
     if (sees && o->length) return slc_error(SLUICE_ERR_ARGUMENT, "%s: images have no length; leave it 0", name);
+    if (o->length_step && (sees || o->cache_tokens))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "%s: micro-batches of several lengths (length_step) are for text, without "
+                         "a cache; leave it 0",
+                         name);
     if (!sees && o->length > c->context)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s: sequences of %u tokens exceed the model's context of %u", name,
                          o->length, c->context);
@@ -325,14 +330,13 @@ sluice_status sluice_model_create(sluice_runtime *rt, const sluice_model_config 
     m->config = *config;
     m->batch = options->batch;
     m->length = options->length;
+    m->length_step = options->length_step;
     m->dropout_seed = options->dropout_seed;
     m->evaluates_only = options->evaluates_only || options->cache_tokens;
     m->cache.room = options->cache_tokens;
     m->label_smoothing = (float)options->label_smoothing;
     m->step = UINT64_MAX; /* no step has begun */
-    m->tokens = sluice_model_tokens(config, options->length);
-    m->rows = (uint64_t)m->batch * m->tokens;
-    m->targets = (uint64_t)m->batch * sluice_model_targets(config, options->length);
+    slc_model_set_length(m, options->length);
     m->layer_count = config->layers + 2;
     m->layers = calloc(m->layer_count, sizeof *m->layers);
     if (!m->layers) {
@@ -523,7 +527,7 @@ sluice_status sluice_model_evaluate(sluice_model *m, const sluice_batch *given, 
     if (!status) status = slc_micro_batch_wait(m->memory);
     if (status) return tell_runtime(m, status);
     const bool has_loss = batch.targets && (m->memory->target_count || batch.loss_divisor > 0);
-    *loss = has_loss ? slc_micro_batch_loss(m, m->memory) : NAN;
+    *loss = has_loss ? slc_micro_batch_loss(m->memory) : NAN;
     return SLUICE_OK;
 }
 

@@ -83,6 +83,7 @@ typedef struct {
     float *losses;           /* one for each row of the head */
     int32_t *targets;        /* one for each row of the head */
     uint64_t target_count;   /* targets that are not -1 */
+    uint64_t loss_rows;      /* of the micro-batch, that have a loss */
     double divisor;          /* the sum of their losses is divided by it; never 0 */
     bool owes;               /* the losses are not in the model's sum yet */
     int32_t *places, *types; /* as in slc_batch_arrays, like those that follow */
@@ -119,9 +120,10 @@ typedef struct {
 struct sluice_model {
     sluice_runtime *rt;
     sluice_model_config config;
-    uint32_t batch, length;
-    uint32_t tokens;        /* rows in a sequence */
-    uint64_t rows, targets; /* batch * tokens; targets of a micro-batch */
+    uint32_t batch, length, length_step;
+    /* Of the current micro-batch: rows in a sequence; batch * tokens; targets. The largest until the first one. */
+    uint32_t tokens;
+    uint64_t rows, targets;
     uint64_t dropout_seed;
     bool evaluates_only;
     slc_model_cache cache; /* where it has room, `tokens` and `rows` are those of the current pass */
@@ -159,6 +161,13 @@ struct sluice_model {
 static inline uint64_t slc_model_head_rows(const sluice_model *m)
 {
     return m->config.head == SLUICE_HEAD_CLASSES ? m->batch : m->rows;
+}
+/* Makes the micro-batch that follows one of `length` tokens a sequence; images have no other than the model's. */
+static inline void slc_model_set_length(sluice_model *m, uint32_t length)
+{
+    m->tokens = sluice_model_tokens(&m->config, length);
+    m->rows = (uint64_t)m->batch * m->tokens;
+    m->targets = (uint64_t)m->batch * sluice_model_targets(&m->config, length);
 }
 /* Size of the pass that comes next when `left` tokens are left; from 1 on all of them are those that are registered. */
 static inline uint32_t slc_model_pass(const sluice_model *m, uint32_t left)

@@ -148,6 +148,28 @@ static sluice_status take_passes(sluice_model *m, uint32_t number, slc_operation
     return status;
 }
 
+static sluice_status take_slots(sluice_model *m, uint32_t number, slc_operations *forward, slc_operations *recompute,
+                                slc_operations *backward)
+{
+    sluice_status status = take_lifetimes(m, number, SLUICE_FORWARD, forward);
+    if (!status && recompute && !m->evaluates_only) status = take_lifetimes(m, number, SLUICE_FORWARD, recompute);
+    if (!status && !m->evaluates_only) status = take_lifetimes(m, number, SLUICE_BACKWARD, backward);
+    return status;
+}
+
+/* A short micro-batch can want more scratch than a long one, so every length is asked; the longest last. */
+static sluice_status take_lengths(sluice_model *m, uint32_t number, slc_operations *forward, slc_operations *recompute,
+                                  slc_operations *backward)
+{
+    sluice_status status = SLUICE_OK;
+    for (uint64_t length = m->length_step; length && !status && length < m->length; length += m->length_step) {
+        slc_model_set_length(m, (uint32_t)length);
+        status = take_slots(m, number, forward, recompute, backward);
+    }
+    slc_model_set_length(m, m->length);
+    return status ? status : take_slots(m, number, forward, recompute, backward);
+}
+
 static sluice_status add_spaces(slc_model_layer *layer, sluice_direction d)
 {
     sluice_status status = SLUICE_OK;
@@ -174,9 +196,7 @@ sluice_status slc_layer_register_tensors(sluice_model *m, uint32_t number, slc_o
         if (t->bytes && t->kept && !t->activation) status = add_kept(m, layer, t);
     }
     if (!status && m->cache.room) status = take_passes(m, number, forward);
-    if (!status && !m->cache.room) status = take_lifetimes(m, number, SLUICE_FORWARD, forward);
-    if (!status && recompute && !m->evaluates_only) status = take_lifetimes(m, number, SLUICE_FORWARD, recompute);
-    if (!status && !m->evaluates_only) status = take_lifetimes(m, number, SLUICE_BACKWARD, backward);
+    if (!status && !m->cache.room) status = take_lengths(m, number, forward, recompute, backward);
     if (!status) status = add_spaces(layer, SLUICE_FORWARD);
     if (!status) status = add_spaces(layer, SLUICE_BACKWARD);
     return status;
