@@ -4,7 +4,7 @@
 #include "lib/base/file/file.h"
 #include "lib/base/file/path_error.h"
 #include "lib/base/hash/fnv.h"
-#include "lib/base/numbers/random.h"
+#include "lib/base/numbers/permutation.h"
 #include "lib/base/status.h"
 #include "lib/data/images/images_parts.h"
 #include "lib/data/images/picture.h"
@@ -182,27 +182,6 @@ sluice_status slc_images_content(const slc_images *images, uint64_t *hash)
 
 /* ---- Order ---- */
 
-/* Where `place` goes in permutation `stream` of [0, count): a Feistel network over the next power of four, walked until
- * it is inside again (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). */
-static uint64_t permute(uint64_t seed, uint64_t stream, uint64_t count, uint64_t place)
-{
-    unsigned half = 1;
-    while (half < 32 && (uint64_t)1 << 2 * half < count) half++;
-    uint64_t mask = ((uint64_t)1 << half) - 1;
-    do {
-        uint64_t left = place >> half, right = place & mask;
-        for (unsigned round = 0; round < ROUNDS; round++) {
-            uint32_t drawn[4];
-            slc_random_block(seed, stream, (uint64_t)round << 32 | right, drawn);
-            uint64_t next = left ^ (drawn[0] & mask);
-            left = right;
-            right = next;
-        }
-        place = left << half | right;
-    } while (place >= count);
-    return place;
-}
-
 sluice_status slc_images_split(const slc_images *images, slc_image_range *train, slc_image_range *held_out)
 {
     uint64_t tenth = images->count / 10;
@@ -219,7 +198,7 @@ sluice_status slc_images_split(const slc_images *images, slc_image_range *train,
 sluice_status slc_images_read(const slc_images *images, const slc_image_shape *shape, uint64_t place, float *pixels,
                               int32_t *label)
 {
-    uint64_t image = permute(0, STREAM_ORDER, images->count, place);
+    uint64_t image = slc_permutation_place(0, STREAM_ORDER, images->count, place);
     slc_raster raster = images->raster;
     *label = images->labels[image];
     if (images->samples) {
@@ -241,7 +220,8 @@ sluice_status slc_images_batch(const slc_images *images, const slc_image_shape *
     size_t size = (size_t)shape->channels * shape->side * shape->side;
     for (uint32_t b = 0; b < batch && !status; b++) {
         uint64_t number = first_sample + b, epoch = number / range.count;
-        uint64_t place = range.first + permute(seed, STREAM_ORDER + 1 + epoch, range.count, number % range.count);
+        uint64_t place =
+            range.first + slc_permutation_place(seed, STREAM_ORDER + 1 + epoch, range.count, number % range.count);
         status = slc_images_read(images, shape, place, pixels + b * size, &labels[b]);
     }
     return status;
