@@ -67,9 +67,9 @@ static sluice_status flush_tokens(encoder *e, slc_text_file_part *part)
 {
     char *packed = (char *)e->list.tokens;
     size_t count = e->list.count;
-    for (size_t i = 0; e->width == 2 && i < count; i++) {
+    for (size_t i = 0; e->width < 4 && i < count; i++) {
         uint16_t token = (uint16_t)e->list.tokens[i];
-        memcpy(packed + 2 * i, &token, sizeof token);
+        memcpy(packed + e->width * i, &token, e->width); /* little endian */
     }
     part->format.tokens += count;
     e->list.count = 0;
@@ -151,6 +151,73 @@ static sluice_status encode_files(encoder *e)
         text->tokens += part->format.tokens;
     }
     return status;
+}
+
+/* ---- Records ---- */
+
+enum { FLUSHED_AT = 1 << 16 /* tokens */ };
+
+static sluice_status encode_record(encoder *e, slc_span text)
+{
+    if (e->how->tokenizer) return slc_tokenizer_encode(e->how->tokenizer, text.text, text.bytes, false, &e->list);
+    sluice_status status = SLUICE_OK;
+    for (size_t i = 0; !status && i < text.bytes; i++)
+        status = slc_token_list_append(&e->list, &(int32_t){(unsigned char)text.text[i]}, 1);
+    return status;
+}
+
+static sluice_status encode_records(encoder *e, const slc_records *records, slc_text_file_part *part)
+{
+    const uint64_t count = slc_records_count(records);
+    slc_records_item record = {0};
+    sluice_status status = SLUICE_OK;
+    for (uint64_t i = 0; !status && i < count; i++) {
+        status = slc_records_read(records, i, &record);
+        if (!status) status = encode_record(e, record.text);
+        if (!status && e->how->between >= 0 && i + 1 < count)
+            status = slc_token_list_append(&e->list, &e->how->between, 1);
+        if (status || (e->list.count < FLUSHED_AT && i + 1 < count)) continue;
+        status = flush_tokens(e, part);
+        if (!status && e->how->progress)
+            status = e->how->progress((uint64_t)((double)e->bytes * (double)(i + 1) / (double)count), e->bytes,
+                                      e->how->context);
+    }
+    slc_records_item_free(&record);
+    return status;
+}
+
+sluice_status slc_text_of_records(const slc_records *records, const slc_text_encoding *how, slc_text **out)
+{
+    const uint64_t vocabulary = how->tokenizer ? slc_tokenizer_vocabulary(how->tokenizer) : 256;
+    const uint64_t identity[2] = {how->tokenizer ? slc_tokenizer_fingerprint(how->tokenizer) : 0,
+                                  (uint64_t)(int64_t)how->between};
+    slc_text *text = calloc(1, sizeof *text);
+    if (!text) return slc_error(SLUICE_ERR_MEMORY, "text of records");
+    text->encoded = SLC_FILE_NONE;
+    text->files = calloc(1, sizeof *text->files);
+    encoder e = {.text = text, .how = how, .width = vocabulary <= 256 ? 1 : vocabulary > NARROW ? 4 : 2};
+    e.bytes = slc_records_bytes(records);
+    sluice_status status = text->files ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "text of records");
+    if (!status) {
+        text->count = 1;
+        text->files[0] = (slc_text_file_part){.file = {.path = strdup(slc_records_path(records)), .fd = -1}};
+        text->files[0].format = (slc_token_format){.width = e.width, .vocabulary = (uint32_t)vocabulary};
+        if (!text->files[0].file.path) status = slc_error(SLUICE_ERR_MEMORY, "text of records");
+    }
+    text->records = records;
+    text->vocabulary = (uint32_t)vocabulary;
+    text->fingerprint = slc_records_fingerprint(records);
+    text->encoding = slc_fnv(SLC_FNV_START, identity, sizeof identity) | 1; /* never 0 */
+    if (!status) status = open_tokens(&text->encoded);
+    if (!status) status = encode_records(&e, records, &text->files[0]);
+    free(e.list.tokens);
+    if (status) {
+        slc_text_close(text);
+        return status;
+    }
+    text->tokens = text->files[0].format.tokens;
+    *out = text;
+    return SLUICE_OK;
 }
 
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how)

@@ -63,7 +63,7 @@ static sluice_status add_file(slc_text *text, const char *path, bool named)
     sluice_status status = slc_file_open(path, &file->file);
     if (!status && !file->file.bytes)
         status = slc_error(SLUICE_ERR_ARGUMENT, "%s is empty; name a file with text in it", path);
-    if (!status) status = slc_file_kind(&file->file, &kind);
+    if (!status && !text->uint16) status = slc_file_kind(&file->file, &kind);
     if (!status && kind && named)
         status = slc_error(SLUICE_ERR_ARGUMENT, "%s holds no text: it is %s; name a file of plain text", path, kind);
     if (!status && kind) {
@@ -71,7 +71,9 @@ static sluice_status add_file(slc_text *text, const char *path, bool named)
         text->count--;
         return pass_over(text, path, kind);
     }
-    if (!status) status = slc_token_format_of(&file->file, &file->format);
+    if (!status)
+        status = text->uint16 ? slc_token_format_uint16(&file->file, &file->format)
+                              : slc_token_format_of(&file->file, &file->format);
     if (!status) status = of_one_kind(text, file);
     if (status) return status;
     file->first = text->tokens;
@@ -95,7 +97,11 @@ static sluice_status add_directory(slc_text *text, const char *path)
                          "directory %s holds no text; the first of its files is %s; name files "
                          "of plain text",
                          path, text->first_passed_over);
-    return slc_error(SLUICE_ERR_ARGUMENT, "directory %s holds no regular file with text in it", path);
+    return slc_error(
+        SLUICE_ERR_ARGUMENT,
+        "directory %s holds no regular file with text in it; folders in it are not read (a folder of images "
+        "for each class is for --model vit or beit)",
+        path);
 }
 
 static sluice_status add_path(slc_text *text, const char *path)
@@ -147,12 +153,13 @@ static sluice_status describe_passed_over(slc_text *text)
     return slc_error(SLUICE_ERR_MEMORY, "list of text files");
 }
 
-sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out)
+static sluice_status open_text(const char *const *paths, size_t count, bool uint16, slc_text **out)
 {
     if (count == 0) return slc_error(SLUICE_ERR_ARGUMENT, "no text: name at least one file");
     slc_text *text = calloc(1, sizeof *text);
     if (!text) return slc_error(SLUICE_ERR_MEMORY, "text");
     text->encoded = SLC_FILE_NONE;
+    text->uint16 = uint16;
     sluice_status status = SLUICE_OK;
     for (size_t i = 0; !status && i < count; i++) status = add_path(text, paths[i]);
     if (!status) status = take_fingerprint(text);
@@ -163,6 +170,16 @@ sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **o
     }
     *out = text;
     return SLUICE_OK;
+}
+
+sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out)
+{
+    return open_text(paths, count, false, out);
+}
+
+sluice_status slc_text_open_uint16(const char *const *paths, size_t count, slc_text **out)
+{
+    return open_text(paths, count, true, out);
 }
 
 void slc_text_close(slc_text *text)
@@ -206,6 +223,11 @@ void slc_text_limit(slc_text *text, uint32_t vocabulary)
 sluice_status slc_text_content(const slc_text *text, uint64_t *hash)
 {
     sluice_status status = SLUICE_OK;
+    if (text->records) {
+        status = slc_records_content(text->records, hash);
+        *hash = slc_fnv(*hash, &text->encoding, sizeof text->encoding);
+        return status;
+    }
     *hash = text->encoding ? slc_fnv(SLC_FNV_START, &text->encoding, sizeof text->encoding) : SLC_FNV_START;
     for (size_t i = 0; !status && i < text->count; i++) status = slc_file_hash(&text->files[i].file, hash);
     return status;
@@ -293,6 +315,20 @@ sluice_status slc_text_split(const slc_text *text, uint32_t tokens, slc_text_ran
     *train = (slc_text_range){0, text->tokens - tenth};
     *held_out = (slc_text_range){text->tokens - tenth, tenth};
     return SLUICE_OK;
+}
+
+sluice_status slc_text_largest(const slc_text *text, uint32_t *token)
+{
+    int32_t piece[PIECE];
+    sluice_status status = SLUICE_OK;
+    *token = 0;
+    for (uint64_t first = 0; !status && first < text->tokens; first += PIECE) {
+        const size_t count = text->tokens - first < PIECE ? (size_t)(text->tokens - first) : PIECE;
+        status = slc_text_read(text, first, count, piece);
+        for (size_t i = 0; !status && i < count; i++)
+            if ((uint32_t)piece[i] > *token) *token = (uint32_t)piece[i];
+    }
+    return status;
 }
 
 /* A window is read once, into the targets; the inputs are the same tokens one place earlier. */

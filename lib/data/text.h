@@ -7,6 +7,7 @@
  * Any thread; a text is read only, but for slc_text_encode and slc_text_limit, which come before any reading. */
 #pragma once
 
+#include "lib/data/records/records.h"
 #include "lib/tokenizer/tokenizer.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +21,9 @@ typedef struct slc_text slc_text;
  * IO (unreadable), ARGUMENT (empty, no text, a device, no path, files of two kinds), FORMAT (a token file that is not
  * what its header says), MEMORY. */
 sluice_status slc_text_open(const char *const *paths, size_t count, slc_text **out);
+/* Takes files as tokens of 2 bytes each, little endian and without a header, whatever is in them. Errors: as above;
+ * FORMAT for an odd number of bytes. */
+sluice_status slc_text_open_uint16(const char *const *paths, size_t count, slc_text **out);
 void slc_text_close(slc_text *text); /* NULL is allowed */
 
 /* One line on the files of directories that were passed over because they hold no text, and on what the first one is;
@@ -45,6 +49,11 @@ typedef struct {
  */
 sluice_status slc_text_encode(slc_text *text, const slc_text_encoding *how);
 
+/* Makes a text of the field "text" of records: their tokens, or their bytes where how->tokenizer is NULL, with the
+ * token how->between between one record and the next. The records must outlive the text. Tokens lie as slc_text_encode
+ * says; `progress` gets shares of the files' bytes. Errors: those of slc_text_encode and slc_records_read. */
+sluice_status slc_text_of_records(const slc_records *records, const slc_text_encoding *how, slc_text **out);
+
 uint64_t slc_text_tokens(const slc_text *text);
 /* The number that every token is below: 256 for bytes, GPT-2's 50257, Llama 3's 128256; or what was set last. The
  * caller sets its model's, before any reading, if that is another: a token beyond is then an error and not an address
@@ -55,6 +64,8 @@ void slc_text_limit(slc_text *text, uint32_t vocabulary);
 /* A hash of the files' sizes and beginnings, and of the encoding: ranks compare it to see that they read the same text.
  */
 uint64_t slc_text_fingerprint(const slc_text *text);
+/* The largest token, which takes as long as reading them all. Errors: IO. */
+sluice_status slc_text_largest(const slc_text *text, uint32_t *token);
 /* A hash of every byte, which takes as long as reading them once: a run that is resumed sees whether its text is
  * another. Errors: IO, MEMORY. */
 sluice_status slc_text_content(const slc_text *text, uint64_t *hash);

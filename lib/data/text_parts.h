@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/base/file/file.h"
+#include "lib/data/records/records.h"
 #include "lib/data/tokens.h"
 
 typedef struct {
@@ -21,4 +22,6 @@ struct slc_text {
     uint64_t encoding;    /* a hash of the tokenizer and of the token between files; 0: none */
     size_t passed_over;   /* files of directories that hold no text */
     char *first_passed_over, *note;
+    bool uint16;                /* files are tokens without a header */
+    const slc_records *records; /* of which the text was made; NULL: of the files */
 };

@@ -14,6 +14,7 @@ static const struct {
     [SLC_TOKENS_BYTES] = {"bytes", 0, 0, 1, 256},
     [SLC_TOKENS_GPT2] = {"GPT-2's tokens", 20240520, 1, 2, 50257},
     [SLC_TOKENS_LLAMA3] = {"Llama 3's tokens", 20240801, 7, 4, 128256},
+    [SLC_TOKENS_UINT16] = {"tokens of 2 bytes", 0, 0, 2, 65536},
 };
 
 const char *slc_token_kind_name(slc_token_kind kind)
@@ -32,6 +33,17 @@ static sluice_status check(const slc_file *file, const slc_token_format *format,
         return slc_error(SLUICE_ERR_FORMAT, "%s: says that it holds %d of %s; after its header are %llu bytes", path,
                          words[2], name, (unsigned long long)bytes);
     return SLUICE_OK;
+}
+
+sluice_status slc_token_format_uint16(const slc_file *file, slc_token_format *out)
+{
+    *out = (slc_token_format){.kind = SLC_TOKENS_UINT16,
+                              .width = kinds[SLC_TOKENS_UINT16].width,
+                              .vocabulary = kinds[SLC_TOKENS_UINT16].vocabulary,
+                              .tokens = file->bytes / 2};
+    if (file->bytes % 2 == 0) return SLUICE_OK;
+    return slc_error(SLUICE_ERR_FORMAT, "%s: has %llu bytes, and tokens of 2 bytes each make an even number",
+                     file->path, (unsigned long long)file->bytes);
 }
 
 sluice_status slc_token_format_of(const slc_file *file, slc_token_format *out)

@@ -6,7 +6,12 @@
 
 #include "lib/base/file/file.h"
 
-typedef enum { SLC_TOKENS_BYTES, SLC_TOKENS_GPT2, SLC_TOKENS_LLAMA3 } slc_token_kind;
+typedef enum {
+    SLC_TOKENS_BYTES,
+    SLC_TOKENS_GPT2,
+    SLC_TOKENS_LLAMA3,
+    SLC_TOKENS_UINT16, /* of any tokenizer, without a header: nothing in the file says so */
+} slc_token_kind;
 
 const char *slc_token_kind_name(slc_token_kind kind); /* "bytes", "GPT-2's tokens" */
 
@@ -22,3 +27,5 @@ typedef struct {
  * (another version; a number of tokens that does not fit the file, or none; llm.c's checkpoints and evaluation sets,
  * which are not text). Any thread. */
 sluice_status slc_token_format_of(const slc_file *file, slc_token_format *out);
+/* Takes the whole file as tokens of 2 bytes, little endian. Errors: FORMAT (an odd number of bytes). Any thread. */
+sluice_status slc_token_format_uint16(const slc_file *file, slc_token_format *out);

@@ -78,6 +78,22 @@ static bool is_left_out(const slc_tokenizer *tokenizer, int32_t token)
     return tokenizer->special[token] && !strcmp(tokenizer->told[token], tokenizer->texts[token]);
 }
 
+sluice_status slc_tokenizer_bytes(const slc_tokenizer *tokenizer, int32_t token, size_t *bytes)
+{
+    slc_chars own = {0};
+    *bytes = 0;
+    if (tokenizer->decoding != SLC_DECODE_BYTE_LEVEL)
+        return slc_error(SLUICE_ERR_UNSUPPORTED, "which bytes of a text a token stands for is known for byte-level BPE "
+                                                 "alone");
+    if (!slc_tokenizer_text(tokenizer, token))
+        return slc_error(SLUICE_ERR_ARGUMENT, "token %d is not in the tokenizer's vocabulary of %u", token,
+                         tokenizer->size);
+    sluice_status status = append_bytes(tokenizer->texts[token], &own);
+    *bytes = own.count;
+    free(own.data);
+    return status;
+}
+
 sluice_status slc_tokenizer_decode(const slc_tokenizer *tokenizer, const int32_t *tokens, size_t count,
                                    bool skip_special, char **text, size_t *bytes)
 {

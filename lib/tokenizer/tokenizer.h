@@ -70,6 +70,10 @@ sluice_status slc_tokenizer_encode(const slc_tokenizer *tokenizer, const char *t
  * looked at; 0: there is none. */
 size_t slc_tokenizer_last_cut(const slc_tokenizer *tokenizer, const char *text, size_t from, size_t bytes);
 
+/* The number of bytes of a text that a token of byte-level BPE stands for; those of all tokens add up to the text's.
+ * Errors: ARGUMENT (a number that is no token), UNSUPPORTED (WordPiece's tokens do not say what lay between them). */
+sluice_status slc_tokenizer_bytes(const slc_tokenizer *tokenizer, int32_t token, size_t *bytes);
+
 /* The text of tokens, as Hugging Face's decode(tokens, skip_special_tokens=skip_special) gives it. *text is ended by 0,
  * which *bytes does not count (it may be NULL); the caller frees it. A BPE token may end inside a character: such bytes
  * become U+FFFD, as Python's. Errors: ARGUMENT (a number that is no token), MEMORY. */
