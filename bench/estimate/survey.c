@@ -15,6 +15,7 @@ static sluice_status find_data(slc_survey *s)
     if (strcmp(s->training->device, "cpu")) return SLUICE_OK; /* the budget is of the device's memory */
     sluice_status status = slc_training_data_open(s->training, &s->model, s->length, NULL, &data);
     if (!status) s->data_bytes = slc_training_data_get_facts(data)->bytes;
+    if (!status) s->length_step = slc_training_data_get_facts(data)->length_step;
     slc_training_data_close(data);
     if (!status || s->training->data_count) return status;
     snprintf(s->no_data, sizeof s->no_data, "%s", sluice_last_error());
@@ -34,7 +35,8 @@ static sluice_status register_model(const slc_survey *s, sluice_runtime *rt, slu
                                           .batch = (uint32_t)s->training->batch,
                                           .length = s->length,
                                           .precision = s->training->layer_precision,
-                                          .dropout_seed = s->training->seed};
+                                          .dropout_seed = s->training->seed,
+                                          .length_step = s->length_step};
     sluice_status status = sluice_model_create(rt, &s->model, &options, model);
     return status || !s->data_bytes ? status : sluice_runtime_reserve(rt, "training data", s->data_bytes);
 }

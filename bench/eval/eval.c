@@ -4,11 +4,13 @@
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
 #include "bench/cli/outcome.h"
+#include "bench/cli/path_hints.h"
 #include "bench/cli/options/command_line.h"
 #include "bench/cli/rank_report.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/eval/eval.h"
 #include "lib/base/status.h"
+#include "lib/data/dataset.h"
 #include "lib/model/inputs.h"
 #include "lib/model/params.h"
 #include "lib/weights/safetensors/safetensors.h"
@@ -144,7 +146,7 @@ static sluice_status evaluate_inputs(evaluation *e)
 {
     const slc_eval_options *o = e->options;
     e->on.config = SLUICE_INIT(sluice_model_config);
-    sluice_status status = sluice_model_config_read(o->weights, &e->on.config);
+    sluice_status status = slc_hint_weights(sluice_model_config_read(o->weights, &e->on.config), o->weights);
     if (!status) status = slc_model_inputs_read(o->inputs, &e->on.config, &e->inputs);
     if (!status) status = check_labels(e);
     if (!status && o->gradients && !e->inputs.targets)
@@ -172,8 +174,9 @@ static const slc_option option_rows[] = {
     {"weights", "PATH", 1, SLC_OPTION_TEXT, FIELD(weights), NULL, 0,
      "A folder with config.json and model.safetensors, or an llm.c checkpoint of GPT-2", .letter = 'w'},
     {"data", "PATH", 1, SLC_OPTION_SET, FIELD(data), NULL, 0,
-     "Evaluate all of it: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
-     "commas (\\, is a comma of a name)",
+     "Evaluate all of it: text, JSON lines, CSV, TSV, llm.c's token files, images; a file or a folder; may be "
+     "repeated, "
+     "or a list with commas (\\, is a comma of a name)",
      .set = set_data},
     {"inputs", "FILE", 1, SLC_OPTION_TEXT, FIELD(inputs), NULL, 0,
      "Or one batch: safetensors with input_ids, attention_mask, token_type_ids (bert), or pixel_values, "
@@ -182,6 +185,20 @@ static const slc_option option_rows[] = {
      .letter = 'i'},
     {"tokenizer", "PATH", 2, SLC_OPTION_SET, FIELD(data.tokenizer), NULL, 0,
      "Read text with this tokenizer.json (default: that of --weights, or bytes)", .set = set_data},
+    {"data-type", "TYPE=" SLC_DATA_TYPE_NAMES, 2, SLC_OPTION_SET, FIELD(data.data_type), NULL, 0,
+     "What --data are: auto: what their content says; text; jsonl, csv, tsv: records; uint16: tokens of 2 bytes "
+     "(default: auto)",
+     .set = set_data},
+    {"fields", "LIST", 2, SLC_OPTION_SET, FIELD(data.fields), NULL, 0,
+     "Names of the records' fields, as text=body,label=stars", .set = set_data},
+    {"data-index", "DIR", 2, SLC_OPTION_SET, FIELD(data.data_index), NULL, 0,
+     "Keep where the records of large files begin in this folder (default: beside each file)", .set = set_data},
+    {"sequences", "HOW=auto,windows,documents", 2, SLC_OPTION_SET, FIELD(data.sequences), NULL, 0,
+     "Records: windows: joined to one text; documents: one a sequence (default: auto: documents for classes and "
+     "conversations)",
+     .set = set_data},
+    {"chat-template", "NAME", 2, SLC_OPTION_SET, FIELD(data.chat_template), NULL, 0,
+     "How conversations become text: chatml, zephyr, llama-2, plain (default: as the tokenizer says)", .set = set_data},
     {"context", "N", 2, SLC_OPTION_COUNT, FIELD(data.context), NULL, 0,
      "Tokens of a window (default: the model's context)", 1, MOST},
     {"stride", "N", 2, SLC_OPTION_COUNT, FIELD(stride), NULL, 0,

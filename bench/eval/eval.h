@@ -15,6 +15,7 @@ typedef struct {
 
 typedef struct {
     sluice_model_config config;
+    uint32_t length_step; /* of micro-batches; 0: all are of one length */
     sluice_world *world;
     sluice_runtime *rt;
     sluice_model *model;

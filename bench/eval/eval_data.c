@@ -1,6 +1,7 @@
 /* `sluice eval --data`: loss, and what follows from it, over all of a text or of a folder of images.
  * tests/command/eval_data_test.sh covers this file. */
 #include "bench/cli/output/result_file.h"
+#include "bench/cli/path_hints.h"
 #include "bench/train/data/data.h"
 #include "bench/eval/eval.h"
 #include "bench/train/right_answers.h"
@@ -12,6 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct {
@@ -19,8 +21,10 @@ typedef struct {
     slc_eval_model model;
     uint32_t length; /* 0: images */
     slc_training_data *data;
-    slc_training_tokenising tokenising;
-    uint64_t sequences, targets, right, inputs; /* right: answers, of classes; inputs: tokens or images computed */
+    slc_training_tokenising tokenising, indexing;
+    bool documents;                     /* examples of records, each of its own length */
+    uint64_t sequences, targets, right; /* right: answers, of classes */
+    uint64_t inputs;                    /* tokens or images that were computed */
     double loss_sum, seconds;
     float *logits; /* of classes; NULL: tokens are answered */
 } evaluation;
@@ -33,6 +37,11 @@ static bool answers_classes(const evaluation *e)
 static bool guesses_masked(const evaluation *e)
 {
     return slc_family_of(e->model.config.family)->masks && !answers_classes(e);
+}
+
+static const char *sequences_word(const evaluation *e)
+{
+    return e->documents ? "examples" : e->length ? "windows" : "images";
 }
 
 /* ---- Opening ---- */
@@ -66,15 +75,24 @@ static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *contex
     return SLUICE_OK;
 }
 
+static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
+{
+    slc_training_indexing_show(&((evaluation *)context)->indexing, done, bytes);
+    return SLUICE_OK;
+}
+
 static sluice_status open_data(evaluation *e)
 {
-    const slc_training_data_watch watch = {show_tokenising, e};
+    const slc_training_data_watch watch = {show_tokenising, e, show_indexing, 1};
     sluice_status status = slc_training_data_open_whole(&e->options->data, &e->model.config, e->length,
                                                         e->options->stride, &watch, &e->data);
     if (status) return status;
     for (uint32_t i = 0; slc_training_data_note(e->data, i); i++)
         fprintf(stderr, "sluice eval: %s\n", slc_training_data_note(e->data, i));
-    e->sequences = slc_training_data_get_facts(e->data)->sequences;
+    const slc_training_data_facts *facts = slc_training_data_get_facts(e->data);
+    e->sequences = facts->sequences;
+    e->documents = facts->about.what && !strcmp(facts->about.what, "examples");
+    e->model.length_step = facts->length_step;
     if (!answers_classes(e)) return SLUICE_OK;
     const uint64_t count = e->options->data.batch * e->model.config.classes;
     e->logits = malloc(count * sizeof *e->logits);
@@ -88,7 +106,8 @@ static sluice_status evaluate_batch(evaluation *e, uint64_t first)
     sluice_batch batch;
     sluice_status status = slc_training_data_take_in_order(e->data, first, &batch);
     if (status) return status;
-    const uint64_t count = e->options->data.batch * sluice_model_targets(&e->model.config, e->length);
+    const uint32_t length = batch.length ? batch.length : e->length;
+    const uint64_t count = e->options->data.batch * sluice_model_targets(&e->model.config, length);
     uint64_t targets = 0;
     double loss = 0;
     for (uint64_t i = 0; i < count; i++) targets += batch.targets[i] >= 0;
@@ -97,6 +116,7 @@ static sluice_status evaluate_batch(evaluation *e, uint64_t first)
     if (status) return status;
     if (e->logits) e->right += slc_right_answers(e->logits, batch.targets, count, e->model.config.classes);
     e->targets += targets;
+    e->inputs += e->options->data.batch * (length ? length : 1);
     e->loss_sum += loss * (double)targets;
     return SLUICE_OK;
 }
@@ -106,8 +126,8 @@ static void show_progress(const evaluation *e, uint64_t done, uint64_t *shown_ns
     const uint64_t now = slc_clock_ns(), every = 500000000;
     if (now - *shown_ns < every || !isatty(STDERR_FILENO)) return;
     *shown_ns = now;
-    fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " %s, loss %.4f\x1b[K\r", done, e->sequences,
-            e->length ? "windows" : "images", e->loss_sum / (double)e->targets);
+    fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " %s, loss %.4f\x1b[K\r", done, e->sequences, sequences_word(e),
+            e->loss_sum / (double)e->targets);
 }
 
 static sluice_status go_through(evaluation *e)
@@ -133,14 +153,17 @@ static double mean_loss(const evaluation *e)
 
 static double per_s(const evaluation *e)
 {
-    return (double)e->sequences * (e->length ? e->length : 1) / e->seconds;
+    const double windows = (double)e->sequences * (e->length ? e->length : 1);
+    return (e->documents ? (double)e->inputs : windows) / e->seconds;
 }
 
 static void print_report(const evaluation *e, const sluice_memory_report *memory)
 {
     FILE *text = slc_is_standard_output(e->options->json) ? stderr : stdout;
     const char *family = sluice_model_family_name((uint32_t)e->model.config.family);
-    if (e->length)
+    if (e->documents)
+        fprintf(text, "%s, %" PRIu64 " examples", family, e->sequences);
+    else if (e->length)
         fprintf(text, "%s, %" PRIu64 " windows of %u tokens", family, e->sequences, e->length);
     else
         fprintf(text, "%s, %" PRIu64 " images", family, e->sequences);
@@ -161,9 +184,8 @@ static json_t *report_json(const evaluation *e, const sluice_memory_report *memo
     const double loss = mean_loss(e);
     json_t *content =
         json_pack("{s:f, s:I, s:I, s:f, s:o, s:I, s:I, s:{s:s, s:I, s:I, s:I, s:s, s:I, s:s}}", "loss", loss,
-                  e->length ? "windows" : "images", (json_int_t)e->sequences,
-                  e->length && !answers_classes(e) ? "tokens" : "answers", (json_int_t)e->targets,
-                  e->length ? "tokens_per_s" : "images_per_s", per_s(e), "budget_bytes",
+                  sequences_word(e), (json_int_t)e->sequences, e->length && !answers_classes(e) ? "tokens" : "answers",
+                  (json_int_t)e->targets, e->length ? "tokens_per_s" : "images_per_s", per_s(e), "budget_bytes",
                   memory->budget_bytes ? json_integer((json_int_t)memory->budget_bytes) : json_null(), "planned_bytes",
                   (json_int_t)memory->planned_bytes, "peak_bytes", (json_int_t)memory->peak_bytes, "settings",
                   "weights", o->weights, "batch", (json_int_t)o->data.batch, "context", (json_int_t)e->length, "stride",
@@ -199,7 +221,7 @@ static uint64_t data_bytes(const evaluation *e)
 sluice_status slc_eval_data(const slc_eval_options *o)
 {
     evaluation e = {.options = o, .model = {.config = SLUICE_INIT(sluice_model_config)}};
-    sluice_status status = sluice_model_config_read(o->weights, &e.model.config);
+    sluice_status status = slc_hint_weights(sluice_model_config_read(o->weights, &e.model.config), o->weights);
     if (!status) status = choose_length(&e);
     if (!status) status = open_data(&e);
     if (!status) status = slc_eval_model_create(o, (uint32_t)o->data.batch, e.length, data_bytes(&e), false, &e.model);

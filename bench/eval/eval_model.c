@@ -9,7 +9,8 @@ sluice_status slc_eval_model_create(const slc_eval_options *o, uint32_t batch, u
                                     bool keeps_gradients, slc_eval_model *on)
 {
     const sluice_model_options options =
-        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .evaluates_only = !keeps_gradients);
+        SLUICE_INIT(sluice_model_options, .batch = batch, .length = length, .evaluates_only = !keeps_gradients,
+                    .length_step = on->length_step);
     sluice_config config;
     sluice_config_init(&config);
     config.budget_bytes = o->budget_bytes;

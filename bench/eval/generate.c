@@ -4,6 +4,7 @@
 #include "bench/cli/command.h"
 #include "bench/cli/default_threads.h"
 #include "bench/cli/options/command_line.h"
+#include "bench/cli/path_hints.h"
 #include "bench/cli/rank_report.h"
 #include "bench/cli/output/result_file.h"
 #include "bench/eval/sampling.h"
@@ -106,7 +107,8 @@ static sluice_status read_prompt(generation *g)
 static sluice_status read_config(generation *g)
 {
     g->config = SLUICE_INIT(sluice_model_config);
-    sluice_status status = sluice_model_config_read(g->options->weights, &g->config);
+    sluice_status status =
+        slc_hint_weights(sluice_model_config_read(g->options->weights, &g->config), g->options->weights);
     if (status) return slc_error_context(status, "--weights");
     if (slc_family_of(g->config.family)->causal) return SLUICE_OK;
     const bool text = !slc_family_of(g->config.family)->sees;

@@ -2,6 +2,8 @@
  * a space that a decoder leaves out), and texts are as short as a model's context. */
 #include "bench/eval/token_text.h"
 
+#include "bench/cli/path_hints.h"
+
 #include "lib/base/file/json_file.h"
 #include "lib/base/status.h"
 #include "lib/base/text/python_json.h"
@@ -94,7 +96,7 @@ static sluice_status choose_way(slc_token_text *t)
     t->way = t->vocabulary == BYTES ? BY_BYTES : BY_NUMBERS;
     if (!t->path) return SLUICE_OK;
     t->way = BY_TOKENIZER;
-    sluice_status status = slc_tokenizer_open(t->path, &t->tokenizer);
+    sluice_status status = slc_hint_tokenizer(slc_tokenizer_open(t->path, &t->tokenizer), t->path);
     if (!status) status = slc_tokenizer_files_compare(t->tokenizer, t->path, &t->note);
     if (status) return status;
     const uint32_t most = slc_tokenizer_vocabulary(t->tokenizer);

@@ -45,11 +45,13 @@ static const slc_option option_rows[] = {
 /* The options that differ from those of `sluice train`. */
 static const slc_training_difference differences[] = {
     {"steps", .fallback = "8", .doc = "Steps that are measured: their medians count"},
+    {"epochs", .refused = "a profile is measured in a few steps (--steps)"},
     {"schedule", .refused = "a profile is measured with the serial schedule, where nothing runs beside compute"},
     {"eval-every,eval-batches", .refused = "a profile is measured without evaluation"},
     {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
      .refused = "only sluice train keeps what it trains"},
-    {"plan,plan-out,profile-out,first-batch", .refused = "only sluice train reads and keeps plans and batches"},
+    {"plan,plan-out,profile-out,first-batch,first-batches",
+     .refused = "only sluice train reads and keeps plans and batches"},
     {"replan-trials", .refused = "a profile is measured under one plan"},
     {"log,config,verbose,sample-every,prompt", .refused = "only sluice train has a log and options in a file"},
     {"trace,json,csv", .refused = "sluice profile writes a profile only (--output)"},

@@ -104,6 +104,7 @@ static const slc_training_difference differences[] = {
      .doc = "Ways to treat a token table that is the head's matrix too, with commas between: joint: one gradient of "
             "both uses; split: the rows that are looked up are gathered and reduced by themselves"},
     {"steps", .fallback = "12", .doc = "Steps of each run; 200 where several optimizers are compared"},
+    {"epochs", .refused = "runs are compared after equal numbers of steps (--steps)"},
     {"eval-batches", .fallback = "0"},
     {"save,save-every,on-save-error,resume,go-on,stop-after,save-weights,overwrite",
      .refused = "only sluice train keeps what it trains"},

@@ -131,7 +131,8 @@ static sluice_status run_case(const slc_bench_sweep *sweep, const slc_bench_case
     watched context = {sweep, one, progress, ""};
     const slc_training_watch watch = {
         .stepped = stepped, .finished = note_plan, .context = &context, .stops = sweep->stops};
-    sluice_status status = slc_training_run(sweep->world, &one->training, &watch, &run);
+    slc_training_options training = one->training;
+    sluice_status status = slc_training_run(sweep->world, &training, &watch, &run);
     malloc_trim(0); /* so that the next run's resident set does not contain remains of this one */
     if (sweep->out) slc_bench_progress_clear(progress);
     *interrupted = run.interrupted || status == SLUICE_ERR_INTERRUPTED;

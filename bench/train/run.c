@@ -33,14 +33,14 @@ static const double SMOOTHING = 0.95; /* the mean of some twenty losses */
 
 typedef struct {
     sluice_world *world;
-    const slc_training_options *options;
+    slc_training_options *options;
     const slc_training_watch *watch;
     slc_training_result *result;
     uint64_t rank, ranks;
     uint32_t batch, length;
 
     slc_training_data *data;
-    slc_training_tokenising tokenising; /* shown by rank 0 */
+    slc_training_tokenising tokenising, indexing; /* shown by rank 0 */
     sluice_runtime *rt;
     sluice_model *model;
 
@@ -81,7 +81,8 @@ static sluice_status same_data_everywhere(training *t)
     sluice_status status = sluice_world_same(t->world, "--data", t->identity.data);
     if (!status) status = sluice_world_same(t->world, "tokenizer for --data", t->identity.tokenizer);
     if (!status)
-        status = sluice_world_same(t->world, "way to read --data (preprocessor_config.json)", t->identity.reading);
+        status = sluice_world_same(t->world, "way to read --data (preprocessor_config.json, labels, template)",
+                                   t->identity.reading);
     return status ? status : sluice_world_same(t->world, "--data", t->identity.content);
 }
 
@@ -95,13 +96,31 @@ static sluice_status show_tokenising(uint64_t done, uint64_t bytes, void *contex
     return SLUICE_OK;
 }
 
+/* The same for the records of a large file. */
+static sluice_status show_indexing(uint64_t done, uint64_t bytes, void *context)
+{
+    training *t = context;
+    if (t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0)
+        return slc_error(SLUICE_ERR_INTERRUPTED, "stopped while records were looked for");
+    if (t->rank == 0) slc_training_indexing_show(&t->indexing, done, bytes);
+    return SLUICE_OK;
+}
+
 static sluice_status open_data(training *t, sluice_model_config *model)
 {
-    const slc_training_data_watch watch = {show_tokenising, t};
+    const slc_training_data_watch watch = {show_tokenising, t, show_indexing, t->ranks};
     sluice_status status = slc_training_data_open(t->options, model, t->length, &watch, &t->data);
     for (uint32_t i = 0; !status && t->rank == 0 && slc_training_data_note(t->data, i); i++)
         slc_log(SLC_LOG_WARN, "%s", slc_training_data_note(t->data, i));
     return status;
+}
+
+/* With --epochs the data say how many steps there are. */
+static void count_steps(training *t)
+{
+    const slc_training_options *o = t->options;
+    const double pass = slc_training_data_passes(t->data, t->ranks * o->micro_batches * o->batch);
+    if (o->epochs > 0) t->options->steps = (uint64_t)fmax(1, ceil(o->epochs / pass - 1e-9));
 }
 
 static sluice_status give_up_at_second_stop(void *context)
@@ -165,7 +184,8 @@ static sluice_status create_runtime(training *t, const sluice_model_config *mode
                                           .length = t->length,
                                           .precision = t->options->layer_precision,
                                           .dropout_seed = t->options->seed,
-                                          .label_smoothing = t->options->label_smoothing};
+                                          .label_smoothing = t->options->label_smoothing,
+                                          .length_step = slc_training_data_get_facts(t->data)->length_step};
     sluice_config config;
     sluice_status status = slc_training_config(t->options, &config);
     if (!status) status = sluice_runtime_create(t->world, &config, &t->rt);
@@ -211,6 +231,7 @@ static sluice_status write_first_batch(training *t)
                                             .batch = t->batch,
                                             .length = t->length,
                                             .first = t->begun.sequences,
+                                            .steps = t->options->first_batches,
                                             .model = t->identity.model};
     return t->rank == 0 ? slc_training_first_batch_write(t->data, &batch, t->options->first_batch) : SLUICE_OK;
 }
@@ -262,6 +283,7 @@ static sluice_status begin_run(training *t)
     if (!status) status = slc_training_options_compare(t->options, t->world);
     if (!status) status = slc_training_model(t->options, &model, &t->length);
     if (!status) status = open_data(t, &model);
+    if (!status) count_steps(t);
     if (!status) status = look_at_data(t);
     if (!status) status = same_data_everywhere(t);
     result->model = model;
@@ -420,10 +442,12 @@ static sluice_status evaluate_batch(training *t, uint64_t first, uint64_t most_t
     sluice_status status = slc_training_data_take(t->data, true, first, &batch);
     if (status) return status;
     batch.loss_divisor = (double)most_targets;
+    const uint64_t there =
+        (uint64_t)t->batch * sluice_model_targets(t->identity.model, batch.length ? batch.length : t->length);
     status = sluice_model_evaluate(t->model, &batch, &loss, t->logits);
     if (status) return status;
     sums->losses += loss;
-    for (uint64_t i = 0; i < most_targets; i++) sums->targets += batch.targets[i] >= 0;
+    for (uint64_t i = 0; i < there; i++) sums->targets += batch.targets[i] >= 0;
     if (t->logits)
         sums->right += (double)slc_right_answers(t->logits, batch.targets, t->batch, t->identity.model->classes);
     return SLUICE_OK;
@@ -678,8 +702,8 @@ static sluice_status finish_run(training *t)
     return status;
 }
 
-sluice_status slc_training_run(sluice_world *world, const slc_training_options *options,
-                               const slc_training_watch *watch, slc_training_result *out)
+sluice_status slc_training_run(sluice_world *world, slc_training_options *options, const slc_training_watch *watch,
+                               slc_training_result *out)
 {
     slc_training_result_init(out);
     training t = {.world = world,

@@ -147,6 +147,7 @@ static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far
     slc_cores_use cores;
     sluice_status status = slc_cores_look(sluice_runtime_world(rt), out->options->threads, &cores);
     if (status || !out->speaks) return status;
+    out->progress.steps = out->options->steps; /* --epochs has set it */
     slc_training_doubt_rate(out->options);
     const sigset_t before = hold_sigpipe();
     slc_training_print_start(for_people(out->options), out->options, so_far, data, &cores, rt);
@@ -233,7 +234,7 @@ static sluice_status name_estimate(sluice_status status, const sluice_world *wor
 
 /* *ended is 0, or the exit code of a run that ended before its last step. *files gets the errors of the files that rank
  * 0 writes; none of them ends the run. Paths that are wrong are found before the first step, so these are not. */
-static sluice_status train_in(sluice_world *world, const slc_training_options *options, slc_training_deadline *deadline,
+static sluice_status train_in(sluice_world *world, slc_training_options *options, slc_training_deadline *deadline,
                               int *ended, slc_outcome *files)
 {
     slc_training_result result = {0};
@@ -300,6 +301,16 @@ static int start_ranks(uint64_t ranks, char *const *args)
     return slc_launch_self((int)ranks, "train", args, NULL, &exit_code) ? slc_fail(command) : exit_code;
 }
 
+/* What the first lines of the data say is told before ranks start. */
+static sluice_status look_at_data(const slc_training_options *options)
+{
+    sluice_model_config model = SLUICE_INIT(sluice_model_config);
+    slc_data_type type;
+    uint32_t length;
+    sluice_status status = slc_training_model(options, &model, &length);
+    return status || model.image_size ? status : slc_training_data_look(options, &type);
+}
+
 static int run_train(int argc, char **argv)
 {
     const uint64_t begun_ns = slc_clock_ns();
@@ -325,8 +336,8 @@ static int run_train(int argc, char **argv)
     slc_command_line_parse(&line, argc, argv, &options);
     if (slc_training_go_on(&options) || slc_training_resume_model(&options) || slc_training_options_check(&options) ||
         slc_deadline_find(&options, begun_ns, time(NULL), &deadline) ||
-        (!slc_launched() &&
-         (slc_training_paths_check(&options) || slc_training_log_check(&options) || slc_saved_weights_check(&options))))
+        (!slc_launched() && (slc_training_paths_check(&options) || look_at_data(&options) ||
+                             slc_training_log_check(&options) || slc_saved_weights_check(&options))))
         return slc_rank_refuse(command);
     if (options.ranks && !slc_launched()) {
         slc_training_doubt_ranks(&options);

@@ -259,7 +259,7 @@ false_position() {
     rm -rf "$work/run"
     train --steps 4 --save "$work/run"
     cp "$folder/extra" "$work/kept"
-    for change in 's/"steps": 4/"steps": 3/' 's/"sequences": [0-9]*/"sequences": 3/' 's/"steps": 4/"steps": 400/'; do
+    for change in 's/"steps": 4/"steps": 3/' 's/"sequences": [0-9][0-9]*/"sequences": 3/' 's/"steps": 4/"steps": 400/'; do
         sed "$change" "$work/kept" >"$folder/extra"
         check "$change changes it" no "$(cmp -s "$folder/extra" "$work/kept" && echo yes || echo no)"
         sed -i "s/\"extra\": {.*}/\"extra\": $(crc_of "$folder/extra")/" "$folder/manifest.json"

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+from data_mistakes import DATA_MISTAKES, prepare_data
+
 SLUICE, WORK = sys.argv[1], sys.argv[2]
 PATTERN = sys.argv[3] if len(sys.argv) > 3 else ""
 MARK = f"SLUICE_LOG_LEVEL=warn{os.getpid()}"  # in the environment of all that a mistake starts
@@ -250,6 +252,7 @@ MISTAKES = [
     # The run itself fails
     ("S train -n 2 --lr 1e6 " + SHORT.replace("--steps 3", "--steps 40"), 1, ["NaN or infinity", "--nan skip"],
      {"output": True}),
+    *DATA_MISTAKES,
 ]
 
 
@@ -285,6 +288,7 @@ def read(name):
 def prepare():
     write("text", "".join(f"{n} bottles of water on the wall,\n" for n in range(1, 9000)))
     write("empty", "")
+    prepare_data(write)
     write("short", "short\n")
     write("broken.json", '{"version": 1, "job"')
     os.mkdir(os.path.join(WORK, "hollow"))

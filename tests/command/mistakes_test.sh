@@ -3,5 +3,5 @@
 # Labels: sanitized
 . "$(dirname "$0")/../support/command_check.sh"
 need_command train
-python3 "$(dirname "$0")/mistakes.py" "$(realpath "$sluice")" "$work" || failed=1
+python3 -B "$(dirname "$0")/mistakes.py" "$(realpath "$sluice")" "$work" || failed=1
 exit $failed

@@ -98,6 +98,71 @@ static void print_help(const struct argp *parser, const char *program, const cha
 
 /* ---- Going through the arguments ---- */
 
+/* Names that other programs have, and what says the same here; the first word is an option. Dashes and underscores are
+ * the same. */
+static const char *const by_habit[][2] = {
+    {"learning-rate", "lr X"},
+    {"bf16", "precision bf16"},
+    {"fp16", "precision bf16"},
+    {"num-train-epochs", "epochs X"},
+    {"num-epochs", "epochs X"},
+    {"max-steps", "steps N"},
+    {"max-iters", "steps N"},
+    {"warmup-steps", "warmup N"},
+    {"warmup-iters", "warmup N"},
+    {"lr-scheduler-type", "lr-schedule NAME"},
+    {"batch-size", "batch N"},
+    {"train-batch-size", "batch N"},
+    {"per-device-train-batch-size", "batch N"},
+    {"gradient-accumulation-steps", "micro-batches N"},
+    {"grad-accum", "micro-batches N"},
+    {"max-grad-norm", "clip X"},
+    {"grad-clip", "clip X"},
+    {"max-length", "context N"},
+    {"max-seq-length", "context N"},
+    {"block-size", "context N"},
+    {"seq-len", "context N"},
+    {"model-name-or-path", "weights PATH"},
+    {"pretrained", "weights PATH"},
+    {"train-file", "data PATH"},
+    {"dataset", "data PATH"},
+    {"train-data", "data PATH"},
+    {"validation-file", "eval-data PATH"},
+    {"validation-data", "eval-data PATH"},
+    {"val-data", "eval-data PATH"},
+    {"tokenizer-name", "tokenizer PATH"},
+    {"output-dir", "save-weights DIR, and --save DIR for checkpoints"},
+    {"out-dir", "save-weights DIR, and --save DIR for checkpoints"},
+    {"save-steps", "save-every N"},
+    {"eval-steps", "eval-every N"},
+    {"resume-from-checkpoint", "resume DIR"},
+    {"optim", "optimizer NAME"},
+    {"adam-beta1", "beta1 X"},
+    {"adam-beta2", "beta2 X"},
+    {"adam-epsilon", "epsilon X"},
+    {"label-smoothing-factor", "label-smoothing X"},
+    {"nproc-per-node", "ranks N"},
+};
+
+static bool same_name(const char *word, size_t length, const char *name)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((word[i] == '_' ? '-' : word[i]) != name[i]) return false;
+    return !name[length];
+}
+
+/* What says here what this word says elsewhere; NULL: nothing, or the command has no such option. */
+static const char *find_habit(const struct argp *parser, const char *word, size_t length)
+{
+    for (size_t i = 0; i < sizeof by_habit / sizeof *by_habit; i++) {
+        meaning m = {0};
+        if (!same_name(word, length, by_habit[i][0])) continue;
+        look_up(parser, by_habit[i][1], strcspn(by_habit[i][1], " "), &m);
+        return m.exact ? by_habit[i][1] : NULL;
+    }
+    return NULL;
+}
+
 /* Returns whether the next argument is this one's value; ends the process where no option has this name, and after
  * help. */
 static bool check_long(const struct argp *parser, const char *program, const char *argument)
@@ -110,9 +175,12 @@ static bool check_long(const struct argp *parser, const char *program, const cha
     if (own && !m.matches) print_help(parser, program, own, word[length] ? word + length + 1 : NULL);
     if (m.matches) return !word[length] && wants_value(m.option);
     compare(own_options, word, length, &m);
-    const char *near = slc_nearest_suggestion(&m.nearest, length);
-    fprintf(stderr, "%s: no option \"%.*s\"%s%s%s\n", program, (int)length + 2, argument,
-            near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+    const char *near = slc_nearest_suggestion(&m.nearest, length), *habit = find_habit(parser, word, length);
+    if (habit)
+        fprintf(stderr, "%s: no option \"%.*s\"; here it is --%s\n", program, (int)length + 2, argument, habit);
+    else
+        fprintf(stderr, "%s: no option \"%.*s\"%s%s%s\n", program, (int)length + 2, argument,
+                near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
     fprintf(stderr, "`%s --help` lists the options.\n", program);
     exit(EXIT_USAGE);
 }

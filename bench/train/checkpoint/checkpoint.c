@@ -1,6 +1,7 @@
 /* tests/checkpoint/resume_test.sh covers this file. */
 #include "bench/train/checkpoint/checkpoint.h"
 
+#include "bench/cli/path_hints.h"
 #include "bench/train/checkpoint/earlier_checkpoint.h"
 #include "bench/train/checkpoint/global_batch.h"
 #include "bench/train/options/onebit_options.h"
@@ -248,7 +249,8 @@ static sluice_status read_extra(const slc_training_options *o, json_t **document
 {
     void *extra = NULL;
     size_t bytes = 0;
-    sluice_status status = slc_error_context(sluice_checkpoint_extra(o->resume, &extra, &bytes), "--resume");
+    sluice_status status = slc_hint_checkpoint(sluice_checkpoint_extra(o->resume, &extra, &bytes), o->resume);
+    status = slc_error_context(status, "--resume");
     if (!status) status = parse_extra(o, extra, bytes, document);
     free(extra);
     /* This rank is alone here: another one may well read what this one cannot. */

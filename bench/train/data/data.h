@@ -4,26 +4,29 @@
  *   gpt2             the next token of text
  *   bert, tokens     text with 15 % of its tokens to be guessed: 80 % of them masked, 10 % replaced, 10 % as they are
  *                    (Devlin et al., arXiv 1810.04805, section 3.1)
- *   bert, classes    which of the files a window is from
+ *   bert, classes    which of the files a window is from, or the label of a record
  *   vit, beit        images and their classes
  *   beit, tokens     images with 40 % of their patches masked in blocks, whose visual tokens are to be guessed (Bao et
  *                    al., arXiv 2106.08254, algorithm 1); the tokens are those of a codebook of patches (k-means)
+ *
+ * Records (JSON lines, CSV, TSV) are examples, one a sequence, or joined to one text, as --sequences says.
  *
  * Text is read in the tokens of the options' tokenizer, else in bytes. With a tokenizer the end token of GPT-2 stands
  * between one file and the next, and BERT's windows begin with [CLS] and end with [SEP]. */
 #pragma once
 
 #include "bench/train/data/data_about.h"
+#include "bench/train/data/data_watch.h"
 #include "bench/train/options/training_options.h"
+#include "lib/data/dataset.h"
 
 typedef struct slc_training_data slc_training_data;
 
-/* Called now and then while a text is made into tokens: bytes that are done, of all of them. A status that is not OK
- * ends the opening and is returned. */
-typedef struct {
-    sluice_status (*tokenised)(uint64_t done, uint64_t bytes, void *context);
-    void *context;
-} slc_training_data_watch;
+/* --data-type. */
+slc_data_type slc_training_data_type(const slc_training_options *options);
+/* Says what --data is, by the first lines of its files: before ranks start, so that mistakes are told once. *out is
+ * TEXT without --data. Errors: those of slc_dataset_type; ARGUMENT (--fields; --eval-data of another kind). */
+sluice_status slc_training_data_look(const slc_training_options *options, slc_data_type *out);
 
 /* Opens the data that the options name, and sets the fields of the model that the data decides: classes of labelled
  * data; the vocabulary of a model with first values, where there is a tokenizer. `watch` may be NULL. The caller closes
@@ -34,6 +37,10 @@ sluice_status slc_training_data_open(const slc_training_options *options, sluice
 void slc_training_data_close(slc_training_data *data); /* NULL is allowed */
 
 const slc_training_data_facts *slc_training_data_get_facts(const slc_training_data *data);
+/* Counts what this rank has taken of the training part so far. */
+slc_training_data_counts slc_training_data_get_counts(const slc_training_data *data);
+/* How often a run that has taken so many sequences, of all ranks, has seen the training part: 0.25 is a quarter. */
+double slc_training_data_passes(const slc_training_data *data, uint64_t sequences);
 
 /* Hashes every byte of the data, reading each once. Errors: IO, MEMORY. */
 sluice_status slc_training_data_content(const slc_training_data *data, uint64_t *hash);

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "bench/train/data/data_about.h"
+#include "bench/train/data/data_watch.h"
 #include "bench/train/data/masks.h"
-#include "bench/train/options/training_options.h"
-#include "lib/data/special_tokens.h"
+#include "bench/train/data/words.h"
+#include "lib/data/dataset.h"
 #include "lib/data/text.h"
 
 typedef struct slc_training_data slc_training_data;
 
-enum { SLC_TRAINING_NOTES_MAX = 4 };
+enum { SLC_TRAINING_NOTES_MAX = 8 };
 
 /* The first member of every source. */
 struct slc_training_data {
@@ -17,11 +18,15 @@ struct slc_training_data {
     sluice_status (*take)(slc_training_data *data, bool held_out, uint64_t first, sluice_batch *out);
     /* Targets of a sequence of the training part; NULL: all that the model has room for, targets_each. */
     uint64_t (*targets)(const slc_training_data *data, uint64_t sequence);
+    /* How often a run that has taken so many sequences has seen the training part. */
+    double (*passes)(const slc_training_data *data, uint64_t sequences);
     sluice_status (*save)(const slc_training_data *data, const char *folder); /* NULL: nothing to be saved */
     void (*close)(slc_training_data *data); /* frees all but the struct itself; also called after a failed opening */
     uint64_t seed;
     uint32_t batch, length, targets_each;
     slc_training_data_facts facts;
+    slc_training_data_counts counts;
+    bool is_examples;
     char *notes[SLC_TRAINING_NOTES_MAX]; /* as slc_training_data_note says */
     uint32_t note_count;
     /* Data that was opened whole: */
@@ -40,20 +45,33 @@ enum { SLC_TRAINING_FILES_MAX = 1024 };
 
 typedef struct {
     slc_training_data base;
-    slc_text *text;
+    slc_data_type type;
+    slc_records *records, *evaluation_records; /* that the texts were made of; NULL: of files */
+    slc_text *text, *evaluation;               /* evaluation: --eval-data; NULL: a part of `text` is held out */
     slc_text_range train, held_out;
-    slc_special_tokens special;
-    bool framed;                                  /* a window stands between special.first and special.last */
-    uint32_t inside;                              /* tokens of the text in a window */
-    uint32_t vocabulary, file_count;              /* replacements of masked tokens are below the first */
+    slc_training_words words; /* a framed window stands between words.special.first and .last */
+    uint32_t inside;          /* tokens of the text in a window */
+    uint32_t file_count;
     slc_text_range files[SLC_TRAINING_FILES_MAX]; /* for labelled windows: the files that are long enough */
     int32_t *inputs, *targets;
     uint8_t *attention_mask; /* of data that was opened whole, bert only */
 } slc_training_text;
 
+/* Zeroed but for what is given, which it owns then; NULL: no memory, and the records stay the caller's. */
+slc_training_data *slc_training_text_create(slc_data_type type, slc_records *records, slc_records *evaluation);
+sluice_status slc_training_text_open(const slc_training_options *options, const slc_training_data_watch *watch,
+                                     sluice_model_config *model, slc_training_data *data);
+
 /* Fills in what data that was opened whole has of its own (text_in_order.c). Errors: ARGUMENT (too short a text, other
  * files than classes), MEMORY. */
 sluice_status slc_training_text_in_order(slc_training_text *text, const sluice_model_config *model);
+
+/* ---- Examples ---- */
+
+/* As those of text. */
+slc_training_data *slc_training_examples_create(slc_records *records, slc_records *evaluation);
+sluice_status slc_training_examples_open(const slc_training_options *options, const slc_training_data_watch *watch,
+                                         sluice_model_config *model, slc_training_data *data);
 
 /* ---- Images ---- */
 

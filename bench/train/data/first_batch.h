@@ -1,5 +1,5 @@
-/* Writes what a run trains on in its first step, so that anyone can see what the model sees, and compute the first loss
- * with another program. Private to bench/train. */
+/* Writes what a run trains on in its first steps, so that anyone can see what the model sees, and compute the first
+ * loss with another program. Private to bench/train. */
 #pragma once
 
 #include "bench/train/data/data.h"
@@ -7,12 +7,14 @@
 typedef struct {
     uint64_t ranks, micro_batches;
     uint32_t batch, length; /* of a rank's micro-batch */
-    uint64_t first;         /* number of the step's first sequence */
+    uint64_t first;         /* number of the first step's first sequence */
+    uint64_t steps;         /* that are written */
     const sluice_model_config *model;
 } slc_training_first_batch;
 
-/* {"input_ids": [[...], ...], "targets": [[...], ...]}: the sequences of all ranks and micro-batches in the order of
- * their numbers; a target of -100 is not asked for, and with classes a sequence has one. Takes them from `data`, on one
+/* {"input_ids": [[...], ...], "targets": [[...], ...]}, with "attention_mask" and "token_type_ids" where the model gets
+ * such: the sequences of all ranks and micro-batches in the order of their numbers; a target of -100 is not asked for,
+ * and with classes a sequence has one. Several steps are {"steps": [{...}, ...]}. Takes them from `data`, on one
  * rank. Errors: those of slc_training_data_take; PATH, IO, MEMORY, UNSUPPORTED (images). */
 sluice_status slc_training_first_batch_write(slc_training_data *data, const slc_training_first_batch *step,
                                              const char *path);

@@ -3,6 +3,8 @@
 #include "bench/train/data/codebook.h"
 #include "bench/train/data/data_parts.h"
 #include "bench/train/data/image_files.h"
+#include "bench/train/data/image_parts.h"
+#include "lib/base/hash/fnv.h"
 #include "lib/base/integer.h"
 #include "lib/base/status.h"
 #include "lib/data/images/images.h"
@@ -16,7 +18,7 @@ static const char digits[] = "/usr/lib/python3/dist-packages/sklearn/datasets/da
 
 typedef struct {
     slc_training_data base;
-    slc_images *images;
+    slc_images *images, *evaluation; /* evaluation: NULL where a part of `images` is held out */
     slc_image_shape shape;
     slc_image_range train, held_out;
     float *pixels;
@@ -37,6 +39,7 @@ static void close_images(slc_training_data *base)
 {
     image_data *d = (image_data *)base;
     slc_images_close(d->images);
+    slc_images_close(d->evaluation);
     slc_codebook_free(&d->codebook);
     free(d->pixels);
     free(d->labels);
@@ -46,7 +49,17 @@ static void close_images(slc_training_data *base)
 
 static sluice_status hash_images(const slc_training_data *base, uint64_t *hash)
 {
-    return slc_images_content(((const image_data *)base)->images, hash);
+    const image_data *d = (const image_data *)base;
+    uint64_t other;
+    sluice_status status = slc_images_content(d->images, hash);
+    if (!status && d->evaluation) status = slc_images_content(d->evaluation, &other);
+    if (!status && d->evaluation) *hash = slc_fnv(*hash, &other, sizeof other);
+    return status;
+}
+
+static double passes_of_images(const slc_training_data *base, uint64_t images)
+{
+    return (double)images / (double)((const image_data *)base)->train.count;
 }
 
 /* ---- Micro-batches ---- */
@@ -66,8 +79,8 @@ static sluice_status take_classes(slc_training_data *base, bool held_out, uint64
     *out = SLUICE_INIT(sluice_batch, .pixels = d->pixels, .targets = d->labels);
     for (uint32_t b = there; b < base->batch; b++) d->labels[b] = -1;
     memset(d->pixels + there * image_elements(d), 0, (base->batch - there) * image_elements(d) * sizeof *d->pixels);
-    return slc_images_batch(d->images, &d->shape, held_out ? d->held_out : d->train, base->seed, first, there,
-                            d->pixels, d->labels);
+    return slc_images_batch(held_out && d->evaluation ? d->evaluation : d->images, &d->shape,
+                            held_out ? d->held_out : d->train, base->seed, first, there, d->pixels, d->labels);
 }
 
 static uint64_t count_masked(const slc_training_data *base, uint64_t sequence)
@@ -136,6 +149,35 @@ static sluice_status save_image_files(const slc_training_data *base, const char 
 
 /* ---- Opening ---- */
 
+static sluice_status open_evaluation(image_data *d, const char *path)
+{
+    sluice_status status = slc_images_open(path, &d->evaluation);
+    if (status) return slc_error_context(status, "--eval-data");
+    d->train = (slc_image_range){0, slc_images_get_facts(d->images).count};
+    d->held_out = (slc_image_range){0, slc_images_get_facts(d->evaluation).count};
+    return SLUICE_OK;
+}
+
+/* Images that are evaluated on have the classes of those that are trained on. */
+static sluice_status number_evaluation(image_data *d)
+{
+    const slc_images_facts trained = slc_images_get_facts(d->images), own = slc_images_get_facts(d->evaluation);
+    char(*room)[SLC_CLASS_NAME_ROOM] = calloc(trained.classes, sizeof *room);
+    const char **names = calloc(trained.classes, sizeof *names);
+    bool done = !own.named && own.classes <= trained.classes;
+    sluice_status status = room && names ? SLUICE_OK : slc_error(SLUICE_ERR_MEMORY, "names of classes");
+    for (uint32_t i = 0; !status && i < trained.classes; i++) {
+        slc_images_class_name(d->images, i, room[i]);
+        names[i] = room[i];
+    }
+    if (!status && own.named) status = slc_images_number_classes(d->evaluation, names, trained.classes, &done);
+    free(names);
+    free(room);
+    if (status || done) return status;
+    return slc_error(SLUICE_ERR_ARGUMENT, "--eval-data: has images of classes that --data does not have; give a folder "
+                                          "of the same name for each class");
+}
+
 static sluice_status open_file(const slc_training_options *o, image_data *d)
 {
     if (o->data_count > 1)
@@ -145,8 +187,15 @@ static sluice_status open_file(const slc_training_options *o, image_data *d)
                          "%s is not there; install python3-sklearn, or give --data a folder with a folder of "
                          "images for each class, an IDX or a CSV file",
                          digits);
-    sluice_status status = slc_images_open(o->data_count ? o->data[0] : digits, &d->images);
-    if (!status && !d->base.whole) status = slc_images_split(d->images, &d->train, &d->held_out);
+    const char *path = o->data_count ? o->data[0] : digits, *other = o->eval_data_count ? o->eval_data[0] : NULL;
+    slc_image_parts parts;
+    if (o->data_count && slc_image_parts_find(path, &parts)) {
+        path = d->base.whole ? parts.held_out : parts.train;
+        if (!other) other = parts.held_out;
+    }
+    sluice_status status = slc_images_open(path, &d->images);
+    if (!status && !d->base.whole && other) status = open_evaluation(d, other);
+    if (!status && !d->base.whole && !other) status = slc_images_split(d->images, &d->train, &d->held_out);
     d->base.facts.held_out = d->held_out.count;
     d->base.facts.about = (slc_training_data_about){
         .own_path = digits, .what = "images", .train = d->train.count, .held_out = d->held_out.count};
@@ -166,8 +215,8 @@ static sluice_status number_classes(const slc_training_options *o, const sluice_
                       "--data: all %llu images are of one class, so there is nothing to tell apart; give images of "
                       "at least two classes",
                       (unsigned long long)slc_images_get_facts(d->images).count);
-    return status || !o->weights ? status
-                                 : slc_image_classes_read(o->weights, d->images, model->classes, d->base.whole);
+    if (!status && o->weights) status = slc_image_classes_read(o->weights, d->images, model->classes, d->base.whole);
+    return status || !d->evaluation ? status : number_evaluation(d);
 }
 
 static sluice_status make_room(image_data *d)
@@ -194,6 +243,7 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     base->content = hash_images;
     base->take = classes ? take_classes : take_masked;
     base->save = save_image_files;
+    base->passes = passes_of_images;
     if (!classes) base->targets = count_masked;
     d->family = model->family;
     if (!classes) d->across = model->image_size / model->patch_size;
@@ -208,6 +258,10 @@ sluice_status slc_training_images_open(const slc_training_options *o, sluice_mod
     if (classes && !base->whole) model->classes = slc_images_get_facts(d->images).classes;
     base->facts.bytes += slc_codebook_bytes(&d->codebook);
     base->facts.fingerprint = slc_images_get_facts(d->images).fingerprint;
+    if (d->evaluation) {
+        const uint64_t other = slc_images_get_facts(d->evaluation).fingerprint;
+        base->facts.fingerprint = slc_fnv(base->facts.fingerprint, &other, sizeof other);
+    }
     base->facts.reading = slc_image_reading(&d->shape, classes ? d->images : NULL);
     const char *passed_over = slc_images_get_facts(d->images).passed_over;
     return passed_over ? slc_training_data_add_note(base, "--data: %s", passed_over) : SLUICE_OK;

@@ -22,7 +22,8 @@ typedef struct {
 
 static token_draws draws_of(const slc_token_mask *mask, uint64_t sequence)
 {
-    token_draws draws = {.stream = STREAM_TOKENS + mask->held_out, .first = sequence * (mask->length + 1ull)};
+    const uint64_t stride = mask->stride ? mask->stride : mask->length;
+    token_draws draws = {.stream = STREAM_TOKENS + mask->held_out, .first = sequence * (stride + 1)};
     draws.always = slc_random_below(mask->seed, draws.stream, draws.first + mask->length, mask->length);
     return draws;
 }

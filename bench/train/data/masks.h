@@ -9,6 +9,7 @@ typedef struct {
     uint64_t seed;
     bool held_out; /* another stream of draws */
     uint32_t length;
+    uint32_t stride;     /* no sequence is longer, so that no two have draws in common; 0: all are of `length` */
     uint32_t vocabulary; /* replacements are below it */
     int32_t mask_token;
 } slc_token_mask;

@@ -45,18 +45,18 @@ static sluice_status take_next_tokens(slc_training_data *base, uint64_t first, s
  * shown, because something must be. */
 static sluice_status read_window(slc_training_text *d, uint32_t b, slc_text_range window)
 {
-    const uint32_t length = d->base.length, used = (uint32_t)window.tokens + 2 * d->framed;
+    const uint32_t length = d->base.length, used = (uint32_t)window.tokens + 2 * d->words.framed;
     int32_t *inputs = d->inputs + (size_t)b * length;
     uint8_t *seen = d->attention_mask + (size_t)b * length;
     memset(inputs, 0, length * sizeof *inputs);
     memset(seen, window.tokens == 0, length);
     if (!window.tokens) return SLUICE_OK;
     memset(seen, 1, used);
-    if (d->framed) {
-        inputs[0] = d->special.first;
-        inputs[used - 1] = d->special.last;
+    if (d->words.framed) {
+        inputs[0] = d->words.special.first;
+        inputs[used - 1] = d->words.special.last;
     }
-    return slc_text_read(d->text, window.first, (size_t)window.tokens, inputs + d->framed);
+    return slc_text_read(d->text, window.first, (size_t)window.tokens, inputs + d->words.framed);
 }
 
 static slc_text_range window_in(slc_text_range range, uint64_t window, uint32_t inside)
@@ -77,12 +77,12 @@ static sluice_status take_masked_tokens(slc_training_data *base, uint64_t first,
         const slc_token_mask mask = {.seed = base->seed,
                                      .held_out = true,
                                      .length = (uint32_t)window.tokens,
-                                     .vocabulary = d->vocabulary,
-                                     .mask_token = d->special.mask};
+                                     .vocabulary = d->words.vocabulary,
+                                     .mask_token = d->words.special.mask};
         for (uint32_t i = 0; i < base->length; i++) d->targets[at + i] = -1;
         status = read_window(d, b, window);
         if (!status && window.tokens)
-            slc_mask_tokens(&mask, first + b, d->inputs + at + d->framed, d->targets + at + d->framed);
+            slc_mask_tokens(&mask, first + b, d->inputs + at + d->words.framed, d->targets + at + d->words.framed);
     }
     *out = SLUICE_INIT(sluice_batch, .tokens = d->inputs, .targets = d->targets, .attention_mask = d->attention_mask);
     return status;

@@ -8,7 +8,7 @@
 
 static const uint64_t PATIENCE_NS = 2000000000, TERMINAL_NS = 100000000, PLAIN_NS = 5000000000;
 
-void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
+static void show(const char *what, slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
 {
     uint64_t now = slc_clock_ns();
     bool terminal = isatty(STDERR_FILENO);
@@ -18,7 +18,17 @@ void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t do
     bool last = done == bytes && progress->shown_ns;
     if (!last && since < every) return;
     progress->shown_ns = now;
-    fprintf(stderr, "%stokens of the text: %.1f of %.1f MB, %.0f %%%s", terminal ? "\r" : "", (double)done / 1e6,
+    fprintf(stderr, "%s%s: %.1f of %.1f MB, %.0f %%%s", terminal ? "\r" : "", what, (double)done / 1e6,
             (double)bytes / 1e6, 100 * (double)done / (double)bytes, terminal && !last ? "\x1b[K" : "\n");
     fflush(stderr);
+}
+
+void slc_training_tokenising_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
+{
+    show("tokens of the text", progress, done, bytes);
+}
+
+void slc_training_indexing_show(slc_training_tokenising *progress, uint64_t done, uint64_t bytes)
+{
+    show("looking for records", progress, done, bytes);
 }

@@ -6,6 +6,7 @@
 #include "bench/cli/default_threads.h"
 #include "bench/cli/options/config_file.h"
 #include "bench/cli/device_transport.h"
+#include "bench/cli/path_hints.h"
 #include "bench/cli/throttle_option.h"
 #include "bench/train/options/choices.h"
 #include "bench/train/options/lr_schedule.h"
@@ -16,6 +17,7 @@
 #include "lib/base/text/list_item.h"
 #include "lib/base/text/parse_quantity.h"
 #include "lib/base/status.h"
+#include "lib/data/dataset.h"
 #include "lib/model/shape.h"
 #include "lib/plan/strategy_names.h"
 #include "lib/tokenizer/tokenizer.h"
@@ -76,9 +78,38 @@ static const slc_option fixed_rows[] = {
      "Begin with these weights, and with the model that they are of: a folder with Hugging Face's config.json and "
      "model.safetensors, or an llm.c checkpoint; none: first values"},
     {"data", "PATH", MODEL, PATHS, FIELD(data), NULL, SLC_OWN | SLC_MEASURED,
-     "Training data: text, llm.c's token files, images; a file or a folder; may be repeated, or a list with "
-     "commas (\\, is a comma of a name); none: the system's licences, or scikit-learn's handwritten digits",
+     "Training data, known by their content: text, JSON lines, CSV, TSV, llm.c's token files, images; a file or a "
+     "folder; may be repeated, or a list with commas (\\, is a comma of a name); none: the system's licences, or "
+     "scikit-learn's handwritten digits",
      .set = add_paths},
+    {"eval-data", "PATH", MODEL, PATHS, FIELD(eval_data), NULL, SLC_OWN | SLC_MEASURED,
+     "Evaluate on these data, of the same kind, and train on all of --data; none: a tenth of --data is held out",
+     .set = add_paths},
+    {"data-type", "TYPE", MODEL, TEXT, FIELD(data_type), "auto", SLC_SAVED | SLC_MEASURED,
+     "What --data are: auto: what their content says; text; jsonl, csv, tsv: records; uint16: tokens of 2 bytes "
+     "without "
+     "a header, as nanoGPT's train.bin",
+     .choices = SLC_DATA_TYPE_NAMES},
+    {"fields", "LIST", MODEL, TEXT, FIELD(fields), NULL, SLC_SAVED | SLC_MEASURED,
+     "Names of the records' fields, where they are others than text, text_pair, label and messages: "
+     "text=body,label=stars"},
+    {"data-index", "DIR", MODEL, TEXT, FIELD(data_index), NULL, SLC_OWN,
+     "Keep where the records of large files begin in this folder; none: beside each file"},
+    {"sequences", "HOW", MODEL, TEXT, FIELD(sequences), "auto", SLC_SAVED | SLC_MEASURED,
+     "windows: consecutive tokens from drawn places; documents: one record a sequence, padded to the longest of its "
+     "micro-batch; auto: documents for classes and conversations, else windows",
+     .choices = "auto,windows,documents"},
+    {"too-long", "HOW", MODEL, TEXT, FIELD(too_long), "cut", SLC_SAVED | SLC_MEASURED,
+     "A record that is longer than --context: cut: its end is left out; skip: another one takes its place",
+     .choices = "cut,skip"},
+    {"pad-to", "N", MODEL, COUNT, FIELD(pad_to), "0", SLC_MEASURED,
+     "Lengths of micro-batches of records are multiples of N; 0: such that there are at most 32", 0, MOST},
+    {"length-groups", "N", MODEL, COUNT, FIELD(length_groups), "50", SLC_SAVED | SLC_MEASURED,
+     "Steps whose records are sorted by length together, so that little is padded; 1: records come as they are drawn",
+     1, 100000},
+    {"chat-template", "NAME", MODEL, TEXT, FIELD(chat_template), NULL, SLC_SAVED | SLC_MEASURED,
+     "How conversations become text: chatml, zephyr, llama-2, plain; none: as the tokenizer says, if that is one of "
+     "these"},
     {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
      "model "
@@ -103,6 +134,8 @@ static const slc_option fixed_rows[] = {
      CONFIG(threads)},
     {"steps", "N", TRAINING, COUNT, FIELD(steps), "100", SLC_MEASURED,
      "Steps to train, counted from the very beginning", 1, MOST},
+    {"epochs", "X", TRAINING, REAL, FIELD(epochs), "0", SLC_MEASURED,
+     "Instead of --steps: go X times through the training data, as 3 or 0.5; 0: --steps says", 0, 1e9},
     {"seed", "N", TRAINING, COUNT, FIELD(seed), "1", SLC_SAVED | SLC_REPORTED | SLC_MEASURED,
      "Start of the random numbers that draw the first values, the data and dropout", 0, MOST},
     {"optimizer", "NAME", TRAINING, TEXT, FIELD(optimizer), "", SLC_SAVED | SLC_EQUAL | SLC_REPORTED | SLC_MEASURED,
@@ -222,6 +255,8 @@ static const slc_option fixed_rows[] = {
      "At the end write config.json and model.safetensors as Hugging Face has them into this folder"},
     {"first-batch", "FILE", OUTPUT, TEXT, FIELD(first_batch), NULL, 0,
      "Write the tokens that all ranks train on in this run's first step, and their targets, as JSON"},
+    {"first-batches", "N", OUTPUT, COUNT, FIELD(first_batches), "1", 0,
+     "Steps that --first-batch gets; more than 1 make a list of them", 1, 1e6},
     {"trace", "FILE", OUTPUT, TEXT, FIELD(trace), NULL, 0,
      "Record, and write the last steps' timeline of all ranks for Perfetto; '-': standard output"},
     {"plan-out", "FILE", OUTPUT, TEXT, FIELD(plan_out), NULL, SLC_OWN,
@@ -365,16 +400,19 @@ static char *copy_list(const char *list)
 static sluice_status add_paths(void *options, const slc_option *row, char *list)
 {
     slc_training_options *o = options;
+    const bool evaluates = row->field == offsetof(slc_training_options, eval_data);
+    const char **paths = evaluates ? o->eval_data : o->data;
+    uint64_t *count = evaluates ? &o->eval_data_count : &o->data_count;
     char *rest = copy_list(list), *path;
     if (!rest) return slc_error(SLUICE_ERR_MEMORY, "--%s", row->name);
     if (o->data_of_config) o->data_count = 0;
     o->data_of_config = false;
     while ((path = slc_next_item(&rest)) != NULL) {
         if (!*path) continue;
-        if (o->data_count == SLC_TRAINING_DATA_MAX)
+        if (*count == SLC_TRAINING_DATA_MAX)
             return slc_error(SLUICE_ERR_ARGUMENT, "--%s: more than %d paths; put the files in one folder", row->name,
                              SLC_TRAINING_DATA_MAX);
-        o->data[o->data_count++] = path;
+        paths[(*count)++] = path;
     }
     return SLUICE_OK;
 }
@@ -518,6 +556,22 @@ static sluice_status check_plan(const slc_training_options *o)
     return SLUICE_OK;
 }
 
+/* The number of steps is known once the data are open, and what follows from it earlier must be given. */
+static sluice_status check_epochs(const slc_training_options *o)
+{
+    if (!(o->epochs > 0)) return SLUICE_OK;
+    if (slc_training_option_given(o, "steps"))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--epochs %g and --steps %llu: both say how long to train; give one of them", o->epochs,
+                         (unsigned long long)o->steps);
+    if (slc_training_is_compressed(o->optimizer) && !o->freeze_step && !(o->freeze_change > 0))
+        return slc_error(SLUICE_ERR_ARGUMENT,
+                         "--epochs with --optimizer %s: give --freeze-step or --freeze-change, since their defaults "
+                         "follow from --steps",
+                         o->optimizer);
+    return SLUICE_OK;
+}
+
 sluice_status slc_training_options_check(slc_training_options *o)
 {
     sluice_model_config model = SLUICE_INIT(sluice_model_config);
@@ -535,6 +589,9 @@ sluice_status slc_training_options_check(slc_training_options *o)
     if (!status) status = slc_lr_schedule_make(o, 0, &rates);
     if (!status && o->save_every && !o->save)
         status = slc_error(SLUICE_ERR_ARGUMENT, "--save-every: give a folder with --save or --go-on");
+    if (!status && o->eval_data_count && !o->data_count)
+        status = slc_error(SLUICE_ERR_ARGUMENT, "--eval-data: give --data too");
+    if (!status) status = check_epochs(o);
     if (!status) status = slc_training_model(o, &model, &length);
     if (!status) status = check_samples(o, &model);
     if (!status) status = check_weights(o, sluice_model_family_name((uint32_t)model.family));
@@ -574,10 +631,10 @@ sluice_status slc_training_options_compare(const slc_training_options *o, sluice
 
 /* ---- As JSON ---- */
 
-static json_t *paths_json(const slc_training_options *o)
+static json_t *paths_json(const char *const *list, uint64_t count)
 {
     json_t *paths = json_array();
-    for (uint64_t i = 0; paths && i < o->data_count; i++) json_array_append_new(paths, json_string(o->data[i]));
+    for (uint64_t i = 0; paths && i < count; i++) json_array_append_new(paths, json_string(list[i]));
     return paths;
 }
 
@@ -586,7 +643,9 @@ static json_t *value_json(const slc_training_options *o, const slc_option *row)
     const char *field = (const char *)o + row->field;
     double real;
     uint64_t count;
-    if (row->type == PATHS) return paths_json(o);
+    if (row->type == PATHS)
+        return row->field == offsetof(slc_training_options, eval_data) ? paths_json(o->eval_data, o->eval_data_count)
+                                                                       : paths_json(o->data, o->data_count);
     if (row->type == TEXT) return text_of(o, row) ? json_string(text_of(o, row)) : json_null();
     memcpy(&real, field, sizeof real);
     memcpy(&count, field, sizeof count);
@@ -666,6 +725,7 @@ sluice_status slc_training_model(const slc_training_options *o, sluice_model_con
         *model = o->shape;
     else
         status = sluice_model_config_named(o->model, o->size, model);
+    status = slc_hint_weights(status, o->weights);
     if (status) return slc_error_context(status, o->weights ? "--weights" : "--model, --size");
     if (*o->head) set_head(model, !strcmp(o->head, "classes") ? SLUICE_HEAD_CLASSES : SLUICE_HEAD_TOKENS);
     model->dropout = o->dropout;

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static sluice_status check_data(const char *path)
+static sluice_status check_data(const char *option, const char *path)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for its writer */
     if (file < 0)
         return slc_error(slc_path_status(errno),
-                         "--data: cannot read %s: %s; name a file or a folder that every rank can read", path,
+                         "%s: cannot read %s: %s; name a file or a folder that every rank can read", option, path,
                          strerror(errno));
     close(file);
     return SLUICE_OK;
@@ -25,7 +25,8 @@ sluice_status slc_training_paths_check(const slc_training_options *o)
 {
     sluice_world_config config;
     sluice_status status = sluice_world_config_init(&config);
-    for (uint64_t i = 0; !status && i < o->data_count; i++) status = check_data(o->data[i]);
+    for (uint64_t i = 0; !status && i < o->data_count; i++) status = check_data("--data", o->data[i]);
+    for (uint64_t i = 0; !status && i < o->eval_data_count; i++) status = check_data("--eval-data", o->eval_data[i]);
     if (!status) status = slc_error_context(slc_result_file_probe(o->json), "--json");
     if (!status) status = slc_error_context(slc_result_file_probe(o->csv), "--csv");
     if (!status) status = slc_error_context(slc_result_file_probe(o->trace), "--trace");

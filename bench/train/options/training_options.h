@@ -26,6 +26,14 @@ typedef struct {
     sluice_model_config shape;               /* of the checkpoint that is gone on from; struct_size 0: none */
     const char *data[SLC_TRAINING_DATA_MAX]; /* paths */
     uint64_t data_count;
+    const char *eval_data[SLC_TRAINING_DATA_MAX]; /* paths; none: a part of `data` is held out */
+    uint64_t eval_data_count;
+    const char *data_type, *fields, *data_index; /* lib/data/dataset.h; fields, data_index NULL: none */
+    const char *sequences, *too_long;            /* auto, windows, documents; cut, skip */
+    const char *chat_template;                   /* NULL: the tokenizer's */
+    uint64_t pad_to, length_groups;              /* pad_to 0: it follows from the context */
+    double epochs;                               /* 0: `steps` says how many steps there are */
+    uint64_t first_batches;                      /* steps that `first_batch` gets */
     uint64_t batch, context, micro_batches, steps, seed, threads; /* context 0: by the model's size */
     const char *device, *precision, *wire;
     const char *layer_precision;         /* NULL: none differs */

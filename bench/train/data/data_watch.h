@@ -1,0 +1,14 @@
+/* What an opening of data is told and tells. */
+#pragma once
+
+#include <sluice/status.h>
+#include <stdint.h>
+
+/* The functions are called now and then, with what is done of all of it; a status that is not OK ends the opening and
+ * is returned. Either may be NULL. */
+typedef struct {
+    sluice_status (*tokenised)(uint64_t done, uint64_t bytes, void *context); /* a text is made into tokens */
+    void *context;
+    sluice_status (*indexed)(uint64_t done, uint64_t bytes, void *context); /* records are looked for */
+    uint64_t ranks; /* that take a step's sequences together; 0: one */
+} slc_training_data_watch;

@@ -1,0 +1,61 @@
+/* Passes are shuffled by permutations that need no memory, so only a group's lengths are ever held. */
+#include "bench/train/data/example_order.h"
+
+#include "lib/base/integer.h"
+#include "lib/base/numbers/permutation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Passes and groups have streams of their own, far apart from each other. */
+static const uint64_t STREAM_PASS = UINT64_C(0x7061737300000000), STREAM_STEPS = UINT64_C(0x7374657000000000);
+
+uint64_t slc_example_order_steps(const slc_example_order *o)
+{
+    return slc_most(1, o->examples / o->step);
+}
+
+static uint64_t pass_of_sequences(const slc_example_order *o)
+{
+    return o->examples < o->step ? o->examples : slc_example_order_steps(o) * o->step;
+}
+
+double slc_example_order_passes(const slc_example_order *o, uint64_t sequences)
+{
+    return (double)sequences / (double)pass_of_sequences(o);
+}
+
+slc_example_group slc_example_order_group(const slc_example_order *o, uint64_t sequence)
+{
+    const uint64_t steps = slc_example_order_steps(o), step = sequence / o->step;
+    const uint64_t pass = step / steps, inside = step % steps, groups = (steps + o->group - 1) / o->group;
+    const uint64_t group = inside / o->group, begin = group * o->group;
+    return (slc_example_group){.number = pass * groups + group,
+                               .first = (pass * steps + begin) * o->step,
+                               .count = slc_least(o->group, steps - begin) * o->step};
+}
+
+uint64_t slc_example_order_drawn(const slc_example_order *o, const slc_example_group *group, uint64_t drawn)
+{
+    const uint64_t sequence = group->first + drawn, pass = pass_of_sequences(o);
+    return slc_permutation_place(o->seed, STREAM_PASS + sequence / pass, o->examples, sequence % pass);
+}
+
+static int shorter(const void *a, const void *b)
+{
+    const slc_group_member *x = a, *y = b;
+    if (x->length != y->length) return x->length < y->length ? -1 : 1;
+    return x->drawn < y->drawn ? -1 : x->drawn > y->drawn;
+}
+
+void slc_example_order_sort(const slc_example_order *o, const slc_example_group *group, slc_group_member *members,
+                            slc_group_member *room)
+{
+    const uint64_t steps = group->count / o->step;
+    qsort(members, group->count, sizeof *members, shorter);
+    memcpy(room, members, group->count * sizeof *members);
+    for (uint64_t i = 0; i < steps; i++) {
+        const uint64_t to = slc_permutation_place(o->seed, STREAM_STEPS + group->number, steps, i);
+        memcpy(members + to * o->step, room + i * o->step, o->step * sizeof *members);
+    }
+}
