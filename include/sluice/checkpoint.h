@@ -52,6 +52,32 @@ SLUICE_API sluice_status sluice_checkpoint_lock(sluice_runtime *rt, const char *
  * runtime stays as it was. NON_FINITE as from sluice_runtime_sync. */
 SLUICE_API sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes);
 
+/* What sluice_checkpoint_load_list takes of a checkpoint whose parameters are not those of the model: a body under
+ * another head, layers under other names, parameters that are new. Names are those of sluice_param_name; one that ends
+ * with "*" stands for all that begin so. */
+typedef struct {
+    size_t struct_size;      /* of this struct; SLUICE_INIT sets it */
+    const char *const *skip; /* of the checkpoint, that are left out */
+    size_t skip_count;
+    const char *const *rename; /* of the checkpoint and of the model, in turn: 2 x rename_count; "a.*" becomes "b.*" */
+    size_t rename_count;
+    const char *const *keep; /* of the model, which the checkpoint lacks: they keep the values and states they have */
+    size_t keep_count;
+    /* Is called on rank 0 for each parameter that is not loaded under its own name, in one line: what becomes of it.
+     * NULL: nobody is told. */
+    void (*told)(const char *line, void *context);
+    void *context;
+} sluice_checkpoint_list;
+
+/* As sluice_checkpoint_load, but for what `list` says, the same on every rank. Everything else must be as it is there:
+ * a parameter of the checkpoint that is neither in the model nor skipped, and one of the model that is neither in the
+ * checkpoint nor kept, is an error, and so is a name of the list that nothing has. A parameter's states come with its
+ * values; the number of updates is the checkpoint's. Errors besides: UNSUPPORTED (a compressed optimizer, whose phase
+ * is of all parameters together), ARGUMENT (no list; a name that nothing has; two parameters that become one). */
+SLUICE_API sluice_status sluice_checkpoint_load_list(sluice_runtime *rt, const char *dir,
+                                                     const sluice_checkpoint_list *list, void **extra,
+                                                     size_t *extra_bytes);
+
 /* Local: is there a whole checkpoint in `dir`, and of how many updates is the one that was saved last? A folder that is
  * not there holds none. *step is set only where *found is. Errors: PATH (no permission), IO (unreadable), ARGUMENT (no
  * folder, or no result), MEMORY. */

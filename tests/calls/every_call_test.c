@@ -223,6 +223,17 @@ static int checkpoint_load(program *p, int null)
     return status;
 }
 
+static int checkpoint_load_list(program *p, int null)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    const sluice_checkpoint_list list = SLUICE_INIT(sluice_checkpoint_list);
+    sluice_status status =
+        sluice_checkpoint_load_list(GIVE(1, p->rt), GIVE(2, saved), GIVE(3, &list), GIVE(4, &data), GIVE(5, &bytes));
+    free(data);
+    return status;
+}
+
 static int checkpoint_latest(program *p, int null)
 {
     uint64_t step = 0;
@@ -411,6 +422,7 @@ static const row table[] = {
     {HOOKS, "sluice_checkpoint_lock", checkpoint_lock, "AA", "kkkkkkkkkkFFP"},
     {HOOKS, "sluice_checkpoint_save", checkpoint_save, "AAk", BETWEEN_STEPS},
     {HOOKS, "sluice_checkpoint_load", checkpoint_load, "AAkk", BETWEEN_STEPS},
+    {HOOKS, "sluice_checkpoint_load_list", checkpoint_load_list, "AAAUU", "OUOOOOOOOOFFP"}, /* compressed */
     {HOOKS, "sluice_checkpoint_latest", checkpoint_latest, "AAA", ALWAYS},
     {HOOKS, "sluice_checkpoint_extra", checkpoint_extra, "AAA", ALWAYS},
 

@@ -5,10 +5,12 @@
 #include "lib/base/file/file.h"
 #include "lib/base/integer.h"
 #include "lib/base/log.h"
+#include "lib/base/sized.h"
 #include "lib/base/status.h"
 #include "lib/engine/check/check.h"
 #include "lib/engine/checkpoint/checkpoint.h"
 #include "lib/engine/checkpoint/folder.h"
+#include "lib/engine/checkpoint/load_list.h"
 #include "lib/engine/checkpoint/manifest.h"
 #include "lib/engine/checkpoint/shard.h"
 #include "lib/engine/model/buffers.h"
@@ -27,7 +29,8 @@ typedef struct {
     const char *folder; /* what is found */
     slc_manifest manifest;
     uint32_t checksum;                            /* of the manifest */
-    sluice_param **params;                        /* this runtime's, in the manifest's order */
+    const sluice_checkpoint_list *list;           /* NULL: all of it, and nothing else */
+    sluice_param **params;                        /* this runtime's, in the manifest's order; NULL: it is skipped */
     uint32_t states[SLUICE_OPTIMIZER_STATES_MAX]; /* this optimizer's numbers, in the manifest's order */
     slc_shard *shards;                            /* of each file */
     bool own_file;                                /* the file that is read is this rank's */
@@ -126,16 +129,27 @@ static sluice_status match_params(loading *l)
     l->params = calloc((size_t)m->param_count + 1, sizeof(sluice_param *));
     if (!l->params) return slc_error(SLUICE_ERR_MEMORY, "%u parameters", m->param_count);
     for (uint32_t p = 0; p < m->param_count; p++) {
-        const sluice_param *param = find_param(l->rt, m->params[p].name, p);
-        sluice_status status = match_param(l, &m->params[p], param);
+        char name[SLC_LOAD_NAME_ROOM];
+        if (!slc_load_list_name(l->list, m->params[p].name, name)) continue;
+        const sluice_param *param = find_param(l->rt, name, p);
+        const bool renamed = strcmp(name, m->params[p].name) != 0;
+        sluice_status status = SLUICE_OK;
+        if (!param && renamed)
+            status = slc_error(SLUICE_ERR_FORMAT, "%s: \"%s\" would become \"%s\", which this model does not have",
+                               l->folder, m->params[p].name, name);
+        if (!status) status = match_param(l, &m->params[p], param);
+        for (uint32_t k = 0; !status && l->list && k < p; k++)
+            if (l->params[k] == param)
+                status = slc_error(SLUICE_ERR_ARGUMENT, "%s: \"%s\" and \"%s\" would both become \"%s\"", l->folder,
+                                   m->params[k].name, m->params[p].name, name);
         if (status) return status;
         l->params[p] = (sluice_param *)param;
     }
-    if (m->param_count == l->rt->model.param_count) return SLUICE_OK; /* names are unique on both sides */
+    if (!l->list && m->param_count == l->rt->model.param_count) return SLUICE_OK; /* names are unique on both sides */
     for (uint32_t p = 0; p < l->rt->model.param_count; p++) {
         bool there = false;
         for (uint32_t k = 0; !there && k < m->param_count; k++) there = l->params[k] == l->rt->model.params[p];
-        if (!there)
+        if (!there && !slc_load_list_keeps(l->list, l->rt->model.params[p]->name))
             return slc_error(SLUICE_ERR_FORMAT, "%s lacks the parameter \"%s\"", l->folder,
                              l->rt->model.params[p]->name);
     }
@@ -331,6 +345,7 @@ static sluice_status apply_range(loading *l, const slc_file *file, const slc_sha
 {
     if (is_own(l, range)) return l->own_file ? apply_own(l, file, range, offset) : SLUICE_OK;
     sluice_param *param = l->params[range->param];
+    if (!param) return SLUICE_OK;
     uint32_t which = range->array ? 1 + l->states[range->array - 1] : 0;
     const slc_file_room room = slc_engine_file_room(l->rt);
     const char *state = range->array ? l->manifest.states[range->array - 1] : NULL;
@@ -432,6 +447,42 @@ static sluice_status choose_folder(loading *l, const char *dir)
     return status ? status : slc_checkpoint_agree(l->rt, compare_found(l, mine.text, l->folder));
 }
 
+/* Names on both sides, the checkpoint's first; the caller frees. NULL: no memory. */
+static const char **all_names(const loading *l)
+{
+    const slc_manifest *m = &l->manifest;
+    const uint32_t own = l->rt->model.param_count;
+    const char **names = calloc((size_t)m->param_count + own + 1, sizeof *names);
+    for (uint32_t p = 0; names && p < m->param_count; p++) names[p] = m->params[p].name;
+    for (uint32_t p = 0; names && p < own; p++) names[m->param_count + p] = l->rt->model.params[p]->name;
+    return names;
+}
+
+static sluice_status check_list(const loading *l)
+{
+    const uint32_t saved = l->manifest.param_count, own = l->rt->model.param_count;
+    if (!l->list) return SLUICE_OK;
+    if (l->rt->compression.on)
+        return slc_error(
+            SLUICE_ERR_UNSUPPORTED,
+            "%s: a part of a checkpoint cannot be loaded for %s, whose phase is of all parameters together", l->folder,
+            l->rt->optimizer.name);
+    const char **names = all_names(l);
+    if (!names) return slc_error(SLUICE_ERR_MEMORY, "names of parameters");
+    sluice_status status = slc_load_list_check(l->list, names, saved, names + saved, own);
+    free(names);
+    return slc_error_context(status, "%s", l->folder);
+}
+
+/* After the loading, on rank 0. */
+static void tell(const loading *l)
+{
+    const uint32_t saved = l->manifest.param_count, own = l->rt->model.param_count;
+    const char **names = l->list && l->list->told && l->rt->rank == 0 ? all_names(l) : NULL;
+    if (names) slc_load_list_tell(l->list, names, saved, names + saved, own);
+    free(names);
+}
+
 static sluice_status check_checkpoint(loading *l)
 {
     sluice_status status = read_manifest(l->folder, &l->manifest, &l->checksum);
@@ -439,6 +490,7 @@ static sluice_status check_checkpoint(loading *l)
         slc_log(SLC_LOG_WARN, "%s/%s was written by a version that gave it no checksum: damage to it is not noticed",
                 l->folder, SLC_CHECKPOINT_MANIFEST);
     if (!status) status = match_states(l);
+    if (!status) status = check_list(l);
     if (!status) status = match_params(l);
     if (!status)
         status = slc_error_context(slc_checkpoint_progress_check(l->rt, &l->manifest, l->params), "%s", l->folder);
@@ -466,12 +518,15 @@ static void fini(loading *l)
     slc_manifest_fini(&l->manifest);
 }
 
-sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes)
+static sluice_status load(sluice_runtime *rt, const char *call, const char *dir, const sluice_checkpoint_list *list,
+                          void **extra, size_t *extra_bytes)
 {
-    sluice_status status = slc_checkpoint_enter(rt, dir, "checkpoint_load");
+    sluice_status status = slc_checkpoint_enter(rt, dir, call);
     if (status) return status;
-    loading l = {.rt = rt};
-    status = choose_folder(&l, dir);
+    loading l = {.rt = rt, .list = list};
+    status = list ? sluice_world_same(rt->world, "list of parameters to load", slc_load_list_hash(list)) : SLUICE_OK;
+    if (status == SLUICE_ERR_MISMATCH) status = slc_runtime_alike(rt, status);
+    if (!status) status = choose_folder(&l, dir);
     if (!status) status = slc_checkpoint_agree_reading(rt, check_checkpoint(&l));
     if (!status) status = same_everywhere(&l);
     if (!status) {
@@ -484,9 +539,27 @@ sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void *
         if (extra) *extra = l.extra;
         if (extra) l.extra = NULL;
     }
+    if (!status) tell(&l);
     fini(&l);
     sluice_status left = slc_checkpoint_leave(rt);
     return status ? status : left;
+}
+
+sluice_status sluice_checkpoint_load(sluice_runtime *rt, const char *dir, void **extra, size_t *extra_bytes)
+{
+    return load(rt, "checkpoint_load", dir, NULL, extra, extra_bytes);
+}
+
+sluice_status sluice_checkpoint_load_list(sluice_runtime *rt, const char *dir, const sluice_checkpoint_list *given,
+                                          void **extra, size_t *extra_bytes)
+{
+    sluice_checkpoint_list list = SLUICE_INIT(sluice_checkpoint_list);
+    if (!given) return slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_load_list: a list is needed");
+    sluice_status status = slc_sized_read("sluice_checkpoint_list", NULL, given, sizeof list, &list);
+    if (!status &&
+        ((list.skip_count && !list.skip) || (list.rename_count && !list.rename) || (list.keep_count && !list.keep)))
+        status = slc_error(SLUICE_ERR_ARGUMENT, "checkpoint_load_list: a number of names without the names");
+    return status ? status : load(rt, "checkpoint_load_list", dir, &list, extra, extra_bytes);
 }
 
 sluice_status sluice_checkpoint_latest(const char *dir, bool *found, uint64_t *step)
