@@ -50,11 +50,11 @@ static bool is_name_of_hub(const char *path)
 static sluice_status say_hub(sluice_status status, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    return slc_error(
-        status,
-        "there is no folder %s here; if that is a model of Hugging Face's hub, fetch it first: hf download %s "
-        "--local-dir %s, then give the folder %s/",
-        path, slc_shell_word_of(path).text, slc_shell_word_of(name).text, name);
+    return slc_error(status,
+                     "cannot read %s: No such file or directory; if that is a model of Hugging Face's hub, fetch it "
+                     "first: hf download %s "
+                     "--local-dir %s, then give the folder %s/",
+                     path, slc_shell_word_of(path).text, slc_shell_word_of(name).text, name);
 }
 
 static sluice_status say_pointer(sluice_status status, const char *path)

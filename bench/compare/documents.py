@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records as people have them (JSON lines) in `sluice train` and in transformers: the same tokens, and the same losses.
 
-    documents.py [--sluice PATH] [--steps N] [--ranks N] [--json FILE]
+    documents.py [--sluice PATH] [--steps N] [--ranks N] [--sets NAMES] [--json FILE]
 
 Needs torch, transformers and tokenizers. Texts are sentences of the system's licences, tokenizers and weights are made
 on the spot. Four sets, of which each run trains on drawn records for N steps (50):
@@ -70,6 +70,8 @@ def make_tokenizer(kind, texts, folder):
     if kind in ("classes", "pairs"):
         made = tokenizers.BertWordPieceTokenizer(lowercase=True)
         made.train_from_iterator(texts, vocab_size=1500, show_progress=False)
+        made._tokenizer.post_processor = tokenizers.processors.BertProcessing(
+            ("[SEP]", made.token_to_id("[SEP]")), ("[CLS]", made.token_to_id("[CLS]")))
         tokenizer = transformers.PreTrainedTokenizerFast(
             tokenizer_object=made._tokenizer, cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
             pad_token="[PAD]", unk_token="[UNK]")
@@ -227,13 +229,14 @@ def main():
     parser.add_argument("--sluice", type=pathlib.Path, default="build/release/bench/sluice")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--sets", default="classes,pairs,texts,chat")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     found = sentences()
     rows = []
     print(f"{'set':8} {'records':>8} {'rows unknown':>13} {'first loss':>11} {'last loss':>10} {'apart':>9} {'padding':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("classes", "pairs", "texts", "chat"):
+        for kind in args.sets.split(","):
             row = compare(args, kind, found, pathlib.Path(folder) / kind)
             rows.append(row)
             print(f"{row['set']:8} {row['records']:8} {row['unknown_rows']:13} {row['first_loss']:11.6f} "

@@ -186,7 +186,7 @@ static const slc_option option_rows[] = {
     {"tokenizer", "PATH", 2, SLC_OPTION_SET, FIELD(data.tokenizer), NULL, 0,
      "Read text with this tokenizer.json (default: that of --weights, or bytes)", .set = set_data},
     {"data-type", "TYPE=" SLC_DATA_TYPE_NAMES, 2, SLC_OPTION_SET, FIELD(data.data_type), NULL, 0,
-     "What --data are: auto: what their content says; text; jsonl, csv, tsv: records; uint16: tokens of 2 bytes "
+     "Type of --data: auto: what their content says; text; jsonl, csv, tsv: records; uint16: tokens of 2 bytes "
      "(default: auto)",
      .set = set_data},
     {"fields", "LIST", 2, SLC_OPTION_SET, FIELD(data.fields), NULL, 0,
@@ -198,7 +198,8 @@ static const slc_option option_rows[] = {
      "conversations)",
      .set = set_data},
     {"chat-template", "NAME", 2, SLC_OPTION_SET, FIELD(data.chat_template), NULL, 0,
-     "How conversations become text: chatml, zephyr, llama-2, plain (default: as the tokenizer says)", .set = set_data},
+     "Template that makes text of conversations: chatml, zephyr, llama-2, plain (default: as the tokenizer says)",
+     .set = set_data},
     {"context", "N", 2, SLC_OPTION_COUNT, FIELD(data.context), NULL, 0,
      "Tokens of a window (default: the model's context)", 1, MOST},
     {"stride", "N", 2, SLC_OPTION_COUNT, FIELD(stride), NULL, 0,

@@ -99,6 +99,18 @@ static void print_time(FILE *file, const slc_training_result *r)
                 images ? "images" : "tokens");
 }
 
+/* Says what of the records was cut or left out, and what was computed for nothing. */
+static void print_examples(FILE *file, const slc_training_data_counts *counts)
+{
+    if (!counts->examples) return;
+    fprintf(file, "%" PRIu64 " examples of %.1f tokens, padding %.1f %%", counts->examples,
+            (double)counts->tokens / (double)counts->examples,
+            100 * (1 - (double)counts->tokens / (double)counts->places));
+    if (counts->cut) fprintf(file, ", %" PRIu64 " cut to --context", counts->cut);
+    if (counts->replaced) fprintf(file, ", %" PRIu64 " too long and replaced", counts->replaced);
+    fputc('\n', file);
+}
+
 static void print_memory(FILE *file, const slc_training_result *r)
 {
     fprintf(file, "memory  %.1f MiB a rank at the peak", (double)r->memory.peak_bytes / 0x1p20);
@@ -162,6 +174,7 @@ void slc_training_print_end(FILE *file, const slc_training_options *o, const slc
     if (r->interrupted) print_stop(file, o, r, why_late);
     print_trained(file, o, r);
     print_time(file, r);
+    print_examples(file, &r->examples);
     print_memory(file, r);
     print_phases(file, o, r);
     print_places(file, o, r);

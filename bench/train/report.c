@@ -83,6 +83,14 @@ static json_t *prediction_json(const sluice_prediction *p)
                      p->anew_s > 0 ? json_real(p->anew_s) : json_null());
 }
 
+static json_t *examples_json(const slc_training_data_counts *counts)
+{
+    if (!counts->examples) return json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "taken", (json_int_t)counts->examples, "cut", (json_int_t)counts->cut,
+                     "replaced", (json_int_t)counts->replaced, "tokens", (json_int_t)counts->tokens, "places",
+                     (json_int_t)counts->places);
+}
+
 json_t *slc_training_settings_json(const slc_training_options *o)
 {
     json_t *settings = json_object();
@@ -125,6 +133,7 @@ json_t *slc_training_run_json(const sluice_world *world, const slc_training_opti
     json_object_set_new(run, "sums", json_string(o->sums));
     json_object_set_new(run, "trials", trials_json(r));
     json_object_set_new(run, "prediction", prediction_json(&r->prediction));
+    json_object_set_new(run, "examples", examples_json(&r->examples));
     if (memory->pinned_bytes) json_object_set_new(run, "pinned_bytes", json_integer((json_int_t)memory->pinned_bytes));
     return run;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/cli/outcome.h"
+#include "bench/train/data/data_about.h"
 #include "bench/train/options/training_options.h"
 
 #include <sluice/plan.h>
@@ -103,6 +104,7 @@ typedef struct {
     uint64_t dp_bytes;    /* the bytes that a budget of 100 % means */
     char *new_parameters; /* names of those that --weights lacks, with commas between; NULL: none */
     char weights_sha256[65];
+    slc_training_data_counts examples; /* that all ranks took; all 0 for windows and images */
     slc_outcome
         outputs; /* errors of files that this rank could not write (its last save, weights, a trace); the run went on */
 } slc_training_result;

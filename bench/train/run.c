@@ -378,12 +378,11 @@ static sluice_status run_step(training *t, uint64_t step, bool exchange, slc_tra
         SLUICE_INIT(sluice_step_options, .learning_rate = slc_lr_schedule_rate(&t->rates, clock_before(t, step)),
                     .exchange = exchange);
     sluice_step_report report = SLUICE_INIT(sluice_step_report);
-    *out = (slc_training_step){.step = step + 1,
-                               .learning_rate = options.learning_rate,
-                               .evaluation_loss = NAN,
-                               .accuracy = NAN,
-                               .passes = NAN};
+    *out = (slc_training_step){
+        .step = step + 1, .learning_rate = options.learning_rate, .evaluation_loss = NAN, .accuracy = NAN};
     const uint64_t first = (step - t->begun.steps + t->repeats) * o->micro_batches;
+    out->passes =
+        slc_training_data_passes(t->data, t->begun.sequences + (first + o->micro_batches) * t->ranks * t->batch);
     sluice_plan_report plan = SLUICE_INIT(sluice_plan_report);
     sluice_status status = sluice_runtime_plan(t->rt, &plan);
     out->provisional = plan.provisional;
@@ -420,12 +419,16 @@ static sluice_status agree_on_step(training *t, bool last, slc_training_step *st
     const bool asked = t->watch && t->watch->stops && slc_stop_signals_seen(t->watch->stops) > 0;
     const bool late = is_late(t) && !last;
     const double micro_batches = (double)t->options->micro_batches;
-    double values[4] = {step->loss * micro_batches, asked, (double)t->own_targets, late};
-    sluice_status status = sluice_world_all_reduce(t->world, values, 4);
+    const slc_training_data_counts counts = slc_training_data_get_counts(t->data);
+    double values[] = {step->loss * micro_batches, asked, (double)t->own_targets, late, (double)counts.tokens,
+                       (double)counts.examples};
+    sluice_status status = sluice_world_all_reduce(t->world, values, sizeof values / sizeof *values);
     if (t->ranks > 1) step->loss = values[0] / ((double)t->ranks * micro_batches);
     if (!*stop) t->result->out_of_time = values[3] > 0 && values[1] == 0;
     *stop |= values[1] > 0 || values[3] > 0;
     take_targets(t, values[2]);
+    /* Records are of different lengths; those before this run were as long as its own. */
+    if (values[5] > 0) step->tokens = (uint64_t)(values[4] * (1 + (double)t->begun.sequences / values[5]));
     return status;
 }
 
@@ -677,12 +680,28 @@ static sluice_status write_trace(training *t)
     return status;
 }
 
+/* Adds up what the ranks took of records. */
+static sluice_status count_examples(training *t)
+{
+    const slc_training_data_counts own = slc_training_data_get_counts(t->data);
+    double sums[] = {(double)own.examples, (double)own.cut, (double)own.replaced, (double)own.tokens,
+                     (double)own.places};
+    sluice_status status = sluice_world_all_reduce(t->world, sums, sizeof sums / sizeof *sums);
+    t->result->examples = (slc_training_data_counts){.examples = (uint64_t)sums[0],
+                                                     .cut = (uint64_t)sums[1],
+                                                     .replaced = (uint64_t)sums[2],
+                                                     .tokens = (uint64_t)sums[3],
+                                                     .places = (uint64_t)sums[4]};
+    return status;
+}
+
 static sluice_status finish_run(training *t)
 {
     slc_training_result *result = t->result;
     const slc_training_options *o = t->options;
     slc_outcome_add(&result->outputs, slc_outcome_status(&t->unsaved));
     sluice_status status = slc_training_summarise(result);
+    if (!status) status = count_examples(t);
     result->prediction = SLUICE_INIT(sluice_prediction);
     if (!status) status = sluice_runtime_prediction(t->rt, &result->prediction);
     if (!status && o->save_weights) status = try_save_weights(t);

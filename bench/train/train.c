@@ -147,7 +147,6 @@ static sluice_status begun(sluice_runtime *rt, const slc_training_result *so_far
     slc_cores_use cores;
     sluice_status status = slc_cores_look(sluice_runtime_world(rt), out->options->threads, &cores);
     if (status || !out->speaks) return status;
-    out->progress.steps = out->options->steps; /* --epochs has set it */
     slc_training_doubt_rate(out->options);
     const sigset_t before = hold_sigpipe();
     slc_training_print_start(for_people(out->options), out->options, so_far, data, &cores, rt);

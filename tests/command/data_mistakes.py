@@ -27,7 +27,7 @@ DATA_MISTAKES = [
     ("S train --resume_from_checkpoint run", 2, ["--resume DIR"]),
     ("S eval --max_length 8", 2, ["--context N"]),
     # Names and files of models
-    ("S train --weights gpt2", 2, ["--weights", "no folder gpt2", "hf download gpt2 --local-dir gpt2"]),
+    ("S train --weights gpt2", 2, ["--weights", "cannot read gpt2: No such file", "hf download gpt2 --local-dir gpt2"]),
     ("S train -n 3 --weights openai-community/gpt2", 2, ["hf download openai-community/gpt2", "--local-dir gpt2"]),
     ("S eval --weights google-bert/bert-base --data text", 2, ["hf download google-bert/bert-base"]),
     ("S generate --weights gpt2 --prompt a", 2, ["hf download gpt2"]),

@@ -86,7 +86,7 @@ static const slc_option fixed_rows[] = {
      "Evaluate on these data, of the same kind, and train on all of --data; none: a tenth of --data is held out",
      .set = add_paths},
     {"data-type", "TYPE", MODEL, TEXT, FIELD(data_type), "auto", SLC_SAVED | SLC_MEASURED,
-     "What --data are: auto: what their content says; text; jsonl, csv, tsv: records; uint16: tokens of 2 bytes "
+     "Type of --data: auto: what their content says; text; jsonl, csv, tsv: records; uint16: tokens of 2 bytes "
      "without "
      "a header, as nanoGPT's train.bin",
      .choices = SLC_DATA_TYPE_NAMES},
@@ -108,7 +108,8 @@ static const slc_option fixed_rows[] = {
      "Steps whose records are sorted by length together, so that little is padded; 1: records come as they are drawn",
      1, 100000},
     {"chat-template", "NAME", MODEL, TEXT, FIELD(chat_template), NULL, SLC_SAVED | SLC_MEASURED,
-     "How conversations become text: chatml, zephyr, llama-2, plain; none: as the tokenizer says, if that is one of "
+     "Template that makes text of conversations: chatml, zephyr, llama-2, plain; none: as the tokenizer says, if that "
+     "is one of "
      "these"},
     {"tokenizer", "PATH", MODEL, TEXT, FIELD(tokenizer), NULL, SLC_OWN | SLC_MEASURED,
      "Read text with this tokenizer.json, or that of this folder; none: that of --weights, or each byte a token. A "
