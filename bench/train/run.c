@@ -692,6 +692,7 @@ static sluice_status count_examples(training *t)
                                                      .replaced = (uint64_t)sums[2],
                                                      .tokens = (uint64_t)sums[3],
                                                      .places = (uint64_t)sums[4]};
+    if (sums[0] > 0) t->result->tokens_per_s *= sums[3] / (sums[0] * t->length); /* not of padding */
     return status;
 }
 
