@@ -66,7 +66,7 @@ whole_way() {
     check 'the summary has accuracy' yes "$(grep -Eq 'held-out [0-9.]+, accuracy [0-9.]+ %$' out && echo yes)"
     check 'and images a second' yes "$(grep -Eq '^time .*, [0-9]+ images/s$' out && echo yes)"
     check 'lines of progress have both' yes \
-        "$(grep -Eq 'held-out [0-9.]+, accuracy [0-9.]+ %  [0-9]+ images/s ' err && echo yes)"
+        "$(grep -Eq 'held-out [0-9.]+, accuracy [0-9.]+ %  pass [0-9.]+  [0-9]+ images/s ' err && echo yes)"
     check 'nothing counts tokens' '' "$(grep -h 'tokens/s' out err)"
     check 'the report agrees' "$(python3 -c '
 import json
