@@ -1,6 +1,7 @@
-/* Measures a collective. Elements are whole numbers, small enough that their sums are exact, so a result is right or
- * wrong to the bit. On a GPU operations are timed by events, and elements are written and looked at through the host's
- * copies. tests/command/perf_test.sh covers this file. The GPU's part is in tests/command/several_gpus_link_test.sh. */
+/* Measures a collective, or a ring of transfers. Elements are whole numbers, small enough that their sums are exact, so
+ * a result is right or wrong to the bit. On a GPU operations are timed by events, and elements are written and looked
+ * at through the host's copies. tests/command/perf_test.sh covers this file. The GPU's part is in
+ * tests/command/several_gpus_link_test.sh. */
 #include "bench/perf/measure.h"
 
 #include "bench/cli/memory_fit.h"
@@ -8,6 +9,7 @@
 #include "bench/perf/iterations.h"
 #include "bench/perf/mirror.h"
 #include "bench/perf/plain_copy.h"
+#include "bench/perf/ring.h"
 #include "lib/base/clock.h"
 #include "lib/base/host/host_identity.h"
 #include "lib/base/status.h"
@@ -34,7 +36,8 @@ struct slc_perf {
     slc_mirror seen_whole, seen_shard; /* what the host sees of them */
     sluice_stream stream;              /* of copies that are no operations */
     slc_plain_piece *pieces;           /* [ranks] */
-    slc_op *ops;                       /* operations of `copies` iterations, which are submitted at once */
+    slc_perf_ring ring;
+    slc_op *ops; /* operations of `copies` iterations, which are submitted at once */
     uint32_t copies;
     slc_compute_loop *beside; /* NULL: this thread only waits */
     uint64_t steps;           /* steps of the loop so far */
@@ -181,6 +184,7 @@ sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, 
     if (!status) status = slc_stream_create(perf->device, 1, &perf->stream);
     if (!status && config->beside) status = slc_compute_loop_open(perf->device, &perf->beside);
     if (!status) status = make_segment(perf);
+    if (!status && config->ring) status = slc_perf_ring_open(world, &perf->ring);
     if (status) {
         slc_perf_close(perf);
         return status;
@@ -193,6 +197,7 @@ void slc_perf_close(slc_perf *perf)
 {
     if (!perf) return;
     slc_compute_loop_close(perf->beside);
+    slc_perf_ring_close(&perf->ring);
     slc_mirror_fini(&perf->seen_whole);
     slc_mirror_fini(&perf->seen_shard);
     if (perf->segment.base) {
@@ -315,6 +320,29 @@ static sluice_status run_operations(slc_perf *perf, const slc_op *op, uint32_t i
     return status || !iterations ? status : wait_until_done(perf, index);
 }
 
+/* Runs turns of the ring; the queue of a channel holds 1024. */
+static sluice_status run_ring(slc_perf *perf, uint64_t bytes, uint32_t iterations)
+{
+    enum { AHEAD = 1000 };
+    slc_perf_ring *ring = &perf->ring;
+    sluice_status status = slc_iterations_begin(&perf->iterations);
+    for (uint32_t i = 0; !status && i < iterations; i++) {
+        while (!status && perf->beside && i >= AHEAD && !slc_perf_ring_is_over(ring, ring->submitted - AHEAD))
+            status = compute_once(perf);
+        if (!status) status = slc_perf_ring_turn(ring, perf->whole, perf->shard, bytes, note_end, perf);
+    }
+    while (!status && perf->beside && !slc_perf_ring_is_over(ring, ring->submitted)) status = compute_once(perf);
+    return status ? status : slc_perf_ring_wait(ring, ring->submitted);
+}
+
+/* Runs the collective, or what is measured in its place. */
+static sluice_status run_iterations(slc_perf *perf, const slc_op *op, uint32_t iterations)
+{
+    if (perf->config.ring && op->kind != SLC_BARRIER)
+        return run_ring(perf, op->elements * perf->element_bytes, iterations);
+    return run_operations(perf, op, iterations);
+}
+
 /* Measures compute while no rank communicates. */
 static sluice_status compute_alone(slc_perf *perf, double *flop_per_s)
 {
@@ -336,7 +364,7 @@ static sluice_status run_timed(slc_perf *perf, const slc_op *op, double *seconds
 {
     const uint64_t before = perf->steps;
     sluice_status status = perf->beside ? slc_compute_loop_begin(perf->beside) : SLUICE_OK;
-    if (!status) status = run_operations(perf, op, perf->config.iterations);
+    if (!status) status = run_iterations(perf, op, perf->config.iterations);
     if (!status) status = slc_iterations_end(&perf->iterations, seconds);
     *steps = (double)(perf->steps - before);
     if (status || !perf->beside || !perf->on_gpu) return status;
@@ -350,7 +378,7 @@ static sluice_status time_operations(slc_perf *perf, const slc_op *op, slc_perf_
     double alone[2], seconds = 0, steps = 0;
     sluice_status status = compute_alone(perf, &alone[0]);
     const uint64_t shortest = perf->iterations.shortest_ns, longest = perf->iterations.longest_ns;
-    if (!status) status = run_operations(perf, op, perf->config.warm_up);
+    if (!status) status = run_iterations(perf, op, perf->config.warm_up);
     if (!status) status = sluice_world_barrier(perf->world);
     perf->iterations.shortest_ns = shortest; /* the warm-up does not count */
     perf->iterations.longest_ns = longest;
@@ -427,6 +455,8 @@ static sluice_status fill_sources(slc_perf *perf, uint64_t elements)
     bool gives = kind != SLC_BROADCAST || perf->rank == ROOT, gathers = kind == SLC_ALL_GATHER;
     for (uint64_t i = 0; i < elements; i++)
         store(perf, whole, i, gathers || !gives ? NAN : value_of(perf, (uint64_t)perf->rank, i));
+    for (uint64_t i = 0; perf->config.ring && i < elements; i++) store(perf, shard, i, NAN);
+    if (perf->config.ring) return SLUICE_OK; /* it is of the host's memory alone */
     for (uint64_t k = 0; k < elements / perf->ranks; k++) {
         uint64_t at;
         char *part = own_part(perf, elements, k, &at);
@@ -454,6 +484,7 @@ static slc_op_kind result_of(const slc_perf_config *config)
 static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
 {
     uint64_t wrong = 0, at;
+    const uint64_t before = (uint64_t)perf->ring.before;
     switch (result_of(&perf->config)) {
     case SLC_REDUCE_SCATTER:
         for (uint64_t k = 0; k < elements / perf->ranks; k++) {
@@ -463,6 +494,10 @@ static uint64_t count_wrong(const slc_perf *perf, uint64_t elements)
         break;
     case SLC_ALL_REDUCE:
         for (uint64_t i = 0; i < elements; i++) wrong += !holds(perf, perf->seen_whole.seen, i, sum_of(perf, i));
+        break;
+    case SLC_CALL: /* the ring */
+        for (uint64_t i = 0; i < elements; i++)
+            wrong += !holds(perf, perf->seen_shard.seen, i, value_of(perf, before, i));
         break;
     default: /* gather and broadcast: every rank has the root's values */
         for (uint64_t i = 0; i < elements; i++)
@@ -475,7 +510,7 @@ static sluice_status check_once(slc_perf *perf, uint64_t elements, uint64_t *wro
 {
     slc_op op = describe(perf, elements, scale_of_check(perf));
     sluice_status status = fill_sources(perf, elements);
-    if (!status) status = run_operations(perf, &op, 1);
+    if (!status) status = run_iterations(perf, &op, 1);
     if (!status) status = take_results(perf, elements);
     double sum = status ? 0 : (double)count_wrong(perf, elements);
     if (!status) status = sluice_world_all_reduce(perf->world, &sum, 1);
@@ -508,6 +543,11 @@ static uint64_t list_pieces(const slc_perf *perf, uint64_t bytes)
     if (kind == SLC_BROADCAST) {
         perf->pieces[0] = (slc_plain_piece){perf->whole, slc_comm_place_at(perf->comm, ROOT, perf->whole), bytes};
         return perf->rank != ROOT;
+    }
+    if (perf->config.ring) {
+        const void *from = slc_comm_place_at(perf->comm, perf->ring.before, perf->whole);
+        perf->pieces[0] = (slc_plain_piece){perf->shard, from, bytes};
+        return 1;
     }
     uint64_t count = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -556,7 +596,7 @@ static bool can_copy(const slc_perf *perf)
 static double bus_factor(slc_op_kind kind, double ranks)
 {
     if (kind == SLC_ALL_REDUCE) return 2 * (ranks - 1) / ranks;
-    if (kind == SLC_BROADCAST) return 1;
+    if (kind == SLC_BROADCAST || kind == SLC_CALL) return 1;
     return (ranks - 1) / ranks;
 }
 

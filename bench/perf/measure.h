@@ -1,5 +1,5 @@
-/* One collective, measured and checked at one size after another, as nccl-tests does: iterations are submitted back to
- * back and waited for once. Collective: every rank makes the same calls. */
+/* One collective, or a ring of transfers, measured and checked at one size after another, as nccl-tests does:
+ * iterations are submitted back to back and waited for once. Collective: every rank makes the same calls. */
 #pragma once
 
 #include "lib/comm/comm.h"
@@ -16,6 +16,7 @@ typedef struct {
      * all-reduce. */
     bool gather_after;
     uint32_t ahead;
+    bool ring;   /* no collective, and `kind` is SLC_CALL: each rank sends the buffer to the next one */
     bool beside; /* the calling thread computes at the same time */
     bool copy;   /* measure plain copies too, where all ranks reach each other through memory */
     uint64_t most_bytes, block_bytes;
@@ -28,7 +29,7 @@ typedef struct {
 typedef struct {
     /* Of the whole buffer, as slc_perf_size rounds them; 0, not on a GPU: ranks meet, and no data moves. */
     uint64_t bytes;
-    /* Elements that a rank gives (gather) or gets (reduce_scatter); all elements for the others. */
+    /* Elements that a rank gives (gather) or gets (reduce_scatter, send_receive); all elements for the others. */
     uint64_t count;
     double time_s;                                 /* time of one operation, mean over iterations and ranks */
     double time_min_s, time_max_s;                 /* the shortest and the longest of any iteration on any rank */
@@ -50,8 +51,8 @@ uint64_t slc_perf_size(sluice_dtype dtype, int ranks, uint64_t bytes);
 
 /* The caller closes *out before the world. Errors, the same on every rank: ARGUMENT (the ranks of a host need more
  * memory than it, or their GPU, has left, found before any is taken; `beside` with more operations in an iteration than
- * the queue holds), MEMORY, SYSTEM, UNSUPPORTED (no such device; GPUs without a transport that has collectives;
- * `beside` without oneDNN, or cublasLt on a GPU). */
+ * the queue holds; `ring` with one rank), MEMORY, SYSTEM, UNSUPPORTED (no such device; `ring` on GPUs; GPUs without a
+ * transport that has collectives; `beside` without oneDNN, or cublasLt on a GPU). */
 sluice_status slc_perf_open(sluice_world *world, const slc_perf_config *config, slc_perf **out);
 /* `bytes` are a size that slc_perf_size has rounded. */
 sluice_status slc_perf_measure(slc_perf *perf, uint64_t bytes, slc_perf_row *row);

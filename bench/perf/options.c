@@ -10,11 +10,12 @@
 #include <string.h>
 
 static const slc_perf_operation operations[] = {
-    {"all_reduce", SLC_ALL_REDUCE, true, false},
-    {"reduce_scatter", SLC_REDUCE_SCATTER, true, false},
-    {"all_gather", SLC_ALL_GATHER, false, false},
-    {"broadcast", SLC_BROADCAST, false, false},
-    {"reduce_scatter_all_gather", SLC_REDUCE_SCATTER, true, true},
+    {"all_reduce", SLC_ALL_REDUCE, true, false, false},
+    {"reduce_scatter", SLC_REDUCE_SCATTER, true, false, false},
+    {"all_gather", SLC_ALL_GATHER, false, false, false},
+    {"broadcast", SLC_BROADCAST, false, false, false},
+    {"reduce_scatter_all_gather", SLC_REDUCE_SCATTER, true, true, false},
+    {"send_receive", SLC_CALL, false, false, true},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -29,7 +30,8 @@ static sluice_status set_operation(void *options, const slc_option *row, char *t
             return SLUICE_OK;
         }
     return slc_error(SLUICE_ERR_ARGUMENT,
-                     "--%s %s: use all_reduce, reduce_scatter, all_gather, broadcast or reduce_scatter_all_gather",
+                     "--%s %s: use all_reduce, reduce_scatter, all_gather, broadcast, reduce_scatter_all_gather or "
+                     "send_receive",
                      row->name, text);
 }
 
@@ -62,10 +64,10 @@ static sluice_status set_sum(void *options, const slc_option *row, char *text)
 static const double MOST = 0x1p40;
 
 static const slc_option option_rows[] = {
-    {"op", "NAME=all_reduce,reduce_scatter,all_gather,broadcast,reduce_scatter_all_gather", 0, SLC_OPTION_SET,
-     FIELD(operation), "all_reduce", 0,
-     "all_reduce, reduce_scatter, all_gather, broadcast, or reduce_scatter_all_gather: each block reduced, then "
-     "gathered",
+    {"op", "NAME=all_reduce,reduce_scatter,all_gather,broadcast,reduce_scatter_all_gather,send_receive", 0,
+     SLC_OPTION_SET, FIELD(operation), "all_reduce", 0,
+     "all_reduce, reduce_scatter, all_gather, broadcast, reduce_scatter_all_gather: each block reduced, then gathered, "
+     "or send_receive: each rank to the next",
      .set = set_operation},
     {"minbytes", "SIZE", 0, SLC_OPTION_SIZE, FIELD(least_bytes), "64K", 0,
      "Smallest size, as 64K or 1M; 0: ranks meet, and no data moves", 0, MOST, .note = ", at most -e", .letter = 'b'},
@@ -123,7 +125,11 @@ enum { MOST_ON_GPU = 1 << 14, HOST_BLOCK = 1 << 20, GPU_BLOCK = 16 << 20 };
 /* Says what only the host's memory has. */
 static sluice_status check_on_gpu(const slc_perf_options *o)
 {
-    const char *refused = *o->path ? "--path" : *o->throttle ? "--throttle" : o->copy ? "--copy" : NULL;
+    const char *refused = *o->path             ? "--path"
+                          : *o->throttle       ? "--throttle"
+                          : o->copy            ? "--copy"
+                          : o->operation->ring ? "--op send_receive"
+                                               : NULL;
     if (refused)
         return slc_error(SLUICE_ERR_ARGUMENT, "%s is of the host's memory: leave it out with --device cuda", refused);
     if (!o->least_bytes)
@@ -157,7 +163,7 @@ static sluice_status check(void *options)
 }
 
 static const char doc[] =
-    "Measures a collective at a range of sizes, and checks its results.\v"
+    "Measures a collective, or transfers from rank to rank, at a range of sizes, and checks the results.\v"
     "Sizes and columns are those of nccl-tests: size is the whole buffer, algbw is size over time, busbw is "
     "what the busiest link carried; min and max are the shortest and the longest of the iterations whose "
     "mean time is. A wrong element makes the exit code 1. Sizes for which the host has not the memory are "
@@ -165,6 +171,7 @@ static const char doc[] =
     "Examples:\n"
     "  sluice perf --op all_reduce --ranks 2 -b 64K -e 64M -f 4\n"
     "  sluice perf --op all_gather --ranks 2 -b 64M -e 64M --copy\n"
+    "  sluice perf --op send_receive --ranks 2 -b 768K -e 768K --throttle 1gbit\n"
     "  sluice run -n 4 -- sluice perf --op all_gather --path messages\n"
     "  sluice perf --device cuda --ranks 2 --sums nccl -b 1M -e 1G\n"
     "More: docs/benchmarks.md";

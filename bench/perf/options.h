@@ -9,7 +9,7 @@
 typedef struct {
     const char *name;
     slc_op_kind kind;
-    bool sums, gather_after; /* slc_perf_config */
+    bool sums, gather_after, ring; /* slc_perf_config */
 } slc_perf_operation;
 
 enum { SLC_PERF_OPTIONS_MAX = 32 };

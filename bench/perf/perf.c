@@ -63,8 +63,9 @@ static sluice_status measure_form(perf_run *run, sluice_dtype dtype, bool averag
     const slc_perf_config config = {.device = o->device,
                                     .kind = o->operation->kind,
                                     .gather_after = o->operation->gather_after,
+                                    .ring = o->operation->ring,
                                     .dtype = dtype,
-                                    .in_place = o->in_place,
+                                    .in_place = o->in_place && !o->operation->ring,
                                     .ahead = o->ahead,
                                     .beside = o->beside,
                                     .copy = o->copy,
@@ -164,4 +165,5 @@ static int run_perf(int argc, char **argv)
     return slc_launch_self(ranks, "perf", argv + 1, NULL, &code) ? slc_fail(command) : code;
 }
 
-const sluice_command slc_command_perf = {"perf", "measures and checks collectives, as nccl-tests does", run_perf};
+const sluice_command slc_command_perf = {"perf", "measures and checks collectives and transfers, as nccl-tests does",
+                                         run_perf};

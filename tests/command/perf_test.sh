@@ -22,6 +22,28 @@ results() { # every operation, some sizes; a table has as many rows as sizes and
     done
 }
 
+# Transfers in a ring: each rank's buffer is at the next one, bandwidth is size over time, and a rank alone has nobody.
+transfers() {
+    local flags
+    for flags in '--ranks 2' '--ranks 3' '--ranks 3 --path messages' '--ranks 2 --throttle 4gbit,20us' \
+        '--ranks 2 --path messages --throttle 4gbit,20us' '--ranks 2 -d bf16 --in-place'; do
+        # shellcheck disable=SC2086
+        perf --op send_receive -b 1000 -e 3M -f 50 -c 2 $flags
+        check "send_receive $flags" 0 $code
+        check "send_receive $flags: rows without a wrong element" 3 \
+            "$(awk '$1 ~ /^[0-9]/ && $8 == 0 && $6 == $7 && $4 == "none"' "$work/out" | wc -l)"
+    done
+    perf --op send_receive --ranks 2 -b 1M -e 1M --copy --json "$work/rows.json"
+    check 'send_receive has a copy next to it' '"op": "send_receive" 1' \
+        "$(grep -o '"op": "send_receive"' "$work/rows.json") $(grep -cE '"of_copy": [0-9.e-]*[1-9]' "$work/rows.json")"
+    perf --op send_receive --ranks 2 -b 1M -e 1M -n 1500 -c 0
+    check 'more turns than the queue of a channel holds' 0 $code
+    perf --op send_receive --ranks 2 -b 0 -e 1K
+    check 'send_receive from 0 on' '0 128 512' "$(awk '$1 ~ /^[0-9]/ {print $1}' "$work/out" | paste -sd ' ')"
+    perf --op send_receive --ranks 1
+    check 'send_receive needs two ranks' '2 1' "$code $(grep -c 'nobody to send to' "$work/err")"
+}
+
 columns() {
     perf --op all_reduce --ranks 2 -b 64K -e 64K --json "$work/rows.json"
     check 'columns' 'size count type redop time algbw busbw #wrong min max' \
@@ -130,7 +152,7 @@ refusals() {
     local option
     for option in '--op reduce' '-d half' '-o prod' '-c -1' '-i 0' '--path pigeon' '-b 1parsec' '-b 2M -e 1M' '-n 0' '-f 1' '--throttle fast' '--ahead -1' \
         '--dtype fp8' '--copy --beside' \
-        '--json /no/such/folder/x'; do
+        '--op send_receive --device cuda' '--json /no/such/folder/x'; do
         # shellcheck disable=SC2086
         perf $option
         check "$option fails" yes "$([ $code -ne 0 ] && [ $code -lt 100 ] && echo yes)"
@@ -142,6 +164,7 @@ results --ranks 1
 results --ranks 2
 results --ranks 3 --path messages --block 100K
 results --ranks 2 --throttle 4gbit,20us
+transfers
 pipelined --ranks 2
 pipelined --ranks 3 --path messages
 beside
