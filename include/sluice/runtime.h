@@ -461,6 +461,28 @@ SLUICE_API sluice_status sluice_recompute_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_recompute_end(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_begin(sluice_layer *layer);
 SLUICE_API sluice_status sluice_backward_end(sluice_layer *layer);
+
+typedef enum {
+    SLUICE_TASK_FORWARD,
+    SLUICE_TASK_RECOMPUTE,
+    SLUICE_TASK_BACKWARD,
+    SLUICE_TASK_END /* every slot has run: sluice_step_end comes next */
+} sluice_task_kind;
+
+/* What a program is to do next in a step. */
+typedef struct {
+    size_t struct_size;    /* of this struct; SLUICE_INIT sets it */
+    sluice_task_kind kind; /* which of the calls above bracket it */
+    uint32_t micro_batch;  /* from 0; with SLUICE_TASK_END the number of micro-batches */
+    sluice_layer *layer;   /* NULL with SLUICE_TASK_END */
+} sluice_task;
+
+/* Says which slot comes next in the step, so that a program need not know the order: it runs what it is told until
+ * SLUICE_TASK_END. A program that walks its layers itself need not ask. Local; it waits for nothing, changes nothing,
+ * and gives the same answer until the slot has begun. Errors, after which the step goes on: ORDER (outside of a step,
+ * in an evaluation, or inside a slot: the line names the call that ends it), ARGUMENT. */
+SLUICE_API sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task);
+
 /* Ends the step after its last slot. May return before all updates are done. `report` may be NULL. With clip or
  * NAN_SKIP it waits for the barrier. Where the plan lets a step's reductions run into the next, a gradient that is not
  * finite is reported one call later: by the next step_end or sync. It may re-plan (sluice_runtime_replan), which is

@@ -348,11 +348,94 @@ static void activations_come_by_array_and_handle(void **state)
     assert_int_equal(run_ranks(1, adds_activations, NULL, LIMIT_S), 0);
 }
 
+/* ---- A program that asks what comes next ---- */
+
+/* Runs the slot that it was told of, and adds to the gradients. */
+static int run_task(program *p, const sluice_task *task)
+{
+    sluice_task inside = SLUICE_INIT(sluice_task);
+    uint32_t l = 0;
+    while (p->layer[l] != task->layer) l++;
+    RANK_CHECK(task->kind != SLUICE_TASK_FORWARD || !sluice_forward_begin(task->layer));
+    RANK_CHECK(task->kind != SLUICE_TASK_RECOMPUTE || !sluice_recompute_begin(task->layer));
+    RANK_CHECK(task->kind != SLUICE_TASK_BACKWARD || !sluice_backward_begin(task->layer));
+    RANK_CHECK(sluice_step_next(p->rt, &inside) == SLUICE_ERR_ORDER && strstr(sluice_last_error(), "is in its slot"));
+    float *gradient = task->kind == SLUICE_TASK_BACKWARD ? sluice_param_gradient(p->w[l]) : NULL;
+    for (int i = 0; gradient && i < 100; i++) gradient[i] += (float)(i + 1) * (float)(l + 1 + task->micro_batch);
+    RANK_CHECK(task->kind != SLUICE_TASK_FORWARD || !sluice_forward_end(task->layer));
+    RANK_CHECK(task->kind != SLUICE_TASK_RECOMPUTE || !sluice_recompute_end(task->layer));
+    RANK_CHECK(task->kind != SLUICE_TASK_BACKWARD || !sluice_backward_end(task->layer));
+    return 0;
+}
+
+/* Walks the layers in the order that the headers promise, and holds each task to it where `asks`. */
+static int walk_or_ask(program *p, bool asks)
+{
+    enum { SLOTS = 2 * 9 };
+    sluice_task expected[SLOTS], told = SLUICE_INIT(sluice_task);
+    uint32_t count = 0;
+    for (uint32_t m = 0; m < 2; m++) {
+        for (int l = 0; l < 3; l++)
+            expected[count++] = SLUICE_INIT(sluice_task, .micro_batch = m, .layer = p->layer[l]);
+        for (int l = 3; l-- > 0;) {
+            sluice_task back = SLUICE_INIT(sluice_task, .micro_batch = m, .layer = p->layer[l]);
+            back.kind = SLUICE_TASK_RECOMPUTE;
+            if (sluice_layer_recomputes(p->layer[l])) expected[count++] = back;
+            back.kind = SLUICE_TASK_BACKWARD;
+            expected[count++] = back;
+        }
+    }
+    RANK_CHECK(sluice_step_next(p->rt, &told) == SLUICE_ERR_ORDER);
+    RANK_CHECK(!sluice_step_begin(p->rt, &SLUICE_INIT(sluice_step_options, .learning_rate = 0.1)));
+    for (uint32_t i = 0; i < count; i++) {
+        RANK_CHECK(!asks || (!sluice_step_next(p->rt, &told) && !sluice_step_next(p->rt, &told)));
+        RANK_CHECK(!asks || (told.kind == expected[i].kind && told.layer == expected[i].layer &&
+                             told.micro_batch == expected[i].micro_batch));
+        if (run_task(p, asks ? &told : &expected[i])) return 1;
+    }
+    RANK_CHECK(!sluice_step_next(p->rt, &told) && told.kind == SLUICE_TASK_END && !told.layer && told.micro_batch == 2);
+    RANK_CHECK(!sluice_step_end(p->rt, NULL));
+    return 0;
+}
+
+static int asks_what_comes_next(int rank, int size, void *context)
+{
+    (void)rank, (void)size, (void)context;
+    char hex[2][65];
+    for (int asks = 0; asks < 2; asks++) {
+        program p = {0};
+        sluice_config config;
+        sluice_config_init(&config);
+        config.micro_batches = 2;
+        config.recompute = SLUICE_RECOMPUTE_ALL;
+        if (create(&p, &config)) return 1;
+        const sluice_activation_desc hidden = SLUICE_INIT(sluice_activation_desc, .name = "hidden", .bytes = 64,
+                                                          .last = SLUICE_BACKWARD, .recomputable = true);
+        sluice_activation *kept;
+        RANK_CHECK(!sluice_layer_can_recompute(p.layer[1], true));
+        RANK_CHECK(!sluice_activation_add(p.layer[1], &hidden, &kept) && !sluice_runtime_commit(p.rt));
+        RANK_CHECK(sluice_layer_recomputes(p.layer[1]));
+        for (int step = 0; step < 3; step++)
+            if (walk_or_ask(&p, asks)) return 1;
+        RANK_CHECK(!sluice_runtime_weights_sha256(p.rt, hex[asks]));
+        destroy(&p);
+    }
+    RANK_CHECK(!strcmp(hex[0], hex[1]));
+    return 0;
+}
+
+static void programs_may_ask_what_comes_next(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(1, asks_what_comes_next, NULL, LIMIT_S), 0);
+    assert_int_equal(run_ranks(2, asks_what_comes_next, NULL, LIMIT_S), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_that_is_not_there_says_why), cmocka_unit_test(lines_say_what_to_do),
-        cmocka_unit_test(who_evaluates_alone_is_told), cmocka_unit_test(programs_of_other_versions_work),
-        cmocka_unit_test(activations_come_by_array_and_handle)};
+        cmocka_unit_test(who_evaluates_alone_is_told),           cmocka_unit_test(programs_of_other_versions_work),
+        cmocka_unit_test(activations_come_by_array_and_handle),  cmocka_unit_test(programs_may_ask_what_comes_next)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,8 @@ CALL(recompute_begin, sluice_recompute_begin(GIVE(1, p->first)))
 CALL(recompute_end, sluice_recompute_end(GIVE(1, p->first)))
 CALL(backward_begin, sluice_backward_begin(GIVE(1, p->first)))
 CALL(backward_end, sluice_backward_end(GIVE(1, p->first)))
+static sluice_task task = {.struct_size = sizeof task};
+CALL(step_next, sluice_step_next(GIVE(1, p->rt), GIVE(2, &task)))
 CALL(step_end, sluice_step_end(GIVE(1, p->rt), GIVE(2, &step_report)))
 CALL(runtime_sync, sluice_runtime_sync(GIVE(1, p->rt)))
 CALL(replicas_equal, answer(sluice_runtime_replicas_equal(GIVE(1, p->rt), GIVE(2, &flag))))
@@ -378,6 +380,7 @@ static const row table[] = {
     {HOOKS, "sluice_recompute_end", recompute_end, "A", "OXXX-XXXXXFFP"},
     {HOOKS, "sluice_backward_begin", backward_begin, "A", "OXXXX-XXXXFFP"},
     {HOOKS, "sluice_backward_end", backward_end, "A", "OXXXXX-XXXFFP"},
+    {HOOKS, "sluice_step_next", step_next, "AA", "OOkOOkOkOOFFP"},
     {HOOKS, "sluice_step_end", step_end, "A.", "OOXXXXX-OOFFP"},
     {HOOKS, "sluice_runtime_sync", runtime_sync, "A", BETWEEN_STEPS},
     {HOOKS, "sluice_runtime_replicas_equal", replicas_equal, "Nk", ALWAYS},

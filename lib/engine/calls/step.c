@@ -266,6 +266,33 @@ static bool reports_norm(const sluice_runtime *rt)
     return rt->config.clip > 0 || rt->config.measure_norm;
 }
 
+static sluice_task_kind task_of(slot_call call)
+{
+    return call == FORWARD_BEGIN     ? SLUICE_TASK_FORWARD
+           : call == RECOMPUTE_BEGIN ? SLUICE_TASK_RECOMPUTE
+                                     : SLUICE_TASK_BACKWARD;
+}
+
+sluice_status sluice_step_next(sluice_runtime *rt, sluice_task *task)
+{
+    sluice_status status = slc_runtime_require_mode(rt, SLC_IN_STEP, "step_next");
+    if (!status && !task) status = slc_error(SLUICE_ERR_ARGUMENT, "step_next: no place for the result");
+    if (!status) status = slc_sized_check("sluice_task", NULL, task, sizeof *task);
+    if (status) return status;
+    sluice_task next = {.kind = SLUICE_TASK_END, .micro_batch = rt->config.micro_batches};
+    if (rt->at.cursor < running(rt)->slot_count) {
+        const slc_item *item = next_slot(rt);
+        const slot_call call = expected_call(rt);
+        sluice_layer *layer = rt->model.layers[slc_slot_layer(&rt->job, item->slot)];
+        if (rt->at.state == SLC_IN_SLOT || rt->at.state == SLC_RECOMPUTING)
+            return slc_error(SLUICE_ERR_ORDER, "step_next: layer \"%s\" is in its slot; call %s of it first",
+                             layer->name, call_name(call));
+        next = (sluice_task){.kind = task_of(call), .micro_batch = item->micro_batch, .layer = layer};
+    }
+    slc_sized_write(&next, sizeof next, task);
+    return SLUICE_OK;
+}
+
 static sluice_step_report make_report(const sluice_runtime *rt, const slc_step_state *step)
 {
     return (sluice_step_report){
